@@ -1,0 +1,58 @@
+# The verbs of the project. Each one sets up what it needs; `make help` lists them.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON := .venv/bin/python
+DIR    ?= .headrace
+SEEDS  ?= 200
+SEED   ?=
+TRACE  ?=
+WHAT   ?=
+
+.PHONY: help setup demo up down test check sim bench proto openapi format lock clean
+
+help: ## list the verbs
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: ## install what is missing and build the engine; does nothing when nothing changed
+	@deploy/setup.sh
+
+demo: setup ## play the product in acts on free ports; writes build/demo.json
+	@$(PYTHON) tests/demo
+
+up: setup ## start control plane and node here and keep them running [DIR=.headrace]
+	@.venv/bin/headrace up --dir $(DIR) --detach
+
+down: setup ## stop what `make up` started [DIR=.headrace]
+	@.venv/bin/headrace down --dir $(DIR)
+
+test: setup ## the newcomer's suite: every test folder, one line per stage
+	@$(PYTHON) tests/suite.py test
+
+check: ## all that guards a change: lint, types, layering, tidy, strict C, simulation, then test
+	@deploy/setup.sh --check
+	@$(PYTHON) tests/suite.py check
+
+sim: setup ## the deterministic simulator; last line is JSON [SEEDS=200] [SEED=k TRACE=1]
+	@$(PYTHON) -m native.sim --seeds $(SEEDS) $(if $(SEED),--seed $(SEED)) $(if $(TRACE),--trace)
+
+bench: setup ## benchmarks; build/bench/NAME.json each [WHAT=name]
+	@$(PYTHON) tests/performance $(WHAT)
+
+proto: setup ## generate the protobuf stubs beside their protos
+	@deploy/protos.sh
+
+openapi: setup ## write openapi/control-plane.json from the app
+	@$(PYTHON) -m api openapi --output openapi/control-plane.json
+
+format: setup ## format Python and C in place
+	@.venv/bin/ruff check --quiet --fix-only . && .venv/bin/ruff format --quiet .
+	@.venv/bin/clang-format -i native/include/*.h native/src/*.[ch]
+
+lock: setup ## resolve requirements/*.txt again from pyproject.toml
+	@deploy/lock.sh
+
+clean: ## remove what was built; keeps .headrace
+	@rm -rf build native/_engine*.so headrace/_codec*.so native/__pycache__ .venv

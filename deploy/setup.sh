@@ -1,0 +1,132 @@
+#!/bin/sh
+# Makes a checkout ready: Debian packages, .venv, Python packages, the project itself, the C engine.
+#
+# Every step is skipped when its stamp in .venv/stamps holds the hash of what it was made from, so
+# running this again costs a few milliseconds. `--check` adds what only `make check` needs.
+set -eu
+
+cd "$(dirname "$0")/.."
+
+# From Debian: a compiler and headers for the engine, a headless Java for the Spark reports.
+SETUP_PACKAGES="python3-venv python3-dev gcc libc6-dev libnghttp2-dev libssl-dev liblz4-dev
+    libzstd-dev libxxhash-dev libisal-dev openjdk-17-jre-headless"
+CHECK_PACKAGES="clang-14"
+
+VENV=".venv"
+STAMPS="$VENV/stamps"
+PYTHON="$VENV/bin/python"
+
+say() { echo "setup: $*" >&2; }
+
+fail() {
+    say "$*"
+    exit 1
+}
+
+# The hash of the named files' paths and contents.
+digest() { sha256sum "$@" | sha256sum | cut -c1-32; }
+
+is_fresh() { [ "$(cat "$STAMPS/$1" 2>/dev/null || true)" = "$2" ]; }
+
+stamp() {
+    mkdir -p "$STAMPS"
+    echo "$2" >"$STAMPS/$1"
+}
+
+missing_packages() {
+    for package in "$@"; do
+        state="$(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null || true)"
+        case "$state" in
+        ii*) ;;
+        *) printf ' %s' "$package" ;;
+        esac
+    done
+}
+
+# Runs apt-get as root, by itself or through sudo; answers 1 when it may not.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+        sudo "$@"
+    else
+        return 1
+    fi
+}
+
+install_debian_packages() {
+    command -v dpkg-query >/dev/null ||
+        fail "this is not Debian; install the equivalents of:" $SETUP_PACKAGES
+    missing="$(missing_packages "$@")"
+    [ -n "$missing" ] || return 0
+    line="apt-get install --yes --no-install-recommends$missing"
+    # shellcheck disable=SC2086
+    as_root apt-get -qq -o Acquire::Retries=3 update ||
+        fail "Debian packages are missing; as root, run: apt-get update && $line"
+    say "installing Debian packages:$missing"
+    # /usr/share/man is cut from small images, and Java's packages register pages there.
+    as_root mkdir -p /usr/share/man/man1
+    # shellcheck disable=SC2086
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 \
+        -o Dpkg::Use-Pty=0 install --yes --no-install-recommends $missing >&2 ||
+        fail "apt-get failed; as root, run: apt-get update && $line"
+}
+
+make_venv() {
+    if [ -x "$PYTHON" ] && "$PYTHON" -c '' 2>/dev/null; then return 0; fi
+    base="$(command -v python3 || true)"
+    [ -n "$base" ] || fail "python3 is not on PATH; install Python 3.11 or newer"
+    "$base" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        fail "$base is $("$base" --version); Headrace needs Python 3.11 or newer"
+    say "creating $VENV with $("$base" --version)"
+    rm -rf "$VENV"
+    "$base" -m venv "$VENV"
+}
+
+pip_install() { "$PYTHON" -m pip install --quiet --disable-pip-version-check --retries 10 "$@" >&2; }
+
+install_requirements() {
+    hash="$(digest requirements/pip.txt requirements/dev.txt)"
+    if is_fresh requirements "$hash"; then return 0; fi
+    say "installing Python packages (the first time takes a few minutes: PySpark is 450 MB)"
+    # Debian's pip ignores its wheel cache when hashes are required, and would build PySpark every
+    # time.
+    pip_install --require-hashes --requirement requirements/pip.txt
+    pip_install --require-hashes --requirement requirements/dev.txt
+    stamp requirements "$hash"
+}
+
+install_project() {
+    hash="$(digest pyproject.toml setup.py headrace/version.py)"
+    if is_fresh project "$hash" && [ -x "$VENV/bin/headrace" ]; then return 0; fi
+    say "installing the project in place and building the engine"
+    pip_install --no-deps --no-build-isolation --editable .
+    stamp project "$hash"
+}
+
+build_engine() {
+    sources="$(find native -name '*.[ch]' ! -name '_engine*' | LC_ALL=C sort)"
+    # shellcheck disable=SC2086
+    hash="$(digest setup.py native/build.py $sources)"
+    if is_fresh engine "$hash" && modules_exist; then return 0; fi
+    say "building the engine"
+    mkdir -p build
+    "$PYTHON" setup.py --quiet build_ext --inplace >build/engine.log 2>&1 || {
+        tail -n 40 build/engine.log >&2
+        fail "the engine did not compile; the whole log is build/engine.log"
+    }
+    stamp engine "$hash"
+}
+
+modules_exist() {
+    for module in native/_engine native/_engine_sim headrace/_codec; do
+        ls "$module".*.so >/dev/null 2>&1 || return 1
+    done
+}
+
+install_debian_packages $SETUP_PACKAGES
+if [ "${1:-}" = "--check" ]; then install_debian_packages $CHECK_PACKAGES; fi
+make_venv
+install_requirements
+install_project
+build_engine

@@ -1,0 +1,173 @@
+"""The suite behind `make test` and `make check`: stages one after the other, one line each.
+
+    PASS  api          214 passed            38.2 s
+
+Each stage is a command of its own; its output goes to build/suite/NAME.log and is shown only when
+it fails. All stages run even after a failure. The last line is in pytest's form, with all tests
+counted. Refuses to hide anything: a test folder that nobody listed becomes a stage by itself.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LOGS = ROOT / "build" / "suite"
+BIN = Path(sys.executable).parent
+SHOWN_LINES_MAX = 80
+
+# Fast and telling first. `support`, `data`, `demo` and `performance` hold no tests.
+FOLDERS = (
+    "contracts",
+    "native",
+    "headrace",
+    "dataplane",
+    "api",
+    "migrations",
+    "simulation",
+    "reports",
+    "system",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A name and what to run for it."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a stage ended; ``counts`` are pytest's words (passed, failed, error, ..)."""
+
+    ok: bool
+    seconds: float
+    counts: Counter[str]
+
+
+def pytest_stage(name: str, *paths: str) -> Stage:
+    """Tests at these paths."""
+    return Stage(name, (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *paths))
+
+
+def stages_of_test() -> list[Stage]:
+    """The newcomer's suite: tidy, then every folder that holds tests."""
+    found = {path.parent.relative_to(ROOT / "tests").parts for path in tests_files()}
+    folders = {parts[0] for parts in found if parts}
+    listed = [name for name in FOLDERS if name in folders]
+    others = sorted(folders - set(FOLDERS))
+    top = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py"))
+    return [
+        pytest_stage("tidy", *top),
+        *(pytest_stage(name, f"tests/{name}") for name in listed + others),
+    ]
+
+
+def tests_files() -> list[Path]:
+    """Every file with tests."""
+    return sorted((ROOT / "tests").rglob("test_*.py"))
+
+
+def strict_compile() -> Stage:
+    """Every C file through clang, with more warnings than the build and each one an error."""
+    flags = "-std=gnu11 -D_GNU_SOURCE -fsyntax-only -UNDEBUG -Wall -Wextra -Wconversion -Wshadow"
+    strict = "-Wimplicit-fallthrough -Wvla -Wpointer-arith -Wstrict-prototypes -Werror"
+    folders = "-iquotenative/include -iquotenative/src -iquotenative/sim"
+    sources = sorted(
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "native").glob("*/*.c")
+        if not path.name.startswith("_")
+    )
+    compiler = shutil.which("clang-14") or "clang-14"
+    return Stage(
+        "strict C", (compiler, *flags.split(), *strict.split(), *folders.split(), *sources)
+    )
+
+
+def stages_of_check(seeds: int) -> list[Stage]:
+    """What guards a change besides the tests."""
+    sources = sorted(
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "native").glob("*/*.[ch]")
+        if not path.name.startswith("_")
+    )
+    return [
+        Stage("format", (str(BIN / "ruff"), "format", "--check", "--quiet", ".")),
+        Stage("format C", (str(BIN / "clang-format"), "--dry-run", "-Werror", *sources)),
+        Stage("lint", (str(BIN / "ruff"), "check", "--quiet", ".")),
+        Stage("types", (str(BIN / "mypy"),)),
+        Stage("layering", (str(BIN / "lint-imports"), "--cache-dir", "build/import-linter")),
+        strict_compile(),
+        Stage("simulation", ("make", "--no-print-directory", "sim", f"SEEDS={seeds}")),
+    ]
+
+
+def run(stage: Stage) -> Outcome:
+    """Carry out one stage and print its line; on failure also the end of its log."""
+    log = LOGS / f"{stage.name.replace(' ', '-')}.log"
+    started = time.monotonic()
+    with log.open("wb") as output:
+        try:
+            code = subprocess.run(
+                stage.command,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            ).returncode
+        except FileNotFoundError as error:
+            output.write(f"{error}\n".encode())
+            code = 127
+    seconds = time.monotonic() - started
+    lines = log.read_text(errors="replace").rstrip().split("\n")
+    counts = counted(lines[-1]) if "pytest" in stage.command else Counter[str]()
+    ok = code == 0
+    said = ", ".join(f"{number} {word}" for word, number in counts.items())
+    print(f"{'PASS' if ok else 'FAIL'}  {stage.name:<12} {said:<28} {seconds:7.1f} s", flush=True)
+    if not ok:
+        print("\n".join(lines[-SHOWN_LINES_MAX:]))
+        print(f"      the whole log: {log.relative_to(ROOT)}", flush=True)
+        counts = counts or Counter(failed=1)
+    return Outcome(ok, seconds, counts)
+
+
+def counted(line: str) -> Counter[str]:
+    """The numbers in pytest's closing line."""
+    words = re.findall(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)", line)
+    return Counter({word.removesuffix("s"): int(number) for number, word in words})
+
+
+def main() -> int:
+    """Run the stages asked for; 0 only if every one passed and some test ran."""
+    parser = argparse.ArgumentParser(prog="suite.py", description=__doc__)
+    parser.add_argument("what", choices=["test", "check"])
+    parser.add_argument("--seeds", type=int, default=200, help="of the simulation, in check")
+    parser.add_argument("--only", help="one stage by name")
+    arguments = parser.parse_args()
+    stages = stages_of_test()
+    if arguments.what == "check":
+        stages = stages_of_check(arguments.seeds) + stages
+    if arguments.only:
+        stages = [stage for stage in stages if stage.name == arguments.only]
+    LOGS.mkdir(parents=True, exist_ok=True)
+    outcomes = [run(stage) for stage in stages]
+    total: Counter[str] = sum((outcome.counts for outcome in outcomes), Counter())
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    said = ", ".join(f"{number} {word}" for word, number in total.items())
+    print(f"=================== {said or 'no tests ran'} in {seconds:.2f}s ===================")
+    tested = any("pytest" in stage.command for stage in stages)
+    ok = all(outcome.ok for outcome in outcomes) and (total["passed"] > 0 or not tested)
+    return 0 if ok and stages else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
