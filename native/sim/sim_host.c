@@ -1,0 +1,137 @@
+/* sim_host.c: the host beside shard 0: a small metadata machine (the list of commands it ran), tables, and meter closes. */
+#include "sim_world.h"
+
+#include <string.h>
+
+#include "assert.h"
+#include "bytes.h"
+
+static void sim_host_run(struct sim_world *world, uint64_t op, const uint8_t *command, size_t size)
+{
+    struct sim_host *host = &world->host;
+    if (op != host->op + 1) sim_fail(world, "metadata op %llu after %llu", (unsigned long long)op, (unsigned long long)host->op);
+    if (size < 8) sim_fail(world, "a metadata command is cut");
+    host->op = op;
+    uint64_t id = bytes_get_u64(command);
+    if (host->ids_count > 0 && id <= host->ids[host->ids_count - 1]) sim_fail(world, "metadata commands out of order");
+    assert(host->ids_count < SIM_COMMANDS_MAX);
+    host->ids[host->ids_count++] = id;
+}
+
+/* Take at most so many ops, run them, answer; give a snapshot when one is due. */
+void sim_host_act(struct sim_world *world, uint32_t ops_max)
+{
+    struct sim_host *host = &world->host;
+    for (uint32_t count = 0; count < ops_max && !world->result->failed; count++) {
+        uint64_t op;
+        int64_t append_time_us;
+        const uint8_t *command;
+        size_t size;
+        if (!store_metadata_next(world->store, &op, &append_time_us, &command, &size)) break;
+        sim_host_run(world, op, command, size);
+        uint8_t result[8];
+        bytes_put_u64(result, host->ids[host->ids_count - 1]);
+        uint64_t due;
+        int snapshot = store_metadata_snapshot_due(world->store, &due);
+        enum status status = store_metadata_applied(world->store, op, result, sizeof result);
+        if (status != STATUS_OK) sim_fail(world, "applied: %s", status_name(status));
+        if (snapshot) {
+            if (due != op) sim_fail(world, "a snapshot of op %llu is due at %llu", (unsigned long long)due, (unsigned long long)op);
+            status = store_metadata_snapshot(world->store, due, (const uint8_t *)host->ids, host->ids_count * sizeof *host->ids);
+            if (status != STATUS_OK && status != STATUS_BUSY) sim_fail(world, "snapshot: %s", status_name(status));
+            sim_trace(world, "metadata", "snapshot of op %llu", (unsigned long long)due);
+        }
+        sim_client_outcomes(world);
+    }
+}
+
+/* After a restart: the snapshot, then every op above it, and all that was acknowledged is among them. */
+void sim_host_restore(struct sim_world *world)
+{
+    struct sim_host *host = &world->host;
+    uint64_t last;
+    const uint8_t *snapshot;
+    size_t size;
+    store_metadata_recovery(world->store, &host->op, &snapshot, &size, &last);
+    host->ids_count = size / sizeof *host->ids;
+    assert(host->ids_count <= SIM_COMMANDS_MAX);
+    memcpy(host->ids, snapshot, size);
+    store_metadata_recovered(world->store);
+    while (host->op < last && !world->result->failed) {
+        uint64_t before = host->op;
+        sim_host_act(world, 1);
+        if (host->op == before) sim_fail(world, "metadata op %llu is not handed out", (unsigned long long)before + 1);
+    }
+    uint64_t highest = host->ids_count > 0 ? host->ids[host->ids_count - 1] : 0;
+    if (highest < host->acked_last) {
+        sim_fail(world, "metadata command %llu was acknowledged and is lost", (unsigned long long)host->acked_last);
+    }
+    if (host->sent < highest) sim_fail(world, "a metadata command from nowhere");
+    /* Commands that were sent and are gone will not come back. */
+    host->sent = host->sent > highest ? host->sent : highest;
+}
+
+static size_t sim_row(uint8_t *target, uint16_t kind, const struct sim_partition *partition)
+{
+    struct engine_row_topic row = {.row = {.kind = kind, .size = sizeof row}, .topic = partition->id.topic,
+        .created_revision = partition->id.created_revision, .organization = 16, .project = 16, .partitions_count = 2,
+        .message_bytes_max = 1048576, .segment_bytes = partition->segment_bytes};
+    memcpy(target, &row, sizeof row);
+    return sizeof row;
+}
+
+/* all: the whole table, as after a restart. Otherwise something changes: a topic's segment size, or a topic goes. */
+void sim_host_tables(struct sim_world *world, int all)
+{
+    uint8_t delta[SIM_PARTITIONS_MAX * sizeof(struct engine_row_topic)];
+    size_t size = 0;
+    if (all) {
+        for (uint32_t index = 0; index < world->partitions_count; index += 2) {
+            uint16_t kind = world->partitions[index].deleted ? ENGINE_ROW_TOPIC_GONE : ENGINE_ROW_TOPIC;
+            size += sim_row(delta + size, kind, &world->partitions[index]);
+        }
+    } else {
+        uint32_t index = (uint32_t)random_below(&world->random, world->partitions_count) / 2 * 2;
+        int gone = index >= 2 && random_chance(&world->random, 1, 6);
+        uint64_t segment_bytes = random_between(&world->random, 8, 64) * 1024;
+        for (uint32_t each = index; each < index + 2 && each < world->partitions_count; each++) {
+            world->partitions[each].segment_bytes = segment_bytes;
+            if (gone) world->partitions[each].deleted = 1;
+        }
+        size = sim_row(delta, world->partitions[index].deleted ? ENGINE_ROW_TOPIC_GONE : ENGINE_ROW_TOPIC, &world->partitions[index]);
+        if (gone) sim_trace(world, "tables", "topic %llu is gone", (unsigned long long)world->partitions[index].id.topic);
+    }
+    enum status status = store_tables_apply(world->store, ++world->op_now, delta, size);
+    if (status != STATUS_OK && status != STATUS_BUSY) sim_fail(world, "tables: %s", status_name(status));
+}
+
+/* A close comes until it is acknowledged, always the same. Some acknowledgements get lost. */
+void sim_host_meters(struct sim_world *world)
+{
+    struct engine_meter_close close;
+    struct engine_meter_sum sums[256];
+    while (store_meter_next(world->store, &close, sums, 256)) {
+        struct sim_close own = {.sequence = close.sequence, .from_op = close.from_op, .to_op = close.to_op};
+        own.partition = (uint32_t)((close.id.topic - 16) * 2 + close.id.partition);
+        for (uint32_t index = 0; index < close.sums_count; index++) {
+            own.bytes += sums[index].ingress_bytes;
+            own.records += sums[index].records;
+        }
+        struct sim_close *known = NULL;
+        struct sim_close *previous = NULL;
+        for (uint32_t index = 0; index < world->closes_count; index++) {
+            struct sim_close *each = &world->closes[index];
+            if (each->partition != own.partition) continue;
+            if (each->sequence == own.sequence) known = each;
+            if (each->sequence + 1 == own.sequence) previous = each;
+        }
+        if (known && memcmp(known, &own, sizeof own) != 0) sim_fail(world, "close %llu came again and differs", (unsigned long long)own.sequence);
+        if (!known) {
+            if (own.sequence > 1 && !previous) sim_fail(world, "close %llu without the one before", (unsigned long long)own.sequence);
+            if (previous && own.from_op != previous->to_op + 1) sim_fail(world, "closes are not contiguous");
+            assert(world->closes_count < SIM_CLOSES_MAX);
+            world->closes[world->closes_count++] = own;
+        }
+        if (random_chance(&world->random, 4, 5)) (void)store_meter_ack(world->store, &close.id, close.sequence);
+    }
+}

@@ -1,0 +1,173 @@
+/* sim_world.h: one seed, one world: a store on a simulated disk, clients that retry, a host, crashes, and a checker.
+ *
+ * The objects are those of production; only disk, clock and callers are simulated. Everything a seed does follows from it.
+ * sim_run is the only entry: run a seed, get what it found. */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "sim_storage.h"
+#include "store.h"
+
+enum sim_world_limit {
+    SIM_PARTITIONS_MAX = 6,
+    SIM_PRODUCERS_MAX = 3,                /* idempotent ones, per partition */
+    SIM_GROUPS_MAX = 2,
+    SIM_BATCHES_MAX = 8192,
+    SIM_CLOSES_MAX = 4096,
+    SIM_COMMANDS_MAX = 8192,
+    SIM_BATCH_BYTES_MAX = 24576,
+    SIM_MESSAGE_SIZE = 256,
+    SIM_WAITS_MAX = 4096,
+};
+
+enum sim_batch_state { SIM_BATCH_SENT = 1, SIM_BATCH_ACKED, SIM_BATCH_UNKNOWN, SIM_BATCH_REFUSED };
+
+struct sim_batch {
+    uint32_t partition;
+    uint32_t producer;                    /* SIM_PRODUCERS_MAX = none */
+    uint64_t sequence;
+    uint32_t records;
+    uint32_t size;
+    uint64_t hash;                        /* of the client part */
+    uint64_t base_offset;                 /* acked */
+    uint8_t state;
+    uint8_t seen;                         /* in this check */
+};
+
+struct sim_producer {
+    uint8_t id[16];
+    uint64_t next_sequence;
+    uint64_t retry_batch;                 /* index + 1 of the batch to send next: sent before, not known to be stored */
+    uint32_t in_flight;
+};
+
+struct sim_group {
+    uint64_t committed;                   /* acknowledged */
+    uint64_t committed_pending;           /* the last one sent */
+    uint8_t has_committed;
+    uint8_t commit_busy;
+    uint64_t generation;
+    uint64_t generation_pending;
+    uint8_t fence_busy;
+};
+
+struct sim_close {
+    uint32_t partition;
+    uint64_t sequence;
+    uint64_t from_op;
+    uint64_t to_op;
+    uint64_t bytes;
+    uint64_t records;
+};
+
+struct sim_partition {
+    struct engine_partition_id id;
+    uint64_t segment_bytes;
+    uint8_t deleted;
+    uint64_t end_offset;                  /* highest known */
+    struct sim_producer producers[SIM_PRODUCERS_MAX];
+    struct sim_group groups[SIM_GROUPS_MAX];
+    uint64_t closes_last;
+    uint64_t log_bytes;                   /* by the last check */
+    uint64_t log_records;
+};
+
+struct sim_host {
+    uint64_t ids[SIM_COMMANDS_MAX];       /* commands applied, in order */
+    uint64_t ids_count;
+    uint64_t op;                          /* last applied */
+    uint64_t acked_last;                  /* highest id acknowledged to a caller */
+    uint64_t sent;                        /* ids given out */
+};
+
+enum sim_wait_kind { SIM_WAIT_PRODUCE = 1, SIM_WAIT_COMMIT, SIM_WAIT_FENCE, SIM_WAIT_COMMAND, SIM_WAIT_FLUSH };
+
+struct sim_wait {                         /* an accepted call; its token is its index + 1 */
+    uint8_t kind;
+    uint32_t partition;
+    uint32_t group;
+    uint64_t what;                        /* batch index, offset, generation, command id */
+};
+
+struct sim_result {
+    uint64_t seed;
+    int failed;
+    char message[SIM_MESSAGE_SIZE];
+    uint64_t steps;
+    uint64_t simulated_us;
+    uint64_t faults[SIM_FAULTS_COUNT];
+    uint64_t batches_acked;
+    uint64_t recoveries;
+    uint64_t metadata_ops;
+    uint64_t closes;
+    uint64_t extents_released;
+    uint64_t segments_sealed;
+    size_t trace_size;
+};
+
+struct sim_world {
+    struct random random;
+    struct sim_result *result;
+    struct arena arena;                   /* the world's own */
+    struct arena store_arena;
+    struct store_config config;
+    struct store *store;
+    struct store_now now;
+    struct sim_storage storage;
+    struct sim_storage copy;
+    uint32_t partitions_count;
+    struct sim_partition partitions[SIM_PARTITIONS_MAX];
+    struct sim_batch *batches;
+    uint32_t batches_count;
+    struct sim_close *closes;
+    uint32_t closes_count;
+    struct sim_wait *waits;
+    uint64_t waits_free;
+    struct sim_host host;
+    uint8_t *batch_bytes;
+    uint8_t *read_bytes;
+    uint64_t op_now;                      /* metadata op of the next tables delta or fence intent */
+    char *trace;
+    size_t trace_room;
+};
+
+/* Run one seed of `steps` actions. A trace of at most `trace_room` bytes, lines of "time_us|lane|text", goes to `trace`
+ * if it is not NULL. Returns result->failed. */
+int sim_run(uint64_t seed, uint64_t steps, char *trace, size_t trace_room, struct sim_result *result);
+
+/* For tests of storage: a client part with `records` records of `value_size` bytes each. Returns its size. */
+size_t sim_batch_encode(uint8_t *target, size_t room, uint32_t records, uint32_t value_size, uint64_t mark,
+                        const uint8_t producer_id[16], uint32_t epoch, uint64_t sequence);
+
+/* ---- the parts ---- */
+
+void sim_fail(struct sim_world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sim_trace(struct sim_world *world, const char *lane, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* sim_clients.c */
+void sim_client_act(struct sim_world *world);
+void sim_client_outcomes(struct sim_world *world);
+void sim_clients_crashed(struct sim_world *world);
+void sim_client_produce(struct sim_world *world, uint32_t partition);
+
+/* sim_host.c */
+void sim_host_act(struct sim_world *world, uint32_t ops_max);
+void sim_host_restore(struct sim_world *world);
+void sim_host_tables(struct sim_world *world, int all);
+void sim_host_meters(struct sim_world *world);
+
+/* sim_checker.c */
+void sim_check_logs(struct sim_world *world);
+void sim_check_fetch(struct sim_world *world, uint32_t partition, uint64_t offset);
+void sim_check_groups(struct sim_world *world);
+void sim_check_meters(struct sim_world *world);
+
+/* sim_world.c: let I/O complete. */
+void sim_io(struct sim_world *world, uint32_t requests_max);
+void sim_settle(struct sim_world *world);
+
+#endif

@@ -1,0 +1,171 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "assert.h"
+#include "engine_state.h"
+#include "shard.h"
+
+struct text {
+    char *at;
+    size_t size;
+    size_t used;               /* what is needed, beyond `size` too */
+};
+
+static void __attribute__((format(printf, 2, 3))) put(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    size_t room = text->used < text->size ? text->size - text->used : 0;
+    int written = vsnprintf(room > 0 ? text->at + text->used : NULL, room, format, arguments);
+    va_end(arguments);
+    assert(written >= 0);
+    text->used += (size_t)written;
+}
+
+/* Written by the shard's thread only: a torn read is impossible, a stale one is fine. */
+static unsigned long long load(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+struct metric {
+    const char *name;
+    const char *labels;        /* besides the shard: with a leading comma, or "" */
+    size_t offset;
+    const char *kind;
+};
+
+#define COUNTER(name, labels, field) {name, labels, offsetof(struct shard_counters, field), "counter"}
+
+static const struct metric counters[] = {
+    COUNTER("headrace_connections_opened_total", "", connections_opened),
+    COUNTER("headrace_connections_closed_total", "", connections_closed),
+    COUNTER("headrace_connections_refused_total", "", connections_refused),
+    COUNTER("headrace_calls_opened_total", "", calls_opened),
+    COUNTER("headrace_calls_refused_total", "", calls_refused),
+    COUNTER("headrace_calls_cancelled_total", "", calls_cancelled),
+    COUNTER("headrace_received_bytes_total", "", bytes_received),
+    COUNTER("headrace_sent_bytes_total", "", bytes_sent),
+    COUNTER("headrace_fetch_waits_total", "", fetch_waits),
+    COUNTER("headrace_fetch_disk_reads_total", "", fetch_reads),
+    COUNTER("headrace_fetch_bytes_total", "", fetch_bytes),
+    COUNTER("headrace_forwarded_total", ",method=\"produce\"", produce_forwarded),
+    COUNTER("headrace_forwarded_total", ",method=\"fetch\"", fetch_forwarded),
+    COUNTER("headrace_late_answers_total", ",from=\"store\"", late_outcomes),
+    COUNTER("headrace_late_answers_total", ",from=\"host\"", late_host_answers),
+    COUNTER("headrace_host_opens_refused_total", "", host_opens_refused),
+    COUNTER("headrace_host_frames_total", ",direction=\"out\"", host_frames_out),
+    COUNTER("headrace_host_frames_total", ",direction=\"in\"", host_frames_in),
+    COUNTER("headrace_frame_drops_total", ",variant=\"main\",reason=\"full\"", frame_drops_main),
+    COUNTER("headrace_frames_delayed_total", "", frames_delayed_reply),
+    COUNTER("headrace_meter_frames_total", "", meter_frames),
+    COUNTER("headrace_pump_turns_total", "", turns),
+};
+
+#define STATISTIC(name, field, kind) {name, "", offsetof(struct store_statistics, field), kind}
+
+static const struct metric statistics[] = {
+    STATISTIC("headrace_journal_rounds_total", rounds, "counter"),
+    STATISTIC("headrace_journal_round_bytes_total", round_bytes, "counter"),
+    STATISTIC("headrace_journal_syncs_total", syncs, "counter"),
+    STATISTIC("headrace_journal_entries_total", entries, "counter"),
+    STATISTIC("headrace_journal_live_bytes", journal_bytes_live, "gauge"),
+    STATISTIC("headrace_produce_batches_total", produce_batches, "counter"),
+    STATISTIC("headrace_produce_bytes_total", produce_bytes, "counter"),
+    STATISTIC("headrace_produce_records_total", produce_records, "counter"),
+    STATISTIC("headrace_produce_duplicates_total", duplicates, "counter"),
+    STATISTIC("headrace_refused_busy_total", refused_busy, "counter"),
+    STATISTIC("headrace_refused_storage_full_total", refused_full, "counter"),
+    STATISTIC("headrace_refused_damaged_total", refused_damaged, "counter"),
+    STATISTIC("headrace_out_of_sequence_total", out_of_sequence, "counter"),
+    STATISTIC("headrace_checkpoints_total", checkpoints, "counter"),
+    STATISTIC("headrace_extents_released_total", extents_released, "counter"),
+    STATISTIC("headrace_segments_opened_total", segments_opened, "counter"),
+    STATISTIC("headrace_segments_sealed_total", segments_sealed, "counter"),
+    STATISTIC("headrace_groups_live", groups_live, "gauge"),
+    STATISTIC("headrace_groups_damaged", groups_damaged, "gauge"),
+    STATISTIC("headrace_prepares_used_bytes", prepares_bytes_used, "gauge"),
+};
+
+static void put_header(struct text *text, const struct metric *list, size_t index)
+{
+    if (index > 0 && strcmp(list[index - 1].name, list[index].name) == 0) return;
+    put(text, "# TYPE %s %s\n", list[index].name, list[index].kind);
+}
+
+static void put_counters(struct text *text, const struct engine *engine)
+{
+    for (size_t index = 0; index < sizeof counters / sizeof counters[0]; index++) {
+        put_header(text, counters, index);
+        for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+            const uint8_t *base = (const uint8_t *)&engine->shards[shard].counters;
+            const uint64_t *value = (const uint64_t *)(const void *)(base + counters[index].offset);
+            put(text, "%s{shard=\"%u\"%s} %llu\n", counters[index].name, (unsigned)shard, counters[index].labels, load(value));
+        }
+    }
+}
+
+static void put_statistics(struct text *text, const struct engine *engine)
+{
+    for (size_t index = 0; index < sizeof statistics / sizeof statistics[0]; index++) {
+        put_header(text, statistics, index);
+        for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+            struct store_statistics now;
+            store_statistics(engine->shards[shard].store, &now);
+            const uint8_t *base = (const uint8_t *)&now;
+            const uint64_t *value = (const uint64_t *)(const void *)(base + statistics[index].offset);
+            put(text, "%s{shard=\"%u\"} %llu\n", statistics[index].name, (unsigned)shard, load(value));
+        }
+    }
+}
+
+static void put_calls(struct text *text, const struct engine *engine)
+{
+    static const char *const methods[] = {"none",  "Produce",       "ProduceStream", "Fetch",
+                                          "CommitOffsets", "FetchOffsets", "HealthCheck",   "host"};
+    put(text, "# TYPE headrace_calls_total counter\n");
+    for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+        for (size_t method = 1; method < sizeof methods / sizeof methods[0]; method++) {
+            const uint64_t *value = &engine->shards[shard].counters.calls_by_method[method];
+            put(text, "headrace_calls_total{shard=\"%u\",method=\"%s\"} %llu\n", (unsigned)shard, methods[method], load(value));
+        }
+    }
+    put(text, "# TYPE headrace_call_failures_total counter\n");
+    for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+        for (int error = GRPC_ERROR_NONE + 1; error < GRPC_ERROR_COUNT; error++) {
+            const uint64_t *value = &engine->shards[shard].counters.failures_by_error[error];
+            if (load(value) == 0) continue;
+            put(text, "headrace_call_failures_total{shard=\"%u\",code=\"%s\"} %llu\n", (unsigned)shard,
+                grpc_error_entry((enum grpc_error)error)->code, load(value));
+        }
+    }
+}
+
+static void put_gauges(struct text *text, const struct engine *engine)
+{
+    put(text, "# TYPE headrace_pool_used_bytes gauge\n");
+    for (uint16_t index = 0; index < engine->shards_count; index++) {
+        put(text, "headrace_pool_used_bytes{shard=\"%u\"} %llu\n", (unsigned)index, load(&engine->shards[index].pool.used_bytes));
+    }
+    put(text, "# TYPE headrace_pool_refused_total counter\n");
+    for (uint16_t index = 0; index < engine->shards_count; index++) {
+        put(text, "headrace_pool_refused_total{shard=\"%u\"} %llu\n", (unsigned)index, load(&engine->shards[index].pool.refused_count));
+    }
+    put(text, "# TYPE headrace_table_rows_refused_total counter\n");
+    for (uint16_t index = 0; index < engine->shards_count; index++) {
+        const struct tables *tables = &engine->shards[index].tables;
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"topics\"} %llu\n", (unsigned)index, load(&tables->topics_refused_count));
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"grants\"} %llu\n", (unsigned)index, load(&tables->grants.refused_full_count));
+    }
+}
+
+size_t engine_metrics(const struct engine *engine, char *target, size_t size)
+{
+    struct text text = {.at = target, .size = size};
+    put_counters(&text, engine);
+    put_statistics(&text, engine);
+    put_calls(&text, engine);
+    put_gauges(&text, engine);
+    return text.used;
+}

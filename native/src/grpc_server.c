@@ -1,0 +1,211 @@
+#include "grpc_server.h"
+
+#include <string.h>
+
+#include "assert.h"
+#include "host_calls.h"
+#include "shard.h"
+#include "stream_fetch.h"
+#include "stream_produce.h"
+
+static int is_hot(const struct call *call)
+{
+    return call->method != METHOD_HOST && call->method != METHOD_HEALTH_CHECK;
+}
+
+static int path_begins(const struct call *call, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    return call->path_size >= length && memcmp(call->path, prefix, length) == 0;
+}
+
+/* NONE = may go on. */
+static enum grpc_error start_credentials(const struct call *call)
+{
+    if (call->method == METHOD_HEALTH_CHECK) return GRPC_ERROR_NONE;
+    switch (call->answer) {
+    case GRANT_ANSWER_OK:
+        break;
+    case GRANT_ANSWER_MISSING:
+        /* Health.Watch, reflection and the like tell nothing about anybody's data: the host decides. */
+        if (call->method == METHOD_HOST && !path_begins(call, "/headrace.")) return GRPC_ERROR_NONE;
+        return GRPC_ERROR_MISSING_CREDENTIALS;
+    case GRANT_ANSWER_EXPIRED:
+        return GRPC_ERROR_EXPIRED_CREDENTIALS;
+    default:
+        return GRPC_ERROR_INVALID_CREDENTIALS;
+    }
+    if (call->method != METHOD_HOST) return GRPC_ERROR_NONE;
+    if (path_begins(call, "/headrace.node.") && !(call->caller.verbs & ENGINE_VERB_ADMIN)) {
+        return GRPC_ERROR_PERMISSION_DENIED;
+    }
+    return GRPC_ERROR_NONE;
+}
+
+static enum grpc_error start_check(const struct call *call)
+{
+    const struct shard *shard = call->connection->shard;
+    if (call->early_error != GRPC_ERROR_NONE) return (enum grpc_error)call->early_error;
+    if (!call->content_type_ok) return GRPC_ERROR_CONTENT_TYPE;
+    if (call->method == METHOD_NONE) return GRPC_ERROR_MALFORMED_REQUEST;
+    if (call->method == METHOD_HEALTH_CHECK) return GRPC_ERROR_NONE;
+    if (shard->draining) return GRPC_ERROR_STOPPING;
+    if (!shard->ready) return GRPC_ERROR_NOT_READY;
+    enum grpc_error error = start_credentials(call);
+    if (error != GRPC_ERROR_NONE) return error;
+    if (call->deadline_ns != 0 && call->deadline_ns <= shard->now.monotonic_ns) return GRPC_ERROR_DEADLINE_EXCEEDED;
+    return GRPC_ERROR_NONE;
+}
+
+void grpc_start(struct call *call)
+{
+    assert(!call->started);
+    call->started = 1;
+    struct shard *shard = call->connection->shard;
+    shard->counters.calls_opened++;
+    shard->counters.calls_by_method[call->method]++;
+    enum grpc_error error = start_check(call);
+    if (error != GRPC_ERROR_NONE) {
+        grpc_finish_error(call, error);
+        return;
+    }
+    if (call->method == METHOD_HOST) host_call_open(call);
+}
+
+static uint32_t message_size_max(const struct call *call)
+{
+    if (call->method == METHOD_PRODUCE || call->method == METHOD_PRODUCE_STREAM) return CALL_MESSAGE_SIZE_MAX;
+    return CALL_HOST_MESSAGE_SIZE_MAX;
+}
+
+/* One whole message. `owned` is its buffer in the pool, or NULL if the bytes are borrowed from the transport. Whoever
+ * takes it over says so with 1. */
+static int dispatch(struct call *call, const uint8_t *message, size_t size, uint8_t *owned)
+{
+    call->messages_count++;
+    if (call->method == METHOD_HOST) {
+        host_call_message(call, message, size);
+        return 0;
+    }
+    if (call->messages_count > 1 && call->method != METHOD_PRODUCE_STREAM) {
+        grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
+        return 0;
+    }
+    switch (call->method) {
+    case METHOD_PRODUCE:
+    case METHOD_PRODUCE_STREAM:
+        return stream_produce(call, message, size, owned);
+    case METHOD_FETCH:
+        stream_fetch(call, message, size);
+        return 0;
+    case METHOD_COMMIT_OFFSETS:
+        stream_commit(call, message, size);
+        return 0;
+    case METHOD_FETCH_OFFSETS:
+        stream_fetch_offsets(call, message, size);
+        return 0;
+    case METHOD_HEALTH_CHECK:
+        stream_health(call, message, size);
+        return 0;
+    default:
+        unreachable();
+    }
+}
+
+/* Take bytes of the prefix. Returns how many; a refused prefix finishes the call. */
+static size_t data_prefix(struct call *call, const uint8_t *data, size_t size)
+{
+    size_t missing = (size_t)(GRPC_PREFIX_SIZE - call->prefix_size);
+    size_t taken = size < missing ? size : missing;
+    memcpy(call->prefix + call->prefix_size, data, taken);
+    call->prefix_size = (uint8_t)(call->prefix_size + taken);
+    if (call->prefix_size < GRPC_PREFIX_SIZE) return taken;
+    call->message_size = (uint32_t)call->prefix[1] << 24 | (uint32_t)call->prefix[2] << 16 |
+                         (uint32_t)call->prefix[3] << 8 | call->prefix[4];
+    call->message_filled = 0;
+    if (call->prefix[0] != 0) {
+        grpc_finish_error(call, GRPC_ERROR_COMPRESSION_REFUSED);
+    } else if (call->message_size > message_size_max(call)) {
+        grpc_finish_error(call, GRPC_ERROR_REQUEST_TOO_LARGE);
+    }
+    return taken;
+}
+
+/* Take bytes of the message behind a whole prefix. */
+static size_t data_message(struct call *call, const uint8_t *data, size_t size)
+{
+    struct shard *shard = call->connection->shard;
+    size_t missing = call->message_size - call->message_filled;
+    if (call->message == NULL && size >= missing) {
+        /* Whole in the transport's buffer: no copy. */
+        call->prefix_size = 0;
+        (void)dispatch(call, data, missing, NULL);
+        return missing;
+    }
+    if (call->message == NULL) {
+        call->message = buffer_take(&shard->pool, call->message_size);
+        if (call->message == NULL) {
+            grpc_finish_error(call, GRPC_ERROR_MEMORY_EXHAUSTED);
+            return size;
+        }
+    }
+    size_t taken = size < missing ? size : missing;
+    memcpy(call->message + call->message_filled, data, taken);
+    call->message_filled += (uint32_t)taken;
+    if (call->message_filled < call->message_size) return taken;
+    uint8_t *message = call->message;
+    call->message = NULL;
+    call->prefix_size = 0;
+    if (!dispatch(call, message, call->message_size, message)) buffer_give(&shard->pool, message);
+    return taken;
+}
+
+size_t grpc_data(struct call *call, const uint8_t *data, size_t size)
+{
+    size_t owed = 0;
+    size_t at = 0;
+    int have_prefix = call->prefix_size == GRPC_PREFIX_SIZE;
+    while (at < size || (have_prefix && call->message_size == 0)) {
+        if (call->finished || !call->started) return 0;
+        if (!have_prefix) {
+            at += data_prefix(call, data + at, size - at);
+        } else {
+            size_t taken = data_message(call, data + at, size - at);
+            if (call->method == METHOD_HOST) owed += taken;
+            at += taken;
+        }
+        have_prefix = call->prefix_size == GRPC_PREFIX_SIZE;
+    }
+    if (call->finished) return 0;
+    call->host_window_owed += (uint32_t)owed;
+    return owed;
+}
+
+void grpc_half_close(struct call *call)
+{
+    if (call->half_closed) return;
+    call->half_closed = 1;
+    if (call->finished) return;
+    if (call->prefix_size != 0) {
+        grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
+    } else if (call->method == METHOD_HOST) {
+        host_call_half_close(call);
+    } else if (call->method == METHOD_PRODUCE_STREAM) {
+        if (call->pending_count == 0) grpc_finish_ok(call);
+    } else if (call->messages_count == 0) {
+        grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
+    }
+}
+
+void grpc_closed(struct call *call)
+{
+    struct shard *shard = call->connection->shard;
+    assert(!is_hot(call) || call->host_opened == 0);
+    if (call->started && !call->finished) shard->counters.calls_cancelled++;
+    if (call->host_opened && !call->finished) host_call_cancel(call);
+    if (call->fetch_index != 0 || call->fetch_pending != 0) stream_fetch_cancel(call);
+    buffer_give(&shard->pool, call->message);
+    buffer_give(&shard->pool, call->host_status);
+    grpc_reply_drop(call);
+    call_give(shard, call);
+}

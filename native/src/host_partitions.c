@@ -1,0 +1,123 @@
+#include "host_partitions.h"
+
+#include <string.h>
+
+#include "assert.h"
+#include "engine_state.h"
+#include "host_ring.h"
+#include "limits.h"
+#include "owner.h"
+#include "shard.h"
+
+enum {
+    PRINCIPAL_NODE = 2,         /* the node itself: internal publish */
+    METERS_PER_TURN = 64,
+};
+
+static uint64_t host_pending(struct shard *shard, const struct engine_frame *frame)
+{
+    struct pending values = {.kind = PENDING_HOST, .number = frame->arg0, .host_kind = frame->kind};
+    return pending_take(shard, &values);
+}
+
+static void describe(struct shard *shard, uint64_t cookie, const struct engine_partition_id *id)
+{
+    struct engine_partition_state state = {0};
+    enum status status = store_describe(shard->store, id, &state);
+    host_reply(shard, cookie, engine_result_of(status), &state, status == STATUS_OK ? sizeof state : 0);
+}
+
+static enum status publish(struct shard *shard, const struct engine_partition_id *id, const uint8_t *batch, size_t size,
+                           uint64_t token)
+{
+    struct store_produce produce = {
+        .id = *id,
+        .batch = batch,
+        .batch_size = size,
+        .principal = PRINCIPAL_NODE,
+        .message_bytes_max = BATCH_CLIENT_BYTES_MAX,
+        .token = token,
+    };
+    return store_produce(shard->store, &produce);
+}
+
+static enum status fence(struct shard *shard, const struct engine_partition_id *id, const uint8_t *body, size_t size,
+                         uint64_t token)
+{
+    struct engine_group_fence wanted;
+    if (size != sizeof wanted) return STATUS_INVALID;
+    memcpy(&wanted, body, sizeof wanted);
+    return store_group_fence(shard->store, id, &wanted, token);
+}
+
+void host_partition_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body, size_t size)
+{
+    struct engine_partition_id id;
+    assert(size >= sizeof id);
+    memcpy(&id, body, sizeof id);
+    assert(owner_of(id.topic, id.partition, shard->shards_count) == shard->index);
+    body += sizeof id;
+    size -= sizeof id;
+    if (frame->kind == ENGINE_METER_ACK) {
+        /* A partition that is gone needs no ack. */
+        (void)store_meter_ack(shard->store, &id, frame->arg1);
+        return;
+    }
+    if (frame->kind == ENGINE_DESCRIBE) {
+        describe(shard, frame->arg0, &id);
+        return;
+    }
+    uint64_t token = host_pending(shard, frame);
+    enum status status = STATUS_BUSY;
+    if (token != 0) {
+        if (frame->kind == ENGINE_PUBLISH) status = publish(shard, &id, body, size, token);
+        else if (frame->kind == ENGINE_GROUP_FENCE) status = fence(shard, &id, body, size, token);
+        else status = store_meter_flush(shard->store, &id, token);
+        if (status == STATUS_OK) return;
+        pending_give(shard, pending_find(shard, token));
+    }
+    host_reply(shard, frame->arg0, engine_result_of(status), NULL, 0);
+}
+
+void host_outcome(struct shard *shard, struct pending *pending, const struct store_outcome *outcome)
+{
+    assert(pending->kind == PENDING_HOST);
+    uint64_t cookie = pending->number;
+    uint32_t kind = pending->host_kind;
+    pending_give(shard, pending);
+    enum engine_result result = engine_result_of(outcome->status);
+    if (kind == ENGINE_PUBLISH) {
+        int stored = outcome->status == STATUS_OK || outcome->status == STATUS_ALREADY_COMMITTED;
+        if (stored && (outcome->duplicate || outcome->status != STATUS_OK)) result = ENGINE_RESULT_DUPLICATE;
+        uint64_t base_offset = outcome->base_offset;
+        host_reply(shard, cookie, result, &base_offset, stored ? sizeof base_offset : 0);
+    } else if (kind == ENGINE_GROUP_FENCE) {
+        host_reply(shard, cookie, result, &outcome->group, sizeof outcome->group);
+    } else if (kind == ENGINE_METER_FLUSH) {
+        uint64_t body[2] = {outcome->base_offset, outcome->expected};
+        host_reply(shard, cookie, result, body, sizeof body);
+    } else {
+        assert(kind == ENGINE_METADATA_SUBMIT);
+        host_reply(shard, cookie, result, outcome->body, outcome->body_size);
+    }
+}
+
+void host_meters(struct shard *shard)
+{
+    struct engine_meter_close close;
+    struct engine_meter_sum sums[METER_SUMS_MAX];
+    for (int left = METERS_PER_TURN; left > 0; left--) {
+        if (!host_empty(shard)) return;
+        if (!store_meter_next(shard->store, &close, sums, METER_SUMS_MAX)) return;
+        assert(close.sums_count <= METER_SUMS_MAX);
+        struct engine_frame frame = {.kind = ENGINE_METER_CLOSE};
+        struct host_body body = {
+            .data = &close,
+            .size = sizeof close,
+            .tail = sums,
+            .tail_size = close.sums_count * sizeof sums[0],
+        };
+        shard->counters.meter_frames++;
+        host_post_surely(shard, &frame, &body);
+    }
+}

@@ -1,0 +1,103 @@
+/* io_http2.h: connections: a socket and an nghttp2 server session each.
+ *
+ * Owns sockets, sessions, flow control, output. Knows nothing of gRPC: what arrives is handed to grpc_server.h. A connection
+ * is closed only between turns, never inside a callback. Output of a turn leaves with as few writev as the kernel takes:
+ * frame headers and small bodies are copied into one block, large bodies are referenced in place. */
+#ifndef IO_HTTP2_H
+#define IO_HTTP2_H
+
+#include <nghttp2/nghttp2.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "call.h"
+#include "queue.h"
+#include "status.h"
+
+enum {
+    HTTP2_STREAMS_MAX = 256,              /* of one connection at once */
+    HTTP2_STREAM_WINDOW = 8388608,
+    HTTP2_CONNECTION_WINDOW = 16777216,
+    HTTP2_FRAME_SIZE_MAX = 131072,
+    HTTP2_READ_SIZE = 262144,             /* of one read; the buffer is the shard's */
+    HTTP2_READS_PER_TURN = 4,
+    HTTP2_OUTPUT_SIZE = 65536 - 16,       /* copied bytes waiting for the socket */
+    HTTP2_VECTORS_MAX = 64,
+    HTTP2_REFERENCE_SIZE_MIN = 4096,      /* smaller bodies are copied: a vector costs more */
+    HTTP2_TOKENS_CACHED = 4,
+    HTTP2_RESETS_BURST = 10000,           /* X30: a client that cancels long polls is fine, a flood is not */
+    HTTP2_RESETS_PER_S = 2000,
+};
+
+struct shard;
+
+struct output_vector {
+    const uint8_t *data;
+    size_t size;
+    struct reply *reply;                  /* counted while it waits here; NULL = lies in the output block */
+};
+
+/* An authorization header that was verified: valid while the grants' revision is the same. */
+struct cached_token {
+    uint32_t revision;                    /* 0 = empty */
+    uint32_t size;
+    int64_t expires_at_us;
+    struct engine_caller caller;
+    uint8_t token[96];
+};
+
+struct connection {
+    struct shard *shard;
+    nghttp2_session *session;
+    int fd;
+    uint32_t index;
+    uint8_t open;
+    uint8_t closing;                      /* on the shard's list of connections to close */
+    uint8_t dirty;                        /* on the shard's list of connections to flush */
+    uint8_t write_armed;                  /* waits for the socket to take more */
+    uint8_t goaway_sent;
+    uint8_t tokens_next;
+    uint8_t *output;                      /* a block of HTTP2_OUTPUT_SIZE while something waits, else NULL */
+    uint32_t output_used;
+    uint32_t vectors_first;
+    uint32_t vectors_count;
+    struct output_vector vectors[HTTP2_VECTORS_MAX];
+    struct cached_token tokens[HTTP2_TOKENS_CACHED];
+    struct queue calls;
+    struct connection *next_dirty;
+    struct connection *next_closing;
+    struct connection *next_free;
+};
+
+struct http2_shared {
+    nghttp2_session_callbacks *callbacks;
+    nghttp2_option *options;
+    nghttp2_mem memory;
+};
+
+enum status http2_shared_open(struct shard *shard);
+void http2_shared_close(struct shard *shard);
+
+/* Take a socket. Any status but OK: the socket is still the caller's. */
+enum status http2_connection_open(struct shard *shard, int fd);
+void http2_readable(struct connection *connection);
+void http2_writable(struct connection *connection);
+/* Something was submitted: flush this connection at the end of the turn. */
+void http2_mark_dirty(struct connection *connection);
+void http2_flush_dirty(struct shard *shard);
+/* Close at the end of the turn. */
+void http2_mark_closing(struct connection *connection);
+void http2_close_marked(struct shard *shard);
+/* No new streams; those open may end. */
+void http2_goaway(struct connection *connection);
+
+/* io_http2_output.c: the output of one connection. */
+ssize_t http2_output_copy(struct connection *connection, const uint8_t *data, size_t size);
+int http2_output_data(struct connection *connection, const uint8_t header[9], struct reply *reply,
+                      const uint8_t *data, size_t size);
+/* 1 = everything left, 0 = the socket takes no more now, -1 = the peer is gone. */
+int http2_output_write(struct connection *connection);
+void http2_output_drop(struct connection *connection);
+int http2_output_room(const struct connection *connection, size_t size);
+
+#endif

@@ -1,0 +1,125 @@
+#include <string.h>
+
+#include "assert.h"
+#include "grpc_server.h"
+#include "io_http2.h"
+#include "io_socket.h"
+#include "shard.h"
+
+static uint8_t *output_take(struct shard *shard)
+{
+    if (shard->output_spare_count > 0) return shard->output_spare[--shard->output_spare_count];
+    return buffer_take(&shard->pool, HTTP2_OUTPUT_SIZE);
+}
+
+static void output_give(struct shard *shard, uint8_t *output)
+{
+    if (shard->output_spare_count < sizeof shard->output_spare / sizeof shard->output_spare[0]) {
+        shard->output_spare[shard->output_spare_count++] = output;
+        return;
+    }
+    buffer_give(&shard->pool, output);
+}
+
+int http2_output_room(const struct connection *connection, size_t size)
+{
+    /* A data frame takes at most two vectors: its header with what lies before it, and a reference. */
+    if (connection->vectors_first + connection->vectors_count + 2 > HTTP2_VECTORS_MAX) return 0;
+    size_t copied = 9 + (size < HTTP2_REFERENCE_SIZE_MIN ? size : 0);
+    return connection->output_used + copied <= HTTP2_OUTPUT_SIZE;
+}
+
+ssize_t http2_output_copy(struct connection *connection, const uint8_t *data, size_t size)
+{
+    if (connection->output == NULL) {
+        connection->output = output_take(connection->shard);
+        if (connection->output == NULL) return NGHTTP2_ERR_CALLBACK_FAILURE;
+        connection->output_used = 0;
+    }
+    size_t room = HTTP2_OUTPUT_SIZE - connection->output_used;
+    size_t taken = size < room ? size : room;
+    if (taken == 0) return 0;
+    uint8_t *target = connection->output + connection->output_used;
+    uint32_t last = connection->vectors_first + connection->vectors_count;
+    struct output_vector *vector = last > connection->vectors_first ? &connection->vectors[last - 1] : NULL;
+    if (vector != NULL && vector->reply == NULL && vector->data + vector->size == target) {
+        vector->size += taken;
+    } else {
+        if (last == HTTP2_VECTORS_MAX) return 0;
+        connection->vectors[last] = (struct output_vector){.data = target, .size = taken};
+        connection->vectors_count++;
+    }
+    memcpy(target, data, taken);
+    connection->output_used += (uint32_t)taken;
+    return (ssize_t)taken;
+}
+
+int http2_output_data(struct connection *connection, const uint8_t header[9], struct reply *reply,
+                      const uint8_t *data, size_t size)
+{
+    assert(http2_output_room(connection, size));
+    if (http2_output_copy(connection, header, 9) != 9) return 0;
+    if (size < HTTP2_REFERENCE_SIZE_MIN) {
+        return size == 0 || http2_output_copy(connection, data, size) == (ssize_t)size;
+    }
+    uint32_t last = connection->vectors_first + connection->vectors_count;
+    assert(last < HTTP2_VECTORS_MAX);
+    connection->vectors[last] = (struct output_vector){.data = data, .size = size, .reply = reply};
+    connection->vectors_count++;
+    reply->references++;
+    return 1;
+}
+
+static void output_advance(struct connection *connection, size_t sent)
+{
+    while (sent > 0) {
+        assert(connection->vectors_count > 0);
+        struct output_vector *vector = &connection->vectors[connection->vectors_first];
+        if (sent < vector->size) {
+            vector->data += sent;
+            vector->size -= sent;
+            return;
+        }
+        sent -= vector->size;
+        if (vector->reply != NULL) grpc_reply_release(connection->shard, vector->reply);
+        connection->vectors_first++;
+        connection->vectors_count--;
+    }
+}
+
+int http2_output_write(struct connection *connection)
+{
+    struct iovec vectors[HTTP2_VECTORS_MAX];
+    while (connection->vectors_count > 0) {
+        for (uint32_t index = 0; index < connection->vectors_count; index++) {
+            const struct output_vector *vector = &connection->vectors[connection->vectors_first + index];
+            vectors[index].iov_base = (void *)(uintptr_t)vector->data;
+            vectors[index].iov_len = vector->size;
+        }
+        size_t sent;
+        enum socket_answer answer =
+            socket_write(connection->fd, vectors, (int)connection->vectors_count, &sent);
+        if (answer == SOCKET_GONE) return -1;
+        if (answer == SOCKET_WAIT) return 0;
+        connection->shard->counters.bytes_sent += sent;
+        output_advance(connection, sent);
+    }
+    connection->vectors_first = 0;
+    connection->output_used = 0;
+    if (connection->output != NULL) output_give(connection->shard, connection->output);
+    connection->output = NULL;
+    return 1;
+}
+
+void http2_output_drop(struct connection *connection)
+{
+    for (uint32_t index = 0; index < connection->vectors_count; index++) {
+        struct output_vector *vector = &connection->vectors[connection->vectors_first + index];
+        if (vector->reply != NULL) grpc_reply_release(connection->shard, vector->reply);
+    }
+    connection->vectors_first = 0;
+    connection->vectors_count = 0;
+    connection->output_used = 0;
+    if (connection->output != NULL) output_give(connection->shard, connection->output);
+    connection->output = NULL;
+}

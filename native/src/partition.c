@@ -1,0 +1,339 @@
+/* partition.c: see partition.h. Checkpoints are in partition_checkpoint.c, the bodies of operations
+ * in partition_body.c. */
+#include "partition.h"
+
+#include <string.h>
+
+#include "arena.h"
+#include "assert.h"
+#include "bytes.h"
+
+size_t partition_pools_bytes(const struct partition_limits *limits)
+{
+    uint32_t chunks = (limits->segments_max + SEGMENT_CHUNK_COUNT - 1) / SEGMENT_CHUNK_COUNT;
+    return producer_pool_bytes(limits->producers_max) + segment_pool_bytes(chunks) +
+           offset_index_pool_bytes(limits->index_blocks_max);
+}
+
+enum status partition_pools_init(struct partition_pools *pools, struct arena *arena,
+                                 const struct partition_limits *limits)
+{
+    uint32_t chunks = (limits->segments_max + SEGMENT_CHUNK_COUNT - 1) / SEGMENT_CHUNK_COUNT;
+    enum status status = producer_pool_init(&pools->producers, arena, limits->producers_max);
+    if (status == STATUS_OK) status = segment_pool_init(&pools->segments, arena, chunks);
+    if (status == STATUS_OK)
+        status = offset_index_pool_init(&pools->index, arena, limits->index_blocks_max);
+    return status;
+}
+
+void partition_init(struct partition *partition, struct partition_pools *pools,
+                    const struct partition_config *config)
+{
+    assert(config->segment_bytes > 0);
+    memset(partition, 0, sizeof *partition);
+    partition->config = *config;
+    producer_table_init(&partition->producers, &pools->producers);
+    group_table_init(&partition->groups);
+    meter_init(&partition->meter);
+    segment_list_init(&partition->segments, &pools->segments, &pools->index);
+}
+
+void partition_deinit(struct partition *partition)
+{
+    producer_table_deinit(&partition->producers);
+    segment_list_deinit(&partition->segments);
+}
+
+/* ---- admission ---- */
+
+static struct producer_batch partition_producer_batch(const struct batch_client *client)
+{
+    struct producer_batch batch = {
+        .epoch = client->producer_epoch,
+        .record_count = client->record_count,
+        .base_sequence = client->base_sequence,
+    };
+    memcpy(batch.producer.bytes, client->producer_id, sizeof batch.producer.bytes);
+    return batch;
+}
+
+struct partition_admission partition_admit_batch(struct partition *partition,
+                                                 const struct batch_client *client,
+                                                 uint32_t principal)
+{
+    struct partition_admission admission = {.status = STATUS_OK,
+                                            .record_count = client->record_count};
+    admission.status = segment_admit(&partition->segments);
+    if (admission.status == STATUS_OK && partition->config.metered) {
+        admission.status = meter_admit(&partition->meter, principal);
+    }
+    if (admission.status != STATUS_OK) return admission;
+
+    struct producer_batch batch = partition_producer_batch(client);
+    struct producer_decision decision = producer_table_admit(&partition->producers, &batch);
+    admission.status = decision.status;
+    admission.duplicate = decision.duplicate;
+    admission.base_offset = decision.base_offset;
+    admission.expected = decision.expected;
+    admission.append_time_us = decision.append_time_us;
+    return admission;
+}
+
+void partition_admit_cancel(struct partition *partition, const struct batch_client *client)
+{
+    struct producer_batch batch = partition_producer_batch(client);
+    producer_table_cancel(&partition->producers, &batch);
+}
+
+void partition_admission_reset(struct partition *partition)
+{
+    producer_table_admission_reset(&partition->producers);
+}
+
+/* ---- apply ---- */
+
+/* The batch is new: give it its offset and its place. The order matters: whatever can fail comes
+ * before the first change that a caller could see. */
+static enum status partition_append(struct partition *partition, const struct batch_server *server,
+                                    const struct batch_client *client, uint8_t *body,
+                                    struct partition_result *result)
+{
+    uint64_t cumulative_bytes = partition->cumulative_bytes + server->size_bytes;
+    batch_assign(body, partition->next_offset, cumulative_bytes);
+    struct segment_batch batch = {
+        .bytes = body,
+        .size_bytes = server->size_bytes,
+        .record_count = client->record_count,
+        .base_offset = partition->next_offset,
+        .op = server->op,
+        .append_time_us = server->append_time_us,
+    };
+    enum status status = segment_append(&partition->segments, &batch,
+                                        partition->config.segment_bytes, &result->place);
+    if (status != STATUS_OK) return status;
+
+    if (partition->config.metered) {
+        status = meter_add(&partition->meter, server->principal, server->size_bytes,
+                           client->record_count, server->append_time_us);
+        assert(status == STATUS_OK);
+    }
+    result->append = 1;
+    result->base_offset = partition->next_offset;
+    result->append_time_us = server->append_time_us;
+    partition->next_offset += client->record_count;
+    partition->cumulative_bytes = cumulative_bytes;
+    partition->append_time_us = server->append_time_us;
+    return STATUS_OK;
+}
+
+static enum status partition_apply_batch(struct partition *partition, uint64_t op,
+                                         int64_t append_time_us, uint8_t *body, size_t size,
+                                         struct partition_result *result)
+{
+    struct batch_server server;
+    struct batch_client client;
+    if (batch_decode_server(body, size, &server) != STATUS_OK || server.size_bytes != size)
+        return STATUS_OP_MALFORMED;
+    if (batch_decode_client(body + BATCH_SERVER_HEADER_BYTES, size - BATCH_SERVER_HEADER_BYTES,
+                            &client) != STATUS_OK) {
+        return STATUS_OP_MALFORMED;
+    }
+    if (server.op != op || server.append_time_us != append_time_us) return STATUS_OP_MALFORMED;
+    if (client.size_bytes != size - BATCH_SERVER_HEADER_BYTES) return STATUS_OP_MALFORMED;
+    if (append_time_us <= partition->append_time_us) return STATUS_OP_MALFORMED;
+
+    producer_table_expire(&partition->producers, append_time_us);
+    result->record_count = client.record_count;
+    struct producer_batch batch = partition_producer_batch(&client);
+    /* A batch that finds no room in the meter is refused as if it had never come: its sequence
+     * stays free. */
+    struct producer_decision decision = producer_table_decide(&partition->producers, &batch);
+    int fresh = decision.status == STATUS_OK && !decision.duplicate;
+    if (fresh && partition->config.metered &&
+        meter_admit(&partition->meter, server.principal) != STATUS_OK) {
+        result->status = STATUS_METER_FULL;
+        producer_table_refuse(&partition->producers, &batch);
+        return STATUS_OK;
+    }
+    if (fresh && segment_admit(&partition->segments) != STATUS_OK) return STATUS_NO_MEMORY;
+    decision =
+        producer_table_apply(&partition->producers, &batch, partition->next_offset, append_time_us);
+    if (decision.status == STATUS_NO_MEMORY) return STATUS_NO_MEMORY;
+    result->status = decision.status;
+    result->duplicate = decision.duplicate;
+    result->base_offset = decision.base_offset;
+    result->expected = decision.expected;
+    result->append_time_us = decision.append_time_us;
+    if (decision.status != STATUS_OK || decision.duplicate) return STATUS_OK;
+    return partition_append(partition, &server, &client, body, result);
+}
+
+static enum status partition_apply_commit(struct partition *partition, const uint8_t *body,
+                                          size_t size, struct partition_result *result)
+{
+    struct partition_commit commit;
+    enum status status = partition_decode_commit(body, size, &commit);
+    if (status != STATUS_OK) return status;
+    result->status = group_table_commit(&partition->groups, commit.group, commit.generation,
+                                        commit.offset, partition->next_offset, &result->group);
+    result->base_offset = commit.offset;
+    if (result->status == STATUS_OFFSET_BEYOND_END) result->expected = partition->next_offset;
+    return STATUS_OK;
+}
+
+static enum status partition_apply_in_flight(struct partition *partition, const uint8_t *body,
+                                             size_t size, struct partition_result *result)
+{
+    struct partition_in_flight in_flight;
+    enum status status = partition_decode_in_flight(body, size, &in_flight);
+    if (status != STATUS_OK) return status;
+    result->status = group_table_in_flight(&partition->groups, in_flight.group,
+                                           in_flight.generation, &result->group);
+    return STATUS_OK;
+}
+
+static enum status partition_apply_fence(struct partition *partition, enum partition_op kind,
+                                         const uint8_t *body, size_t size,
+                                         struct partition_result *result)
+{
+    struct partition_fence fence;
+    enum status status = partition_decode_fence(body, size, &fence);
+    if (status != STATUS_OK) return status;
+    result->status = kind == PARTITION_FREEZE
+                         ? group_table_freeze(&partition->groups, fence.group, fence.generation,
+                                              fence.intent_op, &result->group)
+                         : group_table_close(&partition->groups, fence.group, fence.generation,
+                                             fence.intent_op, &result->group);
+    return STATUS_OK;
+}
+
+static enum status partition_apply_meter_close(struct partition *partition, uint64_t op,
+                                               const uint8_t *body, size_t size,
+                                               struct partition_result *result)
+{
+    struct partition_meter_close close;
+    enum status status = partition_decode_meter_close(body, size, &close);
+    if (status != STATUS_OK) return status;
+    result->status =
+        meter_close(&partition->meter, op, close.sequence, close.window_end_us, close.acked);
+    result->meter_closed = result->status == STATUS_OK;
+    return STATUS_OK;
+}
+
+enum status partition_apply(struct partition *partition, uint64_t op, enum partition_op kind,
+                            int64_t append_time_us, uint8_t *body, size_t size,
+                            struct partition_result *result)
+{
+    assert(op > partition->applied_op);
+    memset(result, 0, sizeof *result);
+    enum status status = STATUS_OP_UNKNOWN;
+    switch (kind) {
+    case PARTITION_BATCH:
+        status = partition_apply_batch(partition, op, append_time_us, body, size, result);
+        break;
+    case PARTITION_COMMIT_OFFSET:
+        status = partition_apply_commit(partition, body, size, result);
+        break;
+    case PARTITION_IN_FLIGHT:
+        status = partition_apply_in_flight(partition, body, size, result);
+        break;
+    case PARTITION_FREEZE:
+    case PARTITION_CLOSE:
+        status = partition_apply_fence(partition, kind, body, size, result);
+        break;
+    case PARTITION_METER_CLOSE:
+        status = partition_apply_meter_close(partition, op, body, size, result);
+        break;
+    }
+    if (status == STATUS_OK) partition->applied_op = op;
+    return status;
+}
+
+void partition_skip(struct partition *partition, uint64_t op)
+{
+    assert(op > partition->applied_op);
+    partition->applied_op = op;
+}
+
+/* ---- reading ---- */
+
+struct partition_place partition_find(struct partition *partition, uint64_t offset)
+{
+    struct partition_place place = {.status = STATUS_OK};
+    if (offset < partition->log_start)
+        place.status = STATUS_TRUNCATED;
+    else if (offset > partition->next_offset)
+        place.status = STATUS_OFFSET_OUT_OF_RANGE;
+    else if (offset == partition->next_offset)
+        place.status = STATUS_NOT_FOUND;
+    if (place.status != STATUS_OK) return place;
+
+    const struct segment *segment = segment_find(&partition->segments, offset);
+    assert(segment != NULL);
+    struct offset_index_entry entry =
+        offset_index_find(&segment->index, segment->base_offset, offset);
+    place.segment_base_offset = segment->base_offset;
+    place.segment_data_bytes = segment->data_bytes;
+    place.position = entry.position;
+    place.sealed = segment->sealed;
+    place.indexed = segment->index.walked_bytes == segment->data_bytes;
+    return place;
+}
+
+enum status partition_group_fetch(const struct partition *partition, uint64_t group,
+                                  uint64_t generation)
+{
+    return group_table_fetch(&partition->groups, group, generation);
+}
+
+int partition_in_flight_due(const struct partition *partition, uint64_t group, uint64_t generation)
+{
+    struct group_state state;
+    if (group_table_state(&partition->groups, group, &state) != STATUS_OK) return 0;
+    return state.generation == generation && state.closed &&
+           group_table_fetch(&partition->groups, group, generation) == STATUS_GROUP_PENDING;
+}
+
+enum status partition_group_state(const struct partition *partition, uint64_t group,
+                                  struct group_state *state)
+{
+    return group_table_state(&partition->groups, group, state);
+}
+
+struct segment *partition_segment(struct partition *partition, uint32_t position)
+{
+    return segment_at(&partition->segments, position);
+}
+
+uint64_t partition_bytes(const struct partition *partition)
+{
+    uint64_t bytes = 0;
+    for (const struct segment_chunk *chunk = partition->segments.first; chunk;
+         chunk = chunk->next) {
+        for (uint32_t index = 0; index < chunk->count; index++)
+            bytes += chunk->segments[index].data_bytes;
+    }
+    return bytes;
+}
+
+/* ---- meters ---- */
+
+int partition_meter_due(const struct partition *partition, int64_t now_us, uint32_t window_s,
+                        int force, struct partition_meter_close *close)
+{
+    int64_t window_us = (int64_t)window_s * 1000000;
+    memset(close, 0, sizeof *close);
+    return meter_due(&partition->meter, now_us, window_us, force, &close->sequence,
+                     &close->window_end_us, &close->acked);
+}
+
+void partition_meter_ack(struct partition *partition, uint64_t sequence)
+{
+    meter_ack(&partition->meter, sequence);
+}
+
+const struct meter_close *partition_meter_next(const struct partition *partition, uint64_t after,
+                                               const struct meter_sum **sums)
+{
+    return meter_next(&partition->meter, after, sums);
+}

@@ -1,0 +1,98 @@
+/* partition_body.c: the bytes of a partition's operations but batches. Frozen:
+ * docs/internals/groups.md.
+ *
+ *     u8 version = 1 | 7 zero | then u64s in the order of the struct */
+#include "partition.h"
+
+#include "assert.h"
+#include "bytes.h"
+
+static uint8_t *partition_body_begin(uint8_t *body)
+{
+    bytes_put_u64(body, PARTITION_BODY_VERSION);
+    return body + 8;
+}
+
+/* The fields behind the version; NULL if this is no such body. */
+static const uint8_t *partition_body_fields(const uint8_t *body, size_t size, size_t expected)
+{
+    if (size != expected || bytes_get_u64(body) != PARTITION_BODY_VERSION) return NULL;
+    return body + 8;
+}
+
+void partition_encode_commit(const struct partition_commit *commit,
+                             uint8_t body[PARTITION_COMMIT_BYTES])
+{
+    uint8_t *at = partition_body_begin(body);
+    bytes_put_u64(at, commit->group);
+    bytes_put_u64(at + 8, commit->generation);
+    bytes_put_u64(at + 16, commit->offset);
+}
+
+void partition_encode_in_flight(const struct partition_in_flight *in_flight,
+                                uint8_t body[PARTITION_IN_FLIGHT_BYTES])
+{
+    uint8_t *at = partition_body_begin(body);
+    bytes_put_u64(at, in_flight->group);
+    bytes_put_u64(at + 8, in_flight->generation);
+}
+
+void partition_encode_fence(const struct partition_fence *fence,
+                            uint8_t body[PARTITION_FENCE_BYTES])
+{
+    uint8_t *at = partition_body_begin(body);
+    bytes_put_u64(at, fence->group);
+    bytes_put_u64(at + 8, fence->generation);
+    bytes_put_u64(at + 16, fence->intent_op);
+}
+
+void partition_encode_meter_close(const struct partition_meter_close *close,
+                                  uint8_t body[PARTITION_METER_CLOSE_BYTES])
+{
+    uint8_t *at = partition_body_begin(body);
+    bytes_put_u64(at, close->sequence);
+    bytes_put_i64(at + 8, close->window_end_us);
+    bytes_put_u64(at + 16, close->acked);
+}
+
+enum status partition_decode_commit(const uint8_t *body, size_t size,
+                                    struct partition_commit *commit)
+{
+    const uint8_t *at = partition_body_fields(body, size, PARTITION_COMMIT_BYTES);
+    if (!at) return STATUS_OP_MALFORMED;
+    commit->group = bytes_get_u64(at);
+    commit->generation = bytes_get_u64(at + 8);
+    commit->offset = bytes_get_u64(at + 16);
+    return STATUS_OK;
+}
+
+enum status partition_decode_in_flight(const uint8_t *body, size_t size,
+                                       struct partition_in_flight *in_flight)
+{
+    const uint8_t *at = partition_body_fields(body, size, PARTITION_IN_FLIGHT_BYTES);
+    if (!at) return STATUS_OP_MALFORMED;
+    in_flight->group = bytes_get_u64(at);
+    in_flight->generation = bytes_get_u64(at + 8);
+    return STATUS_OK;
+}
+
+enum status partition_decode_fence(const uint8_t *body, size_t size, struct partition_fence *fence)
+{
+    const uint8_t *at = partition_body_fields(body, size, PARTITION_FENCE_BYTES);
+    if (!at) return STATUS_OP_MALFORMED;
+    fence->group = bytes_get_u64(at);
+    fence->generation = bytes_get_u64(at + 8);
+    fence->intent_op = bytes_get_u64(at + 16);
+    return STATUS_OK;
+}
+
+enum status partition_decode_meter_close(const uint8_t *body, size_t size,
+                                         struct partition_meter_close *close)
+{
+    const uint8_t *at = partition_body_fields(body, size, PARTITION_METER_CLOSE_BYTES);
+    if (!at) return STATUS_OP_MALFORMED;
+    close->sequence = bytes_get_u64(at);
+    close->window_end_us = bytes_get_i64(at + 8);
+    close->acked = bytes_get_u64(at + 16);
+    return STATUS_OK;
+}

@@ -1,0 +1,148 @@
+/* segment.h: the segments of a partition: their list, where the next batch goes, and the footer of
+ * a sealed one.
+ *
+ * A segment is sealed when the next batch would begin at or beyond the topic's segment_bytes:
+ * decided at apply, by committed bytes alone, so that replicas' files are equal.
+ *
+ * The active segment carries a running XXH3-128 of its bytes. It is in memory only: after a restart
+ * the active segment is walked from its beginning (segment_walk), which also rebuilds its offset
+ * index. */
+#ifndef SEGMENT_H
+#define SEGMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "limits.h"
+#include "offset_index.h"
+#include "status.h"
+
+struct arena;
+struct bytes_reader;
+struct bytes_writer;
+
+/* The digest's state wants 64-byte alignment, which cffi cannot declare: there is room to align it
+ * by hand. */
+enum { SEGMENT_CHUNK_COUNT = 16, SEGMENT_DIGEST_WORDS = 80 };
+
+struct segment {
+    uint64_t base_offset;
+    uint64_t end_offset; /* first offset after it */
+    uint64_t data_bytes; /* where the next batch, or the footer, begins */
+    uint64_t first_op;
+    uint64_t last_op;
+    int64_t min_time_us; /* append times */
+    int64_t max_time_us;
+    uint64_t record_count;
+    uint64_t walked_offset; /* end of what index.walked_bytes covers */
+    uint8_t sealed;
+    uint8_t reserved[7];
+    struct offset_index index;
+};
+
+struct segment_chunk {
+    struct segment_chunk *next;
+    uint32_t count;
+    uint32_t reserved;
+    struct segment segments[SEGMENT_CHUNK_COUNT];
+};
+
+/* Chunks of the whole shard. */
+struct segment_pool {
+    struct segment_chunk *free;
+    uint32_t free_count;
+    uint32_t count;
+};
+
+struct segment_list {
+    struct segment_pool *pool;
+    struct offset_index_pool *index_pool;
+    struct segment_chunk *first;
+    struct segment_chunk *last;
+    uint32_t count;
+    uint32_t digest_valid; /* the running digest covers all bytes of the active segment */
+    uint64_t digest_state[SEGMENT_DIGEST_WORDS];
+};
+
+struct segment_footer {
+    uint64_t base_offset;
+    uint64_t end_offset;
+    uint64_t data_bytes;
+    uint64_t first_op;
+    uint64_t last_op;
+    int64_t min_time_us;
+    int64_t max_time_us;
+    uint64_t digest_low;
+    uint64_t digest_high;
+    uint64_t record_count;
+};
+
+/* What segment_append did. */
+struct segment_place {
+    uint64_t base_offset; /* of the segment to write to */
+    uint64_t position;    /* where in it */
+    uint8_t opened;       /* 1 = this is the first batch of a new segment */
+    uint8_t sealed; /* 1 = before it, a segment was sealed: write the footer behind its data */
+    uint64_t sealed_base_offset;
+    uint64_t sealed_data_bytes;
+    uint8_t footer[SEGMENT_FOOTER_BYTES];
+};
+
+struct segment_batch {
+    const uint8_t *bytes; /* the stored batch, offsets assigned */
+    uint32_t size_bytes;
+    uint32_t record_count;
+    uint64_t base_offset;
+    uint64_t op;
+    int64_t append_time_us;
+};
+
+size_t segment_pool_bytes(uint32_t chunks_count);
+enum status segment_pool_init(struct segment_pool *pool, struct arena *arena,
+                              uint32_t chunks_count);
+
+void segment_list_init(struct segment_list *list, struct segment_pool *pool,
+                       struct offset_index_pool *index_pool);
+void segment_list_deinit(struct segment_list *list);
+
+/* Could one more batch be appended? BUSY: the pool has no chunk left, or the partition has
+ * SEGMENTS_COUNT_MAX segments. */
+enum status segment_admit(const struct segment_list *list);
+
+/* Append a batch; seals before it if the active segment has reached `segment_bytes`. NO_MEMORY:
+ * nothing was changed. */
+enum status segment_append(struct segment_list *list, const struct segment_batch *batch,
+                           uint64_t segment_bytes, struct segment_place *place);
+
+/* The segment that holds `offset`; NULL = none does. The active one; NULL = no segment yet. In
+ * order; NULL = past the last. */
+struct segment *segment_find(struct segment_list *list, uint64_t offset);
+struct segment *segment_active(struct segment_list *list);
+struct segment *segment_at(struct segment_list *list, uint32_t position);
+
+/* Walk a segment's data again after a restart, from its beginning, in pieces: checks every header,
+ * its CRCs, offsets and times, notes the index and, for the active segment, the digest. `consumed`
+ * says how much of the piece was taken (whole batches): the rest comes again at the front of the
+ * next piece. Done when index.walked_bytes == data_bytes. SEGMENT_DAMAGED, BATCH_..: as found. */
+void segment_walk_begin(struct segment_list *list, struct segment *segment);
+enum status segment_walk(struct segment_list *list, struct segment *segment, const uint8_t *bytes,
+                         size_t size, size_t *consumed);
+
+/* File name of a segment: 20 digits, ".log". */
+void segment_name(uint64_t base_offset, char name[SEGMENT_NAME_SIZE]);
+/* And back. INVALID: not a segment's name. */
+enum status segment_name_parse(const char *name, uint64_t *base_offset);
+
+void segment_footer_encode(const struct segment_footer *footer,
+                           uint8_t bytes[SEGMENT_FOOTER_BYTES]);
+enum status segment_footer_decode(const uint8_t *bytes, size_t size, struct segment_footer *footer);
+/* FOOTER_DAMAGED: it is not this segment's. The digest is not looked at: only a scrub reads all
+ * bytes. */
+enum status segment_footer_check(const struct segment_footer *footer,
+                                 const struct segment *segment);
+
+size_t segment_list_encoded_bytes(const struct segment_list *list);
+void segment_list_encode(const struct segment_list *list, struct bytes_writer *writer);
+enum status segment_list_decode(struct segment_list *list, struct bytes_reader *reader);
+
+#endif

@@ -1,0 +1,185 @@
+/* store_fetch.c: where the batches from an offset on lie: in the ring, or in a segment file.
+ *
+ * The newest batches are in memory, one after the other but not end to end: a fetch from there gets one batch. Further back
+ * a file read gets many. Bytes from a file are handed on only after their sums were checked (store_fetch_trim); the first
+ * reads of a segment sealed before the last restart also rebuild its index. */
+#include "store_state.h"
+
+enum { STORE_WALK_BYTES = 1048576 };
+
+/* G2: the first data of an assignment leaves after InFlight was applied. Proposed once, by the first fetch. */
+static enum status store_fetch_group(struct store *store, const struct engine_partition_id *id, struct store_group **group,
+                                     uint64_t number, uint64_t generation)
+{
+    enum status status = store_group_open(store, id, group);
+    if (status != STATUS_OK) return status;
+    status = partition_group_fetch(&(*group)->state, number, generation);
+    if (status != STATUS_GROUP_PENDING) return status;
+    if (!partition_in_flight_due(&(*group)->state, number, generation)) return STATUS_GROUP_PENDING;
+    if ((*group)->in_flight_busy && (*group)->in_flight_group == number && (*group)->in_flight_generation == generation) {
+        return STATUS_GROUP_PENDING;
+    }
+    status = store_admit_op(store, PARTITION_IN_FLIGHT_BYTES);
+    if (status != STATUS_OK) return status;
+    const struct partition_in_flight in_flight = {.group = number, .generation = generation};
+    uint8_t body[PARTITION_IN_FLIGHT_BYTES];
+    partition_encode_in_flight(&in_flight, body);
+    store_prepare_op(store, &store->data, *group, PARTITION_IN_FLIGHT, body, sizeof body, 0, 0);
+    (*group)->in_flight_busy = 1;
+    (*group)->in_flight_group = number;
+    (*group)->in_flight_generation = generation;
+    return STATUS_GROUP_PENDING;
+}
+
+/* From the newest batch back. All batches that are not yet in files are here. */
+static int store_fetch_memory(struct store *store, const struct store_group *group, uint64_t offset, struct store_fetch *result)
+{
+    const struct store_ring *ring = &store->data;
+    uint64_t position = group->hot_last;
+    for (uint32_t step = 0; position != 0 && position - 1 >= ring->tail; step++) {
+        struct store_record *record = store_ring_at(ring, position - 1);
+        if (step >= STORE_HOT_STEPS_MAX && record->state == STORE_RECORD_DONE) return 0;
+        if (record->base_offset <= offset) {
+            if (offset >= record->base_offset + record->record_count) return 0;
+            result->place = STORE_FETCH_MEMORY;
+            result->data = store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES;
+            result->size = record->batch_bytes;
+            return 1;
+        }
+        position = record->previous;
+    }
+    return 0;
+}
+
+static struct segment *store_segment_of(struct store_group *group, uint64_t base_offset)
+{
+    return segment_find(&group->state.segments, base_offset);
+}
+
+static void store_fetch_file(struct store *store, struct store_group *group, uint64_t offset, uint32_t bytes_max,
+                             struct store_fetch *result)
+{
+    struct partition_place place = partition_find(&group->state, offset);
+    assert(place.status == STATUS_OK);
+    uint64_t end = place.segment_data_bytes;
+    if (place.segment_base_offset == group->written_segment && group->written_position < end) end = group->written_position;
+    uint64_t size = (uint64_t)bytes_max + OFFSET_INDEX_STRIDE_BYTES;
+    uint64_t position = place.position;
+    if (!place.indexed) {
+        struct segment *segment = store_segment_of(group, place.segment_base_offset);
+        assert(segment != NULL);
+        if (!group->walk_any || group->walk_segment != segment->base_offset) {
+            segment_walk_begin(&group->state.segments, segment);
+            group->walk_any = 1;
+            group->walk_segment = group->walk_next = segment->base_offset;
+        }
+        position = segment->index.walked_bytes;
+        size = STORE_WALK_BYTES;
+    }
+    if (size < group->fetch_bytes) size = group->fetch_bytes;
+    if (size > end - position) size = end - position;
+    struct store_file *file = store_file_open(store, group, place.segment_base_offset, IO_CREATE);
+    if (!file) {
+        result->status = STATUS_BUSY;
+        return;
+    }
+    result->place = STORE_FETCH_FILE;
+    result->file = store_file_slot(store, file);
+    result->file_offset = position;
+    result->size = size;
+}
+
+void store_fetch(struct store *store, const struct engine_partition_id *id, uint64_t offset, uint32_t bytes_max,
+                 uint64_t number, uint64_t generation, struct store_fetch *result)
+{
+    memset(result, 0, sizeof *result);
+    struct store_group *group;
+    result->status = number != 0 ? store_fetch_group(store, id, &group, number, generation)
+                                 : store_group_lookup(store, id, &group);
+    if (result->status == STATUS_OK || result->status == STATUS_GROUP_PENDING) {
+        if (group) {
+            result->log_start = group->state.log_start;
+            result->high_watermark = result->log_end = group->state.next_offset;
+        }
+    }
+    if (result->status != STATUS_OK) return;
+    if (!group) {
+        if (offset > 0) result->status = STATUS_OFFSET_OUT_OF_RANGE;
+        return;
+    }
+    if (group->vsr.status == VSR_DAMAGED) result->status = STATUS_DAMAGED;
+    else if (group->corrupt) result->status = STATUS_CORRUPT;
+    else if (offset < group->state.log_start) result->status = STATUS_TRUNCATED;
+    else if (offset > group->state.next_offset) result->status = STATUS_OFFSET_OUT_OF_RANGE;
+    if (result->status != STATUS_OK || offset == group->state.next_offset) return;
+    if (store_fetch_memory(store, group, offset, result)) return;
+    store_fetch_file(store, group, offset, bytes_max, result);
+}
+
+/* Bytes that continue the walk of a sealed segment: verify them and note the index. 1 = they were that. */
+static enum status store_fetch_walk(struct store_group *group, uint64_t first_offset, const uint8_t *bytes, size_t size)
+{
+    if (!group->walk_any || group->walk_next != first_offset) return STATUS_OK;
+    struct segment *segment = store_segment_of(group, group->walk_segment);
+    if (!segment || segment->index.walked_bytes >= segment->data_bytes) return STATUS_OK;
+    size_t consumed = 0;
+    enum status status = segment_walk(&group->state.segments, segment, bytes, size, &consumed);
+    if (status != STATUS_OK) return status;
+    size_t at = 0;
+    while (at < consumed) {
+        struct batch_server server;
+        struct batch_client client;
+        (void)batch_decode_server(bytes + at, consumed - at, &server);
+        (void)batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES, consumed - at, &client);
+        group->walk_next = server.base_offset + client.record_count;
+        at += server.size_bytes;
+    }
+    return STATUS_OK;
+}
+
+static enum status store_fetch_cut(struct store_group *group, uint64_t offset, uint32_t bytes_max, const uint8_t *bytes,
+                                   size_t size, size_t *begin, size_t *end)
+{
+    size_t at = 0;
+    while (at < size) {
+        struct batch_server server;
+        struct batch_client client;
+        enum status status = batch_decode_server(bytes + at, size - at, &server);
+        if (status == STATUS_BATCH_SHORT) return STATUS_OK;
+        if (status != STATUS_OK) return status;
+        if (server.size_bytes > size - at) {
+            /* The one looked for does not fit the read: the next reads more. */
+            if (*end == *begin && at + server.size_bytes > group->fetch_bytes) group->fetch_bytes = at + server.size_bytes;
+            return STATUS_OK;
+        }
+        status = batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES, size - at - BATCH_SERVER_HEADER_BYTES, &client);
+        if (status != STATUS_OK) return status;
+        if (server.base_offset + client.record_count > offset) {
+            if (*end > *begin && at + server.size_bytes - *begin > bytes_max) return STATUS_OK;
+            status = batch_check_stored(bytes + at, size - at, &server, &client);
+            if (status != STATUS_OK) return status;
+            if (*end == *begin) *begin = at;
+            *end = at + server.size_bytes;
+        }
+        at += server.size_bytes;
+    }
+    return STATUS_OK;
+}
+
+enum status store_fetch_trim(struct store *store, const struct engine_partition_id *id, uint64_t offset,
+                             uint32_t bytes_max, const uint8_t *bytes, size_t size, size_t *begin, size_t *end)
+{
+    *begin = *end = 0;
+    struct store_group *group;
+    enum status status = store_group_lookup(store, id, &group);
+    if (status != STATUS_OK) return status;
+    if (!group) return STATUS_NOT_FOUND;
+    struct batch_server first;
+    status = size == 0 ? STATUS_BATCH_SHORT : batch_decode_server(bytes, size, &first);
+    if (status == STATUS_OK) status = store_fetch_walk(group, first.base_offset, bytes, size);
+    if (status == STATUS_OK) status = store_fetch_cut(group, offset, bytes_max, bytes, size, begin, end);
+    if (status == STATUS_OK) return STATUS_OK;
+    if (status == STATUS_NO_MEMORY) return STATUS_BUSY;
+    group->corrupt = 1;
+    return STATUS_CORRUPT;
+}

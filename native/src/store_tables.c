@@ -1,0 +1,257 @@
+/* store_tables.c: which topics this shard knows, and the groups behind their partitions.
+ *
+ * A topic is a row of the compiled tables. A group exists from the first operation on its partition until its topic goes;
+ * a partition that nobody wrote to costs nothing: no memory, no entry, no folder. */
+#include "store_state.h"
+
+#include "owner.h"
+
+static uint64_t store_hash(uint64_t topic, uint32_t partition)
+{
+    uint64_t mixed = (topic ^ ((uint64_t)partition << 40)) * UINT64_C(0x9E3779B97F4A7C15);
+    return mixed ^ (mixed >> 29);
+}
+
+static uint32_t *store_topic_bucket(struct store *store, uint64_t topic)
+{
+    return &store->topic_buckets[store_hash(topic, 0) & (store->topic_buckets_count - 1)];
+}
+
+struct store_topic *store_topic_find(struct store *store, uint64_t topic)
+{
+    uint32_t index = *store_topic_bucket(store, topic);
+    while (index != 0 && store->topics[index - 1].topic != topic) index = store->topics[index - 1].next;
+    return index == 0 ? NULL : &store->topics[index - 1];
+}
+
+static uint32_t *store_group_bucket(struct store *store, uint64_t topic, uint32_t partition)
+{
+    return &store->group_buckets[store_hash(topic, partition) & (store->group_buckets_count - 1)];
+}
+
+struct store_group *store_group_find(struct store *store, uint64_t topic, uint32_t partition)
+{
+    uint32_t index = *store_group_bucket(store, topic, partition);
+    while (index != 0) {
+        struct store_group *group = &store->groups[index - 1];
+        if (group->topic == topic && group->partition == partition) return group;
+        index = group->next;
+    }
+    return NULL;
+}
+
+uint32_t store_group_index(const struct store *store, const struct store_group *group)
+{
+    assert(group >= store->groups && group < store->groups + store->groups_max);
+    return (uint32_t)(group - store->groups);
+}
+
+struct store_group *store_group_make(struct store *store, uint64_t topic, uint64_t created_revision, uint32_t partition,
+                                     uint64_t segment_bytes, int metered)
+{
+    assert(store_group_find(store, topic, partition) == NULL);
+    if (store->groups_free == 0) return NULL;
+    struct store_group *group = &store->groups[store->groups_free - 1];
+    store->groups_free = group->next;
+    memset(group, 0, sizeof *group);
+    group->used = 1;
+    group->topic = topic;
+    group->created_revision = created_revision;
+    group->partition = partition;
+    group->segment_bytes = segment_bytes;
+    group->metered = group->metered_wanted = metered != 0;
+    vsr_init(&group->vsr, 0, 0);
+    const struct partition_config config = {.segment_bytes = segment_bytes, .metered = metered != 0};
+    partition_init(&group->state, &store->pools, &config);
+    uint32_t *bucket = store_group_bucket(store, topic, partition);
+    group->next = *bucket;
+    *bucket = store_group_index(store, group) + 1;
+    store->groups_count++;
+    return group;
+}
+
+static void store_link_remove(struct queue_link *link)
+{
+    if (link->queue) queue_remove((struct queue *)(uintptr_t)link->queue, link);
+}
+
+void store_group_drop(struct store *store, struct store_group *group)
+{
+    assert(group->used);
+    assert(!group->write_busy);
+    uint32_t *index = store_group_bucket(store, group->topic, group->partition);
+    uint32_t self = store_group_index(store, group) + 1;
+    while (*index != self) index = &store->groups[*index - 1].next;
+    *index = group->next;
+    store_link_remove(&group->pin_link);
+    store_link_remove(&group->write_link);
+    store_link_remove(&group->advance_link);
+    store_link_remove(&group->window_link);
+    store_link_remove(&group->closes_link);
+    store_files_forget(store, group);
+    store->live_bytes -= group->live_bytes;
+    partition_deinit(&group->state);
+    group->used = 0;
+    group->next = store->groups_free;
+    store->groups_free = self;
+    store->groups_count--;
+}
+
+/* The topic's row and the group, NULL while nothing happened in the partition. */
+enum status store_group_lookup(struct store *store, const struct engine_partition_id *id, struct store_group **group)
+{
+    *group = NULL;
+    const struct store_topic *topic = store_topic_find(store, id->topic);
+    if (!topic || id->topic == OWNER_METADATA_TOPIC) return STATUS_NOT_FOUND;
+    if (topic->created_revision != id->created_revision) return STATUS_RECREATED;
+    if (id->partition >= topic->partitions_count) return STATUS_NOT_FOUND;
+    if (owner_of(id->topic, id->partition, store->config.shards_count) != store->config.shard) return STATUS_NOT_FOUND;
+    *group = store_group_find(store, id->topic, id->partition);
+    /* Revision 0: damage named the group and took all else that was known of it. */
+    uint64_t revision = *group ? (*group)->created_revision : 0;
+    if (*group && ((*group)->removing || (revision != 0 && revision != id->created_revision))) {
+        *group = NULL;
+        return STATUS_REBUILDING;
+    }
+    return STATUS_OK;
+}
+
+/* The same, made if absent: only for calls that are about to journal something. */
+enum status store_group_open(struct store *store, const struct engine_partition_id *id, struct store_group **group)
+{
+    enum status status = store_group_lookup(store, id, group);
+    if (status != STATUS_OK) return status;
+    const struct store_topic *topic = store_topic_find(store, id->topic);
+    int metered = !(topic->flags & ENGINE_TOPIC_SYSTEM);
+    if (!*group) {
+        *group = store_group_make(store, id->topic, id->created_revision, id->partition, topic->segment_bytes, metered);
+        if (!*group) return STATUS_BUSY;
+        const struct vsr_event event = {.kind = VSR_RECOVERED};
+        struct vsr_update update;
+        vsr_step(&(*group)->vsr, &event, &update);
+    }
+    if ((*group)->vsr.status == VSR_DAMAGED) {
+        store->statistics.refused_damaged++;
+        return STATUS_DAMAGED;
+    }
+    return STATUS_OK;
+}
+
+void store_group_pin(struct store *store, struct store_group *group, uint64_t generation)
+{
+    assert(generation >= store->journal.generation_oldest);
+    if (group->pin_link.queue) queue_remove((struct queue *)(uintptr_t)group->pin_link.queue, &group->pin_link);
+    group->pin = generation;
+    queue_push(&store->pins[generation % store->journal.config.extents_count], &group->pin_link);
+}
+
+static void store_group_unlink(struct store *store, struct store_group *group)
+{
+    if (!group->folder_made) return;
+    for (uint32_t position = 0;; position++) {
+        struct segment *segment = partition_segment(&group->state, position);
+        if (!segment) break;
+        struct store_io *io = store_io_take(store, STORE_IO_CONTROL, IO_UNLINK);
+        if (!io) break;                   /* the next start sweeps what is left */
+        store_segment_path(group, segment->base_offset, io->request.path);
+        store_io_send(store, io);
+    }
+}
+
+/* FORGET is durable, and before it the floor (V8): now files may go, once nothing of the group is in flight. */
+void store_groups_remove(struct store *store)
+{
+    struct queue_link *next = NULL;
+    for (struct queue_link *link = store->removals.head; link; link = next) {
+        next = link->next;
+        struct store_group *group = queue_element(link, struct store_group, removal_link);
+        if (group->write_first != 0 || group->write_busy || group->in_release) continue;
+        queue_remove(&store->removals, link);
+        store_group_unlink(store, group);
+        store_group_drop(store, group);
+    }
+}
+
+static void store_topic_put(struct store *store, const struct engine_row_topic *row)
+{
+    struct store_topic *topic = store_topic_find(store, row->topic);
+    if (!topic) {
+        if (store->topics_free == 0) return;
+        topic = &store->topics[store->topics_free - 1];
+        uint32_t index = store->topics_free;
+        store->topics_free = topic->next;
+        uint32_t *bucket = store_topic_bucket(store, row->topic);
+        *topic = (struct store_topic){.topic = row->topic, .next = *bucket};
+        *bucket = index;
+    }
+    topic->created_revision = row->created_revision;
+    topic->partitions_count = row->partitions_count;
+    topic->flags = row->flags;
+    topic->segment_bytes = row->segment_bytes;
+}
+
+/* A group is gone: remember it, then remove it. One that has something in flight goes when that is over. */
+static void store_group_forget(struct store *store, struct store_group *group)
+{
+    if (group->removing) return;
+    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES, .kind = JOURNAL_FORGET, .topic = group->topic,
+        .partition = group->partition, .created_revision = group->created_revision, .op = group->vsr.op};
+    uint64_t position;
+    struct store_record *record = store_entry_begin(store, &store->data, &entry, &position);
+    record->group = store_group_index(store, group);
+    group->removing = 1;
+    store_entry_ready(record);
+}
+
+static enum status store_topic_gone(struct store *store, uint64_t number, uint64_t op)
+{
+    struct store_topic *topic = store_topic_find(store, number);
+    if (!topic) return STATUS_OK;
+    if (!store_ring_fits(&store->data, (uint64_t)(topic->partitions_count + 2) * 256)) return STATUS_BUSY;
+    if (op > store->floor_op) {
+        const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_FLOOR_BYTES,
+            .kind = JOURNAL_METADATA_FLOOR, .topic = STORE_NOBODY, .op = op};
+        uint64_t position;
+        struct store_record *record = store_entry_begin(store, &store->data, &entry, &position);
+        bytes_put_u64(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, op);
+        record->group = UINT32_MAX;
+        store->floor_op = op;
+        store_entry_ready(record);
+    }
+    for (uint32_t partition = 0; partition < topic->partitions_count; partition++) {
+        struct store_group *group = store_group_find(store, number, partition);
+        if (group) store_group_forget(store, group);
+    }
+    uint32_t *index = store_topic_bucket(store, number);
+    uint32_t self = (uint32_t)(topic - store->topics) + 1;
+    while (*index != self) index = &store->topics[*index - 1].next;
+    *index = topic->next;
+    topic->next = store->topics_free;
+    topic->topic = 0;
+    store->topics_free = self;
+    return STATUS_OK;
+}
+
+enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *delta, size_t size)
+{
+    size_t at = 0;
+    while (at < size) {
+        struct engine_row header;
+        if (size - at < sizeof header) return STATUS_INVALID;
+        memcpy(&header, delta + at, sizeof header);
+        if (header.size < sizeof header || header.size > size - at) return STATUS_INVALID;
+        if (header.kind == ENGINE_ROW_TOPIC || header.kind == ENGINE_ROW_TOPIC_GONE) {
+            struct engine_row_topic row;
+            if (header.size < sizeof row) return STATUS_INVALID;
+            memcpy(&row, delta + at, sizeof row);
+            if (header.kind == ENGINE_ROW_TOPIC) {
+                store_topic_put(store, &row);
+            } else {
+                enum status status = store_topic_gone(store, row.topic, op);
+                if (status != STATUS_OK) return status;
+            }
+        }
+        at += bytes_round_up(header.size, 8);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,37 @@
+/* stream_fetch.h: Fetch with its long poll, on the shard that owns the partition.
+ *
+ *     RUNNING -> answered                 bytes in memory, in the page cache, or nothing and no wait
+ *     RUNNING -> WAITING -> RUNNING       nothing there yet: in the partition's bucket until data or its fence moves
+ *     RUNNING -> QUEUED -> READING        the disk must be read: one of a few reads, others wait their turn
+ *
+ * A fetch of a call on another shard is the same fetch with another requester; its reply is lent across. */
+#ifndef STREAM_FETCH_H
+#define STREAM_FETCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "call.h"
+#include "io.h"
+#include "lanes.h"
+
+struct shard;
+struct pending;
+
+void stream_fetch(struct call *call, const uint8_t *message, size_t size);
+/* The call is gone: forget its fetch at once. */
+void stream_fetch_cancel(struct call *call);
+
+void stream_remote_fetch(struct shard *shard, const struct lane_frame *frame);
+void stream_remote_fetch_cancel(struct shard *shard, const struct lane_frame *frame);
+void stream_fetched(struct shard *shard, struct pending *pending, const struct lane_fetched *fetched);
+
+/* A partition has more to give (store_advance_next). */
+void stream_fetch_advance(struct shard *shard, const struct engine_partition_id *id);
+void stream_fetch_timeout(struct shard *shard, struct timer *timer);
+/* 1 = the request was one of ours. */
+int stream_fetch_read_done(struct shard *shard, struct io_request *request);
+/* Answer every waiting fetch as if its time were up. */
+void stream_fetch_drain(struct shard *shard);
+
+#endif

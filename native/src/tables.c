@@ -1,0 +1,148 @@
+#include "tables.h"
+
+#include <string.h>
+
+#include "assert.h"
+
+enum { ROW_ALIGNMENT = 8 };
+
+size_t tables_topics_bytes(void)
+{
+    return sizeof(struct table_topic) * TABLES_TOPIC_SLOTS_COUNT;
+}
+
+void tables_init(struct tables *tables, struct table_topic *topics)
+{
+    assert(topics != NULL);
+    _Static_assert(TABLES_TOPIC_SLOTS_COUNT >= 2 * TABLES_TOPICS_COUNT_MAX, "probing stays short");
+    *tables = (struct tables){.topics = topics};
+}
+
+static uint32_t topic_home(uint64_t topic)
+{
+    uint64_t mixed = topic * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(mixed >> 48) & (TABLES_TOPIC_SLOTS_COUNT - 1);
+}
+
+static uint32_t topic_slot(const struct tables *tables, uint64_t topic)
+{
+    uint32_t slot = topic_home(topic);
+    for (uint32_t probe = 0; probe < TABLES_TOPIC_SLOTS_COUNT; probe++) {
+        uint64_t found = tables->topics[slot].topic;
+        if (found == 0 || found == topic) return slot;
+        slot = (slot + 1) & (TABLES_TOPIC_SLOTS_COUNT - 1);
+    }
+    unreachable();
+}
+
+const struct table_topic *tables_topic(const struct tables *tables, uint64_t topic)
+{
+    if (topic == 0) return NULL;
+    const struct table_topic *found = &tables->topics[topic_slot(tables, topic)];
+    return found->topic == 0 ? NULL : found;
+}
+
+static void topic_put(struct tables *tables, const struct engine_row_topic *row)
+{
+    struct table_topic *topic = &tables->topics[topic_slot(tables, row->topic)];
+    if (topic->topic == 0) {
+        if (tables->topics_count == TABLES_TOPICS_COUNT_MAX) {
+            tables->topics_refused_count++;
+            return;
+        }
+        tables->topics_count++;
+    }
+    *topic = (struct table_topic){
+        .topic = row->topic,
+        .created_revision = row->created_revision,
+        .organization = row->organization,
+        .project = row->project,
+        .partitions_count = row->partitions_count,
+        .message_bytes_max = row->message_bytes_max,
+        .flags = row->flags,
+    };
+}
+
+static void topic_remove(struct tables *tables, uint64_t number)
+{
+    uint32_t mask = TABLES_TOPIC_SLOTS_COUNT - 1;
+    uint32_t hole = topic_slot(tables, number);
+    if (tables->topics[hole].topic == 0) return;
+    assert(tables->topics_count > 0);
+    tables->topics_count--;
+    uint32_t slot = (hole + 1) & mask;
+    while (tables->topics[slot].topic != 0) {
+        uint32_t home = topic_home(tables->topics[slot].topic);
+        if (((slot - home) & mask) >= ((slot - hole) & mask)) {
+            tables->topics[hole] = tables->topics[slot];
+            hole = slot;
+        }
+        slot = (slot + 1) & mask;
+    }
+    tables->topics[hole] = (struct table_topic){0};
+}
+
+static size_t row_size(uint16_t kind)
+{
+    switch (kind) {
+    case ENGINE_ROW_TOPIC:
+    case ENGINE_ROW_TOPIC_GONE:
+        return sizeof(struct engine_row_topic);
+    case ENGINE_ROW_GRANT:
+    case ENGINE_ROW_GRANT_GONE:
+        return sizeof(struct engine_row_grant);
+    default:
+        return 0;
+    }
+}
+
+static enum status delta_check(const uint8_t *delta, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        struct engine_row row;
+        if (size - at < sizeof row) return STATUS_INVALID;
+        memcpy(&row, delta + at, sizeof row);
+        size_t wanted = row_size(row.kind);
+        if (wanted == 0 || row.size != wanted) return STATUS_INVALID;
+        size_t padded = (wanted + ROW_ALIGNMENT - 1) & ~(size_t)(ROW_ALIGNMENT - 1);
+        if (size - at < padded) return STATUS_INVALID;
+        if (row.kind == ENGINE_ROW_TOPIC || row.kind == ENGINE_ROW_TOPIC_GONE) {
+            struct engine_row_topic topic;
+            memcpy(&topic, delta + at, sizeof topic);
+            if (topic.topic == 0) return STATUS_INVALID;
+            if (row.kind == ENGINE_ROW_TOPIC && topic.partitions_count == 0) return STATUS_INVALID;
+        } else {
+            if (delta[at + offsetof(struct engine_row_grant, key_id)] == 0) return STATUS_INVALID;
+        }
+        at += padded;
+    }
+    return STATUS_OK;
+}
+
+static void row_apply(struct tables *tables, uint16_t kind, const uint8_t *at)
+{
+    if (kind == ENGINE_ROW_TOPIC || kind == ENGINE_ROW_TOPIC_GONE) {
+        struct engine_row_topic row;
+        memcpy(&row, at, sizeof row);
+        if (kind == ENGINE_ROW_TOPIC) topic_put(tables, &row);
+        else topic_remove(tables, row.topic);
+    } else {
+        struct engine_row_grant row;
+        memcpy(&row, at, sizeof row);
+        if (kind == ENGINE_ROW_GRANT) (void)grants_put(&tables->grants, &row);
+        else grants_remove(&tables->grants, row.key_id);
+    }
+}
+
+enum status tables_apply(struct tables *tables, const uint8_t *delta, size_t size)
+{
+    enum status status = delta_check(delta, size);
+    if (status != STATUS_OK) return status;
+    for (size_t at = 0; at < size;) {
+        struct engine_row row;
+        memcpy(&row, delta + at, sizeof row);
+        row_apply(tables, row.kind, delta + at);
+        at += ((size_t)row.size + ROW_ALIGNMENT - 1) & ~(size_t)(ROW_ALIGNMENT - 1);
+    }
+    return STATUS_OK;
+}

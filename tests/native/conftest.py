@@ -1,0 +1,6 @@
+"""Model tests of the C core: no deadline per example, since machines that run them share CPUs."""
+
+from hypothesis import settings
+
+settings.register_profile("native", deadline=None)
+settings.load_profile("native")
