@@ -1,0 +1,49 @@
+"""`python -m dataplane --config FILE`: run one node until SIGTERM.
+
+Exit codes: 0 drained and closed; 2 the configuration or the data directory cannot be used (the text
+says why); 1 the node failed or did not drain in time.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from dataplane.node import NodeUnusable, Ready, run
+from dataplane.settings import SettingsInvalid, load
+from dataplane.telemetry import configure_logging
+
+
+def main() -> int:
+    """Parse the arguments, run the node."""
+    parser = argparse.ArgumentParser(prog="python -m dataplane", description="One Headrace node.")
+    parser.add_argument("--config", type=Path, required=True, help="headrace.toml")
+    arguments = parser.parse_args()
+    try:
+        settings = load(arguments.config)
+        configure_logging(settings.node.log_level)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(run(settings, _say_ready))
+    except (SettingsInvalid, NodeUnusable) as error:
+        print(f"dataplane: {error}", file=sys.stderr)
+        return 2
+
+
+def _say_ready(ready: Ready) -> None:
+    line = {"ready": True, "grpc_port": ready.grpc_port, "http_port": ready.http_port}
+    print(json.dumps(line), flush=True)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop where it is installed; asyncio's own loop does the same, slower."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+if __name__ == "__main__":
+    sys.exit(main())

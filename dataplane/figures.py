@@ -1,0 +1,94 @@
+"""What the host counts, by the names operators see (docs/operating/runbook.md).
+
+Owns names and help texts only; each figure is read where it is kept, when somebody asks.
+"""
+
+from dataplane.groups.handover import Handover
+from dataplane.metering import Metering
+from dataplane.replica import MetadataReplica
+from dataplane.ring import Ring
+from dataplane.rpc import Bridge
+from dataplane.services.groups import GroupService
+from dataplane.telemetry import Number, NumbersByCode
+
+
+def of_calls(ring: Ring, bridge: Bridge) -> tuple[Number | NumbersByCode, ...]:
+    """The ring and the calls that crossed it."""
+    return (
+        Number(
+            "headrace_host_frames_received",
+            "Frames taken from the engine.",
+            lambda: ring.frames_received,
+        ),
+        Number(
+            "headrace_host_frames_sent", "Frames given to the engine.", lambda: ring.frames_sent
+        ),
+        Number(
+            "headrace_host_replies_late",
+            "Replies that came after their request's timeout.",
+            lambda: ring.replies_late,
+        ),
+        Number(
+            "headrace_host_call_frames_late",
+            "Frames of calls that had ended.",
+            lambda: bridge.frames_late,
+        ),
+        Number(
+            "headrace_host_calls_open", "Cold calls under way.", bridge.calls_count, rises=False
+        ),
+        NumbersByCode(
+            "headrace_host_calls", "Cold calls ended, by code.", lambda: bridge.finished_by_code
+        ),
+    )
+
+
+def of_groups(
+    replica: MetadataReplica, groups: GroupService, handover: Handover
+) -> tuple[Number, ...]:
+    """The metadata and the groups in it."""
+    return (
+        Number(
+            "headrace_metadata_ops_applied",
+            "Metadata ops applied since the start.",
+            lambda: replica.ops_applied,
+        ),
+        Number("headrace_metadata_op", "The last metadata op applied.", replica.op, rises=False),
+        Number(
+            "headrace_group_sessions",
+            "Group members connected here.",
+            groups.sessions_count,
+            rises=False,
+        ),
+        Number(
+            "headrace_group_moves_open",
+            "Partitions changing hands.",
+            groups.moves_count,
+            rises=False,
+        ),
+        Number(
+            "headrace_group_moves", "Partitions that changed hands.", lambda: handover.completed
+        ),
+        Number(
+            "headrace_group_releases_timed_out",
+            "Owners that did not release in time.",
+            lambda: handover.timed_out,
+        ),
+    )
+
+
+def of_usage(metering: Metering) -> tuple[Number, ...]:
+    """Windows on their way to `_usage`."""
+    return (
+        Number("headrace_usage_published", "Windows in `_usage`, ever.", metering.published_count),
+        Number(
+            "headrace_usage_pending",
+            "Windows not yet in `_usage`.",
+            metering.pending_count,
+            rises=False,
+        ),
+        Number(
+            "headrace_usage_retries",
+            "Repeated attempts to spool or publish.",
+            lambda: metering.retries,
+        ),
+    )

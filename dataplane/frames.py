@@ -1,0 +1,218 @@
+"""Frames between the engine and the host, and the structures inside them.
+
+Owns the host's view of `native/include/engine.h`: kinds, results and the packing of each body. A
+contract test compares every size and number with the compiled header. Refuses to know what a frame
+is for.
+"""
+
+import struct
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+
+class Kind(IntEnum):
+    """enum engine_frame_kind."""
+
+    OPEN = 1
+    MESSAGE = 2
+    HALF_CLOSE = 3
+    CREDIT = 4
+    CANCELLED = 5
+    METADATA_RESTORE = 16
+    METADATA_APPLY = 17
+    METADATA_READY = 18
+    METADATA_SNAPSHOT = 19
+    REPLY = 32
+    METER_CLOSE = 33
+    STOPPED = 34
+    SEND_MESSAGE = 64
+    SEND_CREDIT = 65
+    SEND_STATUS = 66
+    METADATA_SUBMIT = 80
+    METADATA_APPLIED = 81
+    METADATA_RESTORED = 82
+    METADATA_SNAPSHOT_IS = 83
+    PUBLISH = 96
+    GROUP_FENCE = 97
+    METER_ACK = 98
+    METER_FLUSH = 99
+    DESCRIBE = 100
+    HOST_BEAT = 112
+
+
+class EngineResult(IntEnum):
+    """enum engine_result."""
+
+    OK = 0
+    NOT_FOUND = 1
+    RECREATED = 2
+    BUSY = 3
+    FENCED = 4
+    DAMAGED = 5
+    STOPPING = 6
+    INVALID = 7
+    DUPLICATE = 8
+    STORAGE_FULL = 9
+    STORAGE_FAILED = 10
+
+
+class FenceKind(IntEnum):
+    """enum engine_fence_kind."""
+
+    FREEZE = 1
+    CLOSE = 2
+
+
+class Verb(IntEnum):
+    """enum engine_verb."""
+
+    PRODUCE = 1
+    CONSUME = 2
+    ADMIN = 4
+
+
+_CALLER: Final = struct.Struct("<IIII16s")
+_PARTITION_ID: Final = struct.Struct("<QQII")
+_GROUP_FENCE: Final = struct.Struct("<QQQII")
+_GROUP_STATE: Final = struct.Struct("<QQBB6x")
+_PARTITION_STATE: Final = struct.Struct("<QQQQQII")
+_METER_CLOSE: Final = struct.Struct("<QQIIQQQqqII")
+_METER_SUM: Final = struct.Struct("<IIQQQ")
+_METER_FLUSHED: Final = struct.Struct("<QQ")
+
+PARTITION_READY: Final = 1
+PARTITION_RECOVERING: Final = 2
+PARTITION_DAMAGED: Final = 3
+
+
+class Caller(NamedTuple):
+    """Who calls, verified by the shard. Numbers; project 0 = every project of the organization."""
+
+    principal: int
+    organization: int
+    project: int
+    verbs: int
+    key_id: str
+
+
+class PartitionId(NamedTuple):
+    """A partition of one incarnation of a topic."""
+
+    topic: int
+    created_revision: int
+    partition: int
+
+
+class GroupState(NamedTuple):
+    """What a partition's log says about a group once a fence is in it."""
+
+    generation: int
+    committed: int
+    has_committed: bool
+    closed: bool
+
+
+class PartitionState(NamedTuple):
+    """How a partition stands.
+
+    Offsets; bytes between log_start and the end; bytes since it began.
+    """
+
+    log_start: int
+    high_watermark: int
+    log_end: int
+    bytes: int
+    cumulative_bytes: int
+    state: int
+
+
+class MeterSum(NamedTuple):
+    """What one principal did in a window."""
+
+    principal: int
+    ingress_bytes: int
+    records: int
+    batches: int
+
+
+class MeterClose(NamedTuple):
+    """One closed window of one partition. Times in us, UTC."""
+
+    id: PartitionId
+    sequence: int
+    from_op: int
+    to_op: int
+    window_start_us: int
+    window_end_us: int
+    sums: tuple[MeterSum, ...]
+
+
+def unpack_open(body: bytes) -> tuple[Caller, str]:
+    """The caller and the method path of an OPEN."""
+    principal, organization, project, verbs, key_id = _CALLER.unpack_from(body)
+    caller = Caller(principal, organization, project, verbs, key_id.rstrip(b"\0").decode())
+    return caller, body[_CALLER.size :].rstrip(b"\0").decode("utf-8", "replace")
+
+
+def owner_of(partition: PartitionId, shards_count: int) -> int:
+    """The shard that owns a partition: the same pure function as `native/src/owner.h`."""
+    mixed = (partition.topic * 0x9E3779B97F4A7C15) & 0xFFFF_FFFF_FFFF_FFFF
+    mixed ^= mixed >> 32
+    return (mixed % shards_count + partition.partition) % shards_count
+
+
+def pack_partition(partition: PartitionId) -> bytes:
+    """struct engine_partition_id."""
+    return _PARTITION_ID.pack(partition.topic, partition.created_revision, partition.partition, 0)
+
+
+def pack_group_fence(*, group: int, generation: int, intent_op: int, kind: FenceKind) -> bytes:
+    """struct engine_group_fence. generation is the new owner's."""
+    return _GROUP_FENCE.pack(group, generation, intent_op, kind, 0)
+
+
+def unpack_group_state(body: bytes) -> GroupState:
+    """struct engine_group_state."""
+    generation, committed, has_committed, closed = _GROUP_STATE.unpack_from(body)
+    return GroupState(generation, committed, bool(has_committed), bool(closed))
+
+
+def unpack_partition_state(body: bytes) -> PartitionState:
+    """struct engine_partition_state."""
+    start, high, end, size_bytes, cumulative, state, _ = _PARTITION_STATE.unpack_from(body)
+    return PartitionState(start, high, end, size_bytes, cumulative, state)
+
+
+def unpack_meter_close(body: bytes) -> MeterClose:
+    """struct engine_meter_close and its sums."""
+    topic, revision, partition, _, sequence, from_op, to_op, start, end, count, _ = (
+        _METER_CLOSE.unpack_from(body)
+    )
+    sums = []
+    for index in range(count):
+        principal, _, ingress, records, batches = _METER_SUM.unpack_from(
+            body, _METER_CLOSE.size + index * _METER_SUM.size
+        )
+        sums.append(MeterSum(principal, ingress, records, batches))
+    return MeterClose(
+        PartitionId(topic, revision, partition), sequence, from_op, to_op, start, end, tuple(sums)
+    )
+
+
+def unpack_meter_flushed(body: bytes) -> tuple[int, int]:
+    """(last sequence closed, last sequence acknowledged)."""
+    last, acknowledged = _METER_FLUSHED.unpack_from(body)
+    return last, acknowledged
+
+
+def sizes() -> dict[str, int]:
+    """The size of each structure, by its name in engine.h; for the contract test."""
+    return {
+        "struct engine_caller": _CALLER.size,
+        "struct engine_partition_id": _PARTITION_ID.size,
+        "struct engine_group_fence": _GROUP_FENCE.size,
+        "struct engine_group_state": _GROUP_STATE.size,
+        "struct engine_partition_state": _PARTITION_STATE.size,
+        "struct engine_meter_close": _METER_CLOSE.size,
+        "struct engine_meter_sum": _METER_SUM.size,
+    }

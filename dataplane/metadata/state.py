@@ -1,0 +1,226 @@
+"""What the metadata machine knows, as plain rows.
+
+Owns the rows and their lookups. Numbers below 16 are reserved and the same in every cluster; all
+others come from counters and are never given twice. Refuses to decide: rules live in `machine.py`,
+bytes in `snapshot.py` and `tables.py`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from dataplane.groups.membership import Group
+
+NUMBERS_FIRST: Final = 16
+
+SYSTEM_ORGANIZATION_NUMBER: Final = 1
+SYSTEM_PROJECT_NUMBER: Final = 1
+USAGE_TOPIC_NUMBER: Final = 1
+RETENTION_TOPIC_NUMBER: Final = 2
+SYSTEM_TOPICS: Final = {"_usage": USAGE_TOPIC_NUMBER, "_retention": RETENTION_TOPIC_NUMBER}
+
+NODE_KEY_PRINCIPAL: Final = 1
+NODE_PRINCIPAL: Final = 2
+
+DEFAULT_PROJECT: Final = "default"
+DEFAULT_STREAM: Final = "default"
+
+
+class Fence(NamedTuple):
+    """Who commands: compared in this order, higher wins."""
+
+    db_epoch: int
+    generation: int
+    lease_token: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSpec:
+    """A topic as the control plane wished it. Times in ms, -1 = unlimited."""
+
+    topic_id: str
+    organization_id: str
+    project_id: str
+    project: str
+    stream: str
+    topic: str
+    partitions: int
+    replication_factor: int
+    retention_ms: int
+    retention_bytes: int
+    segment_bytes: int
+    codec: str
+    message_bytes_max: int
+    retention_ms_min: int
+
+    def name(self) -> str:
+        """What people call it: stream/topic, or the bare name of a system topic."""
+        return f"{self.stream}/{self.topic}" if self.stream else self.topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """One incarnation of a topic."""
+
+    number: int
+    created_revision: int
+    spec: TopicSpec
+    fence: Fence
+
+    def is_system(self) -> bool:
+        """Made by the cluster itself: never metered, only the node publishes to it."""
+        return self.number < NUMBERS_FIRST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySpec:
+    """A key as the control plane wished it.
+
+    `secret_sha256` is a digest of 256 random bits: it opens nothing by itself.
+    """
+
+    key_id: str
+    public_id: str
+    secret_sha256: bytes
+    organization_id: str
+    project_id: str
+    role: str
+    expires_at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A key and its principal number. Revoked is for ever."""
+
+    principal: int
+    spec: KeySpec
+    fence: Fence
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """An organization's number."""
+
+    number: int
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project's number; `name` is empty while only keys have spoken of it."""
+
+    number: int
+    id: str
+    organization_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the cluster."""
+
+    id: str
+    address: str
+
+
+@dataclass(slots=True)
+class Counters:
+    """The next number of each kind."""
+
+    organization: int = NUMBERS_FIRST
+    project: int = NUMBERS_FIRST
+    topic: int = NUMBERS_FIRST
+    principal: int = NUMBERS_FIRST
+    group: int = NUMBERS_FIRST
+    session_max: int = 0
+
+
+@dataclass(slots=True)
+class State:
+    """Everything. Dictionaries by id; the lookups below are derived and never stored."""
+
+    op: int = 0
+    cluster_id: str = ""
+    bootstrap_op: int = 0
+    counters: Counters = field(default_factory=Counters)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    organizations: dict[str, Organization] = field(default_factory=dict)
+    projects: dict[str, Project] = field(default_factory=dict)
+    topics: dict[str, Topic] = field(default_factory=dict)
+    keys: dict[str, ApiKey] = field(default_factory=dict)
+    groups: dict[int, Group] = field(default_factory=dict)
+
+    topic_ids_by_number: dict[int, str] = field(default_factory=dict)
+    topic_ids_by_name: dict[tuple[str, str], str] = field(default_factory=dict)
+    key_ids_by_principal: dict[int, str] = field(default_factory=dict)
+    key_ids_by_public_id: dict[str, str] = field(default_factory=dict)
+    group_numbers_by_name: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def put_topic(self, topic: Topic) -> None:
+        """Store a topic and its lookups; an earlier name of it is given up."""
+        before = self.topics.get(topic.spec.topic_id)
+        if before is not None:
+            del self.topic_ids_by_name[(before.spec.project_id, before.spec.name())]
+        self.topics[topic.spec.topic_id] = topic
+        self.topic_ids_by_number[topic.number] = topic.spec.topic_id
+        self.topic_ids_by_name[(topic.spec.project_id, topic.spec.name())] = topic.spec.topic_id
+
+    def put_key(self, key: ApiKey) -> None:
+        """Store a key and its lookups."""
+        before = self.keys.get(key.spec.key_id)
+        if before is not None:
+            self.key_ids_by_public_id.pop(before.spec.public_id, None)
+        self.keys[key.spec.key_id] = key
+        if key.principal:
+            self.key_ids_by_principal[key.principal] = key.spec.key_id
+        if key.active:
+            self.key_ids_by_public_id[key.spec.public_id] = key.spec.key_id
+
+    def put_group(self, group: Group) -> None:
+        """Store a new group and its lookup."""
+        self.groups[group.number] = group
+        self.group_numbers_by_name[(group.project_id, group.name)] = group.number
+
+    def topic_numbered(self, number: int) -> Topic | None:
+        """The topic of this number."""
+        topic_id = self.topic_ids_by_number.get(number)
+        return None if topic_id is None else self.topics[topic_id]
+
+    def topic_named(self, project_id: str, name: str) -> Topic | None:
+        """The topic called stream/topic in a project."""
+        topic_id = self.topic_ids_by_name.get((project_id, name))
+        return None if topic_id is None else self.topics[topic_id]
+
+    def group_named(self, project_id: str, name: str) -> Group | None:
+        """The group of this name in a project."""
+        number = self.group_numbers_by_name.get((project_id, name))
+        return None if number is None else self.groups[number]
+
+    def organization_numbered(self, number: int) -> Organization | None:
+        """The organization of this number."""
+        return next((row for row in self.organizations.values() if row.number == number), None)
+
+    def project_numbered(self, number: int) -> Project | None:
+        """The project of this number."""
+        return next((row for row in self.projects.values() if row.number == number), None)
+
+    def project_named(self, organization_id: str, name: str) -> Project | None:
+        """The project of an organization called so, or with this id."""
+        for row in self.projects.values():
+            if row.organization_id == organization_id and name in (row.name, row.id):
+                return row
+        return None
+
+    def principal_id(self, number: int) -> str:
+        """The id behind a principal number, for evidence: a key's id, or the node's own names."""
+        if number == NODE_KEY_PRINCIPAL:
+            return "node-key"
+        if number == NODE_PRINCIPAL:
+            return "node"
+        return self.key_ids_by_principal.get(number, "")
+
+    def topics_by_number(self) -> Iterator[Topic]:
+        """Every topic, ascending."""
+        for number in sorted(self.topic_ids_by_number):
+            yield self.topics[self.topic_ids_by_number[number]]

@@ -1,0 +1,93 @@
+"""The compiled tables: what shards need on the hot path, as rows of `native/include/engine.h`.
+
+Owns the packing of `struct engine_row_*`; tests compare each size with the compiler's. A delta is
+rows end to end, each padded to 8, applied whole by every shard in op order. Refuses to hold
+secrets: a grant carries a digest.
+"""
+
+import struct
+from typing import Final
+
+from dataplane.metadata.state import ApiKey, State, Topic
+
+ROW_TOPIC: Final = 1
+ROW_TOPIC_GONE: Final = 2
+ROW_GRANT: Final = 3
+ROW_GRANT_GONE: Final = 4
+
+VERB_PRODUCE: Final = 1
+VERB_CONSUME: Final = 2
+VERB_ADMIN: Final = 4
+
+TOPIC_FLAG_SYSTEM: Final = 1
+
+# Bounds and defaults of what a topic may ask for.
+MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
+MESSAGE_BYTES_DEFAULT: Final = 1024 * 1024
+SEGMENT_BYTES_DEFAULT: Final = 64 * 1024 * 1024
+
+# What each role may do on the data plane.
+VERBS_OF_ROLE: Final[dict[str, int]] = {
+    "owner": VERB_PRODUCE | VERB_CONSUME,
+    "editor": VERB_PRODUCE | VERB_CONSUME,
+    "viewer": VERB_CONSUME,
+    "billing-viewer": 0,
+}
+
+_TOPIC: Final = struct.Struct("<HHI QQ IIII Q II")
+_GRANT: Final = struct.Struct("<HHI 16s 32s IIII q")
+TOPIC_ROW_SIZE: Final = _TOPIC.size
+GRANT_ROW_SIZE: Final = _GRANT.size
+assert TOPIC_ROW_SIZE % 8 == 0
+assert GRANT_ROW_SIZE % 8 == 0
+
+
+def topic_row(state: State, topic: Topic) -> bytes:
+    """One `struct engine_row_topic` that puts this topic."""
+    spec = topic.spec
+    return _TOPIC.pack(
+        ROW_TOPIC,
+        _TOPIC.size,
+        0,
+        topic.number,
+        topic.created_revision,
+        state.organizations[spec.organization_id].number,
+        state.projects[spec.project_id].number,
+        spec.partitions,
+        spec.message_bytes_max or MESSAGE_BYTES_DEFAULT,
+        spec.segment_bytes or SEGMENT_BYTES_DEFAULT,
+        TOPIC_FLAG_SYSTEM if topic.is_system() else 0,
+        0,
+    )
+
+
+def grant_row(state: State, key: ApiKey) -> bytes:
+    """One `struct engine_row_grant` that puts this key."""
+    spec = key.spec
+    return _GRANT.pack(
+        ROW_GRANT,
+        _GRANT.size,
+        0,
+        spec.public_id.encode(),
+        spec.secret_sha256,
+        key.principal,
+        state.organizations[spec.organization_id].number,
+        state.projects[spec.project_id].number if spec.project_id else 0,
+        VERBS_OF_ROLE[spec.role],
+        spec.expires_at_us,
+    )
+
+
+def grant_gone_row(public_id: str) -> bytes:
+    """One row that takes the grant of this public id away."""
+    return _GRANT.pack(ROW_GRANT_GONE, _GRANT.size, 0, public_id.encode(), bytes(32), 0, 0, 0, 0, 0)
+
+
+def full_tables(state: State) -> bytes:
+    """The whole state as one delta over empty tables."""
+    rows = [topic_row(state, topic) for topic in state.topics_by_number()]
+    for key_id in sorted(state.keys):
+        key = state.keys[key_id]
+        if key.active:
+            rows.append(grant_row(state, key))
+    return b"".join(rows)

@@ -1,0 +1,213 @@
+"""Closed metering windows on their way into `_usage`.
+
+Owns the road engine -> spool -> `_usage` -> acknowledgement, in that order: a window is
+acknowledged only once it is in `_usage`, and the engine repeats what is not. Every hop is
+idempotent: the spool knows each window by (topic, created_revision, partition, sequence), and the
+partition knows each batch by producer and sequence. Refuses to compute: sums come from the log.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Final
+
+from dataplane.frames import (
+    EngineResult,
+    Kind,
+    MeterClose,
+    PartitionId,
+    owner_of,
+    pack_partition,
+    unpack_meter_close,
+)
+from dataplane.metadata.state import USAGE_TOPIC_NUMBER, State
+from dataplane.ring import Ring
+from dataplane.spool import Entry, Record, Spool, SpoolFull
+from headrace import codec
+from headrace.wire import usage_pb2 as usage
+from native.engine import Frame
+
+USAGE_VALUE_VERSION: Final = 1
+ENTRY_RECORDS_MAX: Final = 64
+INCOMING_MAX: Final = 4096
+PUBLISH_TIMEOUT_S: Final = 10.0
+RETRY_S_MIN: Final = 0.05
+RETRY_S_MAX: Final = 2.0
+
+# The partition does not know our producer (any more), or knows another sequence of it.
+_PRODUCER_LOST: Final = (EngineResult.INVALID, EngineResult.FENCED)
+
+log = logging.getLogger("dataplane.metering")
+
+
+class Metering:
+    """Carries windows; one task, `run`."""
+
+    def __init__(
+        self,
+        ring: Ring,
+        spool: Spool,
+        *,
+        reading: Callable[[], AbstractContextManager[State]],
+        shards_count: int,
+    ) -> None:
+        self._ring = ring
+        self._spool = spool
+        self._reading = reading
+        self._shards_count = shards_count
+        self._incoming: dict[tuple[PartitionId, int], MeterClose] = {}
+        self._wake = asyncio.Event()
+        self._progress = asyncio.Condition()
+        self.retries = 0
+        ring.handle((Kind.METER_CLOSE,), self._on_close)
+
+    def published_count(self) -> int:
+        """Records in `_usage` from this node, ever."""
+        return self._spool.published
+
+    def pending_count(self) -> int:
+        """Windows that are known here and not yet in `_usage`."""
+        return self._spool.number_next - self._spool.published + len(self._incoming)
+
+    async def wait_published(self, partition: PartitionId, sequence: int) -> None:
+        """Return once this window of this partition is in `_usage`."""
+        async with self._progress:
+            await self._progress.wait_for(lambda: self._spool.is_published(partition, sequence))
+
+    async def wait_idle(self) -> None:
+        """Return once nothing waits."""
+        async with self._progress:
+            await self._progress.wait_for(lambda: self.pending_count() == 0)
+
+    async def run(self) -> None:
+        """Carry windows until cancelled."""
+        delay_s = RETRY_S_MIN
+        while True:
+            if self._incoming:
+                done = await self._spool_incoming()
+            elif self._spool.pending:
+                done = await self._publish(self._spool.pending[0])
+            else:
+                await self._wake.wait()
+                self._wake.clear()
+                continue
+            if done:
+                delay_s = RETRY_S_MIN
+                continue
+            self.retries += 1
+            await asyncio.sleep(delay_s)
+            delay_s = min(delay_s * 2, RETRY_S_MAX)
+
+    def _on_close(self, frame: Frame) -> None:
+        close = unpack_meter_close(frame.body)
+        if self._spool.holds(close.id, close.sequence):
+            # Repeated. If it still waits, its acknowledgement will come with its publication.
+            if self._spool.is_published(close.id, close.sequence):
+                self._acknowledge(close.id, close.sequence)
+            return
+        if len(self._incoming) < INCOMING_MAX:  # else the engine repeats it
+            self._incoming[(close.id, close.sequence)] = close
+            self._wake.set()
+
+    async def _spool_incoming(self) -> bool:
+        chosen = sorted(self._incoming)[:ENTRY_RECORDS_MAX]
+        with self._reading() as state:
+            records = [usage_record(state, self._incoming[key]) for key in chosen]
+        try:
+            await asyncio.to_thread(self._spool.append, records)
+        except SpoolFull as full:
+            log.error("usage is not spooled: %s", full)
+            return bool(self._spool.pending) and await self._publish(self._spool.pending[0])
+        for key in chosen:
+            self._incoming.pop(key, None)
+        return True
+
+    async def _publish(self, entry: Entry) -> bool:
+        batch = codec.encode(
+            [
+                codec.Record(key=None, value=record.value, timestamp_us=record.time_us)
+                for record in entry.records
+            ],
+            producer_id=self._spool.producer.id,
+            base_sequence=entry.number - self._spool.producer.base,
+        )
+        with self._reading() as state:
+            topic = state.topic_numbered(USAGE_TOPIC_NUMBER)
+        if topic is None:
+            return False
+        target = PartitionId(topic.number, topic.created_revision, 0)
+        frame = Frame(
+            Kind.PUBLISH,
+            shard=owner_of(target, self._shards_count),
+            body=pack_partition(target) + batch,
+        )
+        try:
+            reply = await self._ring.request(frame, timeout_s=PUBLISH_TIMEOUT_S)
+        except TimeoutError:
+            log.warning("usage entry %d: no answer yet, publishing it again", entry.number)
+            return False
+        if reply.result in (EngineResult.OK, EngineResult.DUPLICATE):
+            await self._published(entry)
+            return True
+        if reply.result in _PRODUCER_LOST:
+            log.warning(
+                "usage entry %d: `_usage` answered %s, publishing under a new producer id",
+                entry.number,
+                reply.result.name,
+            )
+            await asyncio.to_thread(self._spool.rotate_producer)
+        return False
+
+    async def _published(self, entry: Entry) -> None:
+        await asyncio.to_thread(self._spool.mark_published, entry)
+        for record in entry.records:
+            self._acknowledge(record.partition, record.sequence)
+        async with self._progress:
+            self._progress.notify_all()
+
+    def _acknowledge(self, partition: PartitionId, sequence: int) -> None:
+        self._ring.post(
+            Frame(
+                Kind.METER_ACK,
+                shard=owner_of(partition, self._shards_count),
+                arg1=sequence,
+                body=pack_partition(partition),
+            )
+        )
+
+
+def usage_record(state: State, close: MeterClose) -> Record:
+    """The value of `_usage` for a closed window: a version byte, then UsageRecord, deterministic.
+
+    Names are resolved now, as things are called at the close; the numbers stay the identity.
+    """
+    message = usage.Close(
+        topic=close.id.topic,
+        created_revision=close.id.created_revision,
+        partition=close.id.partition,
+        sequence=close.sequence,
+        from_op=close.from_op,
+        to_op=close.to_op,
+        window_start_us=close.window_start_us,
+        window_end_us=close.window_end_us,
+        cluster_id=state.cluster_id,
+    )
+    topic = state.topic_numbered(close.id.topic)
+    if topic is not None:
+        message.topic_id = topic.spec.topic_id
+        message.topic_name = topic.spec.name()
+        message.organization_id = topic.spec.organization_id
+        message.project_id = topic.spec.project_id
+    for found in sorted(close.sums):
+        message.sums.add(
+            principal=found.principal,
+            ingress_bytes=found.ingress_bytes,
+            records=found.records,
+            batches=found.batches,
+            principal_id=state.principal_id(found.principal),
+        )
+    value = usage.UsageRecord(close=message).SerializeToString(deterministic=True)
+    return Record(
+        close.id, close.sequence, close.window_end_us, bytes([USAGE_VALUE_VERSION]) + value
+    )

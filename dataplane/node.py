@@ -1,0 +1,338 @@
+"""One node: builds everything, starts it in order, drains it on SIGTERM, closes it.
+
+Owns the order of things. Start: the engine recovers its shards, the metadata log is replayed, the
+cluster gets its name (once), groups and metering begin, the HTTP port opens, and only then one line
+of JSON on stdout says so. End: no new calls, sessions told, calls finished, windows closed and
+published, engine stopped. Every step has a time limit. Refuses to go on after a defect: a failed
+shard or machine ends the process, and the journal decides what was done.
+"""
+
+import asyncio
+import logging
+import signal
+import struct
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from dataplane import figures
+from dataplane.errors import Refused
+from dataplane.frames import EngineResult, Kind
+from dataplane.groups.handover import Handover
+from dataplane.metering import Metering
+from dataplane.replica import MetadataReplica
+from dataplane.ring import Ring
+from dataplane.rpc import Access, Bridge, Method, bidirectional, unary
+from dataplane.services.admin import AdminService
+from dataplane.services.cluster import ClusterService
+from dataplane.services.groups import GroupService
+from dataplane.settings import AdminKey, NodeSettings, read_admin_key
+from dataplane.spool import Spool, SpoolDamaged
+from dataplane.telemetry import Telemetry
+from dataplane.wire import node_pb2 as node
+from headrace.wire import stream_pb2 as stream
+from native.engine import Engine, EngineConfig, EngineError, Frame
+
+BEAT_S: Final = 1.0
+MIB: Final = 1024 * 1024
+BOOTSTRAP_RETRY_S: Final = 0.1
+
+# node.identity: u64 node_incarnation at byte 24 (docs/internals/log-format.md).
+_INCARNATION: Final = struct.Struct("<24xQ")
+
+log = logging.getLogger("dataplane.node")
+
+
+class NodeUnusable(Exception):
+    """The node cannot start here; the text says what is wrong and what to do."""
+
+
+class NodeFailed(Exception):
+    """A part of the node failed while it ran; the process must end."""
+
+
+class Ready(NamedTuple):
+    """Where a node serves."""
+
+    grpc_port: int
+    http_port: int
+
+
+async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
+    """Run one node until SIGTERM or SIGINT. Returns the exit code: 0 drained, 1 not.
+
+    announce: called once, when the node serves. Raises NodeUnusable if it cannot start here.
+    """
+    admin_key = read_admin_key(settings.node.admin_key_file)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    engine = await asyncio.to_thread(_open_engine, settings, admin_key)
+    try:
+        spool = await asyncio.to_thread(_open_spool, settings.node.data_dir / "spool")
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                served = Node(settings, engine, spool, tasks, announce)
+                drained = await served.serve(stop)
+        finally:
+            spool.close()
+    except* NodeUnusable as problems:
+        raise problems.exceptions[0] from None
+    except* Exception:
+        log.exception("the node failed")
+        drained = False
+    finally:
+        await asyncio.to_thread(engine.close)
+    return 0 if drained else 1
+
+
+class Node:
+    """One running node: every part, wired."""
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        engine: Engine,
+        spool: Spool,
+        tasks: asyncio.TaskGroup,
+        announce: Callable[[Ready], None],
+    ) -> None:
+        self._announce = announce
+        self._settings = settings
+        self._engine = engine
+        self._tasks = tasks
+        self._background: list[asyncio.Task[None]] = []
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ready = False
+        shards_count = settings.node.shards
+        self._ring = Ring(engine)
+        self._ring.handle((Kind.STOPPED,), self._on_stopped)
+        self._replica = MetadataReplica(self._ring, self._fail)
+        self._metering = Metering(
+            self._ring, spool, reading=self._replica.reading, shards_count=shards_count
+        )
+        self._handover = Handover(self._ring, self._replica, shards_count=shards_count)
+        self._groups = GroupService(
+            self._replica, self._handover, tasks, clock=asyncio.get_running_loop().time
+        )
+        self._replica.handle_group_changes(self._groups.group_changed)
+        self._admin = AdminService(
+            self._ring,
+            self._replica,
+            self._metering,
+            node_id=settings.node.node_id,
+            incarnation=_read_incarnation(settings.node.data_dir),
+            shards_count=shards_count,
+        )
+
+    async def serve(self, stop: asyncio.Event) -> bool:
+        """Start, serve until `stop`, drain. True if everything ended within its time."""
+        try:
+            address = self._start_engine()
+            bridge = Bridge(self._ring, self._methods(address), self._tasks)
+            telemetry = self._telemetry(bridge)
+            self._replica.start()
+            self._ring.open(asyncio.get_running_loop())
+            self._spawn(self._beat())
+            await self._unless_failed(self._replica.recovered.wait())
+            await self._unless_failed(self._bootstrap(address))
+            self._groups.start()
+            self._spawn(self._groups.run())
+            self._spawn(self._metering.run())
+            http_port = await self._open_http(telemetry)
+            self._ready = True
+            self._say_ready(http_port)
+            await self._unless_failed(stop.wait())
+            self._ready = False
+            drained = await self._drain(bridge)
+            await telemetry.close()
+            return drained
+        finally:
+            for task in self._background:
+                task.cancel()
+            self._ring.close()
+            await asyncio.to_thread(self._replica.stop)
+
+    # ---- start ----
+
+    def _start_engine(self) -> str:
+        try:
+            self._engine.start()
+        except EngineError as error:
+            raise NodeUnusable(f"the node cannot serve: {error}") from error
+        host = self._settings.node.advertised_host or self._settings.node.host
+        return f"{host}:{self._engine.port}"
+
+    async def _bootstrap(self, address: str) -> None:
+        """Give the cluster its name, once in its life; later starts only repeat the address."""
+        section = self._settings.node
+        with self._replica.reading() as state:
+            known = state.nodes.get(section.node_id)
+            if known is not None and known.address == address:
+                return
+        command = node.Command(
+            bootstrap=node.Bootstrap(
+                cluster_id=section.cluster_id,
+                system_organization_id=section.system_organization_id,
+                system_project_id=section.system_project_id,
+                node_id=section.node_id,
+                address=address,
+            )
+        )
+        while True:
+            try:
+                await self._replica.submit(command)
+                return
+            except Refused as refusal:
+                if refusal.code == "ALREADY_BOOTSTRAPPED":
+                    raise NodeUnusable(refusal.message) from refusal
+                log.warning("the cluster has no name yet: %s", refusal)
+            except TimeoutError:
+                log.warning("the cluster has no name yet: the metadata log does not answer")
+            await asyncio.sleep(BOOTSTRAP_RETRY_S)
+
+    async def _open_http(self, telemetry: Telemetry) -> int:
+        section = self._settings.node
+        try:
+            return await telemetry.start(section.host, section.http_port)
+        except OSError as error:
+            raise NodeUnusable(
+                f"cannot listen on {section.host}:{section.http_port} (node.http_port): "
+                f"{error.strerror}"
+            ) from error
+
+    def _say_ready(self, http_port: int) -> None:
+        self._announce(Ready(self._engine.port, http_port))
+        log.info("serving gRPC on port %d, HTTP on port %d", self._engine.port, http_port)
+
+    def _methods(self, address: str) -> dict[str, Method]:
+        cluster = ClusterService(
+            reading=self._replica.reading,
+            node_id=self._settings.node.node_id,
+            address=address,
+        )
+        groups, admin = self._groups, self._admin
+        return {
+            "/headrace.stream.v1.Cluster/Describe": unary(
+                stream.DescribeRequest, cluster.describe, access=Access.ANY_KEY
+            ),
+            "/headrace.stream.v1.Groups/Session": bidirectional(
+                stream.SessionRequest, groups.session, access=Access.CONSUME
+            ),
+            "/headrace.stream.v1.Groups/DescribeGroup": unary(
+                stream.DescribeGroupRequest, groups.describe_group, access=Access.CONSUME
+            ),
+            "/headrace.node.v1.Admin/Apply": unary(
+                node.ApplyRequest, admin.apply, access=Access.NODE_KEY
+            ),
+            "/headrace.node.v1.Admin/Describe": unary(
+                node.DescribeRequest, admin.describe, access=Access.NODE_KEY
+            ),
+            "/headrace.node.v1.Admin/FlushUsage": unary(
+                node.FlushUsageRequest, admin.flush_usage, access=Access.NODE_KEY
+            ),
+        }
+
+    def _telemetry(self, bridge: Bridge) -> Telemetry:
+        return Telemetry(
+            (
+                *figures.of_calls(self._ring, bridge),
+                *figures.of_groups(self._replica, self._groups, self._handover),
+                *figures.of_usage(self._metering),
+            ),
+            engine_metrics=self._engine.metrics,
+            ready=lambda: self._ready,
+        )
+
+    # ---- life ----
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        self._background.append(self._tasks.create_task(work))
+
+    async def _beat(self) -> None:
+        """Tell every shard that the host is alive; without beats health says NOT_SERVING."""
+        while True:
+            self._ring.post(Frame(Kind.HOST_BEAT))
+            await asyncio.sleep(BEAT_S)
+
+    def _on_stopped(self, frame: Frame) -> None:
+        self._fail(NodeFailed(f"a shard failed: {EngineResult(frame.arg0).name}"))
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+    async def _unless_failed(self, work: Coroutine[object, object, object]) -> None:
+        """Wait for `work`, or raise what ended the node."""
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait((task, self._failure), return_when=asyncio.FIRST_COMPLETED)
+            if self._failure.done():
+                self._failure.result()
+            await task
+        finally:
+            task.cancel()
+
+    # ---- end ----
+
+    async def _drain(self, bridge: Bridge) -> bool:
+        """End everything in order. What does not end in its time is left to the journal."""
+        log.info("draining")
+        total_s = self._settings.node.drain_seconds
+        self._groups.drain()
+        calls_done = await bridge.drain(total_s / 4)
+        usage_done = await self._drain_usage(total_s / 4)
+        engine_done = await asyncio.to_thread(self._engine.stop, int(total_s / 2 * 1000))
+        log.info("drained: calls %s, usage %s, engine %s", calls_done, usage_done, engine_done)
+        return engine_done
+
+    async def _drain_usage(self, timeout_s: float) -> bool:
+        """Close the open windows and publish them; the spool keeps the rest for the next start."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._admin.flush_everything(timeout_s)
+                await self._metering.wait_idle()
+        except TimeoutError:
+            return False
+        return True
+
+
+def _open_engine(settings: NodeSettings, admin_key: AdminKey) -> Engine:
+    """Open the data directory and recover every shard. Blocks."""
+    section = settings.node
+    config = EngineConfig(
+        data_path=section.data_dir,
+        cluster_id=section.cluster_id,
+        node_id=section.node_id,
+        admin_key_id=admin_key.public_id,
+        admin_sha256=admin_key.sha256,
+        host=section.host,
+        port=section.port,
+        shards=section.shards,
+        shards_pinned=section.shards_pinned,
+        direct_io=section.direct_io,
+        journal_bytes=section.journal_mib * MIB,
+        memory_bytes=section.memory_mib * MIB,
+        metering_window_s=settings.metering.window_seconds,
+        partitions_max=section.partitions_max,
+    )
+    try:
+        return Engine(config)
+    except EngineError as error:
+        raise NodeUnusable(
+            f"the data directory {section.data_dir} cannot be used: {error}"
+        ) from error
+
+
+def _open_spool(folder: Path) -> Spool:
+    try:
+        return Spool(folder)
+    except (SpoolDamaged, OSError) as error:
+        raise NodeUnusable(f"the usage spool cannot be used: {error}") from error
+
+
+def _read_incarnation(data_dir: Path) -> int:
+    """The node's incarnation, as the engine wrote it when it formatted the directory."""
+    identity = (data_dir / "node.identity").read_bytes()
+    return int(_INCARNATION.unpack_from(identity)[0])

@@ -1,0 +1,1 @@
+"""What each cold method means. Handlers raise `Refused`; `rpc.py` makes statuses of it."""

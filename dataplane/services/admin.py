@@ -1,0 +1,196 @@
+"""headrace.node.v1.Admin: what the control plane says to the cluster.
+
+Owns Apply (one metadata command, fenced inside the apply), Describe (what is here, as it is) and
+FlushUsage (everything measured so far is in `_usage` when it returns). Only the node key reaches
+it. Refuses to judge wishes: that is the machine's.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from dataplane.frames import (
+    PARTITION_DAMAGED,
+    PARTITION_READY,
+    EngineResult,
+    Kind,
+    PartitionId,
+    owner_of,
+    pack_partition,
+    unpack_meter_flushed,
+    unpack_partition_state,
+)
+from dataplane.metadata.commands import fence_message, topic_message
+from dataplane.metadata.state import Topic
+from dataplane.metering import Metering
+from dataplane.replica import MetadataReplica
+from dataplane.ring import Ring
+from dataplane.rpc import Call
+from dataplane.wire import node_pb2 as wire
+from native.engine import Frame
+
+DESCRIBE_TIMEOUT_S: Final = 5.0
+FLUSH_TIMEOUT_S: Final = 30.0
+FLUSH_RETRY_S: Final = 0.05
+# What is left of the caller's deadline for the reply itself.
+REPLY_MARGIN_S: Final = 0.25
+
+_STATE_NAMES: Final = {PARTITION_READY: "READY", PARTITION_DAMAGED: "DAMAGED"}
+
+
+class AdminService:
+    """Commands and answers of this node."""
+
+    def __init__(
+        self,
+        ring: Ring,
+        replica: MetadataReplica,
+        metering: Metering,
+        *,
+        node_id: str,
+        incarnation: int,
+        shards_count: int,
+    ) -> None:
+        self._ring = ring
+        self._replica = replica
+        self._metering = metering
+        self._node_id = node_id
+        self._incarnation = incarnation
+        self._shards_count = shards_count
+
+    async def apply(self, call: Call, request: wire.ApplyRequest) -> wire.ApplyReply:
+        """Put one command through the metadata log; repeatable."""
+        command = wire.Command(control=wire.AppliedByControlPlane(request=request))
+        result = await self._replica.submit(command)
+        return result.applied
+
+    async def describe(self, call: Call, request: wire.DescribeRequest) -> wire.DescribeReply:
+        """Topics and keys as applied, partitions as they stand.
+
+        Nothing named, or all: everything.
+        """
+        everything = request.all or not (request.topic_ids or request.key_ids)
+        topic_ids, key_ids = frozenset(request.topic_ids), frozenset(request.key_ids)
+        with self._replica.reading() as state:
+            reply = wire.DescribeReply(
+                cluster_id=state.cluster_id,
+                node_id=self._node_id,
+                incarnation=self._incarnation,
+                metadata_op=state.op,
+            )
+            topics = [
+                topic
+                for topic in state.topics_by_number()
+                if everything or topic.spec.topic_id in topic_ids
+            ]
+            for key_id in sorted(state.keys):
+                if everything or key_id in key_ids:
+                    key = state.keys[key_id]
+                    reply.keys.add(key_id=key_id, active=key.active, fence=fence_message(key.fence))
+        async with asyncio.TaskGroup() as tasks:
+            rows = [tasks.create_task(self._topic(topic)) for topic in topics]
+        reply.topics.extend(row.result() for row in rows)
+        return reply
+
+    async def flush_usage(
+        self, call: Call, request: wire.FlushUsageRequest
+    ) -> wire.FlushUsageReply:
+        """Close every open window now; return once what they hold is in `_usage`, or at the
+        deadline.
+        """
+        wait_s = call.remaining_s(most=FLUSH_TIMEOUT_S + REPLY_MARGIN_S) - REPLY_MARGIN_S
+        outstanding = await self.flush_everything(max(0.0, wait_s))
+        return wire.FlushUsageReply(
+            closes=self._metering.published_count(), outstanding=outstanding
+        )
+
+    async def flush_everything(self, timeout_s: float) -> int:
+        """Close and publish every open window. Returns how many partitions are not done in time."""
+        with self._replica.reading() as state:
+            partitions = [
+                partition
+                for topic in state.topics_by_number()
+                if not topic.is_system()
+                for partition in _partitions(topic)
+            ]
+        done = dict.fromkeys(partitions, False)
+        try:
+            async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as tasks:
+                for partition in partitions:
+                    tasks.create_task(self._flush(partition, done))
+        except TimeoutError:
+            pass  # What is missing is counted below.
+        return sum(not finished for finished in done.values())
+
+    async def _flush(self, partition: PartitionId, done: dict[PartitionId, bool]) -> None:
+        frame = self._frame(Kind.METER_FLUSH, partition)
+        while True:
+            # The caller's timeout ends this sooner; a TimeoutError of its own would end the others.
+            reply = await self._ring.request(frame, timeout_s=2 * FLUSH_TIMEOUT_S)
+            if reply.result == EngineResult.OK:
+                break
+            if reply.result in (EngineResult.NOT_FOUND, EngineResult.RECREATED):
+                done[partition] = True  # Nothing was ever appended.
+                return
+            if reply.result == EngineResult.DAMAGED:
+                return  # Stays outstanding: nobody can say what its window holds.
+            await asyncio.sleep(FLUSH_RETRY_S)
+        last, acknowledged = unpack_meter_flushed(reply.body)
+        if last > acknowledged:
+            await self._metering.wait_published(partition, last)
+        done[partition] = True
+
+    async def _topic(self, topic: Topic) -> wire.TopicStatus:
+        async with asyncio.TaskGroup() as tasks:
+            rows = [
+                tasks.create_task(self._partition(partition)) for partition in _partitions(topic)
+            ]
+        return wire.TopicStatus(
+            topic_id=topic.spec.topic_id,
+            number=topic.number,
+            created_revision=topic.created_revision,
+            spec=topic_message(topic.spec),
+            fence=fence_message(topic.fence),
+            partitions=[row.result() for row in rows],
+        )
+
+    async def _partition(self, partition: PartitionId) -> wire.PartitionStatus:
+        status = wire.PartitionStatus(
+            index=partition.partition,
+            primary=self._node_id,
+            replicas=[self._node_id],
+            state="RECOVERING",
+        )
+        try:
+            reply = await self._ring.request(
+                self._frame(Kind.DESCRIBE, partition), timeout_s=DESCRIBE_TIMEOUT_S
+            )
+        except TimeoutError:
+            status.reason = "its shard did not answer in time"
+            return status
+        if reply.result == EngineResult.OK:
+            found = unpack_partition_state(reply.body)
+            status.log_start = found.log_start
+            status.high_watermark = found.high_watermark
+            status.log_end = found.log_end
+            status.bytes = found.bytes
+            status.cumulative_bytes = found.cumulative_bytes
+            status.state = _STATE_NAMES.get(found.state, "RECOVERING")
+        elif reply.result == EngineResult.DAMAGED:
+            status.state = "DAMAGED"
+            status.reason = "its log is damaged and stopped by name: see the runbook"
+        else:
+            status.reason = f"its shard answered {reply.result.name}"
+        return status
+
+    def _frame(self, kind: Kind, partition: PartitionId) -> Frame:
+        return Frame(
+            kind, shard=owner_of(partition, self._shards_count), body=pack_partition(partition)
+        )
+
+
+def _partitions(topic: Topic) -> Iterable[PartitionId]:
+    return [
+        PartitionId(topic.number, topic.created_revision, index)
+        for index in range(topic.spec.partitions)
+    ]

@@ -1,0 +1,358 @@
+"""Groups.Session and Groups.DescribeGroup: members come, are heard, and go.
+
+Owns the sessions that end here, the liveness of every member, and one hand-over task per moving
+partition. A member lives as long as its stream and its heartbeats; members the metadata knows from
+before a restart get one full window to come back. Refuses to assign: it submits joins and leaves,
+and renders what the metadata machine decided.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from dataplane.errors import RETRY_SAME_NODE, SESSION_EXPIRED, Refused
+from dataplane.frames import PartitionId
+from dataplane.groups.assignment import Slice
+from dataplane.groups.handover import Handover, Intent
+from dataplane.groups.membership import NOBODY, Group, Liveness, Owner
+from dataplane.groups.sessions import MemberSession, assigned_row, render
+from dataplane.metadata.state import State
+from dataplane.replica import MetadataReplica
+from dataplane.rpc import Call, Stream
+from dataplane.services import naming
+from dataplane.wire import node_pb2 as node
+from headrace.wire import stream_pb2 as wire
+
+MEMBER_TIMEOUT_S: Final = 10.0
+MEMBER_TIMEOUT_MS_MIN: Final = 200
+MEMBER_TIMEOUT_MS_MAX: Final = 600_000
+JOIN_TIMEOUT_S: Final = 10.0
+TICK_S: Final = 0.1
+
+log = logging.getLogger("dataplane.groups")
+
+Member = tuple[int, Owner]
+
+
+class GroupService:
+    """Every group session and hand-over of this node. Runs on the event loop."""
+
+    def __init__(
+        self,
+        replica: MetadataReplica,
+        handover: Handover,
+        tasks: asyncio.TaskGroup,
+        *,
+        clock: Callable[[], float],
+    ) -> None:
+        self._replica = replica
+        self._handover = handover
+        self._tasks = tasks
+        self._sessions: dict[Member, MemberSession] = {}
+        self._liveness: Liveness[Member] = Liveness(clock)
+        self._moves: dict[tuple[int, Slice], tuple[Intent, asyncio.Task[None]]] = {}
+        self._leaving: deque[Member] = deque()
+        self._wake = asyncio.Event()
+        self._session_next = 1
+        self._draining = False
+        self._started = False
+
+    def sessions_count(self) -> int:
+        """Members connected here."""
+        return len(self._sessions)
+
+    def moves_count(self) -> int:
+        """Partitions changing hands."""
+        return len(self._moves)
+
+    def start(self) -> None:
+        """The metadata has recovered: silences count from now, open intents go on."""
+        self._started = True
+        with self._replica.reading() as state:
+            numbers = sorted(state.groups)
+            for number in numbers:
+                for name, member in sorted(state.groups[number].members.items()):
+                    key = (number, Owner(name, member.session))
+                    self._liveness.watch(key, MEMBER_TIMEOUT_S)
+        for number in numbers:
+            self.group_changed(number)
+
+    def drain(self) -> None:
+        """End every session; the memberships stay, so that members go on where they were."""
+        self._draining = True
+        for session in self._sessions.values():
+            session.end(_stopping(), stays_member=True)
+
+    async def run(self) -> None:
+        """Watch silences and carry leaves, until cancelled."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    await self._wake.wait()
+            self._wake.clear()
+            self.expire()
+            for _ in range(len(self._leaving)):
+                await self._leave(self._leaving.popleft())
+
+    def expire(self) -> None:
+        """Whoever was silent for too long leaves."""
+        for key in self._liveness.expired():
+            number, owner = key
+            log.info("group %d: %s was silent for too long", number, owner.member)
+            session = self._sessions.get(key)
+            if session is not None:
+                session.end(_expired(session))
+            self._leaving.append(key)
+
+    # ---- the calls ----
+
+    async def session(self, stream: Stream[wire.SessionRequest]) -> None:
+        """One member's session, from Join to its end."""
+        session = await self._join(stream)
+        key = (session.group, session.owner)
+        try:
+            if self._draining:
+                session.end(_stopping(), stays_member=True)
+            await stream.send(_joined(session))
+            async with asyncio.TaskGroup() as tasks:
+                reader = tasks.create_task(self._read(stream, session))
+                await self._write(stream, session)
+                reader.cancel()
+        finally:
+            session.end()
+            del self._sessions[key]
+            self._liveness.forget(key)
+            if not session.stays_member:
+                self._leaving.append(key)
+                self._wake.set()
+
+    async def describe_group(
+        self, call: Call, request: wire.DescribeGroupRequest
+    ) -> wire.DescribeGroupReply:
+        """Members and what each reads."""
+        with self._replica.reading() as state:
+            project = naming.project_of(state, call.caller, request.project)
+            group = state.group_named(project.id, request.group)
+            if group is None:
+                raise Refused(
+                    "GROUP_NOT_FOUND",
+                    f"there is no group {request.group} in this project",
+                    hint="a group begins with its first member",
+                )
+            return wire.DescribeGroupReply(
+                group=group.number,
+                generation=group.generation,
+                state=group.state(),
+                members=[
+                    wire.GroupMember(
+                        member=name,
+                        assigned=[
+                            assigned_row(state, group, place)
+                            for place, slot in sorted(group.slots.items())
+                            if slot.owner == Owner(name, member.session)
+                        ],
+                    )
+                    for name, member in sorted(group.members.items())
+                ],
+            )
+
+    async def _join(self, stream: Stream[wire.SessionRequest]) -> MemberSession:
+        try:
+            async with asyncio.timeout(JOIN_TIMEOUT_S):
+                request = await stream.receive()
+        except TimeoutError as error:
+            raise Refused("INVALID_ARGUMENT", "the session began without a Join") from error
+        if request is None or request.WhichOneof("message") != "join":
+            raise Refused(
+                "INVALID_ARGUMENT", "a session begins with a Join", hint="send Join first"
+            )
+        join = request.join
+        timeout_ms = join.timeout_ms or int(MEMBER_TIMEOUT_S * 1000)
+        if not MEMBER_TIMEOUT_MS_MIN <= timeout_ms <= MEMBER_TIMEOUT_MS_MAX:
+            raise Refused(
+                "INVALID_ARGUMENT",
+                f"timeout_ms is {timeout_ms}; it must be from {MEMBER_TIMEOUT_MS_MIN} to "
+                f"{MEMBER_TIMEOUT_MS_MAX}, or 0 for {int(MEMBER_TIMEOUT_S * 1000)}",
+            )
+        owner, command = self._join_command(stream.call, join)
+        result = await self._replica.submit(node.Command(join_group=command))
+        session = MemberSession(result.group.group, owner, timeout_ms / 1000)
+        key = (session.group, owner)
+        self._sessions[key] = session
+        self._liveness.watch(key, session.timeout_s)
+        self.group_changed(session.group)
+        return session
+
+    def _join_command(self, call: Call, join: wire.Join) -> tuple[Owner, node.JoinGroup]:
+        with self._replica.reading() as state:
+            organization = naming.organization_of(state, call.caller)
+            project = naming.project_of(state, call.caller, join.project)
+            topics = [
+                naming.topic_of(state, call.caller, join.project, name) for name in join.topics
+            ]
+            # Above every session the metadata has seen, also those of before a restart.
+            number = max(self._session_next, state.counters.session_max + 1)
+        self._session_next = number + 1
+        owner = Owner(join.member or f"member-{secrets.token_hex(6)}", number)
+        return owner, node.JoinGroup(
+            organization_id=organization.id,
+            project_id=project.id,
+            group=join.group,
+            member=owner.member,
+            session=owner.session,
+            topics=sorted({topic.number for topic in topics}),
+        )
+
+    async def _read(self, stream: Stream[wire.SessionRequest], session: MemberSession) -> None:
+        key = (session.group, session.owner)
+        try:
+            while (request := await stream.receive()) is not None:
+                self._liveness.heard(key)
+                kind = request.WhichOneof("message")
+                if kind == "leave":
+                    break
+                if kind == "released":
+                    self._released(session, request.released)
+                elif kind == "join":
+                    raise Refused("INVALID_ARGUMENT", "this session has joined already")
+        except Refused as refusal:
+            session.end(refusal)
+        session.end()
+
+    async def _write(self, stream: Stream[wire.SessionRequest], session: MemberSession) -> None:
+        while (assignment := await session.next_picture()) is not None:
+            await stream.send(wire.SessionEvent(assignment=assignment))
+        if session.refusal is not None:
+            await stream.send(wire.SessionEvent(ended=session.refusal.error()))
+
+    def _released(self, session: MemberSession, released: wire.Released) -> None:
+        for row in released.partitions:
+            move = self._moves.get((session.group, Slice(row.topic, row.partition)))
+            if move is None:
+                continue
+            intent = move[0]
+            if intent.owner == session.owner and intent.owner_generation == row.generation:
+                intent.let_go.set()
+
+    # ---- what follows from a committed change ----
+
+    def group_changed(self, number: int) -> None:
+        """An op changed this group: begin what moves, tell every session here."""
+        if not self._started:
+            return  # Recovery replays old changes; `start` looks at what they led to.
+        with self._replica.reading() as state:
+            group = state.groups[number]
+            intents = _intents(state, group)
+            owners = {
+                intent.owner
+                for intent in intents
+                if intent.owner != NOBODY and group.has(intent.owner)
+            }
+            pictures = {
+                key: render(state, group, key[1]) if group.has(key[1]) else None
+                for key in self._sessions
+                if key[0] == number
+            }
+        for intent in intents:
+            self._begin_move(intent, owner_lives=intent.owner in owners)
+        for key, assignment in pictures.items():
+            if assignment is None:
+                self._sessions[key].end(_replaced(key[1]), stays_member=True)
+                self._liveness.forget(key)
+            else:
+                self._sessions[key].tell(assignment)
+
+    def _begin_move(self, intent: Intent, *, owner_lives: bool) -> None:
+        key = (intent.group, intent.place)
+        move = self._moves.get(key)
+        if move is not None and move[0].intent_op == intent.intent_op:
+            if not owner_lives:
+                move[0].let_go.set()
+            return
+        if move is not None:
+            move[1].cancel()
+        if not owner_lives:
+            intent.let_go.set()
+        task = self._tasks.create_task(self._move(intent), name=f"move {key}")
+        self._moves[key] = (intent, task)
+
+    async def _move(self, intent: Intent) -> None:
+        session = self._sessions.get((intent.group, intent.owner))
+        timeout_s = MEMBER_TIMEOUT_S if session is None else session.timeout_s
+        try:
+            await self._handover.carry_out(intent, release_timeout_s=timeout_s)
+        finally:
+            key = (intent.group, intent.place)
+            move = self._moves.get(key)
+            if move is not None and move[0] is intent:
+                del self._moves[key]
+
+    async def _leave(self, key: Member) -> None:
+        number, owner = key
+        command = node.LeaveGroup(group=number, member=owner.member, session=owner.session)
+        try:
+            await self._replica.submit(node.Command(leave_group=command))
+        except (Refused, TimeoutError) as error:
+            log.warning("group %d: %s has not left yet: %s", number, owner.member, error)
+            self._leaving.append(key)
+
+
+def _intents(state: State, group: Group) -> list[Intent]:
+    intents: list[Intent] = []
+    for place, slot in sorted(group.slots.items()):
+        topic = state.topic_numbered(place.topic)
+        if slot.moving and topic is not None:
+            intents.append(
+                Intent(
+                    group=group.number,
+                    place=place,
+                    intent_op=slot.intent_op,
+                    generation=slot.generation,
+                    owner=slot.owner,
+                    owner_generation=slot.owner_generation,
+                    partition=PartitionId(place.topic, topic.created_revision, place.partition),
+                )
+            )
+    return intents
+
+
+def _joined(session: MemberSession) -> wire.SessionEvent:
+    # Three heartbeats fit into the timeout: one may be lost.
+    return wire.SessionEvent(
+        joined=wire.Joined(
+            group=session.group,
+            member=session.owner.member,
+            heartbeat_ms=max(50, int(session.timeout_s * 1000 / 3)),
+        )
+    )
+
+
+def _stopping() -> Refused:
+    return Refused(
+        "STOPPING",
+        "this node is stopping; the membership stays",
+        hint="join again under the same member name",
+        kind=RETRY_SAME_NODE,
+        retry_after_ms=500,
+    )
+
+
+def _expired(session: MemberSession) -> Refused:
+    return Refused(
+        "SESSION_EXPIRED",
+        f"nothing was heard from {session.owner.member} for {session.timeout_s:g} s",
+        hint="join again; send heartbeats while records are being worked on",
+        kind=SESSION_EXPIRED,
+    )
+
+
+def _replaced(owner: Owner) -> Refused:
+    return Refused(
+        "SESSION_REPLACED",
+        f"a later session of {owner.member} has joined",
+        hint="give each running member a name of its own",
+    )

@@ -1,0 +1,333 @@
+"""The usage spool: closed windows on disk between the engine and the topic `_usage`.
+
+Owns data_dir/spool: append-only segments, each self-contained. An entry is durable before `append`
+returns and is one batch of `_usage`, now and on every retry, so that the same bytes under the same
+sequence are published again after a crash and the partition recognises them. Refuses to run on with
+damage in the middle: what is owed would be lost in silence.
+
+    segment := frame(HEAD) frame*             named by its first record number, 20 digits, `.spool`
+    frame   := u32 size of the payload | u32 crc32 of the payload | payload
+    payload := u8 kind | body, little-endian
+
+    HEAD      u16 version | u64 number_next | u64 published | producer
+              | u32 count | count * (partition | u64 sequence)
+    RECORDS   u64 first number
+              | u32 count | count * (partition | u64 sequence | i64 time us | u32 size | value)
+    PUBLISHED u64 number: all records below it are in `_usage`
+    PRODUCER  producer
+    producer  := 16 bytes id | u64 number at which its sequence 0 stands
+    partition := u64 topic | u64 created_revision | u32 partition
+
+A torn last frame of the last segment never completed and is cut. A segment goes once everything in
+it is published.
+"""
+
+import os
+import struct
+import zlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from dataplane.frames import PartitionId
+
+SPOOL_VERSION: Final = 1
+SEGMENT_BYTES_MAX: Final = 4 * 1024 * 1024
+PENDING_BYTES_MAX: Final = 64 * 1024 * 1024
+
+_FRAME: Final = struct.Struct("<II")
+_HEAD: Final = struct.Struct("<BHQQ16sQI")
+_SEQUENCE: Final = struct.Struct("<QQIQ")
+_RECORDS: Final = struct.Struct("<BQI")
+_RECORD: Final = struct.Struct("<QQIQqI")
+_PUBLISHED: Final = struct.Struct("<BQ")
+_PRODUCER: Final = struct.Struct("<B16sQ")
+_KIND_HEAD, _KIND_RECORDS, _KIND_PUBLISHED, _KIND_PRODUCER = 1, 2, 3, 4
+
+
+class SpoolDamaged(Exception):
+    """A segment fails its checksum where it once was whole."""
+
+
+class SpoolFull(Exception):
+    """So much waits to be published that no more is taken; the engine keeps and repeats it."""
+
+
+class Record(NamedTuple):
+    """One value for `_usage` and the window it stands for."""
+
+    partition: PartitionId
+    sequence: int
+    time_us: int
+    value: bytes
+
+
+class Entry(NamedTuple):
+    """One batch of `_usage`. `number` is that of its first record."""
+
+    number: int
+    records: tuple[Record, ...]
+
+    def end(self) -> int:
+        """The number after its last record."""
+        return self.number + len(self.records)
+
+
+class Producer(NamedTuple):
+    """Under which name entries are published; record `number` has sequence number - base."""
+
+    id: bytes
+    base: int
+
+
+class Spool:
+    """One node's spool. Blocking; one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: int = -1
+        self._file_bytes = 0
+        self._segments: deque[tuple[int, Path]] = deque()
+        self._pending_bytes = 0
+        self.number_next = 0
+        self.published = 0
+        self.producer = Producer(os.urandom(16), 0)
+        self.pending: deque[Entry] = deque()
+        self.sequences: dict[PartitionId, int] = {}
+        self._open()
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def append(self, records: Sequence[Record]) -> Entry | None:
+        """Make new records durable as one entry. Those already here are left out; None if none is
+        new.
+
+        Raises SpoolFull; then nothing was taken.
+        """
+        if self._pending_bytes > PENDING_BYTES_MAX:
+            raise SpoolFull(f"{self._pending_bytes} bytes of usage wait to be published")
+        fresh: list[Record] = []
+        seen = dict(self.sequences)
+        for record in records:
+            if record.sequence > seen.get(record.partition, -1):
+                seen[record.partition] = record.sequence
+                fresh.append(record)
+        if not fresh:
+            return None
+        entry = Entry(self.number_next, tuple(fresh))
+        self._write(_pack_entry(entry))
+        self._take(entry)
+        return entry
+
+    def mark_published(self, entry: Entry) -> None:
+        """The oldest pending entry is in `_usage`."""
+        if not self.pending or self.pending[0].number != entry.number:
+            raise ValueError(f"entry {entry.number} is not the oldest that waits")
+        self._write(_PUBLISHED.pack(_KIND_PUBLISHED, entry.end()))
+        self._take_published(entry.end())
+        self._release()
+
+    def rotate_producer(self) -> None:
+        """Publish under a new name from the oldest pending entry on: the partition has forgotten
+        the old one.
+        """
+        base = self.pending[0].number if self.pending else self.number_next
+        producer = Producer(os.urandom(16), base)
+        self._write(_PRODUCER.pack(_KIND_PRODUCER, producer.id, producer.base))
+        self.producer = producer
+
+    def holds(self, partition: PartitionId, sequence: int) -> bool:
+        """Is this window, or a later one of its partition, durable here or published already?"""
+        return self.sequences.get(partition, -1) >= sequence
+
+    def is_published(self, partition: PartitionId, sequence: int) -> bool:
+        """Is this window of this partition in `_usage`?"""
+        if not self.holds(partition, sequence):
+            return False
+        return not any(
+            record.partition == partition and record.sequence <= sequence
+            for entry in self.pending
+            for record in entry.records
+        )
+
+    # ---- opening ----
+
+    def _open(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for leftover in self._folder.glob("*.new"):
+            leftover.unlink()
+        paths = sorted(self._folder.glob("*.spool"))
+        for index, path in enumerate(paths):
+            number = self._read_segment(path, first=index == 0, last=index == len(paths) - 1)
+            self._segments.append((number, path))
+        if not paths:
+            self._begin_segment()
+            return
+        self._file = os.open(paths[-1], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._file_bytes = os.fstat(self._file).st_size
+
+    def _read_segment(self, path: Path, *, first: bool, last: bool) -> int:
+        """Replay one segment. Returns the number its head begins at."""
+        data = path.read_bytes()
+        whole = number = 0
+        for end, payload in _frames(data):
+            if payload[0] == _KIND_HEAD:
+                number = self._replay_head(path, payload, restore=first)
+            else:
+                self._replay(payload)
+            whole = end
+        if whole == len(data) and whole > 0:
+            return number
+        if not last or whole == 0:
+            raise SpoolDamaged(
+                f"{path} is damaged at byte {whole}: restore it from a copy, or move the folder "
+                f"{path.parent} away and report the gap; windows still in the engine come again"
+            )
+        with path.open("r+b") as file:
+            file.truncate(whole)
+            os.fsync(file.fileno())
+        return number
+
+    def _replay_head(self, path: Path, payload: bytes, *, restore: bool) -> int:
+        _, version, number_next, published, producer_id, base, count = _HEAD.unpack_from(payload)
+        if version != SPOOL_VERSION:
+            raise SpoolDamaged(f"{path} has version {version}; this release reads {SPOOL_VERSION}")
+        if not restore:
+            return int(number_next)
+        self.number_next = number_next
+        self.published = published
+        self.producer = Producer(producer_id, base)
+        for index in range(count):
+            topic, revision, partition, sequence = _SEQUENCE.unpack_from(
+                payload, _HEAD.size + index * _SEQUENCE.size
+            )
+            self.sequences[PartitionId(topic, revision, partition)] = sequence
+        return self.number_next
+
+    def _replay(self, payload: bytes) -> None:
+        kind = payload[0]
+        if kind == _KIND_RECORDS:
+            self._take(_unpack_entry(payload))
+        elif kind == _KIND_PUBLISHED:
+            self._take_published(_PUBLISHED.unpack(payload)[1])
+        elif kind == _KIND_PRODUCER:
+            _, producer_id, base = _PRODUCER.unpack(payload)
+            self.producer = Producer(producer_id, base)
+
+    # ---- state ----
+
+    def _take(self, entry: Entry) -> None:
+        self.pending.append(entry)
+        self._pending_bytes += sum(len(record.value) for record in entry.records)
+        self.number_next = entry.end()
+        for record in entry.records:
+            self.sequences[record.partition] = record.sequence
+
+    def _take_published(self, number: int) -> None:
+        self.published = max(self.published, number)
+        while self.pending and self.pending[0].number < self.published:
+            entry = self.pending.popleft()
+            self._pending_bytes -= sum(len(record.value) for record in entry.records)
+
+    # ---- segments ----
+
+    def _write(self, payload: bytes) -> None:
+        if self._file_bytes > SEGMENT_BYTES_MAX:
+            self._begin_segment()
+        frame = _framed(payload)
+        if os.write(self._file, frame) != len(frame):
+            raise OSError("the spool's file system took only a part of a write")
+        os.fdatasync(self._file)
+        self._file_bytes += len(frame)
+
+    def _begin_segment(self) -> None:
+        head = _HEAD.pack(
+            _KIND_HEAD,
+            SPOOL_VERSION,
+            self.number_next,
+            self.published,
+            self.producer.id,
+            self.producer.base,
+            len(self.sequences),
+        ) + b"".join(
+            _SEQUENCE.pack(*partition, sequence)
+            for partition, sequence in sorted(self.sequences.items())
+        )
+        path = self._folder / f"{self._segment_number():020d}.spool"
+        fresh = path.with_suffix(".new")
+        file = os.open(
+            fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600
+        )
+        frame = _framed(head)
+        os.write(file, frame)
+        os.fsync(file)
+        os.rename(fresh, path)
+        self._sync_folder()
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = file
+        self._file_bytes = len(frame)
+        self._segments.append((self.number_next, path))
+
+    def _segment_number(self) -> int:
+        """number_next, moved past the last name: marks alone can fill a segment."""
+        last = int(self._segments[-1][1].stem) if self._segments else -1
+        return max(self.number_next, last + 1)
+
+    def _release(self) -> None:
+        """Remove every segment before the current one once nothing in them waits."""
+        begins = self._segments[-1][0]
+        if len(self._segments) < 2 or self.published < begins:
+            return
+        while len(self._segments) > 1:
+            self._segments.popleft()[1].unlink()
+        self._sync_folder()
+
+    def _sync_folder(self) -> None:
+        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        os.fsync(folder)
+        os.close(folder)
+
+
+def _framed(payload: bytes) -> bytes:
+    return _FRAME.pack(len(payload), zlib.crc32(payload)) + payload
+
+
+def _frames(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """(end, payload) of each whole frame from the front."""
+    at = 0
+    while at + _FRAME.size <= len(data):
+        size, crc = _FRAME.unpack_from(data, at)
+        payload = data[at + _FRAME.size : at + _FRAME.size + size]
+        if size == 0 or len(payload) != size or zlib.crc32(payload) != crc:
+            return
+        at += _FRAME.size + size
+        yield at, payload
+
+
+def _pack_entry(entry: Entry) -> bytes:
+    parts = [_RECORDS.pack(_KIND_RECORDS, entry.number, len(entry.records))]
+    for record in entry.records:
+        parts.append(
+            _RECORD.pack(*record.partition, record.sequence, record.time_us, len(record.value))
+        )
+        parts.append(record.value)
+    return b"".join(parts)
+
+
+def _unpack_entry(payload: bytes) -> Entry:
+    _, number, count = _RECORDS.unpack_from(payload)
+    at = _RECORDS.size
+    records = []
+    for _ in range(count):
+        topic, revision, partition, sequence, time_us, size = _RECORD.unpack_from(payload, at)
+        at += _RECORD.size
+        value = payload[at : at + size]
+        at += size
+        records.append(Record(PartitionId(topic, revision, partition), sequence, time_us, value))
+    return Entry(number, tuple(records))

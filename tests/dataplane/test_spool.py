@@ -1,0 +1,135 @@
+"""The spool: durable once, published once, whole after any crash."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataplane.frames import PartitionId
+from dataplane.spool import SEGMENT_BYTES_MAX, Record, Spool, SpoolDamaged
+
+P = PartitionId(16, 5, 0)
+Q = PartitionId(16, 5, 1)
+
+
+def _record(sequence: int, partition: PartitionId = P, value: bytes = b"usage") -> Record:
+    return Record(partition, sequence, sequence * 1_000_000, value)
+
+
+def _reopened(spool: Spool, folder: Path) -> Spool:
+    spool.close()
+    return Spool(folder)
+
+
+def test_what_is_appended_survives_and_keeps_its_batch_and_producer(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    spool.append([_record(1), _record(1, Q)])
+    spool.append([_record(2)])
+    again = _reopened(spool, tmp_path)
+    assert [entry.number for entry in again.pending] == [0, 2]
+    assert again.pending == spool.pending
+    assert again.producer == spool.producer
+    assert again.number_next == 3
+
+
+def test_a_window_is_taken_once(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    spool.append([_record(1), _record(1)])
+    assert spool.append([_record(1)]) is None
+    again = _reopened(spool, tmp_path)
+    assert again.append([_record(1)]) is None
+    entry = again.append([_record(1), _record(2), _record(1, Q)])
+    assert entry is not None
+    assert [(r.partition, r.sequence) for r in entry.records] == [(P, 2), (Q, 1)]
+
+
+def test_published_entries_are_not_published_again(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    spool.append([_record(1)])
+    spool.append([_record(2)])
+    assert not spool.is_published(P, 1)
+    spool.mark_published(spool.pending[0])
+    assert spool.is_published(P, 1)
+    assert not spool.is_published(P, 2)
+    again = _reopened(spool, tmp_path)
+    assert [entry.number for entry in again.pending] == [1]
+    assert again.is_published(P, 1)
+    assert again.published == 1
+
+
+def test_a_new_producer_begins_at_the_oldest_entry_that_waits(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    spool.append([_record(1)])
+    spool.mark_published(spool.pending[0])
+    spool.append([_record(2)])
+    before = spool.producer
+    spool.rotate_producer()
+    assert spool.producer.id != before.id
+    assert spool.producer.base == 1
+    assert _reopened(spool, tmp_path).producer == spool.producer
+
+
+def test_segments_are_bounded_and_go_once_published(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    value = bytes(SEGMENT_BYTES_MAX // 4)
+    for sequence in range(1, 13):
+        spool.append([_record(sequence, value=value)])
+    assert len(list(tmp_path.glob("*.spool"))) == 3
+    spool = _reopened(spool, tmp_path)
+    assert [entry.number for entry in spool.pending] == list(range(12))
+    while spool.pending:
+        spool.mark_published(spool.pending[0])
+    assert len(list(tmp_path.glob("*.spool"))) == 1
+    again = _reopened(spool, tmp_path)
+    assert again.sequences == {P: 12}
+    assert (again.number_next, again.published) == (12, 12)
+
+
+@given(
+    steps=st.lists(st.sampled_from(["append", "publish"]), min_size=1, max_size=12),
+    lost=st.integers(1, 200),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_torn_tail_is_cut_to_whole_entries(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str], lost: int
+) -> None:
+    folder = tmp_path_factory.mktemp("spool")
+    spool = Spool(folder)
+    states = [(list(spool.pending), spool.published)]
+    sizes = [_segment(folder).stat().st_size]
+    for sequence, step in enumerate(steps, start=1):
+        if step == "append" or not spool.pending:
+            spool.append([_record(sequence)])
+        else:
+            spool.mark_published(spool.pending[0])
+        states.append((list(spool.pending), spool.published))
+        sizes.append(_segment(folder).stat().st_size)
+    spool.close()
+    cut = max(sizes[0], sizes[-1] - lost)
+    with _segment(folder).open("r+b") as file:
+        file.truncate(cut)
+    whole = max(index for index, size in enumerate(sizes) if size <= cut)
+    again = Spool(folder)
+    assert (list(again.pending), again.published) == states[whole]
+    assert _segment(folder).stat().st_size == sizes[whole]
+    assert again.append([_record(99)]) is not None
+    again.close()
+
+
+def test_damage_before_the_last_segment_is_refused_by_name(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    value = bytes(SEGMENT_BYTES_MAX // 2)
+    for sequence in range(1, 5):
+        spool.append([_record(sequence, value=value)])
+    spool.close()
+    first = sorted(tmp_path.glob("*.spool"))[0]
+    data = bytearray(first.read_bytes())
+    data[SEGMENT_BYTES_MAX // 4] ^= 1
+    first.write_bytes(data)
+    with pytest.raises(SpoolDamaged, match=first.name):
+        Spool(tmp_path)
+
+
+def _segment(folder: Path) -> Path:
+    return sorted(folder.glob("*.spool"))[-1]
