@@ -1,0 +1,108 @@
+"""python -m api serve | reconcile | migrate | openapi."""
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvicorn
+
+from api.app import create_app
+from api.database import Database
+from api.exclusive import Exclusive, InUseError
+from api.schema import SchemaError, check_schema, migrate
+from api.settings import Settings
+from api.telemetry import configure_logs
+from api.workers import Workers
+
+DRAIN_SECONDS = 10
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one verb; the exit status is 0, or 1 with one line that says why."""
+    chosen = _parser().parse_args(arguments)
+    settings = Settings.load(chosen.config)
+    configure_logs(settings.api.log_level)
+    try:
+        match chosen.verb:
+            case "serve":
+                return _serve(settings)
+            case "reconcile":
+                return _reconcile(settings)
+            case "migrate":
+                migrate(settings.database.url)
+            case "openapi":
+                _openapi(settings, chosen.output)
+    except (SchemaError, InUseError) as error:
+        print(f"headrace: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _serve(settings: Settings) -> int:
+    """The API; on SQLite with the workers inside, since one process must hold the database."""
+    database = Database(settings.database.url)
+    with Exclusive.of(database):
+        check_schema(database)
+        api_url = f"http://{settings.api.host}:{settings.api.port}"
+        workers = Workers(settings, database, api_url) if database.is_sqlite else None
+        uvicorn.run(
+            create_app(settings, database, workers),
+            host=settings.api.host,
+            port=settings.api.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+    database.close()
+    return 0
+
+
+def _reconcile(settings: Settings) -> int:
+    """The workers alone; any number of such processes may run on PostgreSQL."""
+    database = Database(settings.database.url)
+    with Exclusive.of(database):
+        check_schema(database)
+        stopped = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopped.set())
+        workers = Workers(settings, database, f"http://{settings.api.host}:{settings.api.port}")
+        workers.start()
+        stopped.wait()
+        workers.stop()
+    database.close()
+    return 0
+
+
+def _openapi(settings: Settings, output: Path | None) -> None:
+    """Writes the contract; the database is named and never opened."""
+    app = create_app(settings, Database("sqlite://"))
+    text = json.dumps(app.openapi(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    if output is None:
+        print(text, end="")
+    else:
+        output.write_text(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m api", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb, text in (
+        ("serve", "the REST API, with the workers inside on SQLite"),
+        ("reconcile", "the workers alone"),
+        ("migrate", "bring the database to this release's schema"),
+        ("openapi", "print the contract"),
+    ):
+        chosen = verbs.add_parser(verb, help=text)
+        chosen.add_argument("--config", type=Path, default=None, help="headrace.toml")
+        if verb == "openapi":
+            chosen.add_argument("--output", type=Path, default=None, help="file to write")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""Who may do what: four fixed roles, the operator, and a report run. Deny by default.
+
+The operator runs the service: the owner key of the first run is one. It may create organizations,
+clusters, nodes and report runs, and give another organization its first key. It is otherwise a
+member of its own organization like any other: it does not read another tenant's topics.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Role = Literal["owner", "editor", "viewer", "billing-viewer"]
+
+BILLING_VIEWER: Final = frozenset({"orgs:read", "projects:read", "usage:read"})
+VIEWER: Final = BILLING_VIEWER | {
+    "clusters:read",
+    "streams:read",
+    "topics:read",
+    "operations:read",
+}
+EDITOR: Final = VIEWER | {"streams:create", "topics:create", "topics:update", "keys:read"}
+OWNER: Final = EDITOR | {"projects:create", "keys:create", "keys:revoke", "audit:read"}
+OPERATOR: Final = frozenset(
+    {
+        "orgs:create",
+        "clusters:create",
+        "nodes:create",
+        "nodes:read",
+        "reports:create",
+        "reports:read",
+        "reports:inputs",
+    }
+)
+RUN: Final = frozenset({"reports:read", "reports:inputs", "reports:publish"})
+
+ROLES: Final[dict[str, frozenset[str]]] = {
+    "owner": OWNER,
+    "editor": EDITOR,
+    "viewer": VIEWER,
+    "billing-viewer": BILLING_VIEWER,
+}
+PERMISSIONS: Final = OWNER | OPERATOR | RUN
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is asking. ``run_id`` is set for the one-run token of a report, which has no role."""
+
+    principal_id: str
+    org_id: str
+    role: Role | None
+    project_id: str | None = None
+    operator: bool = False
+    run_id: str | None = None
+
+    def may(self, permission: str) -> bool:
+        """Whether the caller's role holds a permission."""
+        if self.run_id is not None:
+            return permission in RUN
+        if self.operator and permission in OPERATOR:
+            return True
+        return self.role is not None and permission in ROLES[self.role]

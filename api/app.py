@@ -1,0 +1,137 @@
+"""Builds the ASGI application: routes, the edge around them, workers inside when they belong
+there."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+
+from api import edge
+from api.access.routes import router as access
+from api.audit.routes import router as audit
+from api.clusters.routes import router as clusters
+from api.database import Database
+from api.nodes.routes import router as nodes
+from api.operations.routes import router as operations
+from api.organizations.routes import router as organizations
+from api.projects.routes import router as projects
+from api.reports.routes import router as reports
+from api.routing import DatabaseOf, Problem
+from api.schema import SchemaError, check_schema
+from api.settings import Settings
+from api.streams.routes import router as streams
+from api.topics.routes import router as topics
+from api.usage.routes import router as usage
+from api.workers import Workers
+from headrace.version import VERSION
+
+ROUTERS: Final = (
+    organizations,
+    projects,
+    clusters,
+    nodes,
+    streams,
+    topics,
+    access,
+    operations,
+    usage,
+    reports,
+    audit,
+)
+DESCRIPTION: Final = """
+Manage organizations, projects, clusters, streams, topics and keys. What you write is a wish;
+workers make it true.
+Done means: `status.observed_generation` = `generation`, and `Ready` is `True` for it.
+""".strip()
+
+health = APIRouter(tags=["health"])
+
+
+@health.get("/healthz", operation_id="getHealth")
+def get_health() -> dict[str, str]:
+    """The process runs."""
+    return {"status": "ok"}
+
+
+@health.get("/readyz", operation_id="getReadiness", response_model=dict[str, str])
+def get_readiness(database: DatabaseOf) -> JSONResponse:
+    """The database answers and has this release's schema."""
+    try:
+        check_schema(database)
+    except SchemaError as error:
+        return JSONResponse({"status": "not ready", "reason": str(error)}, status_code=503)
+    return JSONResponse({"status": "ready"})
+
+
+def routes() -> list[APIRoute]:
+    """Every route of the contract."""
+    return [
+        route
+        for router in (*ROUTERS, health)
+        for route in router.routes
+        if isinstance(route, APIRoute)
+    ]
+
+
+def create_app(settings: Settings, database: Database, workers: Workers | None = None) -> FastAPI:
+    """The application over an open database.
+
+    :param workers: run for as long as the application does; None if they run elsewhere.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        if workers is not None:
+            workers.start()
+        yield
+        if workers is not None:
+            workers.stop()
+
+    app = FastAPI(
+        title="Headrace control plane",
+        version=VERSION,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
+    app.state.settings = settings
+    app.state.database = database
+    app.state.routes = routes()
+    for router in (*ROUTERS, health):
+        app.include_router(router)
+    edge.install(app)
+    _document_problems(app)
+    return app
+
+
+def _document_problems(app: FastAPI) -> None:
+    """Puts the Problem schema in, and FastAPI's own 422 out: we never send that."""
+    plain = app.openapi
+
+    def openapi() -> dict[str, object]:
+        if app.openapi_schema:
+            return app.openapi_schema
+        document = plain()
+        schemas = document["components"]["schemas"]
+        problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(problem.pop("$defs", {}))
+        schemas["Problem"] = problem
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        for path in document["paths"].values():
+            for operation in path.values():
+                refused = operation["responses"].get("422", {})
+                if "HTTPValidationError" in str(refused):
+                    del operation["responses"]["422"]
+        document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"key": []}]
+        app.openapi_schema = document
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]

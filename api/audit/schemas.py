@@ -1,0 +1,45 @@
+"""What of an audit event crosses HTTP."""
+
+from pydantic import BaseModel, JsonValue
+
+from api.audit.models import AuditEvent
+from api.resource import Int64, Timestamp
+
+
+class AuditBody(BaseModel):
+    """One change (DONE) or one refusal (DENIED), linked to the one before by its hash."""
+
+    id: str
+    organization_id: str
+    sequence: Int64
+    occurred_at: Timestamp
+    principal_id: str
+    action: str
+    outcome: str
+    target_kind: str
+    target_id: str
+    request_id: str
+    before: dict[str, JsonValue] | None = None
+    after: dict[str, JsonValue] | None = None
+    previous_hash: str
+    hash: str
+
+    @classmethod
+    def of(cls, row: AuditEvent) -> "AuditBody":
+        """The body of a row."""
+        return cls(
+            id=row.id,
+            organization_id=row.org_id,
+            sequence=row.sequence,
+            occurred_at=row.occurred_at,
+            principal_id=row.principal_id,
+            action=row.action,
+            outcome=row.outcome,
+            target_kind=row.target_kind,
+            target_id=row.target_id,
+            request_id=row.request_id,
+            before=row.before,
+            after=row.after,
+            previous_hash=row.previous_hash,
+            hash=row.hash,
+        )

@@ -1,0 +1,23 @@
+"""What of a cluster crosses HTTP."""
+
+from api.clusters.models import Cluster
+from api.resource import CreateCommand, Name, PlainSpec, PlainStatus, ResourceBody, shared_members
+
+
+class ClusterCreate(CreateCommand):
+    """A new cluster; register its nodes next."""
+
+    name: Name
+    spec: PlainSpec = PlainSpec()
+
+
+class ClusterBody(ResourceBody):
+    """A set of nodes that replicate together; every organization may read it."""
+
+    spec: PlainSpec = PlainSpec()
+    status: PlainStatus = PlainStatus()
+
+    @classmethod
+    def of(cls, row: Cluster) -> "ClusterBody":
+        """The body of a row."""
+        return cls.model_validate(shared_members(row))

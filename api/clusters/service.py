@@ -1,0 +1,77 @@
+"""The rules of clusters; the only writer of their table."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.guard import Owner
+from api.audit.service import Actor, Change, record_change
+from api.clusters.models import Cluster
+from api.clusters.schemas import ClusterBody, ClusterCreate
+from api.errors import InvalidRequestError, NameTakenError, NotFoundError, Violation
+from api.identifiers import new_id
+from api.resource import body_json
+
+
+def create_cluster(
+    session: Session, actor: Actor, command: ClusterCreate, *, cluster_id: str | None = None
+) -> ClusterBody:
+    """A cluster of the operator's organization. Bootstrap brings the id the node knows already."""
+    taken = session.scalars(select(Cluster).where(Cluster.name == command.name)).first()
+    if taken is not None:
+        raise NameTakenError(f"There is a cluster {command.name} already.", existing_id=taken.id)
+    row = Cluster(
+        id=cluster_id or new_id("cl"),
+        org_id=actor.caller.org_id,
+        name=command.name,
+        display_name=command.display_name,
+        labels=command.labels,
+        annotations=command.annotations,
+        generation=1,
+        revision=1,
+        created_at=actor.now,
+        updated_at=actor.now,
+        created_by=actor.caller.principal_id,
+    )
+    session.add(row)
+    session.flush()
+    body = ClusterBody.of(row)
+    record_change(
+        session,
+        actor,
+        Change(row.org_id, "clusters.create", "cluster", row.id, after=body_json(body)),
+    )
+    return body
+
+
+def only_cluster(session: Session) -> Cluster | None:
+    """The cluster that is meant when none is named: the only one there is."""
+    rows = session.scalars(select(Cluster).limit(2)).all()
+    return rows[0] if len(rows) == 1 else None
+
+
+def cluster_for(session: Session, cluster_id: str | None) -> Cluster:
+    """The named cluster, or the only one."""
+    if cluster_id is None:
+        row = only_cluster(session)
+        if row is None:
+            raise InvalidRequestError(
+                "There is not exactly one cluster, so cluster_id must say which.",
+                violations=[Violation("#/cluster_id", "REQUIRED", "the id of a cluster")],
+            )
+        return row
+    named = session.get(Cluster, cluster_id)
+    if named is None:
+        raise NotFoundError(f"There is no cluster {cluster_id}.")
+    return named
+
+
+def cluster_owner(session: Session, object_id: str) -> Owner | None:
+    """Clusters are shared: every organization may read them."""
+    row = session.get(Cluster, object_id)
+    return Owner(row.org_id, shared=True) if row else None
+
+
+def cluster_nodes_owner(session: Session, object_id: str) -> Owner | None:
+    """The nodes of a cluster are the operator's business only."""
+    row = session.get(Cluster, object_id)
+    return Owner(row.org_id) if row else None

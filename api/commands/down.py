@@ -1,0 +1,49 @@
+"""`headrace down`: ends what `headrace up` started, and waits until it has ended."""
+
+import signal
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from api.commands.directory import Directory
+from api.commands.processes import running, send, start_time
+from headrace.errors import HeadraceError
+
+STOP_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 0.05
+
+
+class StopFailed(HeadraceError):
+    """The service did not end in time."""
+
+    code = "STOP_FAILED"
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".headrace"),
+    show_default=True,
+    help="The folder that was given to `up`.",
+)
+def down(folder: Path) -> None:
+    """Drains and stops control plane and node. The data stays."""
+    directory = Directory(folder.absolute())
+    present = running(directory.state)
+    if present is None:
+        click.echo("Nothing runs.")
+        return
+    send(present.pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    while start_time(present.pid):
+        if time.monotonic() > deadline:
+            raise StopFailed(
+                f"Process {present.pid} did not end within {STOP_SECONDS:.0f} s",
+                hint=f"See {directory.logs}; kill -9 {present.pid} ends it and its children",
+            )
+        time.sleep(POLL_SECONDS)
+    click.echo("Stopped.")

@@ -1,0 +1,143 @@
+"""Fills the folder of an embedded service: database, configuration, keys, profile. Repeatable.
+
+A start that was cut short is completed by the next one; an owner key whose token was lost that way
+is replaced.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import select
+
+from api.access.models import ApiKey
+from api.access.permissions import Caller
+from api.access.schemas import ApiKeyCreate, ApiKeySpec
+from api.access.service import create_key
+from api.access.tokens import new_token, parse_token
+from api.audit.service import Actor
+from api.bootstrap import SYSTEM_ORGANIZATION, Identity, bootstrap, readdress
+from api.clusters.models import Cluster
+from api.commands.directory import Directory, toml_text, write_whole
+from api.commands.ports import HOST, Ports
+from api.commands.profile import read_profiles, write_profile
+from api.database import Database
+from api.exclusive import Exclusive
+from api.nodes.models import Node
+from api.organizations.models import Organization
+from api.projects.models import Project
+from api.schema import migrate
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A folder that is ready to be started, and where its servers will be."""
+
+    directory: Directory
+    ports: Ports
+
+    @property
+    def api_url(self) -> str:
+        """Where the REST API will be."""
+        return f"http://{HOST}:{self.ports.api}"
+
+    @property
+    def bootstrap(self) -> str:
+        """Where the node will be."""
+        return f"{HOST}:{self.ports.node}"
+
+
+def install(
+    directory: Directory, ports: Ports, *, window_seconds: int, profile_path: Path, profile: str
+) -> Installation:
+    """Makes everything that is missing, and tells the database where the node will be."""
+    installation = Installation(directory, ports)
+    if not directory.node_key.exists():
+        write_whole(directory.node_key, new_token("node").text + "\n", mode=0o600)
+    migrate(directory.database_url)
+    directory.database.chmod(0o600)
+    database = Database(directory.database_url)
+    with Exclusive(directory.database):
+        made = bootstrap(database, node_address=installation.bootstrap)
+        token = made.token.text if made is not None else _known_token(directory)
+        identity = _identity(database)
+        readdress(database, node_id=identity.node_id, node_address=installation.bootstrap)
+        members = {
+            "api_url": installation.api_url,
+            "bootstrap": installation.bootstrap,
+            "key": token or _replacement(database),
+        }
+    database.close()
+    write_profile(directory.profile, "default", members)
+    if not directory.config.exists():
+        write_whole(directory.config, _config_text(identity, ports, window_seconds))
+    write_profile(profile_path, profile, members)
+    return installation
+
+
+def owner_public_id(directory: Directory) -> str:
+    """The public part of the owner's token."""
+    token = parse_token(_known_token(directory) or "")
+    assert token is not None
+    return token.public_id
+
+
+def _known_token(directory: Directory) -> str | None:
+    key = read_profiles(directory.profile).get("default", {}).get("key")
+    return str(key) if key else None
+
+
+def _replacement(database: Database) -> str:
+    """Another operator key: the first one's token was never written down."""
+    with database.write() as session:
+        query = select(Organization).where(Organization.name == "default")
+        organization = session.scalars(query).one()
+        caller = Caller("bootstrap", organization.id, role="owner", operator=True)
+        count = len(session.scalars(select(ApiKey.id).where(ApiKey.operator)).all())
+        issued = create_key(
+            session,
+            Actor(caller, "bootstrap", database.now(session)),
+            ApiKeyCreate(
+                name=f"owner-{count + 1}", spec=ApiKeySpec(role="owner", expires_at="never")
+            ),
+            operator=True,
+        )
+        assert issued.token is not None
+        return issued.token.text
+
+
+def _identity(database: Database) -> Identity:
+    with database.read() as session:
+        system = session.scalars(
+            select(Organization).where(Organization.name == SYSTEM_ORGANIZATION)
+        ).one()
+        cluster = session.scalars(select(Cluster).order_by(Cluster.id).limit(1)).one()
+        node = session.scalars(select(Node).where(Node.cluster_id == cluster.id)).first()
+        assert node is not None
+        project = session.scalars(select(Project).where(Project.org_id == system.id)).one()
+        return Identity(cluster.id, node.id, system.id, project.id)
+
+
+def _config_text(identity: Identity, ports: Ports, window_seconds: int) -> str:
+    """Paths are relative to the file, so that the folder can be moved."""
+    comment = "# Written by the first `headrace up`; yours from now on.\n"
+    comment += "# Every key can be overridden as HEADRACE_<SECTION>__<KEY>.\n\n"
+    return comment + toml_text(
+        {
+            "api": {"host": HOST, "port": ports.api},
+            "database": {"url": "sqlite:///control.db"},
+            "node": {
+                "cluster_id": identity.cluster_id,
+                "node_id": identity.node_id,
+                "host": HOST,
+                "port": ports.node,
+                "http_port": ports.node_http,
+                "data_dir": "node-1",
+                "shards": 1,
+                "admin_key_file": "node.key",
+                "system_organization_id": identity.system_organization_id,
+                "system_project_id": identity.system_project_id,
+            },
+            "metering": {"window_seconds": window_seconds},
+            "reports": {"uri": "reports", "logs": "logs", "spark_master": "local[*]"},
+        }
+    )

@@ -1,0 +1,204 @@
+"""Keeps the processes of an embedded service running, and ends them together.
+
+A child that dies is started again after a back-off; all of them end on SIGTERM, and with this
+process if it is killed. `up.json` says at any time what runs and where. This module refuses to
+know what the children do.
+"""
+
+import argparse
+import ctypes
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import select
+
+from api.access.models import ApiKey
+from api.commands.directory import Directory, write_whole
+from api.commands.installation import Installation, owner_public_id
+from api.commands.ports import HOST, Ports
+from api.commands.processes import start_time
+from api.database import Database
+from api.reconcile.conditions import is_true
+from api.reconcile.models import ResourceStatus
+
+TICK_SECONDS: Final = 0.05
+STOP_SECONDS: Final = 20.0
+BACKOFF_FIRST_SECONDS: Final = 0.1
+BACKOFF_MAX_SECONDS: Final = 10.0
+HEALTHY_SECONDS: Final = 30.0
+PROBE_SECONDS: Final = 1.0
+PR_SET_PDEATHSIG: Final = 1
+
+
+@dataclass(slots=True)
+class Child:
+    """A process that shall run: its command, its log, and how its last starts went."""
+
+    name: str
+    arguments: Sequence[str]
+    log_path: Path
+    process: subprocess.Popen[bytes] | None = None
+    restarts: int = 0
+    started_at: float = 0.0
+    start_after: float = 0.0
+    failures: int = field(default=0)
+
+    def tend(self, now: float) -> bool:
+        """Starts the process if it is due; answers whether anything changed."""
+        if self.process is not None:
+            if self.process.poll() is None:
+                return False
+            healthy = now - self.started_at >= HEALTHY_SECONDS
+            self.failures = 0 if healthy else self.failures + 1
+            wait = BACKOFF_FIRST_SECONDS * (1 << min(self.failures, 10))
+            self.start_after = now + min(BACKOFF_MAX_SECONDS, wait)
+            self.restarts += 1
+            self.process = None
+            return True
+        if now < self.start_after:
+            return False
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=_die_with_parent,
+            )
+        self.started_at = now
+        return True
+
+    def end(self, deadline: float) -> None:
+        """Waits for the end of a process that was told to stop, and no longer than to a time."""
+        if self.process is None:
+            return
+        try:
+            self.process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Supervisor:
+    """The children of one folder.
+
+    :param on_ready: called once, when everything answers and the owner key works everywhere.
+    """
+
+    def __init__(self, installation: Installation, on_ready: Callable[[], None]) -> None:
+        self._installation = installation
+        self._on_ready = on_ready
+        self._stop = threading.Event()
+        self._ready = False
+        directory = installation.directory
+        config = ["--config", str(directory.config)]
+        self._node = Child(
+            "node", [sys.executable, "-m", "dataplane", *config], directory.logs / "node.log"
+        )
+        self._api = Child(
+            "api", [sys.executable, "-m", "api", "serve", *config], directory.logs / "api.log"
+        )
+
+    def run(self) -> int:
+        """Runs until SIGTERM or SIGINT; the exit status."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._stop.set())
+        database = Database(self._installation.directory.database_url)
+        try:
+            while not self._stop.wait(TICK_SECONDS):
+                changed = self._tend()
+                if not self._ready and self._answers(database):
+                    self._ready = changed = True
+                    self._write_state()
+                    self._on_ready()
+                if changed:
+                    self._write_state()
+        finally:
+            database.close()
+            self._end_all()
+            self._installation.directory.state.unlink(missing_ok=True)
+        return 0
+
+    def _tend(self) -> bool:
+        now = time.monotonic()
+        changed = [child.tend(now) for child in (self._node, self._api)]
+        return True in changed
+
+    def _answers(self, database: Database) -> bool:
+        """Whether a client that starts now would find everything working."""
+        ports = self._installation.ports
+        if not (_probe(ports.node_http) and _probe(ports.api)):
+            return False
+        public_id = owner_public_id(self._installation.directory)
+        with database.read() as session:
+            key = session.scalars(select(ApiKey).where(ApiKey.public_id == public_id)).first()
+            status = session.get(ResourceStatus, key.id) if key is not None else None
+            return status is not None and is_true(status.conditions, "Active", 1)
+
+    def _end_all(self) -> None:
+        """The API first: a node that goes away under it would be reported as unreachable."""
+        deadline = time.monotonic() + STOP_SECONDS
+        for child in (self._api, self._node):
+            if child.process is not None:
+                child.process.terminate()
+            child.end(deadline)
+
+    def _write_state(self) -> None:
+        installation, ports = self._installation, self._installation.ports
+        state = {
+            "layout": 1,
+            "state": "ready" if self._ready else "starting",
+            "api_url": installation.api_url,
+            "bootstrap": installation.bootstrap,
+            "supervisor": {"pid": os.getpid(), "start_time": start_time(os.getpid())},
+            "api": {**_facts(self._api), "port": ports.api},
+            "node": {**_facts(self._node), "port": ports.node, "http_port": ports.node_http},
+        }
+        write_whole(installation.directory.state, json.dumps(state, indent=2) + "\n")
+
+
+def _facts(child: Child) -> dict[str, int | str | None]:
+    pid = child.process.pid if child.process is not None else None
+    return {"pid": pid, "restarts": child.restarts, "log": str(child.log_path)}
+
+
+def _probe(port: int) -> bool:
+    """Whether /readyz answers 200."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=PROBE_SECONDS)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _die_with_parent() -> None:
+    """Runs in the child before its program: the kernel ends it when the supervisor is killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def main() -> int:
+    """The detached form: what `headrace up --detach` starts, after it has filled the folder."""
+    parser = argparse.ArgumentParser(prog="python -m api.commands.supervisor")
+    parser.add_argument("--dir", type=Path, required=True)
+    for name in ("api", "node", "node-http"):
+        parser.add_argument(f"--{name}-port", type=int, required=True)
+    chosen = parser.parse_args()
+    ports = Ports(chosen.api_port, chosen.node_port, chosen.node_http_port)
+    return Supervisor(Installation(Directory(chosen.dir), ports), lambda: None).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

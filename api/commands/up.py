@@ -1,0 +1,159 @@
+"""`headrace up`: everything on this machine, without Docker: control plane, node, keys, profile."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from api.commands.directory import Directory
+from api.commands.installation import Installation, install
+from api.commands.ports import choose_ports
+from api.commands.processes import running
+from api.commands.profile import user_profile_path
+from api.commands.supervisor import Supervisor
+from headrace.errors import ConfigurationInvalid, Conflict, HeadraceError
+
+READY_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.05
+LOG_TAIL_LINES: Final = 12
+
+
+class StartFailed(HeadraceError):
+    """The service did not come up."""
+
+    code = "START_FAILED"
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".headrace"),
+    show_default=True,
+    help="Where the data is kept.",
+)
+@click.option("--detach", is_flag=True, help="Return when it is ready; `headrace down` ends it.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65533),
+    help="Port of the API; the node takes the next two. 0: free ports.",
+)
+@click.option(
+    "--metering-window",
+    type=click.Choice(["1", "2", "3", "4", "5", "6", "10", "12", "15", "20", "30", "60"]),
+    help="Seconds of a metering window; 60 unless headrace.toml says else.",
+)
+@click.option("--profile", default="default", show_default=True, help="Profile to write.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE",
+    help="Overrides headrace.toml for this start.",
+)
+def up(
+    folder: Path,
+    detach: bool,
+    port: int | None,
+    metering_window: str | None,
+    profile: str,
+    settings: Sequence[str],
+) -> None:
+    """Starts control plane and node, and writes the profile that the other verbs use."""
+    directory = Directory(folder.absolute())
+    directory.claim()
+    present = running(directory.state)
+    if present is not None:
+        raise Conflict(
+            f"It runs already: API {present.api_url}, node {present.bootstrap}",
+            code="ALREADY_RUNNING",
+            hint=f"Stop it with `headrace down --dir {folder}`",
+        )
+    overrides = _overrides(settings)
+    if metering_window is not None:
+        overrides["HEADRACE_METERING__WINDOW_SECONDS"] = metering_window
+    ports = choose_ports(port, directory.configured("api"), directory.configured("node"))
+    installation = install(
+        directory,
+        ports,
+        window_seconds=int(metering_window or 60),
+        profile_path=user_profile_path(),
+        profile=profile,
+    )
+    os.environ.update({**overrides, **ports.overrides()})
+    if detach:
+        _detached(installation)
+        _announce(installation)
+        return
+    status = Supervisor(installation, lambda: _announce(installation)).run()
+    if status:
+        sys.exit(status)
+
+
+def _announce(installation: Installation) -> None:
+    click.echo(f"API   {installation.api_url}")
+    click.echo(f"Node  {installation.bootstrap}")
+    click.echo(f"Data  {installation.directory.root}")
+
+
+def _overrides(settings: Sequence[str]) -> dict[str, str]:
+    overrides = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        section, dot, key = name.partition(".")
+        if not (equals and dot and section and key):
+            raise ConfigurationInvalid(
+                f"--set {setting!r} is not SECTION.KEY=VALUE", hint="Example: node.shards=2"
+            )
+        overrides[f"HEADRACE_{section.upper()}__{key.upper()}"] = value
+    return overrides
+
+
+def _detached(installation: Installation) -> None:
+    """Starts the supervisor on its own and returns when it says that everything is ready."""
+    directory, ports = installation.directory, installation.ports
+    command = [
+        sys.executable, "-m", "api.commands.supervisor", "--dir", str(directory.root),
+        "--api-port", str(ports.api), "--node-port", str(ports.node),
+        "--node-http-port", str(ports.node_http),
+    ]  # fmt: skip
+    log_path = directory.logs / "supervisor.log"
+    with log_path.open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
+        present = running(directory.state)
+        if present is not None and present.pid == process.pid and present.state == "ready":
+            return
+        if process.poll() is not None:
+            break
+        time.sleep(POLL_SECONDS)
+    process.terminate()
+    process.wait()
+    raise StartFailed(
+        f"Not ready after {READY_SECONDS:.0f} s or ended early.\n{_tails(directory)}",
+        hint=f"The logs are in {directory.logs}",
+    )
+
+
+def _tails(directory: Directory) -> str:
+    """The last lines of every log: most likely they say why."""
+    lines = []
+    for name in ("supervisor", "api", "node"):
+        path = directory.logs / f"{name}.log"
+        if path.exists():
+            for line in path.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]:
+                lines.append(f"{name}: {line[:400]}")
+    return "\n".join(lines)

@@ -1,0 +1,220 @@
+"""What every HTTP exchange gets, whatever the route: an id, limits, headers, and errors as
+problem+json.
+
+FastAPI's own answers (422 and plain details) are replaced here: a fault of the request is 400 with
+a pointer, and our own faults say nothing but the id to look for in the log.
+"""
+
+import re
+import secrets
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.errors import (
+    PROBLEM_MEDIA_TYPE,
+    DomainError,
+    InvalidRequestError,
+    MethodNotAllowedError,
+    NotFoundError,
+    PayloadTooLargeError,
+    UnavailableError,
+    UnsupportedMediaTypeError,
+    Violation,
+    problem,
+    status_of,
+)
+
+BODY_BYTES_MAX: Final = 1 << 20
+REQUEST_ID_PATTERN: Final = re.compile(r"^[A-Za-z0-9_-]{8,64}$")
+SECURITY_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+log = structlog.get_logger()
+
+
+class Edge:
+    """Pure ASGI middleware around the application."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Gives the exchange its id and its headers, and refuses bodies that cannot be read."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        request_id = headers.get("x-request-id", "")
+        if not REQUEST_ID_PATTERN.match(request_id):
+            request_id = f"req_{secrets.token_hex(12)}"
+        scope.setdefault("state", {})["request_id"] = request_id
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                outgoing = MutableHeaders(scope=message)
+                outgoing["X-Request-Id"] = request_id
+                for name, value in SECURITY_HEADERS.items():
+                    outgoing[name] = value
+            await send(message)
+
+        refusal = _refusal(headers)
+        if refusal is not None:
+            await _response(refusal, request_id)(scope, receive, send_with_headers)
+            return
+        await self.app(scope, _counted(receive), send_with_headers)
+
+
+def _counted(receive: Receive) -> Receive:
+    """Refuses a body without a length once it is above the limit."""
+    received = 0
+
+    async def counted() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > BODY_BYTES_MAX:
+            raise HTTPException(413)
+        return message
+
+    return counted
+
+
+def install(app: FastAPI) -> None:
+    """Puts the edge around an application and its errors into one shape."""
+    app.add_middleware(Edge)
+    app.add_exception_handler(DomainError, _domain_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(OperationalError, _database_error)
+    app.add_exception_handler(PoolTimeoutError, _database_error)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def violations_of(errors: Sequence[dict[str, object]]) -> list[Violation]:
+    """Pydantic's complaints as pointers into the request."""
+    return [
+        Violation(
+            pointer=_pointer(error["loc"]),
+            code=str(error["type"]).upper(),
+            detail=str(error["msg"]).removeprefix("Value error, "),
+        )
+        for error in errors
+    ]
+
+
+def _pointer(location: object) -> str:
+    parts = [str(part) for part in location] if isinstance(location, tuple | list) else []
+    if not parts:
+        return "#"
+    if parts[0] == "body":
+        return "#" + "".join(f"/{part}" for part in parts[1:])
+    if parts[0] == "query":
+        return f"?{'.'.join(parts[1:])}"
+    return ".".join(parts[1:])
+
+
+def _refusal(headers: Headers) -> DomainError | None:
+    length = headers.get("content-length", "0")
+    if length.isdigit() and int(length) > BODY_BYTES_MAX:
+        return PayloadTooLargeError(
+            f"The body has {length} bytes; at most {BODY_BYTES_MAX} may be."
+        )
+    has_body = length != "0" or "transfer-encoding" in headers
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if has_body and not (media_type == "application/json" or media_type.endswith("+json")):
+        return UnsupportedMediaTypeError(
+            f"The body is {media_type or 'of no declared type'}.",
+            hint="Send Content-Type: application/json.",
+        )
+    return None
+
+
+def _response(error: DomainError, request_id: str) -> JSONResponse:
+    response = JSONResponse(
+        problem(error, request_id), status_code=status_of(error), media_type=PROBLEM_MEDIA_TYPE
+    )
+    if error.retry_after_seconds is not None:
+        response.headers["Retry-After"] = str(error.retry_after_seconds)
+    if status_of(error) == 401:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="headrace"'
+    return response
+
+
+async def _domain_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, DomainError)
+    return _response(error, request.state.request_id)
+
+
+async def _validation_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    violations = violations_of(error.errors())
+    places = ", ".join(violation.pointer for violation in violations)
+    refusal = InvalidRequestError(
+        f"The request does not fit its schema at {places}.",
+        hint="Each member of errors says where and why; /openapi.json holds the schema.",
+        violations=violations,
+    )
+    return _response(refusal, request.state.request_id)
+
+
+async def _http_exception(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    method, path = request.method, request.url.path
+    kinds: dict[int, DomainError] = {
+        404: NotFoundError(f"There is no path {path}.", code="PATH_NOT_FOUND"),
+        405: MethodNotAllowedError(f"{path} does not take {method}."),
+        413: PayloadTooLargeError(f"The body is above {BODY_BYTES_MAX} bytes."),
+    }
+    refusal = kinds.get(
+        error.status_code, InvalidRequestError("The request cannot be read as HTTP and JSON.")
+    )
+    response = _response(refusal, request.state.request_id)
+    if error.status_code == 405:
+        response.headers["Allow"] = ", ".join(sorted(_methods(request)))
+    return response
+
+
+def _methods(request: Request) -> set[str]:
+    """Every method of a path; the router itself names those of the first route that fits."""
+    return {
+        method
+        for route in request.app.state.routes
+        if route.path_regex.match(request.url.path)
+        for method in route.methods
+    }
+
+
+async def _database_error(request: Request, error: Exception) -> JSONResponse:
+    log.error("database_error", error=str(error), path=request.url.path)
+    refusal = UnavailableError("The database is away or busy.", retry_after_seconds=1)
+    return _response(refusal, request.state.request_id)
+
+
+async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    log.error("unexpected_error", path=request.url.path, exc_info=error)
+    refusal = DomainError(
+        "Nothing was changed unless a later read says so.",
+        hint="Report the request_id; the log holds the cause under it.",
+    )
+    response = _response(refusal, request.state.request_id)
+    # Starlette answers from outside the middleware here, so the headers are put on by hand.
+    response.headers["X-Request-Id"] = request.state.request_id
+    response.headers.update(SECURITY_HEADERS)
+    return response

@@ -1,0 +1,81 @@
+"""HTTP for the nodes of a cluster: the operator's business only."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import JSONResponse
+from sqlalchemy import select
+
+from api.access.guard import Guard
+from api.access.permissions import Caller
+from api.clusters.service import cluster_nodes_owner
+from api.errors import NotFoundError
+from api.idempotency import RequestFacts, change, created
+from api.nodes.models import Node
+from api.nodes.schemas import NodeBody, NodeCreate
+from api.nodes.service import register_node
+from api.pagination import Page, PageRequest, page_of
+from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
+
+router = APIRouter(prefix="/v1/clusters/{object_id}/nodes", route_class=Route, tags=["nodes"])
+
+Reader = Annotated[Caller, Depends(Guard("nodes:read", cluster_nodes_owner))]
+Creator = Annotated[Caller, Depends(Guard("nodes:create", cluster_nodes_owner))]
+
+
+@router.get("", operation_id="listNodes", responses=READ_PROBLEMS)
+def list_nodes(
+    object_id: str,
+    caller: Reader,
+    database: DatabaseOf,
+    page_size: PageSize = 0,
+    page_token: PageToken = "",
+) -> Page[NodeBody]:
+    """The nodes of a cluster, in order of registration."""
+    with database.read() as session:
+        items, token = page_of(
+            session,
+            select(Node).where(Node.cluster_id == object_id),
+            Node.id,
+            PageRequest(
+                caller.org_id,
+                (("list", "nodes"), ("cluster_id", object_id)),
+                page_size,
+                page_token,
+                database.now(session),
+            ),
+            render=lambda rows: [NodeBody.of(row) for row in rows],
+            key_of=lambda row: row.id,
+        )
+    return Page(items=items, next_page_token=token)
+
+
+@router.get("/{node_id}", operation_id="getNode", responses=READ_PROBLEMS)
+def get_node(object_id: str, node_id: str, caller: Reader, database: DatabaseOf) -> NodeBody:
+    """One node."""
+    with database.read() as session:
+        row = session.get(Node, node_id)
+        if row is None or row.cluster_id != object_id:
+            raise NotFoundError(f"The cluster has no node {node_id}.")
+        return NodeBody.of(row)
+
+
+@router.post(
+    "",
+    operation_id="registerNode",
+    status_code=201,
+    response_model=NodeBody,
+    responses=WRITE_PROBLEMS,
+)
+def post_node(
+    object_id: str, body: NodeCreate, caller: Creator, facts: RequestFacts
+) -> JSONResponse:
+    """Registers a node, so that the control plane calls it."""
+    return change(
+        facts,
+        caller,
+        lambda session, actor: created(
+            register_node(session, actor, cluster_id=object_id, command=body),
+            f"/v1/clusters/{object_id}/nodes",
+        ),
+    )

@@ -1,0 +1,31 @@
+"""Table of operations: the receipts of changes that take time. Their state is computed, not
+kept."""
+
+from datetime import datetime
+
+from pydantic import JsonValue as Json
+from sqlalchemy import JSON, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from api.database import Base, Instant
+
+
+class Operation(Base):
+    """A change of ``target_generation`` of an object, and what became of it."""
+
+    __tablename__ = "operations"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    org_id: Mapped[str] = mapped_column(String(40), index=True)
+    project_id: Mapped[str | None] = mapped_column(String(40))
+    kind: Mapped[str] = mapped_column(String(32))
+    target_kind: Mapped[str] = mapped_column(String(32))
+    target_id: Mapped[str] = mapped_column(String(40), index=True)
+    target_generation: Mapped[int]
+    created_at: Mapped[datetime] = mapped_column(Instant)
+    created_by: Mapped[str] = mapped_column(String(40))
+    deadline_at: Mapped[datetime] = mapped_column(Instant)
+    succeeded_at: Mapped[datetime | None] = mapped_column(Instant)
+    superseded_at: Mapped[datetime | None] = mapped_column(Instant)
+    failed_at: Mapped[datetime | None] = mapped_column(Instant)
+    error: Mapped[dict[str, Json] | None] = mapped_column(JSON(none_as_null=True))

@@ -1,0 +1,65 @@
+"""HTTP for operations."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from sqlalchemy import select
+
+from api.access.guard import Guard
+from api.access.permissions import Caller
+from api.operations.models import Operation
+from api.operations.schemas import OperationBody
+from api.operations.service import operation_owner
+from api.pagination import Page, PageRequest, page_of
+from api.reconcile.models import Work
+from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
+
+router = APIRouter(
+    prefix="/v1/operations", route_class=Route, tags=["operations"], responses=READ_PROBLEMS
+)
+
+Lister = Annotated[Caller, Depends(Guard("operations:read"))]
+Reader = Annotated[Caller, Depends(Guard("operations:read", operation_owner))]
+
+
+@router.get("", operation_id="listOperations")
+def list_operations(
+    caller: Lister,
+    database: DatabaseOf,
+    target_id: IdFilter = "",
+    page_size: PageSize = 0,
+    page_token: PageToken = "",
+) -> Page[OperationBody]:
+    """The operations of the caller's organization, oldest first."""
+    with database.read() as session:
+        now = database.now(session)
+        query = select(Operation).where(Operation.org_id == caller.org_id)
+        if caller.project_id is not None:
+            query = query.where(Operation.project_id == caller.project_id)
+        if target_id:
+            query = query.where(Operation.target_id == target_id)
+        request = PageRequest(
+            caller.org_id, (("list", "operations"), ("target_id", target_id)),
+            page_size, page_token, now,
+        )  # fmt: skip
+        items, token = page_of(
+            session,
+            query,
+            Operation.id,
+            request,
+            render=lambda rows: [
+                OperationBody.of(row, session.get(Work, (row.target_kind, row.target_id)), now)
+                for row in rows
+            ],
+            key_of=lambda row: row.id,
+        )
+    return Page(items=items, next_page_token=token)
+
+
+@router.get("/{object_id}", operation_id="getOperation")
+def get_operation(object_id: str, caller: Reader, database: DatabaseOf) -> OperationBody:
+    """One operation; poll it, or the object's conditions, which are the truth."""
+    with database.read() as session:
+        row = session.get_one(Operation, object_id)
+        work = session.get(Work, (row.target_kind, row.target_id))
+        return OperationBody.of(row, work, database.now(session))

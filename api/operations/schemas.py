@@ -1,0 +1,51 @@
+"""What of an operation crosses HTTP."""
+
+from datetime import datetime
+
+from pydantic import BaseModel, JsonValue
+
+from api.operations.models import Operation
+from api.operations.service import error_of, state_of
+from api.reconcile.models import Work
+from api.resource import Timestamp
+
+
+class OperationTarget(BaseModel):
+    """The object of an operation, and the generation it asks for."""
+
+    kind: str
+    id: str
+    generation: int
+
+
+class OperationBody(BaseModel):
+    """A receipt. ``state`` is an open set: PENDING, RUNNING, SUCCEEDED, FAILED, SUPERSEDED."""
+
+    id: str
+    organization_id: str
+    kind: str
+    target: OperationTarget
+    state: str
+    error: dict[str, JsonValue] | None = None
+    created_at: Timestamp
+    created_by: str
+    deadline_at: Timestamp
+    finished_at: Timestamp | None = None
+
+    @classmethod
+    def of(cls, row: Operation, work: Work | None, now: datetime) -> "OperationBody":
+        """The body of a row."""
+        return cls(
+            id=row.id,
+            organization_id=row.org_id,
+            kind=row.kind,
+            target=OperationTarget(
+                kind=row.target_kind, id=row.target_id, generation=row.target_generation
+            ),
+            state=state_of(row, work, now),
+            error=error_of(row, work, now),
+            created_at=row.created_at,
+            created_by=row.created_by,
+            deadline_at=row.deadline_at,
+            finished_at=row.succeeded_at or row.superseded_at or row.failed_at,
+        )

@@ -1,0 +1,121 @@
+"""Operations: receipts whose state follows from generations and conditions.
+
+A change makes an operation in its own transaction. It has SUCCEEDED once a pass saw its generation
+Ready, is SUPERSEDED once a newer generation replaces an unfinished one, and has FAILED at its
+deadline or when the work itself is a job that failed. None of these is ever taken back.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from pydantic import JsonValue as Json
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.guard import Owner
+from api.audit.service import Actor
+from api.identifiers import new_id
+from api.operations.models import Operation
+from api.reconcile.models import Work
+
+DEADLINE: Final = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an operation is about."""
+
+    kind: str
+    object_id: str
+    org_id: str
+    project_id: str | None
+    generation: int
+
+
+def start_operation(
+    session: Session, actor: Actor, kind: str, target: Target, deadline: timedelta = DEADLINE
+) -> Operation:
+    """A receipt for a change; older unfinished ones of the same object are superseded."""
+    unfinished = select(Operation).where(
+        Operation.target_id == target.object_id,
+        Operation.succeeded_at.is_(None),
+        Operation.failed_at.is_(None),
+        Operation.superseded_at.is_(None),
+    )
+    for older in session.scalars(unfinished):
+        older.superseded_at = actor.now
+    operation = Operation(
+        id=new_id("op"),
+        org_id=target.org_id,
+        project_id=target.project_id,
+        kind=kind,
+        target_kind=target.kind,
+        target_id=target.object_id,
+        target_generation=target.generation,
+        created_at=actor.now,
+        created_by=actor.caller.principal_id,
+        deadline_at=actor.now + deadline,
+    )
+    session.add(operation)
+    return operation
+
+
+def settle_operations(session: Session, object_id: str, generation: int, now: datetime) -> None:
+    """Marks what a Ready generation fulfils."""
+    for operation in session.scalars(
+        select(Operation).where(
+            Operation.target_id == object_id,
+            Operation.target_generation <= generation,
+            Operation.succeeded_at.is_(None),
+            Operation.failed_at.is_(None),
+            Operation.superseded_at.is_(None),
+            Operation.deadline_at > now,
+        )
+    ):
+        operation.succeeded_at = now
+
+
+def fail_operations(
+    session: Session, object_id: str, error: dict[str, Json], now: datetime
+) -> None:
+    """Marks the operations of a job that failed."""
+    for operation in session.scalars(
+        select(Operation).where(
+            Operation.target_id == object_id,
+            Operation.succeeded_at.is_(None),
+            Operation.superseded_at.is_(None),
+        )
+    ):
+        operation.failed_at = now
+        operation.error = error
+
+
+def state_of(operation: Operation, work: Work | None, now: datetime) -> str:
+    """PENDING, RUNNING, SUCCEEDED, FAILED or SUPERSEDED."""
+    if operation.succeeded_at is not None:
+        return "SUCCEEDED"
+    if operation.superseded_at is not None:
+        return "SUPERSEDED"
+    if operation.failed_at is not None or operation.deadline_at <= now:
+        return "FAILED"
+    looked_at = work is not None and (work.attempts > 0 or work.lease_owner is not None)
+    return "RUNNING" if looked_at else "PENDING"
+
+
+def error_of(operation: Operation, work: Work | None, now: datetime) -> dict[str, Json] | None:
+    """Why an operation failed, or what its last pass met."""
+    if operation.error is not None:
+        return operation.error
+    if operation.succeeded_at is not None or operation.superseded_at is not None:
+        return None
+    last = work.last_error if work is not None else None
+    if operation.deadline_at <= now:
+        return {"code": "DEADLINE_EXCEEDED", "detail": last or "The deadline passed."}
+    return {"code": "RETRYING", "detail": last} if last else None
+
+
+def operation_owner(session: Session, object_id: str) -> Owner | None:
+    """Whose an operation is."""
+    row = session.get(Operation, object_id)
+    return Owner(row.org_id, row.project_id) if row else None

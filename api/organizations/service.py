@@ -1,0 +1,74 @@
+"""The rules of organizations; the only writer of their table."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.guard import Owner
+from api.audit.service import Actor, Change, record_change
+from api.clusters.service import only_cluster
+from api.errors import NameTakenError
+from api.identifiers import new_id
+from api.organizations.models import Organization
+from api.organizations.schemas import OrganizationBody, OrganizationCreate
+from api.projects.schemas import ProjectCreate
+from api.projects.service import create_project_row
+from api.resource import body_json
+from api.streams.service import create_stream_row
+
+
+def create_organization(
+    session: Session, actor: Actor, command: OrganizationCreate
+) -> OrganizationBody:
+    """A tenant with a project and a stream `default`, ready to hold topics once it has a key."""
+    taken = session.scalars(select(Organization).where(Organization.name == command.name)).first()
+    if taken is not None:
+        raise NameTakenError(
+            f"There is an organization {command.name} already.", existing_id=taken.id
+        )
+    row = new_organization(session, actor, command)
+    project = create_project_row(session, actor, row.id, ProjectCreate(name="default"))
+    cluster = only_cluster(session)
+    if cluster is not None:
+        create_stream_row(session, actor, project=project, cluster_id=cluster.id, name="default")
+    return OrganizationBody.of(row)
+
+
+def new_organization(
+    session: Session, actor: Actor, command: OrganizationCreate, *, system: bool = False
+) -> Organization:
+    """The row alone, recorded."""
+    organization_id = new_id("org")
+    row = Organization(
+        id=organization_id,
+        org_id=organization_id,
+        name=command.name,
+        display_name=command.display_name,
+        labels=command.labels,
+        annotations=command.annotations,
+        generation=1,
+        revision=1,
+        created_at=actor.now,
+        updated_at=actor.now,
+        created_by=actor.caller.principal_id,
+        system=system,
+    )
+    session.add(row)
+    session.flush()
+    record_change(
+        session,
+        actor,
+        Change(
+            row.id,
+            "organizations.create",
+            "organization",
+            row.id,
+            after=body_json(OrganizationBody.of(row)),
+        ),
+    )
+    return row
+
+
+def organization_owner(session: Session, object_id: str) -> Owner | None:
+    """An organization belongs to itself."""
+    row = session.get(Organization, object_id)
+    return Owner(row.id) if row else None

@@ -1,0 +1,83 @@
+"""The rules of projects; the only writer of their table."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.guard import Owner
+from api.access.permissions import Caller
+from api.audit.service import Actor, Change, record_change
+from api.clusters.service import only_cluster
+from api.errors import ForbiddenError, NameTakenError, NotFoundError
+from api.identifiers import new_id
+from api.projects.models import Project
+from api.projects.schemas import ProjectBody, ProjectCreate
+from api.resource import body_json
+from api.streams.service import create_stream_row
+
+
+def create_project(session: Session, actor: Actor, command: ProjectCreate) -> ProjectBody:
+    """A project with a stream `default`. A key that is confined to a project makes no others."""
+    if actor.caller.project_id is not None:
+        raise ForbiddenError(
+            "The key is confined to one project.", hint="Use an organization-wide key."
+        )
+    row = create_project_row(session, actor, actor.caller.org_id, command)
+    cluster = only_cluster(session)
+    if cluster is not None:
+        create_stream_row(session, actor, project=row, cluster_id=cluster.id, name="default")
+    return ProjectBody.of(row)
+
+
+def create_project_row(
+    session: Session, actor: Actor, org_id: str, command: ProjectCreate
+) -> Project:
+    """The row alone, recorded."""
+    taken = session.scalars(
+        select(Project).where(Project.org_id == org_id, Project.name == command.name)
+    ).first()
+    if taken is not None:
+        raise NameTakenError(f"There is a project {command.name} already.", existing_id=taken.id)
+    row = Project(
+        id=new_id("prj"),
+        org_id=org_id,
+        name=command.name,
+        display_name=command.display_name,
+        labels=command.labels,
+        annotations=command.annotations,
+        generation=1,
+        revision=1,
+        created_at=actor.now,
+        updated_at=actor.now,
+        created_by=actor.caller.principal_id,
+    )
+    session.add(row)
+    session.flush()
+    record_change(
+        session,
+        actor,
+        Change(org_id, "projects.create", "project", row.id, after=body_json(ProjectBody.of(row))),
+    )
+    return row
+
+
+def project_for(session: Session, caller: Caller, project_id: str | None) -> Project:
+    """The project a command means: the named one, the key's own, or `default`."""
+    wanted = project_id or caller.project_id
+    if wanted is None:
+        named = session.scalars(
+            select(Project).where(Project.org_id == caller.org_id, Project.name == "default")
+        ).first()
+    else:
+        named = session.get(Project, wanted)
+    foreign = named is not None and (
+        named.org_id != caller.org_id or caller.project_id not in (None, named.id)
+    )
+    if named is None or foreign:
+        raise NotFoundError(f"There is no project {wanted or 'default'} that this key can see.")
+    return named
+
+
+def project_owner(session: Session, object_id: str) -> Owner | None:
+    """Whose a project is."""
+    row = session.get(Project, object_id)
+    return Owner(row.org_id, row.id) if row else None

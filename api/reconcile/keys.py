@@ -1,0 +1,107 @@
+"""API keys: every cluster knows the live ones and has forgotten the revoked ones."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.models import ApiKey
+from api.clusters.models import Cluster
+from api.database import Database, meta_value, microseconds
+from api.nodes.service import addresses
+from api.reconcile.conditions import Condition
+from api.reconcile.node_client import Fence, NodeClients
+from api.reconcile.outcome import FailureKind, Found, Outcome, PassFailure, Settled
+from api.reconcile.queue import Claim
+from dataplane.wire import node_pb2
+
+KIND: Final = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A key as it shall be, on every cluster."""
+
+    generation: int
+    revoked: bool
+    fence: Fence
+    key: node_pb2.PutKey
+    clusters: tuple[tuple[str, ...], ...]
+
+
+def plan(*, revoked: bool, observed: node_pb2.KeyStatus | None) -> str | None:
+    """PUT, REVOKE, or nothing. Pure. A key the cluster never saw needs no revoking."""
+    active = observed is not None and observed.active
+    if revoked:
+        return "REVOKE" if active else None
+    return None if active else "PUT"
+
+
+class KeyReconciler:
+    """Makes one key be on the clusters as its row says."""
+
+    def __init__(self, database: Database, nodes: NodeClients) -> None:
+        self._database = database
+        self._nodes = nodes
+
+    def generation(self, object_id: str) -> int:
+        """The generation a failed pass has looked at."""
+        with self._database.read() as session:
+            return session.get_one(ApiKey, object_id).generation
+
+    def reconcile(self, item: Claim) -> Outcome:
+        """One pass over every cluster; one that fails does not keep the others from it."""
+        with self._database.read() as session:
+            wish = _wish(session, item)
+        failures: list[PassFailure] = []
+        for cluster in wish.clusters:
+            try:
+                self._bring(cluster, wish)
+            except PassFailure as failure:
+                failures.append(failure)
+        if failures:
+            raise failures[0]
+        if not wish.clusters:
+            raise PassFailure(FailureKind.UNREACHABLE, "NO_CLUSTERS", "There is no cluster yet.")
+        active = Condition(
+            "Active",
+            "False" if wish.revoked else "True",
+            "Revoked" if wish.revoked else "Propagated",
+        )
+        conditions = (
+            active,
+            Condition("Ready", "True", "Propagated"),
+            Condition("Reachable", "True", "NodeAnswered"),
+            Condition("Stalled", "False", "Progressing"),
+        )
+        return Settled(Found(wish.generation, conditions, ready=True))
+
+    def _bring(self, cluster: tuple[str, ...], wish: Wish) -> None:
+        reply = self._nodes.describe(cluster, key_ids=[wish.key.key_id])
+        observed = next((key for key in reply.keys if key.key_id == wish.key.key_id), None)
+        match plan(revoked=wish.revoked, observed=observed):
+            case "PUT":
+                self._nodes.put_key(cluster, wish.fence, wish.key)
+            case "REVOKE":
+                self._nodes.revoke_key(cluster, wish.fence, wish.key.key_id)
+
+
+def _wish(session: Session, item: Claim) -> Wish:
+    row = session.get_one(ApiKey, item.object_id)
+    clusters = session.scalars(select(Cluster.id).order_by(Cluster.id)).all()
+    return Wish(
+        generation=row.generation,
+        revoked=row.revoked_at is not None,
+        fence=Fence(int(meta_value(session, "db_epoch")), row.generation, item.lease_token),
+        key=node_pb2.PutKey(
+            key_id=row.id,
+            public_id=row.public_id,
+            secret_sha256=row.secret_sha256,
+            organization_id=row.org_id,
+            project_id=row.project_id or "",
+            role=row.role,
+            expires_at_us=microseconds(row.expires_at) if row.expires_at else 0,
+        ),
+        clusters=tuple(tuple(addresses(session, cluster)) for cluster in clusters),
+    )

@@ -1,0 +1,258 @@
+"""The loop: claim what is due, look at it, record what was found, decide when to look again.
+
+One bad object never stops the others: a pass that raises is caught here, counted, and backed off.
+A lease is renewed for as long as its pass really runs. A pass that lost its lease is discarded:
+its status, its operations, everything; and the nodes refuse its commands by the fence.
+"""
+
+import os
+import random
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Final, Protocol
+
+import structlog
+
+from api.database import Database
+from api.operations.service import settle_operations
+from api.reconcile.conditions import merge
+from api.reconcile.failures import failure_conditions
+from api.reconcile.models import ResourceStatus
+from api.reconcile.outcome import Again, Failed, FailureKind, Outcome, PassFailure, Settled
+from api.reconcile.queue import Claim, claim, finish, remove, renew, spread_all
+from api.reconcile.status import write_status
+
+RESYNC: Final = timedelta(minutes=10)
+RESYNC_JITTER: Final = 0.2
+BACKOFF_FIRST: Final = timedelta(milliseconds=500)
+BACKOFF_MAX: Final = timedelta(seconds=300)
+PARKED: Final = timedelta(seconds=1)
+POLL_SECONDS: Final = 1.0
+RENEW_SECONDS: Final = 10.0
+START_SPREAD: Final = timedelta(seconds=2)
+
+log = structlog.get_logger()
+
+
+class Reconciler(Protocol):
+    """One kind of object."""
+
+    def reconcile(self, item: Claim) -> Outcome:
+        """One pass over one object; may raise :class:`PassFailure`."""
+
+    def generation(self, object_id: str) -> int:
+        """The object's present generation."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the loop did since it started."""
+
+    passes: int = 0
+    failures: int = 0
+    leases_lost: int = 0
+    exceptions: int = 0
+
+
+@dataclass(slots=True)
+class _Held:
+    """The claims that passes of this process hold right now."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    claims: set[Claim] = field(default_factory=set)
+
+
+class Loop:
+    """Workers over the queue.
+
+    :param pools: for each pool, the kinds it serves and how many threads it has.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        reconcilers: Mapping[str, Reconciler],
+        *,
+        pools: Sequence[tuple[Sequence[str], int]] = (),
+        dice: random.Random | None = None,
+    ) -> None:
+        self.counters = Counters()
+        self._database = database
+        self._reconcilers = reconcilers
+        self._pools = pools
+        self._dice = dice or random.Random()
+        self._owner = f"{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._held = _Held()
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Starts the threads, after making everything due soon: what changed while nobody looked
+        is found now and not at the next resync."""
+        with self._database.write() as session:
+            spread_all(session, self._database.now(session), START_SPREAD, self._dice)
+        for kinds, count in self._pools:
+            for number in range(count):
+                self._spawn(f"reconcile-{kinds[0]}-{number}", partial(self._work, kinds))
+        self._spawn("reconcile-renew", self._renew)
+
+    def stop(self) -> None:
+        """Lets every pass end and returns when all threads have."""
+        self._stop.set()
+        self._database.wake_workers()
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def run_once(self, kinds: Sequence[str] | None = None) -> int:
+        """Claims one due object and looks at it; how many there were, 0 or 1."""
+        chosen = tuple(kinds or self._reconcilers)
+        with self._database.write() as session:
+            now = self._database.now(session)
+            claims = claim(session, kinds=chosen, owner=self._owner, now=now)
+        for item in claims:
+            self.run(item)
+        return len(claims)
+
+    def run(self, item: Claim) -> bool:
+        """One pass over a claimed object; False if its lease was lost meanwhile."""
+        with self._holding(item), structlog.contextvars.bound_contextvars(object_id=item.object_id):
+            outcome = self._pass(item)
+            return self._record(item, outcome)
+
+    def renew_held(self) -> None:
+        """Prolongs the lease of every pass that runs."""
+        with self._held.lock:
+            held = tuple(self._held.claims)
+        if not held:
+            return
+        with self._database.write() as session:
+            now = self._database.now(session)
+            for item in held:
+                if not renew(session, item, now):
+                    log.warning("lease_lost", object_id=item.object_id, kind=item.kind)
+
+    def _pass(self, item: Claim) -> Outcome:
+        self.counters.passes += 1
+        reconciler = self._reconcilers[item.kind]
+        try:
+            return reconciler.reconcile(item)
+        except PassFailure as failure:
+            self.counters.failures += 1
+            return self._failed(reconciler, item, failure)
+        except Exception as error:
+            self.counters.exceptions += 1
+            log.error("pass_raised", kind=item.kind, exc_info=error)
+            message = f"The pass raised {type(error).__name__}."
+            raised = PassFailure(FailureKind.TRANSIENT, "INTERNAL", message)
+            return self._failed(reconciler, item, raised)
+
+    def _failed(self, reconciler: Reconciler, item: Claim, failure: PassFailure) -> Failed:
+        try:
+            generation = reconciler.generation(item.object_id)
+        except LookupError:
+            generation = item.requested_generation
+        return Failed(failure.kind, failure.code, failure.message, generation, after=failure.after)
+
+    def _record(self, item: Claim, outcome: Outcome) -> bool:
+        after, attempts = self._next(item, outcome)
+        error = None
+        if isinstance(outcome, Failed):
+            error = f"{outcome.code}: {outcome.message}"
+        elif isinstance(outcome, Again):
+            error = outcome.reason
+        with self._database.write() as session:
+            now = self._database.now(session)
+            mine = finish(session, item, now=now, after=after, attempts=attempts, error=error)
+            if not mine:
+                self.counters.leases_lost += 1
+                log.warning("lease_lost", kind=item.kind)
+                return False
+            status = session.get(ResourceStatus, item.object_id)
+            previous = status.conditions if status else []
+            detail = dict(status.detail) if status else {}
+            if isinstance(outcome, Failed):
+                generation = outcome.observed_generation
+                found = failure_conditions(previous, outcome, now)
+            else:
+                generation = outcome.found.observed_generation
+                found = outcome.found.conditions
+                detail.update(outcome.found.detail)
+            write_status(
+                session,
+                item.object_id,
+                observed_generation=generation,
+                conditions=merge(previous, found, generation, now),
+                detail=detail,
+                now=now,
+            )
+            if isinstance(outcome, Settled):
+                if outcome.found.ready:
+                    settle_operations(session, item.object_id, generation, now)
+                if outcome.final:
+                    remove(session, item)
+        return True
+
+    def _next(self, item: Claim, outcome: Outcome) -> tuple[timedelta, int]:
+        """After how long the object is due again, and its count of failures."""
+        if isinstance(outcome, Settled):
+            return self._jittered(RESYNC), 0
+        if isinstance(outcome, Again):
+            return outcome.after, 0
+        match outcome.kind:
+            case FailureKind.UNREACHABLE:
+                return self._jittered(PARKED), item.attempts
+            case FailureKind.INVALID:
+                return self._jittered(RESYNC), item.attempts + 1
+            case FailureKind.CONFLICT if item.attempts == 0:
+                return timedelta(0), 1
+            case FailureKind.THROTTLED if outcome.after is not None:
+                return outcome.after, item.attempts + 1
+        return backoff(item.attempts, self._dice), item.attempts + 1
+
+    def _jittered(self, period: timedelta) -> timedelta:
+        return period * (1 + RESYNC_JITTER * (2 * self._dice.random() - 1))
+
+    @contextmanager
+    def _holding(self, item: Claim) -> Iterator[None]:
+        with self._held.lock:
+            self._held.claims.add(item)
+        try:
+            yield
+        finally:
+            with self._held.lock:
+                self._held.claims.discard(item)
+
+    def _spawn(self, name: str, target: Callable[[], None]) -> None:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _work(self, kinds: Sequence[str]) -> None:
+        while not self._stop.is_set():
+            seen = self._database.wakes
+            try:
+                if self.run_once(kinds):
+                    continue
+            except Exception as error:
+                log.error("loop_raised", exc_info=error)
+            self._database.wait_for_work(seen, POLL_SECONDS * (0.8 + 0.4 * self._dice.random()))
+
+    def _renew(self) -> None:
+        while not self._stop.wait(RENEW_SECONDS):
+            try:
+                self.renew_held()
+            except Exception as error:
+                log.error("renew_raised", exc_info=error)
+
+
+def backoff(attempts: int, dice: random.Random) -> timedelta:
+    """Full jitter: anything up to the bound, which doubles with every failure."""
+    bound = min(BACKOFF_MAX, BACKOFF_FIRST * (1 << min(attempts, 16)))
+    return bound * dice.random()

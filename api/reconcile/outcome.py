@@ -1,0 +1,75 @@
+"""What a pass over one object ends in: a value, so that the loop alone decides what happens
+next."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from pydantic import JsonValue as Json
+
+from api.reconcile.conditions import Condition
+
+
+class FailureKind(StrEnum):
+    """Why a pass failed, which decides when the next one comes."""
+
+    TRANSIENT = "TRANSIENT"  # back off with full jitter
+    UNREACHABLE = "UNREACHABLE"  # no node answered: look again soon, and count no attempt
+    CONFLICT = "CONFLICT"  # somebody newer was there: read again at once, then back off
+    INVALID = "INVALID"  # retrying cannot help: wait for a new generation or the resync
+    THROTTLED = "THROTTLED"  # as told
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a pass saw, for the status. ``ready`` settles the operations of this generation."""
+
+    observed_generation: int
+    conditions: tuple[Condition, ...] = ()
+    detail: Mapping[str, Json] = field(default_factory=dict)
+    ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Everything is as wished. ``final``: there is never anything more to do."""
+
+    found: Found
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Not there yet, and no fault: look again after a while."""
+
+    found: Found
+    after: timedelta
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The pass did not get through. ``after`` is a hint from a node that throttles."""
+
+    kind: FailureKind
+    code: str
+    message: str
+    observed_generation: int
+    after: timedelta | None = None
+
+
+Outcome = Settled | Again | Failed
+
+
+class PassFailure(Exception):
+    """Raised inside a pass; the loop makes a :class:`Failed` of it."""
+
+    def __init__(
+        self, kind: FailureKind, code: str, message: str, *, after: timedelta | None = None
+    ) -> None:
+        super().__init__(f"{code}: {message}")
+        self.kind = kind
+        self.code = code
+        self.message = message
+        self.after = after

@@ -1,0 +1,154 @@
+"""The queue of due objects in SQL: enqueue, claim with a lease, renew, finish.
+
+The same lease columns serve both databases. On SQLite correctness comes from BEGIN IMMEDIATE and
+the lease token; on PostgreSQL the claim also skips rows that another worker is claiming. Nothing
+is held while the work is done: a claim commits, and a finish counts only if its token is still the
+row's.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from api.database import WAKE
+from api.reconcile.models import Work
+
+LEASE: Final = timedelta(seconds=30)
+USER_PRIORITY: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A lease on an object. Every effect of the holder carries ``lease_token``."""
+
+    kind: str
+    object_id: str
+    org_id: str
+    lease_token: int
+    attempts: int
+    requested_generation: int
+
+
+def enqueue(
+    session: Session,
+    *,
+    kind: str,
+    object_id: str,
+    org_id: str,
+    generation: int,
+    now: datetime,
+    priority: int = USER_PRIORITY,
+) -> None:
+    """Makes an object due now, in the transaction that changed it. A new generation forgets the
+    failures of the last one."""
+    row = session.get(Work, (kind, object_id))
+    if row is None:
+        session.add(
+            Work(
+                kind=kind,
+                object_id=object_id,
+                org_id=org_id,
+                priority=priority,
+                run_after=now,
+                requested_generation=generation,
+                enqueued_at=now,
+            )
+        )
+    else:
+        if generation > row.requested_generation:
+            row.attempts = 0
+        row.requested_generation = max(generation, row.requested_generation)
+        row.run_after = min(row.run_after, now)
+        row.priority = max(row.priority, priority)
+        row.dirty = True
+        row.enqueued_at = now
+    session.info[WAKE] = True
+
+
+def claim(
+    session: Session, *, kinds: Sequence[str], owner: str, now: datetime, limit: int = 1
+) -> list[Claim]:
+    """Leases the most urgent due objects that nobody holds."""
+    due = (
+        select(Work)
+        .where(
+            Work.kind.in_(kinds),
+            Work.run_after <= now,
+            or_(Work.lease_until.is_(None), Work.lease_until <= now),
+        )
+        .order_by(Work.priority.desc(), Work.run_after)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    claims = []
+    for row in session.scalars(due).all():
+        row.lease_owner = owner
+        row.lease_token += 1
+        row.lease_until = now + LEASE
+        row.dirty = False
+        claims.append(
+            Claim(
+                row.kind,
+                row.object_id,
+                row.org_id,
+                row.lease_token,
+                row.attempts,
+                row.requested_generation,
+            )
+        )
+    return claims
+
+
+def renew(session: Session, item: Claim, now: datetime) -> bool:
+    """Prolongs a lease; False once it is lost."""
+    row = session.get(Work, (item.kind, item.object_id), with_for_update=True)
+    if row is None or row.lease_token != item.lease_token:
+        return False
+    row.lease_until = now + LEASE
+    return True
+
+
+def finish(
+    session: Session,
+    item: Claim,
+    *,
+    now: datetime,
+    after: timedelta,
+    attempts: int,
+    error: str | None,
+) -> bool:
+    """Gives a lease back. False: it was lost, and the caller must discard what it found.
+
+    The object is due again after ``after``, or at once if it changed meanwhile.
+    """
+    row = session.get(Work, (item.kind, item.object_id), with_for_update=True)
+    if row is None or row.lease_token != item.lease_token:
+        return False
+    changed = row.dirty
+    row.lease_owner = None
+    row.lease_until = None
+    row.attempts = 0 if changed else attempts
+    row.run_after = now if changed else now + after
+    row.priority = row.priority if changed else 0
+    row.last_error = error[:1024] if error else None
+    if changed:
+        session.info[WAKE] = True
+    return True
+
+
+def remove(session: Session, item: Claim) -> None:
+    """Takes an object out of the queue for good, unless it changed meanwhile."""
+    row = session.get(Work, (item.kind, item.object_id))
+    if row is not None and row.lease_token == item.lease_token and not row.dirty:
+        session.delete(row)
+
+
+def spread_all(session: Session, now: datetime, spread: timedelta, dice: random.Random) -> None:
+    """Makes every object due within ``spread``: what a start does, to find what it missed."""
+    for row in session.scalars(select(Work).where(Work.run_after > now)):
+        row.run_after = min(row.run_after, now + spread * dice.random())

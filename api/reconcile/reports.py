@@ -1,0 +1,197 @@
+"""Report runs: starts the job of a run, keeps its log, and says how it ended.
+
+The job gets a token that is good for this run and this start only, by the environment, so that no
+process list shows it. A start replaces the token of the start before: a job that outlived its
+worker cannot publish.
+"""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import IO, Final
+
+from pydantic import JsonValue as Json
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.tokens import Token, new_token
+from api.clusters.models import Cluster
+from api.database import Database
+from api.nodes.service import addresses
+from api.operations.service import fail_operations
+from api.reconcile.node_client import NodeClients
+from api.reconcile.outcome import FailureKind, Found, Outcome, PassFailure, Settled
+from api.reconcile.queue import Claim
+from api.reports.loading import folder_of
+from api.reports.models import ReportRun
+from api.settings import ReportsSettings
+from api.telemetry import redact
+
+KIND: Final = "report"
+LOG_TAIL_BYTES: Final = 2048
+POLL_SECONDS: Final = 0.05
+GRACE_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a job."""
+
+    run_id: str
+    kind: str
+    token: Token
+    log_path: Path
+    bootstrap: str
+
+
+class ReportReconciler:
+    """Runs one job at a time.
+
+    :param api_url: where the job finds this control plane.
+    :param command: what runs a job, before its arguments.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        nodes: NodeClients,
+        settings: ReportsSettings,
+        api_url: str,
+        *,
+        command: Sequence[str] = (sys.executable, "-m", "reports"),
+    ) -> None:
+        self._database = database
+        self._nodes = nodes
+        self._settings = settings
+        self._api_url = api_url
+        self._command = tuple(command)
+        self._stop = Event()
+
+    def stop(self) -> None:
+        """Ends the job that runs now; its run is taken up again after the lease."""
+        self._stop.set()
+
+    def generation(self, object_id: str) -> int:
+        """Runs have one generation."""
+        return 1
+
+    def reconcile(self, item: Claim) -> Outcome:
+        """Starts the job of a run and stays with it until it ends."""
+        with self._database.write() as session:
+            start = self._begin(session, item)
+        if start is None:
+            return Settled(Found(1), final=True)
+        code, why = self._run(start)
+        if self._stop.is_set() and code != 0:
+            raise PassFailure(FailureKind.CONFLICT, "STOPPED", "The worker stopped the job.")
+        with self._database.write() as session:
+            return self._end(session, item.object_id, code, why)
+
+    def _begin(self, session: Session, item: Claim) -> Start | None:
+        run = session.get_one(ReportRun, item.object_id)
+        if run.state in ("SUCCEEDED", "FAILED"):
+            return None
+        cluster = session.scalars(select(Cluster).order_by(Cluster.id)).first()
+        nodes = addresses(session, cluster.id) if cluster is not None else []
+        if not nodes:
+            raise PassFailure(FailureKind.UNREACHABLE, "NO_NODES", "No node is registered.")
+        token = new_token("run")
+        log_path = Path(self._settings.logs).absolute() / f"report-{run.id}.log"
+        run.state = "RUNNING"
+        run.started_at = self._database.now(session)
+        run.token_public_id = token.public_id
+        run.token_sha256 = token.secret_sha256
+        run.log_path = str(log_path)
+        return Start(run.id, run.kind, token, log_path, ",".join(nodes))
+
+    def _run(self, start: Start) -> tuple[int, str]:
+        """The job's exit status, and why it was ended if it was."""
+        start.log_path.parent.mkdir(parents=True, exist_ok=True)
+        arguments = [
+            *self._command, start.kind, "--run", start.run_id, "--api", self._api_url,
+            "--bootstrap", start.bootstrap, "--uri", str(folder_of(self._settings.uri).absolute()),
+            "--master", self._settings.spark_master,
+        ]  # fmt: skip
+        environment = {
+            **os.environ,
+            "HEADRACE_RUN_TOKEN": start.token.text,
+            "HEADRACE_NODE_KEY": self._nodes.node_key(),
+        }
+        with start.log_path.open("ab") as log:
+            job = _started(arguments, environment, log)
+            if job is None:
+                return 127, "The job cannot be started."
+            try:
+                return self._wait(job)
+            finally:
+                _end(job)
+
+    def _wait(self, job: subprocess.Popen[bytes]) -> tuple[int, str]:
+        waited = 0.0
+        while job.poll() is None:
+            if self._stop.wait(POLL_SECONDS):
+                return 1, "The worker is stopping."
+            waited += POLL_SECONDS
+            if waited > self._settings.seconds_max:
+                return 1, f"The job took longer than {self._settings.seconds_max} s."
+        return job.returncode, ""
+
+    def _end(self, session: Session, run_id: str, code: int, why: str) -> Outcome:
+        run = session.get_one(ReportRun, run_id)
+        now = self._database.now(session)
+        if run.state == "SUCCEEDED":
+            return Settled(Found(1, ready=True), final=True)
+        error: dict[str, Json] = {
+            "code": "REPORT_FAILED" if code else "RESULT_MISSING",
+            "detail": why or f"The job ended with status {code} and published nothing.",
+            "log": _tail(run.log_path),
+        }
+        run.state = "FAILED"
+        run.finished_at = now
+        run.error = error
+        # The token of a failed run opens nothing.
+        run.token_sha256 = secrets.token_bytes(32)
+        fail_operations(session, run.id, error, now)
+        return Settled(Found(1), final=True)
+
+
+def _started(
+    arguments: Sequence[str], environment: dict[str, str], log: IO[bytes]
+) -> subprocess.Popen[bytes] | None:
+    try:
+        return subprocess.Popen(
+            arguments,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        log.write(f"cannot start {arguments[0]}: {error}\n".encode())
+        return None
+
+
+def _end(job: subprocess.Popen[bytes]) -> None:
+    """Ends the job and what it started, gently first."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        if job.poll() is not None:
+            return
+        os.killpg(job.pid, sign)
+        try:
+            job.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _tail(path: str | None) -> str:
+    """The end of a log, without secrets."""
+    if path is None or not Path(path).exists():
+        return ""
+    return redact(Path(path).read_bytes()[-LOG_TAIL_BYTES:].decode("utf-8", "replace"))

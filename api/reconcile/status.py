@@ -1,0 +1,74 @@
+"""The status of an object: made with it, read with it, written only by a pass that holds its
+lease."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from pydantic import JsonValue as Json
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.reconcile.conditions import differs, unknown
+from api.reconcile.models import ResourceStatus
+from api.resource import ConditionBody
+
+
+def create_status(
+    session: Session, *, object_id: str, org_id: str, types: Iterable[str], now: datetime
+) -> None:
+    """The status of a new object: every condition Unknown, nothing observed."""
+    session.add(
+        ResourceStatus(
+            object_id=object_id,
+            org_id=org_id,
+            observed_generation=0,
+            conditions=unknown(types, 0, now),
+            detail={},
+            updated_at=now,
+        )
+    )
+
+
+def statuses(session: Session, object_ids: Sequence[str]) -> Mapping[str, ResourceStatus]:
+    """The statuses of several objects by id."""
+    rows = session.scalars(select(ResourceStatus).where(ResourceStatus.object_id.in_(object_ids)))
+    return {row.object_id: row for row in rows}
+
+
+def write_status(
+    session: Session,
+    object_id: str,
+    *,
+    observed_generation: int,
+    conditions: list[Json],
+    detail: dict[str, Json],
+    now: datetime,
+) -> bool:
+    """Stores what a pass found; answers whether that was news."""
+    row = session.get(ResourceStatus, object_id)
+    if row is None:
+        return False
+    before: dict[str, Json] = {
+        "conditions": row.conditions,
+        "detail": row.detail,
+        "observed_generation": row.observed_generation,
+    }
+    after: dict[str, Json] = {
+        "conditions": conditions,
+        "detail": detail,
+        "observed_generation": observed_generation,
+    }
+    if not differs(before, after):
+        return False
+    row.observed_generation = observed_generation
+    row.conditions = conditions
+    row.detail = detail
+    row.updated_at = now
+    return True
+
+
+def condition_bodies(status: ResourceStatus | None) -> list[ConditionBody]:
+    """The conditions as they are shown."""
+    if status is None:
+        return []
+    return [ConditionBody.model_validate(item) for item in status.conditions]

@@ -1,0 +1,175 @@
+"""Topics: observe what the cluster holds, plan what is missing, apply it, and look again.
+
+``plan`` is pure, and planning again after its actions were carried out plans nothing. Commands are
+repeatable: the topic goes by its id, so a create whose answer was lost is found and not repeated.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from pydantic import JsonValue as Json
+from sqlalchemy.orm import Session
+
+from api.database import Database, meta_value
+from api.nodes.service import addresses
+from api.projects.models import Project
+from api.reconcile.conditions import Condition
+from api.reconcile.node_client import Fence, NodeClients
+from api.reconcile.outcome import Again, Found, Outcome, Settled
+from api.reconcile.queue import Claim
+from api.streams.models import Stream
+from api.topics.models import Topic
+from api.topics.spec import effective
+from dataplane.wire import node_pb2
+
+KIND: Final = "topic"
+RECOVERY_POLL: Final = timedelta(milliseconds=100)
+UNLIMITED: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A topic as it shall be, and where."""
+
+    generation: int
+    addresses: tuple[str, ...]
+    fence: Fence
+    topic: node_pb2.PutTopic
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One command, and why it is needed."""
+
+    topic: node_pb2.PutTopic
+    reason: str
+
+
+def plan(desired: node_pb2.PutTopic, observed: node_pb2.TopicStatus | None) -> list[Action]:
+    """What to do next and why. Pure."""
+    if observed is None:
+        return [Action(desired, "not on the cluster yet")]
+    if observed.spec != desired:
+        return [Action(desired, "configuration changed")]
+    return []
+
+
+class TopicReconciler:
+    """Makes one topic be as its row says."""
+
+    def __init__(self, database: Database, nodes: NodeClients) -> None:
+        self._database = database
+        self._nodes = nodes
+
+    def generation(self, object_id: str) -> int:
+        """The generation a failed pass has looked at."""
+        with self._database.read() as session:
+            return session.get_one(Topic, object_id).generation
+
+    def reconcile(self, item: Claim) -> Outcome:
+        """One pass."""
+        with self._database.read() as session:
+            wish = _wish(session, item)
+        observed = self._observe(wish)
+        actions = plan(wish.topic, observed)
+        for action in actions:
+            self._nodes.put_topic(wish.addresses, wish.fence, action.topic)
+        if actions:
+            observed = self._observe(wish)
+        return judge(wish, observed)
+
+    def _observe(self, wish: Wish) -> node_pb2.TopicStatus | None:
+        reply = self._nodes.describe(wish.addresses, topic_ids=[wish.topic.topic_id])
+        for status in reply.topics:
+            if status.topic_id == wish.topic.topic_id:
+                return status
+        return None
+
+
+def judge(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
+    """What the last look at the cluster means. Pure."""
+    if observed is None or observed.spec != wish.topic:
+        found = _found(wish, observed, _waiting("NotAppliedYet", "the cluster has not applied it"))
+        return Again(found, RECOVERY_POLL, "applied and not visible yet")
+    damaged = [each.index for each in observed.partitions if each.state == "DAMAGED"]
+    if damaged:
+        names = ", ".join(str(index) for index in damaged)
+        conditions = (
+            Condition("Ready", "False", "PartitionDamaged", f"damaged partitions: {names}"),
+            Condition("Synced", "True", "Applied"),
+            Condition("Reachable", "True", "NodeAnswered"),
+            Condition("Stalled", "True", "PartitionDamaged", "an operator must decide"),
+        )
+        return Settled(_found(wish, observed, conditions))
+    ready = [each for each in observed.partitions if each.state == "READY"]
+    if len(ready) < wish.topic.partitions:
+        message = f"{len(ready)} of {wish.topic.partitions} partitions are ready"
+        found = _found(wish, observed, _waiting("PartitionsStarting", message))
+        return Again(found, RECOVERY_POLL, message)
+    conditions = (
+        Condition("Ready", "True", "PartitionsReady"),
+        Condition("Synced", "True", "Applied"),
+        Condition("Reachable", "True", "NodeAnswered"),
+        Condition("Stalled", "False", "Progressing"),
+    )
+    return Settled(_found(wish, observed, conditions, ready=True))
+
+
+def _waiting(reason: str, message: str) -> Sequence[Condition]:
+    return (
+        Condition("Ready", "False", reason, message),
+        Condition("Synced", "False", reason, message),
+        Condition("Reachable", "True", "NodeAnswered"),
+        Condition("Stalled", "False", "Progressing"),
+    )
+
+
+def _found(
+    wish: Wish,
+    observed: node_pb2.TopicStatus | None,
+    conditions: Sequence[Condition],
+    *,
+    ready: bool = False,
+) -> Found:
+    partitions: list[Json] = [
+        {
+            "index": each.index,
+            "primary": each.primary,
+            "replicas": list(each.replicas),
+            "start_offset": str(each.log_start),
+            "end_offset": str(each.log_end),
+            "bytes": str(each.bytes),
+            "state": each.state,
+            "reason": each.reason,
+        }
+        for each in (observed.partitions if observed is not None else ())
+    ]
+    return Found(wish.generation, tuple(conditions), {"partitions": partitions}, ready)
+
+
+def _wish(session: Session, item: Claim) -> Wish:
+    row = session.get_one(Topic, item.object_id)
+    spec = effective(row.spec)
+    return Wish(
+        generation=row.generation,
+        addresses=tuple(addresses(session, row.cluster_id)),
+        fence=Fence(int(meta_value(session, "db_epoch")), row.generation, item.lease_token),
+        topic=node_pb2.PutTopic(
+            topic_id=row.id,
+            organization_id=row.org_id,
+            project_id=row.project_id,
+            project=session.get_one(Project, row.project_id).name,
+            stream=session.get_one(Stream, row.stream_id).name,
+            topic=row.name,
+            partitions=spec.partitions,
+            replication_factor=spec.replication_factor,
+            retention_ms=UNLIMITED if spec.retention_ms is None else spec.retention_ms,
+            retention_bytes=UNLIMITED if spec.retention_bytes is None else spec.retention_bytes,
+            segment_bytes=spec.segment_bytes,
+            codec=spec.codec,
+            message_bytes_max=spec.max_message_bytes,
+            retention_ms_min=spec.min_retention_ms,
+        ),
+    )

@@ -1,0 +1,161 @@
+"""From the files of a result to rows: digests first, then every line, then the totals.
+
+A path may not leave the reports' folder, a digest may not differ, and the rows must add up to what
+the manifest says; otherwise nothing is loaded. The CSV is read as the job wrote it: text that a
+spreadsheet could take for a formula has an apostrophe before it.
+"""
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.orm import Session
+
+from api.errors import ResultRejectedError
+from api.organizations.models import Organization
+from api.reports.models import CurrentRun, ReportRun
+from api.reports.schemas import ReportResult
+from api.topics.models import Topic
+from api.usage.models import UsageRow
+
+USAGE_FILE: Final = "usage.csv"
+COLUMNS: Final = (
+    "organization", "project", "cluster", "stream", "topic", "topic_id", "principal", "meter",
+    "unit", "window_start", "window_end", "quantity", "unit_price", "currency", "amount",
+    "price_book_version", "estimated",
+)  # fmt: skip
+FILE_BYTES_MAX: Final = 2 << 30
+ROWS_A_STATEMENT: Final = 500
+
+
+def folder_of(uri: str) -> Path:
+    """The folder of ``reports.uri``: a path or a file:// URL."""
+    parts = urlsplit(uri)
+    if parts.scheme not in ("", "file"):
+        raise ValueError(f"reports.uri must be a folder or a file:// URL, not {parts.scheme}://")
+    return Path(unquote(parts.path))
+
+
+def read_result(root: Path, result: ReportResult) -> str:
+    """The text of usage.csv, once every file of the manifest is there with its digest."""
+    root = root.absolute()
+    folder = (root / folder_of(result.path)).resolve()
+    if not folder.is_relative_to(root.resolve()):
+        raise ResultRejectedError(
+            "The path of the result leaves the folder of reports.",
+            hint="Publish below reports.uri, which the worker passes as --uri.",
+        )
+    text = None
+    for file in result.files:
+        content = _checked(folder / file.name, size=file.bytes, sha256=file.sha256)
+        if file.name == USAGE_FILE:
+            text = content.decode("utf-8")
+    if text is None:
+        raise ResultRejectedError(f"The manifest names no {USAGE_FILE}.")
+    _check_totals(text, result)
+    return text
+
+
+def load_usage(session: Session, run: ReportRun, text: str) -> None:
+    """Puts the rows of a run in place of those of the run that is shown now."""
+    topics = {row.id: row for row in session.scalars(select(Topic))}
+    organizations = {
+        name: row.id for row in session.scalars(select(Organization)) for name in (row.id, row.name)
+    }
+    rows = [_row(run.id, line, topics, organizations) for line in _lines(text)]
+    shown = session.get(CurrentRun, run.kind)
+    if shown is not None:
+        session.execute(delete(UsageRow).where(UsageRow.run_id == shown.run_id))
+    for start in range(0, len(rows), ROWS_A_STATEMENT):
+        session.execute(insert(UsageRow), rows[start : start + ROWS_A_STATEMENT])
+
+
+def _checked(path: Path, *, size: int, sha256: str) -> bytes:
+    if size > FILE_BYTES_MAX:
+        raise ResultRejectedError(f"{path.name} is above {FILE_BYTES_MAX} bytes.")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ResultRejectedError(
+            f"{path.name} cannot be read: {error.strerror}.",
+            hint="Job and control plane must see the same folder under reports.uri.",
+        ) from error
+    if len(content) != size or hashlib.sha256(content).hexdigest() != sha256:
+        raise ResultRejectedError(
+            f"{path.name} is not the file of the manifest: size or SHA-256 differ.",
+            hint="Run the report again; files must not be edited after the job.",
+        )
+    return content
+
+
+def _lines(text: str) -> Iterator[dict[str, str]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    if tuple(reader.fieldnames or ()) != COLUMNS:
+        raise ResultRejectedError(f"{USAGE_FILE} has other columns than this version reads.")
+    for line in reader:
+        yield {name: _unescaped(value or "") for name, value in line.items()}
+
+
+def _unescaped(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") else cell
+
+
+def _check_totals(text: str, result: ReportResult) -> None:
+    rows = 0
+    sums = {"ingress_bytes": 0, "records": 0}
+    amount = Decimal(0)
+    try:
+        for line in _lines(text):
+            rows += 1
+            amount += Decimal(line["amount"])
+            if line["meter"] in sums:
+                sums[line["meter"]] += int(line["quantity"])
+    except (ValueError, InvalidOperation) as error:
+        raise ResultRejectedError(f"{USAGE_FILE} holds a number that is none.") from error
+    found = (rows, sums["ingress_bytes"], sums["records"], amount)
+    totals = result.totals
+    said = (totals.rows, totals.bytes_billed, totals.records, Decimal(totals.amount_exact))
+    if found != said:
+        raise ResultRejectedError(
+            f"The rows of {USAGE_FILE} do not add up to the totals of the manifest.",
+            rows=[str(value) for value in found],
+            totals=[str(value) for value in said],
+        )
+
+
+def _row(
+    run_id: str,
+    line: Mapping[str, str],
+    topics: Mapping[str, Topic],
+    organizations: Mapping[str, str],
+) -> dict[str, object]:
+    topic = topics.get(line["topic_id"])
+    org_id = topic.org_id if topic else organizations.get(line["organization"])
+    if org_id is None:
+        raise ResultRejectedError(
+            f"{USAGE_FILE} names the topic {line['topic_id']}, which nobody here owns."
+        )
+    times = {name: _instant(line[name]) for name in ("window_start", "window_end")}
+    return {
+        **line,
+        **times,
+        "run_id": run_id,
+        "org_id": org_id,
+        "project_id": topic.project_id if topic else "",
+        "estimated": line["estimated"] == "true",
+    }
+
+
+def _instant(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ResultRejectedError(f"{USAGE_FILE} holds a time that is none: {text}.") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

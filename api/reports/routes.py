@@ -1,0 +1,118 @@
+"""HTTP for report runs: the operator starts them, the job of a run reads and publishes."""
+
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import JSONResponse
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.guard import Guard
+from api.access.permissions import Caller
+from api.audit.service import Actor
+from api.idempotency import Reply, RequestFacts, change
+from api.pagination import Page, PageRequest, page_of
+from api.reports.loading import folder_of
+from api.reports.models import ReportRun
+from api.reports.schemas import ReportInputs, ReportResult, ReportRunBody, ReportRunCreate
+from api.reports.service import inputs_of, publish_result, queue_run, run_owner
+from api.resource import body_json
+from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
+from api.settings import Settings
+
+router = APIRouter(prefix="/v1/report-runs", route_class=Route, tags=["reports"])
+
+Lister = Annotated[Caller, Depends(Guard("reports:read"))]
+Reader = Annotated[Caller, Depends(Guard("reports:read", run_owner))]
+InputReader = Annotated[Caller, Depends(Guard("reports:inputs", run_owner))]
+Creator = Annotated[Caller, Depends(Guard("reports:create"))]
+Publisher = Annotated[Caller, Depends(Guard("reports:publish", run_owner))]
+
+
+def _root(request: Request) -> Path:
+    settings: Settings = request.app.state.settings
+    return folder_of(settings.reports.uri)
+
+
+Root = Annotated[Path, Depends(_root)]
+
+
+@router.get("", operation_id="listReportRuns", responses=READ_PROBLEMS)
+def list_report_runs(
+    caller: Lister, database: DatabaseOf, page_size: PageSize = 0, page_token: PageToken = ""
+) -> Page[ReportRunBody]:
+    """The runs of the operator's organization, oldest first."""
+    with database.read() as session:
+        query = select(ReportRun).where(ReportRun.org_id == caller.org_id)
+        if caller.run_id is not None:
+            query = query.where(ReportRun.id == caller.run_id)
+        items, token = page_of(
+            session,
+            query,
+            ReportRun.id,
+            PageRequest(
+                caller.org_id,
+                (("list", "report-runs"),),
+                page_size,
+                page_token,
+                database.now(session),
+            ),
+            render=lambda rows: [ReportRunBody.of(row) for row in rows],
+            key_of=lambda row: row.id,
+        )
+    return Page(items=items, next_page_token=token)
+
+
+@router.get("/{object_id}", operation_id="getReportRun", responses=READ_PROBLEMS)
+def get_report_run(object_id: str, caller: Reader, database: DatabaseOf) -> ReportRunBody:
+    """One run."""
+    with database.read() as session:
+        return ReportRunBody.of(session.get_one(ReportRun, object_id))
+
+
+@router.get("/{object_id}/inputs", operation_id="getReportInputs", responses=READ_PROBLEMS)
+def get_report_inputs(object_id: str, caller: InputReader, database: DatabaseOf) -> ReportInputs:
+    """Every name and price the run needs."""
+    with database.read() as session:
+        return inputs_of(session, session.get_one(ReportRun, object_id))
+
+
+@router.post(
+    "",
+    operation_id="createReportRun",
+    status_code=202,
+    response_model=ReportRunBody,
+    responses=WRITE_PROBLEMS,
+)
+def post_report_run(body: ReportRunCreate, caller: Creator, facts: RequestFacts) -> JSONResponse:
+    """Queues a run over the whole service. Only the operator may."""
+
+    def create(session: Session, actor: Actor) -> Reply:
+        row, operation_id = queue_run(session, actor, body)
+        return Reply(
+            202,
+            body_json(ReportRunBody.of(row)),
+            {"Location": f"/v1/report-runs/{row.id}", "Operation-Id": operation_id},
+        )
+
+    return change(facts, caller, create)
+
+
+@router.put(
+    "/{object_id}/result",
+    operation_id="publishReportResult",
+    response_model=ReportRunBody,
+    responses=WRITE_PROBLEMS,
+)
+def put_report_result(
+    object_id: str, body: ReportResult, caller: Publisher, facts: RequestFacts, root: Root
+) -> JSONResponse:
+    """Takes the manifest of a finished job; files are checked, rows loaded and shown, or nothing
+    is. Only the token of the present start of the run may. The same manifest again is a replay."""
+
+    def publish(session: Session, actor: Actor) -> Reply:
+        row = publish_result(session, actor, run_id=object_id, result=body, root=root)
+        return Reply(200, body_json(ReportRunBody.of(row)))
+
+    return change(facts, caller, publish)

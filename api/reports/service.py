@@ -1,0 +1,183 @@
+"""The rules of report runs; the only writer of their tables.
+
+A run is queued here, started by a worker, reads its inputs, and hands in its result with the token
+of that start. A result counts only while the run is RUNNING; its files are checked against their
+digests before one row is loaded.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.guard import Owner
+from api.access.models import ApiKey
+from api.audit.service import Actor, Change, record_change
+from api.clusters.models import Cluster
+from api.errors import ConflictError
+from api.identifiers import new_id
+from api.operations.service import Target, start_operation
+from api.organizations.models import Organization
+from api.projects.models import Project
+from api.reconcile.queue import enqueue
+from api.reports.loading import load_usage, read_result
+from api.reports.models import CurrentRun, ReportRun
+from api.reports.schemas import (
+    NamedKey,
+    NamedObject,
+    NamedProject,
+    NamedStream,
+    NamedTopic,
+    PriceBody,
+    PriceBookBody,
+    ReportInputs,
+    ReportResult,
+    ReportRunBody,
+    ReportRunCreate,
+)
+from api.resource import body_json
+from api.streams.models import Stream
+from api.topics.models import Topic
+from api.usage.models import Price, PriceBook
+
+RUN_DEADLINE: Final = timedelta(hours=1)
+
+
+def queue_run(session: Session, actor: Actor, command: ReportRunCreate) -> tuple[ReportRun, str]:
+    """A run that a worker will start, and its operation's id."""
+    row = ReportRun(
+        id=new_id("run"),
+        org_id=actor.caller.org_id,
+        kind=command.kind,
+        state="QUEUED",
+        created_at=actor.now,
+        created_by=actor.caller.principal_id,
+    )
+    session.add(row)
+    session.flush()
+    target = Target("report", row.id, row.org_id, None, 1)
+    operation = start_operation(session, actor, "run_report", target, RUN_DEADLINE)
+    enqueue(
+        session, kind="report", object_id=row.id, org_id=row.org_id, generation=1, now=actor.now
+    )
+    record_change(
+        session,
+        actor,
+        Change(
+            row.org_id,
+            "reports.create",
+            "report_run",
+            row.id,
+            after=body_json(ReportRunBody.of(row)),
+        ),
+    )
+    return row, operation.id
+
+
+def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
+    """Names and prices for a run, in order of id, without anything that changes from run to run."""
+    streams = {row.id: row for row in session.scalars(select(Stream).order_by(Stream.id))}
+    return ReportInputs(
+        kind=run.kind,
+        organizations=[
+            NamedObject(id=row.id, name=row.name)
+            for row in session.scalars(select(Organization).order_by(Organization.id))
+        ],
+        projects=[
+            NamedProject(id=row.id, name=row.name, organization_id=row.org_id)
+            for row in session.scalars(select(Project).order_by(Project.id))
+        ],
+        clusters=[
+            NamedObject(id=row.id, name=row.name)
+            for row in session.scalars(select(Cluster).order_by(Cluster.id))
+        ],
+        streams=[
+            NamedStream(
+                id=row.id,
+                name=row.name,
+                organization_id=row.org_id,
+                project_id=row.project_id,
+                cluster_id=row.cluster_id,
+            )
+            for row in streams.values()
+        ],
+        topics=[
+            NamedTopic(
+                id=row.id,
+                name=row.name,
+                organization_id=row.org_id,
+                project_id=row.project_id,
+                cluster_id=row.cluster_id,
+                stream_id=row.stream_id,
+            )
+            for row in session.scalars(select(Topic).order_by(Topic.id))
+        ],
+        api_keys=[
+            NamedKey(id=row.id, name=row.name, organization_id=row.org_id, role=row.role)
+            for row in session.scalars(select(ApiKey).order_by(ApiKey.id))
+        ],
+        price_book=_price_book(session),
+    )
+
+
+def publish_result(
+    session: Session, actor: Actor, *, run_id: str, result: ReportResult, root: Path
+) -> ReportRun:
+    """Checks the files, loads their rows and shows them: all of it or nothing."""
+    run = session.get_one(ReportRun, run_id)
+    manifest = body_json(result)
+    if run.state == "SUCCEEDED" and run.result == manifest:
+        return run
+    if run.state != "RUNNING":
+        raise ConflictError(f"The run is {run.state}; it takes no result now.")
+    content = read_result(root, result)
+    load_usage(session, run, content)
+    previous = session.get(CurrentRun, run.kind)
+    if previous is None:
+        session.add(CurrentRun(kind=run.kind, run_id=run.id, updated_at=actor.now))
+    else:
+        previous.run_id = run.id
+        previous.updated_at = actor.now
+    run.state = "SUCCEEDED"
+    run.finished_at = actor.now
+    run.result = manifest
+    session.flush()
+    record_change(
+        session,
+        actor,
+        Change(run.org_id, "reports.publish", "report_run", run.id, after=manifest),
+    )
+    return run
+
+
+def run_owner(session: Session, object_id: str) -> Owner | None:
+    """Whose a run is; its own token sees it too."""
+    row = session.get(ReportRun, object_id)
+    return Owner(row.org_id, run_id=row.id) if row else None
+
+
+def _price_book(session: Session) -> PriceBookBody:
+    book = session.scalars(select(PriceBook).order_by(PriceBook.effective_from.desc())).first()
+    if book is None:
+        raise ConflictError(
+            "There is no price book, so nothing can be rated.", code="NO_PRICE_BOOK"
+        )
+    prices = session.scalars(
+        select(Price).where(Price.version == book.version).order_by(Price.meter)
+    )
+    return PriceBookBody(
+        version=book.version,
+        currency=book.currency,
+        monthly_minimum=book.monthly_minimum,
+        prices=[
+            PriceBody(
+                meter=row.meter,
+                unit=row.unit,
+                unit_quantity=row.unit_quantity,
+                unit_price=row.unit_price,
+            )
+            for row in prices
+        ],
+    )

@@ -1,0 +1,94 @@
+"""What every route file shares: the types of its dependencies and the errors it documents."""
+
+from collections.abc import Callable
+from typing import Annotated, Final
+
+from fastapi import Depends, Header, Query, Request
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, JsonValue
+
+from api.database import Database
+from api.errors import PROBLEM_MEDIA_TYPE
+from api.pagination import PageSize, PageToken
+
+
+class ProblemViolation(BaseModel):
+    """One fault of the request."""
+
+    pointer: str
+    code: str
+    detail: str
+    limit: str | None = None
+    actual: str | None = None
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457). ``code`` is contract; ``detail`` is for people."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: str
+    request_id: str
+    retriable: bool
+    hint: str | None = None
+    errors: list[ProblemViolation] | None = None
+
+
+def _described(description: str) -> dict[str, JsonValue]:
+    return {
+        "description": description,
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+
+
+READ_PROBLEMS: Final[dict[int | str, dict[str, JsonValue]]] = {
+    400: _described("The request is not valid."),
+    401: _described("No valid key."),
+    403: _described("The key's role does not allow this."),
+    404: _described("Absent, or in another organization."),
+    503: _described("The database is away or busy."),
+}
+WRITE_PROBLEMS: Final[dict[int | str, dict[str, JsonValue]]] = {
+    **READ_PROBLEMS,
+    409: _described("The state forbids it; NAME_TAKEN carries `existing_id`."),
+    412: _described("If-Match names another revision."),
+    413: _described("The body is above 1 MiB."),
+    415: _described("The body is not JSON."),
+    422: _described("The Idempotency-Key was used for another request."),
+    428: _described("This change demands If-Match."),
+}
+
+
+class Route(APIRoute):
+    """A route whose bodies leave out what is null: null and absent are the same thing here."""
+
+    def __init__(self, path: str, endpoint: Callable[..., object], **options: object) -> None:
+        options["response_model_exclude_none"] = True
+        super().__init__(path, endpoint, **options)  # type: ignore[arg-type]
+
+
+def _database(request: Request) -> Database:
+    database: Database = request.app.state.database
+    return database
+
+
+DatabaseOf = Annotated[Database, Depends(_database)]
+IfMatch = Annotated[str | None, Header(description='The etag you read, in quotes: `"r3"`.')]
+NameFilter = Annotated[str, Query(max_length=255, description="Only the object of this name.")]
+IdFilter = Annotated[str, Query(max_length=40, description="Only children of this parent.")]
+
+__all__ = [
+    "READ_PROBLEMS",
+    "WRITE_PROBLEMS",
+    "DatabaseOf",
+    "IdFilter",
+    "IfMatch",
+    "NameFilter",
+    "PageSize",
+    "PageToken",
+    "Problem",
+    "Route",
+]

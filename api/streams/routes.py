@@ -1,0 +1,100 @@
+"""HTTP for streams."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import JSONResponse
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.guard import Guard
+from api.access.permissions import Caller
+from api.audit.service import Actor
+from api.clusters.service import cluster_for
+from api.idempotency import Reply, RequestFacts, change, created
+from api.pagination import Page, PageRequest, page_of
+from api.projects.service import project_for
+from api.routing import (
+    READ_PROBLEMS,
+    WRITE_PROBLEMS,
+    DatabaseOf,
+    IdFilter,
+    NameFilter,
+    PageSize,
+    PageToken,
+    Route,
+)
+from api.streams.models import Stream
+from api.streams.schemas import StreamBody, StreamCreate
+from api.streams.service import create_stream_row, stream_owner
+
+router = APIRouter(prefix="/v1/streams", route_class=Route, tags=["streams"])
+
+Lister = Annotated[Caller, Depends(Guard("streams:read"))]
+Reader = Annotated[Caller, Depends(Guard("streams:read", stream_owner))]
+Creator = Annotated[Caller, Depends(Guard("streams:create"))]
+
+
+@router.get("", operation_id="listStreams", responses=READ_PROBLEMS)
+def list_streams(
+    caller: Lister,
+    database: DatabaseOf,
+    name: NameFilter = "",
+    project_id: IdFilter = "",
+    cluster_id: IdFilter = "",
+    page_size: PageSize = 0,
+    page_token: PageToken = "",
+) -> Page[StreamBody]:
+    """The streams the key can see, oldest first."""
+    with database.read() as session:
+        query = select(Stream).where(Stream.org_id == caller.org_id)
+        if caller.project_id is not None:
+            query = query.where(Stream.project_id == caller.project_id)
+        filters = {"name": name, "project_id": project_id, "cluster_id": cluster_id}
+        query = query.filter_by(**{member: value for member, value in filters.items() if value})
+        items, token = page_of(
+            session,
+            query,
+            Stream.id,
+            PageRequest(
+                caller.org_id,
+                (("list", "streams"), *filters.items()),
+                page_size,
+                page_token,
+                database.now(session),
+            ),
+            render=lambda rows: [StreamBody.of(row) for row in rows],
+            key_of=lambda row: row.id,
+        )
+    return Page(items=items, next_page_token=token)
+
+
+@router.get("/{object_id}", operation_id="getStream", responses=READ_PROBLEMS)
+def get_stream(object_id: str, caller: Reader, database: DatabaseOf) -> StreamBody:
+    """One stream."""
+    with database.read() as session:
+        return StreamBody.of(session.get_one(Stream, object_id))
+
+
+@router.post(
+    "",
+    operation_id="createStream",
+    status_code=201,
+    response_model=StreamBody,
+    responses=WRITE_PROBLEMS,
+)
+def post_stream(body: StreamCreate, caller: Creator, facts: RequestFacts) -> JSONResponse:
+    """Creates a stream in a project, on a cluster."""
+
+    def create(session: Session, actor: Actor) -> Reply:
+        row = create_stream_row(
+            session,
+            actor,
+            project=project_for(session, caller, body.project_id),
+            cluster_id=cluster_for(session, body.cluster_id).id,
+            name=body.name,
+            command=body,
+        )
+        return created(StreamBody.of(row), "/v1/streams")
+
+    return change(facts, caller, create)

@@ -1,0 +1,84 @@
+"""The rules of streams; the only writer of their table."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.guard import Owner
+from api.access.permissions import Caller
+from api.audit.service import Actor, Change, record_change
+from api.errors import NameTakenError, NotFoundError
+from api.identifiers import new_id
+from api.projects.models import Project
+from api.resource import body_json
+from api.streams.models import Stream
+from api.streams.schemas import StreamBody, StreamCreate
+
+
+def create_stream_row(
+    session: Session,
+    actor: Actor,
+    *,
+    project: Project,
+    cluster_id: str,
+    name: str,
+    command: StreamCreate | None = None,
+) -> Stream:
+    """A stream of a project on a cluster, recorded."""
+    taken = session.scalars(
+        select(Stream).where(Stream.project_id == project.id, Stream.name == name)
+    ).first()
+    if taken is not None:
+        raise NameTakenError(f"The project has a stream {name} already.", existing_id=taken.id)
+    row = Stream(
+        id=new_id("st"),
+        org_id=project.org_id,
+        project_id=project.id,
+        cluster_id=cluster_id,
+        name=name,
+        display_name=command.display_name if command else "",
+        labels=command.labels if command else {},
+        annotations=command.annotations if command else {},
+        generation=1,
+        revision=1,
+        created_at=actor.now,
+        updated_at=actor.now,
+        created_by=actor.caller.principal_id,
+    )
+    session.add(row)
+    session.flush()
+    record_change(
+        session,
+        actor,
+        Change(row.org_id, "streams.create", "stream", row.id, after=body_json(StreamBody.of(row))),
+    )
+    return row
+
+
+def stream_for(
+    session: Session, caller: Caller, *, project_id: str, stream_id: str | None, name: str | None
+) -> Stream:
+    """The stream a command means: by id, by name in the project, or `default`."""
+    if stream_id is not None:
+        row = session.get(Stream, stream_id)
+    else:
+        row = session.scalars(
+            select(Stream).where(
+                Stream.project_id == project_id, Stream.name == (name or "default")
+            )
+        ).first()
+    foreign = row is not None and (
+        row.org_id != caller.org_id or caller.project_id not in (None, row.project_id)
+    )
+    if row is None or foreign:
+        raise NotFoundError(
+            f"There is no stream {stream_id or name or 'default'} that this key can see.",
+            code="STREAM_NOT_FOUND",
+            hint="Create it with POST /v1/streams, or leave it out to use the stream default.",
+        )
+    return row
+
+
+def stream_owner(session: Session, object_id: str) -> Owner | None:
+    """Whose a stream is."""
+    row = session.get(Stream, object_id)
+    return Owner(row.org_id, row.project_id) if row else None

@@ -1,0 +1,57 @@
+"""Structured logs: one JSON object a line on stderr, with the request's id; never a secret.
+
+A filter takes out whatever looks like a token, so that a mistake elsewhere does not leak one.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import MutableMapping
+from typing import Final
+
+import structlog
+
+TOKEN_PATTERN: Final = re.compile(r"hr_(user|node|run)_([a-z0-9]{10})_[0-9A-Za-z]+(_[0-9A-Za-z]+)?")
+
+
+def redact(text: str) -> str:
+    """The text with every token's secret taken out; its public id stays, to find it by."""
+    return TOKEN_PATTERN.sub(r"hr_\1_\2_[redacted]", text)
+
+
+def _redact_event(
+    _logger: object, _method: str, event: MutableMapping[str, object]
+) -> MutableMapping[str, object]:
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = redact(value)
+    return event
+
+
+def configure_logs(level: str) -> None:
+    """Sends structlog and the standard library to stderr as JSON lines."""
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        # As text, without the values of variables: those may be secrets.
+        structlog.processors.format_exc_info,
+        _redact_event,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.processors.JSONRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared, processor=structlog.processors.JSONRenderer()
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    for quiet in ("alembic", "uvicorn.access"):
+        logging.getLogger(quiet).setLevel(logging.WARNING)

@@ -1,0 +1,206 @@
+"""HTTP for topics: wishes in, wishes and state out."""
+
+import asyncio
+import re
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Query, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+from sqlalchemy import select
+
+from api.access.guard import Guard
+from api.access.permissions import Caller
+from api.database import Database
+from api.errors import InvalidRequestError, Violation
+from api.idempotency import Reply, RequestFacts, change, created
+from api.pagination import Page, PageRequest, page_of
+from api.reconcile.conditions import is_true
+from api.reconcile.models import ResourceStatus
+from api.resource import body_json
+from api.routing import (
+    READ_PROBLEMS,
+    WRITE_PROBLEMS,
+    DatabaseOf,
+    IdFilter,
+    IfMatch,
+    NameFilter,
+    PageSize,
+    PageToken,
+    Route,
+)
+from api.streams.models import Stream
+from api.topics.models import Topic
+from api.topics.schemas import PartitionBody, TopicBody, TopicCreate, TopicPatch
+from api.topics.service import Changed, create_topic, fold, patch_topic, topic_bodies, topic_owner
+
+router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["topics"])
+
+WAIT_SECONDS_MAX: Final = 60.0
+WAIT_STEP_SECONDS: Final = 0.03
+WAIT_PATTERN: Final = re.compile(r"^([0-9]{1,3}(?:\.[0-9]{1,3})?)s$")
+
+Lister = Annotated[Caller, Depends(Guard("topics:read"))]
+Reader = Annotated[Caller, Depends(Guard("topics:read", topic_owner))]
+Creator = Annotated[Caller, Depends(Guard("topics:create"))]
+Updater = Annotated[Caller, Depends(Guard("topics:update", topic_owner))]
+Wait = Annotated[
+    str, Query(max_length=8, description="Hold the answer until Ready, e.g. `30s`; 60s at most.")
+]
+
+
+@router.get("", operation_id="listTopics", responses=READ_PROBLEMS)
+def list_topics(
+    caller: Lister,
+    database: DatabaseOf,
+    name: NameFilter = "",
+    stream: NameFilter = "",
+    stream_id: IdFilter = "",
+    project_id: IdFilter = "",
+    cluster_id: IdFilter = "",
+    page_size: PageSize = 0,
+    page_token: PageToken = "",
+) -> Page[TopicBody]:
+    """The topics the key can see, oldest first. ``stream`` is a stream's name."""
+    with database.read() as session:
+        query = select(Topic).where(Topic.org_id == caller.org_id)
+        if caller.project_id is not None:
+            query = query.where(Topic.project_id == caller.project_id)
+        if name:
+            query = query.where(Topic.folded_name == fold(name), Topic.name == name)
+        if stream:
+            query = query.where(Topic.stream_id.in_(select(Stream.id).filter_by(name=stream)))
+        parents = {"stream_id": stream_id, "project_id": project_id, "cluster_id": cluster_id}
+        query = query.filter_by(**{member: value for member, value in parents.items() if value})
+        items, token = page_of(
+            session,
+            query,
+            Topic.id,
+            PageRequest(
+                caller.org_id,
+                (("list", "topics"), ("name", name), ("stream", stream), *parents.items()),
+                page_size,
+                page_token,
+                database.now(session),
+            ),
+            render=lambda rows: topic_bodies(session, rows),
+            key_of=lambda row: row.id,
+        )
+    return Page(items=items, next_page_token=token)
+
+
+@router.get("/{object_id}", operation_id="getTopic", responses=READ_PROBLEMS)
+def get_topic(
+    object_id: str, caller: Reader, database: DatabaseOf, response: Response
+) -> TopicBody:
+    """One topic, from the moment its creation was answered."""
+    with database.read() as session:
+        body = topic_bodies(session, [session.get_one(Topic, object_id)])[0]
+    response.headers["ETag"] = f'"{body.etag}"'
+    return body
+
+
+@router.get("/{object_id}/partitions", operation_id="listTopicPartitions", responses=READ_PROBLEMS)
+def list_partitions(object_id: str, caller: Reader, database: DatabaseOf) -> Page[PartitionBody]:
+    """The partitions as the last pass found them; all of them fit one page."""
+    with database.read() as session:
+        body = topic_bodies(session, [session.get_one(Topic, object_id)])[0]
+    return Page(items=body.status.partitions)
+
+
+@router.post(
+    "",
+    operation_id="createTopic",
+    status_code=202,
+    response_model=TopicBody,
+    responses={201: {"model": TopicBody, "description": "Ready already."}, **WRITE_PROBLEMS},
+)
+async def post_topic(
+    body: TopicCreate, caller: Creator, facts: RequestFacts, wait: Wait = ""
+) -> JSONResponse:
+    """Stores the wish for a topic: 202, and 201 if ``wait`` saw it Ready. Without Ready in time
+    the answer is 202 all the same: the work goes on."""
+    seconds = _seconds(wait)
+
+    def create() -> JSONResponse:
+        return change(
+            facts,
+            caller,
+            lambda session, actor: _accepted(create_topic(session, actor, body)),
+        )
+
+    response = await run_in_threadpool(create)
+    replayed = "Idempotency-Replayed" in response.headers
+    if seconds == 0 or response.status_code != 202 or replayed:
+        return response
+    topic_id = response.headers["Location"].rpartition("/")[2]
+    ready = await _ready(facts.database, topic_id, seconds)
+    body_now = await run_in_threadpool(_read, facts.database, topic_id)
+    headers = {name: response.headers[name] for name in ("Location", "ETag", "Operation-Id")}
+    return JSONResponse(body_json(body_now), status_code=201 if ready else 202, headers=headers)
+
+
+@router.patch(
+    "/{object_id}",
+    operation_id="updateTopic",
+    response_model=TopicBody,
+    responses={202: {"model": TopicBody, "description": "Stored; on its way."}, **WRITE_PROBLEMS},
+)
+def update_topic(
+    object_id: str,
+    body: TopicPatch,
+    caller: Updater,
+    facts: RequestFacts,
+    if_match: IfMatch = None,
+) -> JSONResponse:
+    """Applies a merge patch (`application/merge-patch+json`). 200 if nothing is left to do."""
+    return change(
+        facts,
+        caller,
+        lambda session, actor: _accepted(
+            patch_topic(session, actor, topic_id=object_id, patch=body, if_match=if_match)
+        ),
+    )
+
+
+def _accepted(changed: Changed) -> Reply:
+    return created(
+        changed.body,
+        "/v1/topics",
+        status=202 if changed.operation_id else 200,
+        operation_id=changed.operation_id,
+    )
+
+
+def _seconds(wait: str) -> float:
+    if not wait:
+        return 0.0
+    match = WAIT_PATTERN.match(wait)
+    if match is None or float(match.group(1)) > WAIT_SECONDS_MAX:
+        raise InvalidRequestError(
+            "wait is not a number of seconds up to 60, such as 30s.",
+            violations=[Violation("?wait", "BAD_FORMAT", "e.g. 30s", limit="60s", actual=wait)],
+        )
+    return float(match.group(1))
+
+
+async def _ready(database: Database, topic_id: str, seconds: float) -> bool:
+    """Whether the first generation became Ready in time. The row is asked, not the worker: it may
+    run in another process."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not await run_in_threadpool(_is_ready, database, topic_id):
+        if asyncio.get_running_loop().time() >= deadline:
+            return False
+        await asyncio.sleep(WAIT_STEP_SECONDS)
+    return True
+
+
+def _is_ready(database: Database, topic_id: str) -> bool:
+    with database.read() as session:
+        status = session.get(ResourceStatus, topic_id)
+        return status is not None and is_true(status.conditions, "Ready", 1)
+
+
+def _read(database: Database, topic_id: str) -> TopicBody:
+    with database.read() as session:
+        return topic_bodies(session, [session.get_one(Topic, topic_id)])[0]

@@ -1,0 +1,168 @@
+"""What of a topic crosses HTTP. 64-bit numbers are decimal strings; `unlimited` is a word, not
+-1."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, JsonValue, PlainSerializer, WithJsonSchema
+
+from api.reconcile.models import ResourceStatus
+from api.reconcile.status import condition_bodies
+from api.resource import (
+    Annotations,
+    Command,
+    ConditionBody,
+    CreateCommand,
+    DisplayName,
+    Int64,
+    Labels,
+    ResourceBody,
+    TopicName,
+    shared_members,
+)
+from api.topics.models import Topic
+from api.topics.spec import SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, EffectiveSpec, effective
+
+Limit = Annotated[
+    Int64 | Literal["unlimited"],
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": "^([0-9]+|unlimited)$"}),
+]
+SegmentBytes = Annotated[Int64, Field(ge=SEGMENT_BYTES_MIN, le=SEGMENT_BYTES_MAX)]
+Codec = Literal["none", "lz4", "zstd"]
+
+
+class TopicSpec(Command):
+    """What the user wishes. A member that is absent takes its default: see ``status.effective``."""
+
+    partitions: int | None = Field(default=None, ge=1, le=1024)
+    replication_factor: Literal[1, 3, 5] | None = None
+    retention_ms: Limit | None = None
+    retention_bytes: Limit | None = None
+    min_retention_ms: Int64 | None = None
+    segment_bytes: SegmentBytes | None = None
+    codec: Codec | None = None
+    max_message_bytes: int | None = Field(default=None, ge=1024, le=8 * 1024 * 1024)
+    deletion_protection: bool | None = None
+
+
+class TopicCreate(CreateCommand):
+    """A new topic. ``stream`` names a stream of the project; `default` if neither is given."""
+
+    name: TopicName
+    stream: str | None = Field(default=None, max_length=63)
+    stream_id: str | None = Field(default=None, max_length=40)
+    project_id: str | None = Field(default=None, max_length=40)
+    spec: TopicSpec = TopicSpec()
+
+
+class TopicPatch(Command):
+    """A merge patch: absent leaves alone, null takes away. The server's members are ignored, so
+    that a body which was read can be edited and sent back; names and parents cannot change."""
+
+    display_name: DisplayName | None = None
+    labels: dict[str, str | None] | None = None
+    annotations: dict[str, str | None] | None = None
+    spec: TopicSpec | None = None
+    name: str | None = None
+    project_id: str | None = None
+    stream_id: str | None = None
+    stream: str | None = None
+    cluster_id: str | None = None
+    id: JsonValue = None
+    organization_id: JsonValue = None
+    status: JsonValue = None
+    generation: JsonValue = None
+    etag: JsonValue = None
+    created_at: JsonValue = None
+    updated_at: JsonValue = None
+    created_by: JsonValue = None
+
+
+class LabelSet(BaseModel):
+    """Labels and annotations after a merge, held to the same rules as at creation."""
+
+    labels: Labels
+    annotations: Annotations
+
+
+class PartitionBody(BaseModel):
+    """One partition as a node described it. ``state``: READY, RECOVERING, DAMAGED."""
+
+    index: int
+    primary: str
+    replicas: list[str]
+    start_offset: Int64
+    end_offset: Int64
+    bytes: Int64
+    state: str
+    reason: str = ""
+
+
+class EffectiveBody(BaseModel):
+    """The spec with every default filled in."""
+
+    partitions: int
+    replication_factor: int
+    retention_ms: Limit
+    retention_bytes: Limit
+    min_retention_ms: Int64
+    segment_bytes: Int64
+    codec: str
+    max_message_bytes: int
+    deletion_protection: bool
+
+
+class TopicStatus(BaseModel):
+    """What was found. Done means: observed_generation = generation, and Ready is True for it."""
+
+    conditions: list[ConditionBody]
+    observed_generation: int
+    effective: EffectiveBody
+    partitions: list[PartitionBody]
+
+
+class TopicBody(ResourceBody):
+    """A topic: its wish and its state."""
+
+    project_id: str
+    cluster_id: str
+    stream_id: str
+    stream: str
+    spec: TopicSpec
+    status: TopicStatus
+
+    @classmethod
+    def of(cls, row: Topic, stream: str, status: ResourceStatus | None) -> "TopicBody":
+        """The body of a row, the name of its stream, and what was found."""
+        found = status.detail.get("partitions", []) if status else []
+        return cls.model_validate(
+            {
+                **shared_members(row),
+                "project_id": row.project_id,
+                "cluster_id": row.cluster_id,
+                "stream_id": row.stream_id,
+                "stream": stream,
+                "spec": row.spec,
+                "status": {
+                    "conditions": condition_bodies(status),
+                    "observed_generation": status.observed_generation if status else 0,
+                    "effective": effective_members(effective(row.spec)),
+                    "partitions": found,
+                },
+            }
+        )
+
+
+def effective_members(spec: EffectiveSpec) -> dict[str, JsonValue]:
+    """The members of :class:`EffectiveBody`; a missing limit is the word `unlimited`."""
+    return {
+        "partitions": spec.partitions,
+        "replication_factor": spec.replication_factor,
+        "retention_ms": "unlimited" if spec.retention_ms is None else spec.retention_ms,
+        "retention_bytes": "unlimited" if spec.retention_bytes is None else spec.retention_bytes,
+        "min_retention_ms": spec.min_retention_ms,
+        "segment_bytes": spec.segment_bytes,
+        "codec": spec.codec,
+        "max_message_bytes": spec.max_message_bytes,
+        "deletion_protection": spec.deletion_protection,
+    }

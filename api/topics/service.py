@@ -1,0 +1,281 @@
+"""The rules of topics; the only writer of their table. A wish is stored; reconcilers make it so."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue as Json
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from api.access.guard import Owner
+from api.audit.service import Actor, Change, record_change
+from api.errors import (
+    FieldImmutableError,
+    InvalidRequestError,
+    NameTakenError,
+    PreconditionFailedError,
+    PreconditionRequiredError,
+    Violation,
+)
+from api.identifiers import new_id
+from api.nodes.models import Node
+from api.operations.service import Target, start_operation
+from api.projects.service import project_for
+from api.reconcile.queue import enqueue
+from api.reconcile.status import create_status, statuses
+from api.resource import body_json, etag, revision_wanted
+from api.streams.models import Stream
+from api.streams.service import stream_for
+from api.topics.models import Topic
+from api.topics.schemas import LabelSet, TopicBody, TopicCreate, TopicPatch, TopicSpec
+from api.topics.spec import effective, loses_data
+
+CONDITIONS: Final = ("Ready", "Synced", "Reachable", "Stalled")
+FIXED: Final = ("name", "project_id", "stream_id", "cluster_id")
+FIXED_SPEC: Final = ("partitions", "replication_factor")
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A topic after a change, and the operation that makes it so, if there is anything to do."""
+
+    body: TopicBody
+    operation_id: str | None
+
+
+def fold(name: str) -> str:
+    """Names that fold alike would be one metric, so they may not be two topics."""
+    return name.lower().replace(".", "_")
+
+
+def create_topic(session: Session, actor: Actor, command: TopicCreate) -> Changed:
+    """Stores the wish for a topic, with its status, its operation and its work."""
+    project = project_for(session, actor.caller, command.project_id)
+    stream = stream_for(
+        session,
+        actor.caller,
+        project_id=project.id,
+        stream_id=command.stream_id,
+        name=command.stream,
+    )
+    folded = fold(command.name)
+    taken = session.scalars(
+        select(Topic).where(Topic.stream_id == stream.id, Topic.folded_name == folded)
+    ).first()
+    if taken is not None:
+        raise NameTakenError(
+            f"The stream {stream.name} has a topic {taken.name} already.", existing_id=taken.id
+        )
+    spec = body_json(command.spec)
+    _check_spec(session, stream.cluster_id, spec)
+    row = Topic(
+        id=new_id("tp"),
+        org_id=stream.org_id,
+        project_id=stream.project_id,
+        cluster_id=stream.cluster_id,
+        stream_id=stream.id,
+        name=command.name,
+        folded_name=folded,
+        display_name=command.display_name,
+        labels=command.labels,
+        annotations=command.annotations,
+        spec=spec,
+        generation=1,
+        revision=1,
+        created_at=actor.now,
+        updated_at=actor.now,
+        created_by=actor.caller.principal_id,
+    )
+    session.add(row)
+    session.flush()
+    create_status(session, object_id=row.id, org_id=row.org_id, types=CONDITIONS, now=actor.now)
+    return _changed(session, actor, row, "topics.create", before=None)
+
+
+def patch_topic(
+    session: Session, actor: Actor, *, topic_id: str, patch: TopicPatch, if_match: str | None
+) -> Changed:
+    """Applies a merge patch. Nothing to change: nothing is written and no generation is made."""
+    row = session.get_one(Topic, topic_id)
+    wanted = revision_wanted(if_match, row.revision)
+    before = topic_bodies(session, [row])[0]
+    _check_fixed(before, patch)
+    spec = _merged_spec(row.spec, patch)
+    held = LabelSet.model_validate(
+        {
+            "labels": _merged(row.labels, patch, "labels"),
+            "annotations": _merged(row.annotations, patch, "annotations"),
+        }
+    )
+    named = "display_name" in patch.model_fields_set
+    display_name = (patch.display_name or "") if named else row.display_name
+    if (spec, held.labels, held.annotations, display_name) == (
+        row.spec,
+        row.labels,
+        row.annotations,
+        row.display_name,
+    ):
+        return Changed(before, None)
+    reshaped = spec != row.spec
+    if reshaped:
+        _check_spec(session, row.cluster_id, spec)
+        if if_match is None and loses_data(effective(row.spec), effective(spec)):
+            raise PreconditionRequiredError(
+                "A shorter retention lets data go, so it demands If-Match.",
+                hint=f'Read the topic, then send If-Match: "{etag(row.revision)}".',
+            )
+    result = session.execute(
+        update(Topic)
+        .where(Topic.id == row.id, Topic.revision == wanted)
+        .values(
+            spec=spec,
+            labels=held.labels,
+            annotations=held.annotations,
+            display_name=display_name,
+            revision=wanted + 1,
+            generation=row.generation + 1 if reshaped else row.generation,
+            updated_at=actor.now,
+        )
+        .returning(Topic.id)
+        .execution_options(synchronize_session=False)
+    )
+    if result.first() is None:
+        raise PreconditionFailedError(
+            "The topic changed while this request ran.", hint="Read it again and retry."
+        )
+    session.refresh(row)
+    return _changed(
+        session, actor, row, "topics.update", before=body_json(before), reshaped=reshaped
+    )
+
+
+def topic_bodies(session: Session, rows: Sequence[Topic]) -> list[TopicBody]:
+    """The bodies of rows, in their order."""
+    found = statuses(session, [row.id for row in rows])
+    names = _stream_names(session, rows)
+    return [TopicBody.of(row, names[row.stream_id], found.get(row.id)) for row in rows]
+
+
+def topic_owner(session: Session, object_id: str) -> Owner | None:
+    """Whose a topic is."""
+    row = session.get(Topic, object_id)
+    return Owner(row.org_id, row.project_id) if row else None
+
+
+def _changed(
+    session: Session,
+    actor: Actor,
+    row: Topic,
+    action: str,
+    *,
+    before: dict[str, Json] | None,
+    reshaped: bool = True,
+) -> Changed:
+    operation_id = None
+    if reshaped:
+        kind = "create_topic" if before is None else "update_topic"
+        target = Target("topic", row.id, row.org_id, row.project_id, row.generation)
+        operation_id = start_operation(session, actor, kind, target).id
+        enqueue(
+            session,
+            kind="topic",
+            object_id=row.id,
+            org_id=row.org_id,
+            generation=row.generation,
+            now=actor.now,
+        )
+    body = topic_bodies(session, [row])[0]
+    record_change(
+        session,
+        actor,
+        Change(row.org_id, action, "topic", row.id, before, body_json(body)),
+    )
+    return Changed(body, operation_id)
+
+
+def _stream_names(session: Session, rows: Sequence[Topic]) -> dict[str, str]:
+    ids = {row.stream_id for row in rows}
+    query = select(Stream.id, Stream.name).where(Stream.id.in_(ids))
+    return {row.id: row.name for row in session.execute(query)}
+
+
+def _check_fixed(current: TopicBody, patch: TopicPatch) -> None:
+    """A fixed member may come back as it is, and in no other way."""
+    broken = [
+        Violation(f"#/{name}", "FIELD_IMMUTABLE", "fixed at creation")
+        for name in (*FIXED, "stream")
+        if name in patch.model_fields_set and getattr(patch, name) != getattr(current, name)
+    ]
+    if patch.spec is not None:
+        effective_now = current.status.effective
+        broken += [
+            Violation(f"#/spec/{name}", "FIELD_IMMUTABLE", "cannot change on this version")
+            for name in FIXED_SPEC
+            if name in patch.spec.model_fields_set
+            and getattr(patch.spec, name) not in (None, getattr(effective_now, name))
+        ]
+    if broken:
+        raise FieldImmutableError(
+            "A member that is fixed at creation has another value.",
+            hint="Create another topic with the value you want and move the producers there.",
+            violations=broken,
+        )
+
+
+def _check_spec(session: Session, cluster_id: str, spec: dict[str, Json]) -> None:
+    wish = effective(spec)
+    nodes = session.scalar(
+        select(func.count()).select_from(Node).where(Node.cluster_id == cluster_id)
+    )
+    if wish.replication_factor > (nodes or 0):
+        raise InvalidRequestError(
+            f"{wish.replication_factor} replicas need as many nodes; the cluster has {nodes}.",
+            hint="Lower replication_factor, or register more nodes first.",
+            violations=[
+                Violation(
+                    "#/spec/replication_factor",
+                    "NOT_ENOUGH_NODES",
+                    "more replicas than nodes",
+                    limit=str(nodes),
+                    actual=str(wish.replication_factor),
+                )
+            ],
+        )
+    if wish.retention_ms is not None and wish.retention_ms < wish.min_retention_ms:
+        raise InvalidRequestError(
+            "retention_ms is below min_retention_ms: the topic would break its own promise.",
+            violations=[
+                Violation(
+                    "#/spec/retention_ms",
+                    "BELOW_MINIMUM",
+                    "at least min_retention_ms",
+                    limit=str(wish.min_retention_ms),
+                    actual=str(wish.retention_ms),
+                )
+            ],
+        )
+
+
+def _merged_spec(spec: dict[str, Json], patch: TopicPatch) -> dict[str, Json]:
+    if "spec" not in patch.model_fields_set:
+        return spec
+    if patch.spec is None:
+        return {}
+    merged = dict(spec)
+    sent = body_json(patch.spec)
+    for name in patch.spec.model_fields_set:
+        merged.pop(name, None)
+        if name in sent:
+            merged[name] = sent[name]
+    return body_json(TopicSpec.model_validate(merged))
+
+
+def _merged(present: dict[str, str], patch: TopicPatch, member: str) -> dict[str, str]:
+    if member not in patch.model_fields_set:
+        return present
+    sent: dict[str, str | None] | None = getattr(patch, member)
+    if sent is None:
+        return {}
+    both = {**present, **sent}
+    return {key: value for key, value in both.items() if value is not None}

@@ -1,0 +1,68 @@
+"""A topic's spec with its defaults: pure. What the user did not set is decided here, in one
+place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue as Json
+
+SEGMENT_BYTES_MIN: Final = 1 << 20
+SEGMENT_BYTES_MAX: Final = 1 << 30
+DAY_MS: Final = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveSpec:
+    """Every choice made. ``None`` is unlimited; times in milliseconds, sizes in bytes."""
+
+    partitions: int = 1
+    replication_factor: int = 1
+    retention_ms: int | None = 7 * DAY_MS
+    retention_bytes: int | None = None
+    min_retention_ms: int = 0
+    segment_bytes: int = 128 << 20
+    codec: str = "none"
+    max_message_bytes: int = 1 << 20
+    deletion_protection: bool = False
+
+
+DEFAULTS: Final = EffectiveSpec()
+
+
+def effective(spec: Mapping[str, Json]) -> EffectiveSpec:
+    """The stored spec with defaults for what it leaves out."""
+    return EffectiveSpec(
+        partitions=_number(spec, "partitions", DEFAULTS.partitions),
+        replication_factor=_number(spec, "replication_factor", DEFAULTS.replication_factor),
+        retention_ms=_limit(spec, "retention_ms", DEFAULTS.retention_ms),
+        retention_bytes=_limit(spec, "retention_bytes", DEFAULTS.retention_bytes),
+        min_retention_ms=_number(spec, "min_retention_ms", DEFAULTS.min_retention_ms),
+        segment_bytes=_number(spec, "segment_bytes", DEFAULTS.segment_bytes),
+        codec=str(spec.get("codec", DEFAULTS.codec)),
+        max_message_bytes=_number(spec, "max_message_bytes", DEFAULTS.max_message_bytes),
+        deletion_protection=bool(spec.get("deletion_protection", DEFAULTS.deletion_protection)),
+    )
+
+
+def loses_data(before: EffectiveSpec, after: EffectiveSpec) -> bool:
+    """Whether the change lets data go that would have stayed."""
+    return _shrinks(before.retention_ms, after.retention_ms) or _shrinks(
+        before.retention_bytes, after.retention_bytes
+    )
+
+
+def _shrinks(before: int | None, after: int | None) -> bool:
+    return after is not None and (before is None or after < before)
+
+
+def _number(spec: Mapping[str, Json], name: str, default: int) -> int:
+    value = spec.get(name)
+    return default if value is None else int(str(value))
+
+
+def _limit(spec: Mapping[str, Json], name: str, default: int | None) -> int | None:
+    value = spec.get(name)
+    if value is None:
+        return default
+    return None if value == "unlimited" else int(str(value))

@@ -1,0 +1,35 @@
+"""HTTP for usage."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import AwareDatetime
+
+from api.access.guard import Guard
+from api.access.permissions import Caller
+from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, Route
+from api.usage.schemas import GroupBy, UsageBody
+from api.usage.service import UsageQuery, usage
+
+router = APIRouter(prefix="/v1/usage", route_class=Route, tags=["usage"])
+
+Reader = Annotated[Caller, Depends(Guard("usage:read"))]
+Since = Annotated[AwareDatetime | None, Query(alias="from", description="Window start, inclusive.")]
+Until = Annotated[AwareDatetime | None, Query(alias="to", description="Window start, exclusive.")]
+Meter = Annotated[str, Query(max_length=32, description="Only this meter.")]
+
+
+@router.get("", operation_id="getUsage", responses=READ_PROBLEMS)
+def get_usage(
+    caller: Reader,
+    database: DatabaseOf,
+    group_by: GroupBy = "topic",
+    since: Since = None,
+    until: Until = None,
+    topic_id: IdFilter = "",
+    meter: Meter = "",
+) -> UsageBody:
+    """Usage and cost as the last report run computed them, summed exactly. A key sees its own
+    organization or project; the operator sees all."""
+    with database.read() as session:
+        return usage(session, caller, UsageQuery(group_by, since, until, topic_id, meter))

@@ -1,0 +1,124 @@
+"""Sums of usage rows: exact, in Python's integers and decimals, over the run that is shown."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Context, Decimal
+from typing import Final
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session
+
+from api.access.permissions import Caller
+from api.reports.models import CurrentRun, ReportRun
+from api.usage.models import UsageRow
+from api.usage.schemas import GroupBy, MeterTotal, Money, UsageBody, UsageItem
+
+# Sums of 64-digit text stay exact far below this precision.
+EXACT: Final = Context(prec=120)
+
+GROUPS: Final[dict[str, Callable[[UsageRow], tuple[str, str | None]]]] = {
+    "hour": lambda row: (_hour(row.window_start), None),
+    "day": lambda row: (row.window_start.astimezone(UTC).strftime("%Y-%m-%d"), None),
+    "topic": lambda row: (_topic_name(row), row.topic_id),
+    "principal": lambda row: (row.principal, None),
+    "organization": lambda row: (row.organization, None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UsageQuery:
+    """Which rows: those whose window begins in [since, until), of a topic and a meter if named."""
+
+    group_by: GroupBy
+    since: datetime | None
+    until: datetime | None
+    topic_id: str
+    meter: str
+
+
+@dataclass(slots=True)
+class _Sum:
+    quantity: Decimal = field(default_factory=Decimal)
+    amount: Decimal = field(default_factory=Decimal)
+
+    def add(self, row: UsageRow) -> None:
+        self.quantity = EXACT.add(self.quantity, Decimal(row.quantity))
+        self.amount = EXACT.add(self.amount, Decimal(row.amount))
+
+
+def usage(session: Session, caller: Caller, query: UsageQuery) -> UsageBody:
+    """The sums a caller may see: its organization's, its project's, or for the operator all."""
+    current = session.get(CurrentRun, "usage")
+    if current is None:
+        return UsageBody(group_by=query.group_by, items=[], totals=[], cost=[])
+    run = session.get_one(ReportRun, current.run_id)
+    groups: dict[tuple[str, str, str, str, str], _Sum] = defaultdict(_Sum)
+    totals: dict[tuple[str, str, str], _Sum] = defaultdict(_Sum)
+    costs: dict[str, _Sum] = defaultdict(_Sum)
+    name_of = GROUPS[query.group_by]
+    for row in session.scalars(_rows(caller, query, run.id)):
+        group, topic_id = name_of(row)
+        groups[group, topic_id or "", row.meter, row.unit, row.currency].add(row)
+        totals[row.meter, row.unit, row.currency].add(row)
+        costs[row.currency].add(row)
+    return UsageBody(
+        run_id=run.id,
+        input_sha256=str(run.result["input_sha256"]) if run.result else None,
+        computed_at=run.finished_at,
+        group_by=query.group_by,
+        items=[
+            UsageItem(
+                group=group,
+                topic_id=topic_id or None,
+                meter=meter,
+                unit=unit,
+                quantity=_plain(total.quantity),
+                cost=Money(amount=_plain(total.amount), currency=currency),
+            )
+            for (group, topic_id, meter, unit, currency), total in sorted(groups.items())
+        ],
+        totals=[
+            MeterTotal(
+                meter=meter,
+                unit=unit,
+                quantity=_plain(total.quantity),
+                cost=Money(amount=_plain(total.amount), currency=currency),
+            )
+            for (meter, unit, currency), total in sorted(totals.items())
+        ],
+        cost=[
+            Money(amount=_plain(total.amount), currency=currency)
+            for currency, total in sorted(costs.items())
+        ],
+    )
+
+
+def _rows(caller: Caller, query: UsageQuery, run_id: str) -> Select[UsageRow]:
+    rows = select(UsageRow).where(UsageRow.run_id == run_id).execution_options(yield_per=1000)
+    if not caller.operator:
+        rows = rows.where(UsageRow.org_id == caller.org_id)
+    if caller.project_id is not None:
+        rows = rows.where(UsageRow.project_id == caller.project_id)
+    if query.since is not None:
+        rows = rows.where(UsageRow.window_start >= query.since)
+    if query.until is not None:
+        rows = rows.where(UsageRow.window_start < query.until)
+    if query.topic_id:
+        rows = rows.where(UsageRow.topic_id == query.topic_id)
+    if query.meter:
+        rows = rows.where(UsageRow.meter == query.meter)
+    return rows
+
+
+def _topic_name(row: UsageRow) -> str:
+    return row.topic if "/" in row.topic else f"{row.stream}/{row.topic}"
+
+
+def _hour(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:00:00Z")
+
+
+def _plain(value: Decimal) -> str:
+    return format(value, "f")

@@ -1,0 +1,163 @@
+"""A control plane over a real SQLite file, with a clock that tests move, and a scripted node."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from fastapi.testclient import TestClient
+from pydantic import JsonValue as Json
+
+from api.access.tokens import new_token
+from api.app import create_app
+from api.bootstrap import Bootstrapped, bootstrap
+from api.database import Database
+from api.reconcile.keys import KeyReconciler
+from api.reconcile.loop import Loop
+from api.reconcile.node_client import NodeClients
+from api.reconcile.topics import TopicReconciler
+from api.schema import migrate
+from api.settings import DatabaseSettings, NodeSettings, ReportsSettings, Settings
+from api.telemetry import configure_logs
+from tests.api.fake_node import FakeNode, serving
+
+# Parsed JSON; what the tests assert is its type.
+Body: TypeAlias = Any
+
+
+@dataclass
+class Clock:
+    """A clock that stands until it is moved."""
+
+    moment: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.moment
+
+    def advance(self, seconds: float) -> None:
+        """Moves on."""
+        self.moment += timedelta(seconds=seconds)
+
+
+@dataclass
+class Service:
+    """A control plane and what tests need of it."""
+
+    client: TestClient
+    database: Database
+    clock: Clock
+    loop: Loop
+    node: FakeNode
+    first: Bootstrapped
+    settings: Settings
+    keys: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def owner(self) -> dict[str, str]:
+        """The operator's header."""
+        return bearer(self.first.token.text)
+
+    def post(self, path: str, body: Json, key: dict[str, str] | None = None, **more: str) -> Body:
+        """The body of a create that must succeed."""
+        headers = {**(key or self.owner), **more}
+        response = self.client.post(path, json=body, headers=headers)
+        assert response.status_code in (201, 202), response.text
+        return response.json()
+
+    def get(self, path: str, key: dict[str, str] | None = None) -> Body:
+        """The body of a read that must succeed."""
+        response = self.client.get(path, headers=key or self.owner)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def topic(self, name: str = "orders", **spec: Json) -> Body:
+        """A new topic's body."""
+        return self.post("/v1/topics", {"name": name, "spec": dict(spec)})
+
+    def key(self, role: str, organization_id: str | None = None, **more: Json) -> dict[str, str]:
+        """The header of a new key."""
+        name = f"{role}-{len(self.keys)}"
+        body: dict[str, Json] = {"name": name, "spec": {"role": role}, **more}
+        if organization_id is not None:
+            body["organization_id"] = organization_id
+        answer = self.post("/v1/api-keys", body)
+        self.keys[name] = str(answer["id"])
+        return bearer(str(answer["secret"]))
+
+    def settle(self, *, passes: int = 100) -> int:
+        """Runs every pass that is due now; how many there were."""
+        for count in range(passes):
+            if not self.loop.run_once():
+                return count
+        raise AssertionError(f"still busy after {passes} passes")
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header that carries a token."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _logs() -> None:
+    """As in production; the default of structlog draws every variable of a traceback."""
+    configure_logs("warning")
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated, empty database, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "control.db"
+    migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def node() -> Iterator[FakeNode]:
+    with serving(FakeNode()) as fake:
+        yield fake
+
+
+@pytest.fixture
+def service(tmp_path: Path, template: Path, clock: Clock, node: FakeNode) -> Iterator[Service]:
+    """A bootstrapped control plane; its loop runs when the test says so."""
+    path = tmp_path / "control.db"
+    shutil.copy(template, path)
+    key_file = tmp_path / "node.key"
+    key_file.write_text(new_token("node").text)
+    settings = Settings(
+        database=DatabaseSettings(url=f"sqlite:///{path}"),
+        node=NodeSettings(admin_key_file=key_file),
+        reports=ReportsSettings(uri=str(tmp_path / "reports"), logs=str(tmp_path / "logs")),
+    )
+    database = Database(settings.database.url, clock=clock)
+    first = bootstrap(database, node_address=node.address)
+    assert first is not None
+    nodes = NodeClients(key_file)
+    loop = Loop(
+        database,
+        {"topic": TopicReconciler(database, nodes), "key": KeyReconciler(database, nodes)},
+        dice=random.Random(7),
+    )
+    client = TestClient(create_app(settings, database), raise_server_exceptions=False)
+    yield Service(client, database, clock, loop, node, first, settings)
+    client.close()
+    nodes.close()
+    database.close()
+
+
+@pytest.fixture
+def other(service: Service) -> tuple[str, dict[str, str]]:
+    """Another organization: its id and its owner's header."""
+    answer = service.post("/v1/orgs", {"name": "globex"})
+    assert isinstance(answer, dict)
+    organization_id = str(answer["id"])
+    return organization_id, service.key("owner", organization_id)

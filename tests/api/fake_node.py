@@ -1,0 +1,149 @@
+"""A node's Admin service with a script of faults: only for what a real node cannot be made to do.
+
+It stores fences and compares them as a cluster does, and records every command that was applied.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import grpc
+
+from dataplane.wire import node_pb2, node_pb2_grpc
+from headrace.wire import stream_pb2
+
+Fault = Callable[[grpc.ServicerContext], None]
+FENCES: Final = ("db_epoch", "generation", "lease_token")
+
+
+def refuse(code: grpc.StatusCode, name: str, *, retry_after_ms: int = 0) -> Fault:
+    """A fault that answers a typed error."""
+
+    def fault(context: grpc.ServicerContext) -> None:
+        error = stream_pb2.Error(code=name, message=name.lower(), retry_after_ms=retry_after_ms)
+        status = stream_pb2.Status(code=code.value[0], message=name)
+        status.details.add(
+            type_url="type.googleapis.com/headrace.stream.v1.Error",
+            value=error.SerializeToString(),
+        )
+        trailer = ("grpc-status-details-bin", status.SerializeToString())
+        context.set_trailing_metadata((trailer,))
+        context.abort(code, name)
+
+    return fault
+
+
+def vanish(context: grpc.ServicerContext) -> None:
+    """A fault that looks like a node that went away."""
+    context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+
+
+@dataclass
+class FakeNode(node_pb2_grpc.AdminServicer):
+    """One node that is its own cluster. ``before`` and ``after`` are faults of coming Applies, each
+    used once: after means that the command was applied and the answer was lost."""
+
+    before: list[Fault] = field(default_factory=list)
+    after: list[Fault] = field(default_factory=list)
+    describe: list[Fault] = field(default_factory=list)
+    on_apply: Callable[[], None] = lambda: None
+    topics: dict[str, node_pb2.TopicStatus] = field(default_factory=dict)
+    keys: dict[str, node_pb2.KeyStatus] = field(default_factory=dict)
+    secrets: dict[str, node_pb2.PutKey] = field(default_factory=dict)
+    applied: list[node_pb2.ApplyRequest] = field(default_factory=list)
+    fenced: int = 0
+    tokens: set[str] = field(default_factory=set)
+    partition_state: str = "READY"
+    address: str = ""
+
+    def Apply(  # noqa: N802
+        self, request: node_pb2.ApplyRequest, context: grpc.ServicerContext
+    ) -> node_pb2.ApplyReply:
+        """Applies a command unless the script or a fence says no."""
+        self._see(context)
+        _play(self.before, context)
+        kind = request.WhichOneof("command")
+        known = self._fence_of(request, kind)
+        if known is not None and _order(request.fence) < _order(known):
+            self.fenced += 1
+            refuse(grpc.StatusCode.ABORTED, "FENCED")(context)
+        self._store(request, kind)
+        self.applied.append(request)
+        self.on_apply()
+        _play(self.after, context)
+        return node_pb2.ApplyReply(metadata_op=len(self.applied), changed=True)
+
+    def Describe(  # noqa: N802
+        self, request: node_pb2.DescribeRequest, context: grpc.ServicerContext
+    ) -> node_pb2.DescribeReply:
+        """What is held of the objects that were asked for."""
+        self._see(context)
+        _play(self.describe, context)
+        return node_pb2.DescribeReply(
+            topics=[self.topics[each] for each in request.topic_ids if each in self.topics],
+            keys=[self.keys[each] for each in request.key_ids if each in self.keys],
+        )
+
+    def _see(self, context: grpc.ServicerContext) -> None:
+        self.tokens.update(
+            str(value) for name, value in context.invocation_metadata() if name == "authorization"
+        )
+
+    def _fence_of(self, request: node_pb2.ApplyRequest, kind: str | None) -> node_pb2.Fence | None:
+        held: node_pb2.TopicStatus | node_pb2.KeyStatus | None
+        if kind == "put_topic":
+            held = self.topics.get(request.put_topic.topic_id)
+        else:
+            held = self.keys.get(request.put_key.key_id or request.revoke_key.key_id)
+        return held.fence if held is not None else None
+
+    def _store(self, request: node_pb2.ApplyRequest, kind: str | None) -> None:
+        if kind == "put_topic":
+            spec = request.put_topic
+            self.topics[spec.topic_id] = node_pb2.TopicStatus(
+                topic_id=spec.topic_id,
+                number=16 + len(self.topics),
+                created_revision=1,
+                spec=spec,
+                fence=request.fence,
+                partitions=[
+                    node_pb2.PartitionStatus(
+                        index=index,
+                        primary="nd_fake",
+                        replicas=["nd_fake"],
+                        state=self.partition_state,
+                    )
+                    for index in range(spec.partitions)
+                ],
+            )
+        else:
+            key_id = request.put_key.key_id or request.revoke_key.key_id
+            if kind == "put_key":
+                self.secrets[key_id] = request.put_key
+            self.keys[key_id] = node_pb2.KeyStatus(
+                key_id=key_id, active=kind == "put_key", fence=request.fence
+            )
+
+
+def _order(fence: node_pb2.Fence) -> tuple[int, int, int]:
+    return fence.db_epoch, fence.generation, fence.lease_token
+
+
+def _play(faults: list[Fault], context: grpc.ServicerContext) -> None:
+    if faults:
+        faults.pop(0)(context)
+
+
+@contextmanager
+def serving(node: FakeNode) -> Iterator[FakeNode]:
+    """The node on a free port of the loopback."""
+    server = grpc.server(futures.ThreadPoolExecutor(4))
+    node_pb2_grpc.add_AdminServicer_to_server(node, server)
+    node.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    try:
+        yield node
+    finally:
+        server.stop(None).wait()

@@ -1,0 +1,257 @@
+"""Keys: shown once, checked everywhere, and each role exactly what its row says."""
+
+import pytest
+from fastapi.routing import APIRoute
+from httpx2 import Response
+
+from api.access.guard import guard_of
+from api.access.permissions import BILLING_VIEWER, EDITOR, OPERATOR, OWNER, ROLES, RUN, VIEWER
+from api.access.tokens import new_token, parse_token
+from api.app import routes
+from tests.api.conftest import Service, bearer
+
+GUARDED = [route for route in routes() if route.path.startswith("/v1/")]
+ROUTE_NAMES = [f"{'/'.join(sorted(route.methods or ()))} {route.path}" for route in GUARDED]
+
+
+def test_a_token_is_parsed_back_and_any_changed_character_is_refused() -> None:
+    token = new_token("user")
+    parsed = parse_token(token.text)
+    assert parsed is not None
+    assert (parsed.kind, parsed.public_id, parsed.secret_sha256) == (
+        "user",
+        token.public_id,
+        token.secret_sha256,
+    )
+    for index, character in enumerate(token.text):
+        other = "A" if character != "A" else "B"
+        assert parse_token(token.text[:index] + other + token.text[index + 1 :]) is None
+
+
+def test_a_token_hides_its_secret_from_a_repr() -> None:
+    token = new_token("user")
+    assert token.secret not in repr(token)
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=ROUTE_NAMES)
+def test_every_route_names_its_permission_and_every_id_its_owner(route: APIRoute) -> None:
+    guard = guard_of(route)
+    assert guard is not None
+    assert guard.permission in OWNER | OPERATOR | RUN
+    assert (guard.loader is not None) == ("{object_id}" in route.path)
+
+
+def test_roles_grow_from_billing_viewer_to_owner() -> None:
+    assert BILLING_VIEWER < VIEWER < EDITOR < OWNER
+    assert not OPERATOR & OWNER
+
+
+def test_every_role_reaches_every_route_that_its_permissions_name_and_no_other(
+    service: Service,
+) -> None:
+    ids = _objects(service)
+    for role, permissions in ROLES.items():
+        header = service.key(role)
+        for route in GUARDED:
+            guard = guard_of(route)
+            assert guard is not None
+            for method in route.methods or ():
+                path = route.path.format(**ids(route.path))
+                response = _request(service, method, path, header, {"nonsense": 1})
+                allowed = guard.permission in permissions
+                assert (response.status_code != 403) == allowed, (role, method, route.path)
+
+
+def test_another_organization_finds_nothing_by_id_on_any_route(
+    service: Service, other: tuple[str, dict[str, str]]
+) -> None:
+    ids = _objects(service)
+    shared = {"/v1/clusters/{object_id}"}
+    for route in GUARDED:
+        for method in route.methods or ():
+            if "{object_id}" in route.path and route.path not in shared:
+                path = route.path.format(**ids(route.path))
+                response = _request(service, method, path, other[1], {})
+                assert response.status_code == 404, (method, route.path, response.text)
+
+
+def test_another_organization_lists_only_its_own(
+    service: Service, other: tuple[str, dict[str, str]]
+) -> None:
+    _objects(service)
+    for path in ("orgs", "projects", "streams", "topics", "api-keys", "operations", "audit-events"):
+        items = service.get(f"/v1/{path}", other[1])["items"]
+        assert {each.get("organization_id") for each in items} <= {other[0]}
+
+
+def test_an_id_inside_a_body_of_another_organization_is_not_found(
+    service: Service, other: tuple[str, dict[str, str]]
+) -> None:
+    stream = service.get("/v1/streams")["items"][0]
+    for member, value in (("stream_id", stream["id"]), ("project_id", stream["project_id"])):
+        response = service.client.post(
+            "/v1/topics", json={"name": "orders", member: value}, headers=other[1]
+        )
+        assert response.status_code == 404
+    response = service.client.post(
+        "/v1/api-keys",
+        json={
+            "name": "k",
+            "organization_id": stream["organization_id"],
+            "spec": {"role": "viewer"},
+        },
+        headers=other[1],
+    )
+    assert response.status_code == 404
+
+
+def test_a_key_of_a_project_sees_that_project_only(service: Service) -> None:
+    project = service.post("/v1/projects", {"name": "sales"})
+    header = service.key("owner", project_id=project["id"])
+    theirs = service.topic("orders")
+    mine = service.post("/v1/topics", {"name": "orders"}, header)
+    assert mine["project_id"] == project["id"]
+    assert [each["id"] for each in service.get("/v1/topics", header)["items"]] == [mine["id"]]
+    assert service.client.get(f"/v1/topics/{theirs['id']}", headers=header).status_code == 404
+    assert (
+        service.client.get(f"/v1/api-keys/{service.first.owner_key_id}", headers=header).status_code
+        == 404
+    )
+    outside = {"name": "k", "project_id": theirs["project_id"], "spec": {"role": "viewer"}}
+    assert service.client.post("/v1/api-keys", json=outside, headers=header).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "header", [{}, {"Authorization": "Bearer nonsense"}, bearer(new_token("user").text)]
+)
+def test_without_a_known_key_the_answer_is_401_and_says_how(
+    service: Service, header: dict[str, str]
+) -> None:
+    response = service.client.get("/v1/topics", headers=header)
+    assert (response.status_code, response.json()["code"]) == (401, "UNAUTHENTICATED")
+    assert response.headers["WWW-Authenticate"].startswith("Bearer")
+    assert response.json()["hint"]
+
+
+def test_the_node_key_does_not_open_the_control_plane(service: Service) -> None:
+    token = service.settings.node.admin_key_file.read_text()
+    assert service.client.get("/v1/topics", headers=bearer(token)).status_code == 401
+
+
+def test_the_secret_is_shown_once_and_stored_nowhere(service: Service) -> None:
+    created = service.post("/v1/api-keys", {"name": "k", "spec": {"role": "viewer"}})
+    secret = created.pop("secret")
+    assert service.get(f"/v1/api-keys/{created['id']}") == created
+    parsed = parse_token(secret)
+    assert parsed is not None
+    path = service.settings.database.url.removeprefix("sqlite:///")
+    for suffix in ("", "-wal"):
+        with open(path + suffix, "rb") as file:
+            assert parsed.secret.encode() not in file.read()
+
+
+def test_a_new_key_becomes_active_on_the_node_with_its_digest(service: Service) -> None:
+    created = service.post("/v1/api-keys", {"name": "k", "spec": {"role": "editor"}})
+    service.settle()
+    token = parse_token(created["secret"])
+    assert token is not None
+    pushed = service.node.secrets[created["id"]]
+    assert (pushed.role, pushed.public_id) == ("editor", token.public_id)
+    assert pushed.secret_sha256 == token.secret_sha256
+    assert pushed.expires_at_us > 0
+    assert _active(service, created["id"]) == ("True", "Propagated")
+
+
+def test_a_revoked_key_is_refused_at_once_and_forgotten_by_the_node(service: Service) -> None:
+    created = service.post("/v1/api-keys", {"name": "k", "spec": {"role": "viewer"}})
+    service.settle()
+    path = f"/v1/api-keys/{created['id']}"
+    response = service.client.delete(path, headers=service.owner)
+    assert response.status_code == 202
+    assert service.client.get("/v1/topics", headers=bearer(created["secret"])).status_code == 401
+    service.settle()
+    assert not service.node.keys[created["id"]].active
+    assert _active(service, created["id"]) == ("False", "Revoked")
+    assert service.client.delete(path, headers=service.owner).status_code == 200
+    assert service.post("/v1/api-keys", {"name": "k", "spec": {"role": "viewer"}})["id"]
+
+
+def test_the_last_owner_cannot_be_revoked(service: Service) -> None:
+    path = f"/v1/api-keys/{service.first.owner_key_id}"
+    response = service.client.delete(path, headers=service.owner)
+    assert (response.status_code, response.json()["code"]) == (409, "LAST_OWNER")
+    second = service.key("owner")
+    assert service.client.delete(path, headers=second).status_code == 202
+
+
+def test_an_expired_key_says_that_it_expired(service: Service) -> None:
+    header = service.key("viewer")
+    service.clock.advance(91 * 24 * 3600)
+    response = service.client.get("/v1/topics", headers=header)
+    assert (response.status_code, response.json()["code"]) == (401, "KEY_EXPIRED")
+
+
+def test_only_the_operator_makes_organizations_and_gives_them_their_first_key(
+    service: Service, other: tuple[str, dict[str, str]]
+) -> None:
+    response = service.client.post("/v1/orgs", json={"name": "hooli"}, headers=other[1])
+    assert response.status_code == 403
+    topic = service.post("/v1/topics", {"name": "orders"}, other[1])
+    assert topic["organization_id"] == other[0]
+    assert topic["stream"] == "default"
+
+
+def test_a_refusal_is_audited(service: Service) -> None:
+    viewer = service.key("viewer")
+    service.client.post("/v1/topics", json={"name": "orders"}, headers=viewer)
+    last = service.get("/v1/audit-events?page_size=1000")["items"][-1]
+    assert (last["action"], last["outcome"]) == ("topics.create", "DENIED")
+
+
+def _request(
+    service: Service, method: str, path: str, header: dict[str, str], body: dict[str, int]
+) -> Response:
+    """A request with a body where the method takes one."""
+    if method in ("GET", "DELETE"):
+        return service.client.request(method, path, headers=header)
+    return service.client.request(method, path, headers=header, json=body)
+
+
+def _active(service: Service, key_id: str) -> tuple[str, str]:
+    conditions = service.get(f"/v1/api-keys/{key_id}")["status"]["conditions"]
+    found = next(each for each in conditions if each["type"] == "Active")
+    return found["status"], found["reason"]
+
+
+class _Ids:
+    """Ids of live objects by the collection of a path."""
+
+    def __init__(self, service: Service) -> None:
+        topic = service.topic("objects")
+        key = service.post("/v1/api-keys", {"name": "object", "spec": {"role": "viewer"}})
+        run = service.post("/v1/report-runs", {"kind": "usage"})
+        operation = service.get("/v1/operations")["items"][0]
+        node = service.get(f"/v1/clusters/{topic['cluster_id']}/nodes")["items"][0]
+        self._node_id = node["id"]
+        self._by_collection = {
+            "orgs": topic["organization_id"],
+            "projects": topic["project_id"],
+            "clusters": topic["cluster_id"],
+            "streams": topic["stream_id"],
+            "topics": topic["id"],
+            "api-keys": key["id"],
+            "report-runs": run["id"],
+            "operations": operation["id"],
+        }
+
+    def __call__(self, path: str) -> dict[str, str]:
+        """The parameters of a path."""
+        collection = path.split("/")[2]
+        return {
+            "object_id": self._by_collection.get(collection, ""),
+            "node_id": self._node_id,
+        }
+
+
+def _objects(service: Service) -> _Ids:
+    return _Ids(service)

@@ -1,0 +1,77 @@
+"""The edge: ids, headers, limits, and every error in one shape."""
+
+import pytest
+
+from tests.api.conftest import Service
+
+MEMBERS = {"type", "title", "status", "detail", "instance", "code", "request_id", "retriable"}
+
+
+def test_every_answer_carries_an_id_and_the_security_headers(service: Service) -> None:
+    for path in ("/v1/topics", "/nowhere", "/healthz"):
+        response = service.client.get(path)
+        assert response.headers["X-Request-Id"].startswith("req_")
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert response.headers["Cache-Control"] == "no-store"
+    kept = service.client.get("/healthz", headers={"X-Request-Id": "trace-12345"})
+    assert kept.headers["X-Request-Id"] == "trace-12345"
+
+
+def test_health_and_readiness_need_no_key(service: Service) -> None:
+    assert service.client.get("/healthz").json() == {"status": "ok"}
+    assert service.client.get("/readyz").json() == {"status": "ready"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "status", "code"),
+    [
+        ("GET", "/v2/topics", {}, 404, "PATH_NOT_FOUND"),
+        ("PUT", "/v1/topics", {"json": {}}, 405, "METHOD_NOT_ALLOWED"),
+        ("POST", "/v1/topics", {"json": {"nam": "x"}}, 400, "INVALID_REQUEST"),
+        ("POST", "/v1/topics", {"content": b"{"}, 400, "INVALID_REQUEST"),
+        ("GET", "/v1/topics?nmae=x", {}, 400, "INVALID_REQUEST"),
+        ("GET", "/v1/topics?page_size=-1", {}, 400, "INVALID_REQUEST"),
+        ("GET", "/v1/topics/tp_0", {}, 404, "NOT_FOUND"),
+        ("POST", "/v1/topics", {"content": b"x" * (1 << 20) + b"y"}, 413, "PAYLOAD_TOO_LARGE"),
+    ],
+)
+def test_an_error_has_one_shape_and_its_status(
+    service: Service,
+    method: str,
+    path: str,
+    options: dict[str, bytes],
+    status: int,
+    code: str,
+) -> None:
+    headers = {**service.owner, "Content-Type": "application/json"}
+    response = service.client.request(method, path, headers=headers, **options)  # type: ignore[arg-type]
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json().keys() >= MEMBERS
+    assert response.json()["request_id"] == response.headers["X-Request-Id"]
+
+
+def test_a_body_that_is_not_json_is_415(service: Service) -> None:
+    headers = {**service.owner, "Content-Type": "text/plain"}
+    response = service.client.post("/v1/topics", content="name=x", headers=headers)
+    assert (response.status_code, response.json()["code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+def test_a_body_without_length_is_cut_off_at_the_limit(service: Service) -> None:
+    headers = {**service.owner, "Content-Type": "application/json"}
+    chunks = iter([b"[" + b"1," * 300_000] * 3)
+    response = service.client.post("/v1/topics", content=chunks, headers=headers)
+    assert (response.status_code, response.json()["code"]) == (413, "PAYLOAD_TOO_LARGE")
+
+
+def test_a_fault_of_a_nested_member_is_pointed_at(service: Service) -> None:
+    body = {"name": "orders", "spec": {"partitions": 0, "codec": "gzip"}}
+    response = service.client.post("/v1/topics", json=body, headers=service.owner)
+    pointers = {each["pointer"] for each in response.json()["errors"]}
+    assert pointers == {"#/spec/partitions", "#/spec/codec"}
+
+
+def test_authorization_comes_before_validation(service: Service) -> None:
+    viewer = service.key("viewer")
+    response = service.client.post("/v1/topics", json={"nonsense": 1}, headers=viewer)
+    assert response.status_code == 403

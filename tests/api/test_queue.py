@@ -1,0 +1,122 @@
+"""The queue: nobody is woken twice, nobody is forgotten, and a lease is worth something."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+from sqlalchemy import select
+
+from api.reconcile.models import Work
+from api.reconcile.queue import LEASE, Claim, claim, enqueue, finish, renew
+from tests.api.conftest import Service
+
+KINDS = ("test",)
+
+
+def test_many_changes_of_one_object_are_one_row_of_work(service: Service) -> None:
+    for generation in range(1, 6):
+        _enqueue(service, "a", generation)
+    (row,) = _rows(service)
+    assert row.requested_generation == 5
+
+
+def test_a_claim_is_held_by_one_worker_until_its_lease_ends(service: Service) -> None:
+    _enqueue(service, "a")
+    (first,) = _claim(service)
+    assert _claim(service) == []
+    service.clock.advance(LEASE.total_seconds() + 1)
+    (second,) = _claim(service)
+    assert second.lease_token == first.lease_token + 1
+
+
+def test_work_that_a_crash_left_is_claimed_again_after_its_lease(service: Service) -> None:
+    _enqueue(service, "a")
+    _claim(service)
+    service.clock.advance(LEASE.total_seconds() - 1)
+    assert _claim(service) == []
+    service.clock.advance(2)
+    assert len(_claim(service)) == 1
+
+
+def test_a_renewed_lease_lasts(service: Service) -> None:
+    _enqueue(service, "a")
+    (item,) = _claim(service)
+    for _ in range(5):
+        service.clock.advance(20)
+        with service.database.write() as session:
+            assert renew(session, item, service.clock())
+    assert _claim(service) == []
+
+
+def test_a_finish_after_the_lease_was_lost_changes_nothing(service: Service) -> None:
+    _enqueue(service, "a")
+    (first,) = _claim(service)
+    service.clock.advance(60)
+    (second,) = _claim(service)
+    assert not _finish(service, first)
+    (row,) = _rows(service)
+    assert row.lease_token == second.lease_token
+    assert row.lease_owner is not None
+    assert _finish(service, second)
+
+
+def test_a_change_during_the_work_makes_the_object_due_at_once(service: Service) -> None:
+    _enqueue(service, "a")
+    (item,) = _claim(service)
+    _enqueue(service, "a", 2)
+    assert _claim(service) == []
+    assert _finish(service, item, after=timedelta(hours=1))
+    (again,) = _claim(service)
+    assert again.requested_generation == 2
+
+
+def test_users_come_before_the_background(service: Service) -> None:
+    _enqueue(service, "a", priority=0)
+    service.clock.advance(1)
+    _enqueue(service, "b", priority=10)
+    assert [_claim(service)[0].object_id for _ in range(2)] == ["b", "a"]
+
+
+def test_eight_threads_that_claim_and_insert_meet_no_error(service: Service) -> None:
+    for number in range(20):
+        _enqueue(service, f"first-{number}")
+
+    def work(thread: int) -> list[str]:
+        done = []
+        for number in range(10):
+            _enqueue(service, f"more-{thread}-{number}")
+            for item in _claim(service):
+                done.append(item.object_id)
+                assert _finish(service, item, after=timedelta(hours=1))
+        return done
+
+    with ThreadPoolExecutor(8) as pool:
+        done = [object_id for each in pool.map(work, range(8)) for object_id in each]
+    assert len(done) == len(set(done)) == 80
+
+
+def _enqueue(service: Service, object_id: str, generation: int = 1, priority: int = 10) -> None:
+    with service.database.write() as session:
+        enqueue(
+            session,
+            kind="test",
+            object_id=object_id,
+            org_id="org_0",
+            generation=generation,
+            now=service.clock(),
+            priority=priority,
+        )
+
+
+def _claim(service: Service) -> list[Claim]:
+    with service.database.write() as session:
+        return claim(session, kinds=KINDS, owner="me", now=service.clock())
+
+
+def _finish(service: Service, item: Claim, after: timedelta = timedelta(0)) -> bool:
+    with service.database.write() as session:
+        return finish(session, item, now=service.clock(), after=after, attempts=0, error=None)
+
+
+def _rows(service: Service) -> list[Work]:
+    with service.database.read() as session:
+        return list(session.scalars(select(Work).where(Work.kind == "test")))

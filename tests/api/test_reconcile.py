@@ -1,0 +1,336 @@
+"""Reconciling against a scripted node: whatever is lost, late or refused, the end is the wish."""
+
+import threading
+from dataclasses import dataclass
+
+import grpc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.reconcile.conditions import Condition, merge
+from api.reconcile.loop import BACKOFF_FIRST, BACKOFF_MAX, Loop, backoff
+from api.reconcile.models import ResourceStatus, Work
+from api.reconcile.outcome import Found, Outcome, Settled
+from api.reconcile.queue import Claim, claim
+from api.reconcile.topics import TopicReconciler, plan
+from dataplane.wire import node_pb2
+from tests.api.conftest import Body, Clock, Service
+from tests.api.fake_node import refuse, vanish
+
+
+@given(st.integers(1, 100), st.integers(-1, 1 << 40), st.booleans())
+def test_a_plan_carried_out_leaves_nothing_to_do(
+    partitions: int, retention_ms: int, exists: bool
+) -> None:
+    desired = node_pb2.PutTopic(topic_id="tp_1", partitions=partitions, retention_ms=retention_ms)
+    before = node_pb2.PutTopic(topic_id="tp_1", partitions=partitions, retention_ms=5)
+    observed = node_pb2.TopicStatus(topic_id="tp_1", spec=before) if exists else None
+    for action in plan(desired, observed):
+        assert action.reason
+        observed = node_pb2.TopicStatus(topic_id="tp_1", spec=action.topic)
+    assert plan(desired, observed) == []
+
+
+def test_a_node_gets_the_whole_wish_with_its_fence_and_the_node_key(service: Service) -> None:
+    topic = service.topic("orders", partitions=2, retention_bytes="unlimited", codec="lz4")
+    service.settle()
+    spec = service.node.topics[topic["id"]].spec
+    assert (spec.project, spec.stream, spec.topic) == ("default", "default", "orders")
+    assert (spec.partitions, spec.retention_bytes, spec.codec) == (2, -1, "lz4")
+    fence = service.node.topics[topic["id"]].fence
+    assert (fence.db_epoch, fence.generation, fence.lease_token) == (1, 1, 1)
+    key = service.settings.node.admin_key_file.read_text()
+    assert service.node.tokens == {f"Bearer {key}"}
+
+
+def test_a_second_pass_finds_the_topic_and_sends_nothing(service: Service) -> None:
+    topic = service.topic("orders")
+    service.settle()
+    sent = len(service.node.applied)
+    service.clock.advance(3600)
+    assert service.settle() > 0
+    assert len(service.node.applied) == sent
+    assert _condition(service, topic, "Ready") == "True"
+
+
+def test_a_create_whose_answer_was_lost_is_found_and_made_once(service: Service) -> None:
+    service.settle()
+    topic = service.topic("orders")
+    sent = len(service.node.applied)
+    service.node.after.append(vanish)
+    service.settle()
+    assert _condition(service, topic, "Ready") == "Unknown"
+    service.clock.advance(5)
+    service.settle()
+    assert _condition(service, topic, "Ready") == "True"
+    assert len(service.node.applied) == sent + 1
+
+
+def test_a_worker_that_dies_between_apply_and_record_leaves_one_object(service: Service) -> None:
+    service.settle()
+    topic = service.topic("orders")
+    reconciler = service.loop._reconcilers["topic"]
+    (item,) = _claims(service)
+    reconciler.reconcile(item)
+    assert _condition(service, topic, "Ready") == "Unknown"
+    service.clock.advance(31)
+    service.settle()
+    assert _condition(service, topic, "Ready") == "True"
+    assert list(service.node.topics) == [topic["id"]]
+
+
+def test_a_node_that_is_away_is_unknown_first_and_unreachable_after_half_a_minute(
+    service: Service,
+) -> None:
+    service.settle()
+    topic = service.topic("orders")
+    service.node.describe.extend([vanish] * 100)
+    service.settle()
+    assert _condition(service, topic, "Reachable") == "Unknown"
+    for _ in range(25):
+        service.clock.advance(1.5)
+        service.settle()
+    assert _condition(service, topic, "Reachable") == "False"
+    assert _work(service, topic).attempts == 0
+    service.node.describe.clear()
+    service.clock.advance(1.5)
+    service.settle()
+    assert _condition(service, topic, "Reachable") == "True"
+    assert _condition(service, topic, "Ready") == "True"
+
+
+def test_a_wish_the_cluster_cannot_take_stalls_until_it_changes(service: Service) -> None:
+    service.settle()
+    topic = service.topic("orders")
+    service.node.before.append(refuse(grpc.StatusCode.FAILED_PRECONDITION, "NODES_TOO_FEW"))
+    service.settle()
+    assert _condition(service, topic, "Stalled") == "True"
+    assert _reason(service, topic, "Stalled") == "NodesTooFew"
+    service.clock.advance(60)
+    assert service.settle() == 0
+    service.client.patch(
+        f"/v1/topics/{topic['id']}", json={"spec": {"codec": "zstd"}}, headers=service.owner
+    )
+    service.settle()
+    assert _condition(service, topic, "Ready") == "True"
+    assert _condition(service, topic, "Stalled") == "False"
+
+
+def test_a_throttled_pass_comes_again_when_the_node_said(service: Service) -> None:
+    service.settle()
+    topic = service.topic("orders")
+    service.node.before.append(
+        refuse(grpc.StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED", retry_after_ms=7000)
+    )
+    service.settle()
+    service.clock.advance(6.9)
+    assert service.settle() == 0
+    service.clock.advance(0.2)
+    service.settle()
+    assert _condition(service, topic, "Ready") == "True"
+
+
+def test_a_failing_pass_observes_the_generation_and_is_not_ready_for_it(service: Service) -> None:
+    topic = service.topic("orders")
+    service.settle()
+    service.client.patch(
+        f"/v1/topics/{topic['id']}", json={"spec": {"codec": "zstd"}}, headers=service.owner
+    )
+    service.node.before.append(refuse(grpc.StatusCode.INTERNAL, "INTERNAL"))
+    service.settle(passes=1_000)
+    body = service.get(f"/v1/topics/{topic['id']}")
+    assert body["status"]["observed_generation"] == body["generation"] == 2
+    ready = next(each for each in body["status"]["conditions"] if each["type"] == "Ready")
+    assert (ready["status"], ready["observed_generation"]) == ("False", 2)
+
+
+def test_ready_of_an_older_generation_is_not_ready_of_the_new_one(service: Service) -> None:
+    topic = service.topic("orders")
+    service.settle()
+    patched = service.client.patch(
+        f"/v1/topics/{topic['id']}", json={"spec": {"codec": "zstd"}}, headers=service.owner
+    ).json()
+    assert patched["status"]["observed_generation"] < patched["generation"]
+    ready = next(each for each in patched["status"]["conditions"] if each["type"] == "Ready")
+    assert ready["observed_generation"] < patched["generation"]
+
+
+def test_a_hundred_failing_passes_grow_the_backoff_and_hardly_write_the_status(
+    service: Service,
+) -> None:
+    service.settle()
+    topic = service.topic("orders")
+    service.node.before.extend([refuse(grpc.StatusCode.INTERNAL, "INTERNAL")] * 100)
+    written = set()
+    for _ in range(100):
+        service.clock.advance(BACKOFF_MAX.total_seconds() + 1)
+        service.loop.run_once(["topic"])
+        with service.database.read() as session:
+            written.add(session.get_one(ResourceStatus, topic["id"]).updated_at)
+    assert _work(service, topic).attempts == 100
+    assert len(written) <= 2
+
+
+def test_a_success_forgets_the_failures_before_it(service: Service) -> None:
+    service.settle()
+    topic = service.topic("orders")
+    service.node.before.extend([refuse(grpc.StatusCode.INTERNAL, "INTERNAL")] * 5)
+    for _ in range(5):
+        service.clock.advance(400)
+        service.loop.run_once(["topic"])
+    assert _work(service, topic).attempts == 5
+    service.clock.advance(400)
+    service.loop.run_once(["topic"])
+    assert _work(service, topic).attempts == 0
+
+
+def test_a_new_generation_forgets_the_failures_of_the_last(service: Service) -> None:
+    service.settle()
+    topic = service.topic("orders")
+    service.node.before.append(refuse(grpc.StatusCode.INTERNAL, "INTERNAL"))
+    service.loop.run_once(["topic"])
+    service.client.patch(
+        f"/v1/topics/{topic['id']}", json={"spec": {"codec": "zstd"}}, headers=service.owner
+    )
+    assert _work(service, topic).attempts == 0
+    assert service.loop.run_once(["topic"]) == 1
+
+
+def test_a_holder_that_slept_over_its_lease_is_refused_by_queue_and_node(
+    service: Service,
+) -> None:
+    service.settle()
+    topic = service.topic("orders")
+    (sleeper,) = _claims(service)
+    service.clock.advance(60)
+    service.client.patch(
+        f"/v1/topics/{topic['id']}", json={"spec": {"codec": "zstd"}}, headers=service.owner
+    )
+    service.settle()
+    held = service.node.topics[topic["id"]]
+    assert held.fence.generation == 2
+    # The node forgets the configuration but not the fence, so that the sleeper wants to write.
+    held.spec.codec = "none"
+    assert not service.loop.run(sleeper)
+    assert service.node.fenced == 1
+    assert service.loop.counters.leases_lost == 1
+
+
+def test_one_object_that_raises_does_not_stop_the_others(service: Service) -> None:
+    service.settle()
+
+    class Broken(TopicReconciler):
+        def reconcile(self, item: Claim) -> Outcome:
+            if item.object_id == bad["id"]:
+                raise RuntimeError("one bad object")
+            return super().reconcile(item)
+
+    bad, good = service.topic("bad"), service.topic("good")
+    inner = service.loop._reconcilers["topic"]
+    assert isinstance(inner, TopicReconciler)
+    loop = Loop(service.database, {"topic": Broken(service.database, inner._nodes)})
+    while loop.run_once(["topic"]):
+        assert loop.counters.passes < 10
+    assert _condition(service, good, "Ready") == "True"
+    assert _condition(service, bad, "Ready") == "False"
+    assert loop.counters.exceptions >= 1
+
+
+def test_two_workers_make_one_topic(service: Service) -> None:
+    service.settle()
+    topic = service.topic("orders")
+    sent = len(service.node.applied)
+    reached, go_on = threading.Event(), threading.Event()
+
+    def pause() -> None:
+        reached.set()
+        assert go_on.wait(10)
+
+    service.node.on_apply = pause
+    worker = threading.Thread(target=service.loop.run_once)
+    worker.start()
+    assert reached.wait(10)
+    assert service.loop.run_once() == 0
+    go_on.set()
+    worker.join()
+    assert len(service.node.applied) == sent + 1
+    assert _condition(service, topic, "Ready") == "True"
+
+
+def test_a_damaged_partition_is_named_and_not_ready(service: Service) -> None:
+    service.node.partition_state = "DAMAGED"
+    topic = service.topic("orders", partitions=2)
+    service.settle()
+    assert _condition(service, topic, "Ready") == "False"
+    assert _reason(service, topic, "Stalled") == "PartitionDamaged"
+
+
+def test_a_pass_that_runs_long_keeps_its_lease(service: Service) -> None:
+    @dataclass
+    class Slow:
+        loop: Loop | None = None
+        effects: int = 0
+
+        def reconcile(self, item: Claim) -> Outcome:
+            assert self.loop is not None
+            self.effects += 1
+            for _ in range(3):
+                service.clock.advance(25)
+                self.loop.renew_held()
+                assert self.loop.run_once() == 0
+            return Settled(Found(1))
+
+        def generation(self, object_id: str) -> int:
+            return 1
+
+    service.settle()
+    service.topic("orders")
+    slow = Slow()
+    slow.loop = Loop(service.database, {"topic": slow})
+    assert slow.loop.run_once() == 1
+    assert slow.effects == 1
+    assert slow.loop.counters.leases_lost == 0
+
+
+@pytest.mark.parametrize("attempts", [0, 3, 50])
+def test_the_backoff_is_jittered_and_bounded(attempts: int) -> None:
+    class Highest:
+        def random(self) -> float:
+            return 1.0
+
+    most = backoff(attempts, Highest())  # type: ignore[arg-type]
+    assert most == min(BACKOFF_MAX, BACKOFF_FIRST * 2 ** min(attempts, 16))
+
+
+def test_a_condition_keeps_its_time_until_its_status_flips(clock: Clock) -> None:
+    first = merge([], [Condition("Ready", "False", "Waiting")], 1, clock())
+    clock.advance(10)
+    second = merge(first, [Condition("Ready", "False", "StillWaiting")], 1, clock())
+    third = merge(second, [Condition("Ready", "True", "Done")], 1, clock())
+    found: list[Body] = [first[0], second[0], third[0]]
+    times = [each["last_transition_at"] for each in found]
+    assert times[0] == times[1] < times[2]
+
+
+def _claims(service: Service) -> list[Claim]:
+    with service.database.write() as session:
+        return claim(session, kinds=["topic"], owner="sleeper", now=service.clock())
+
+
+def _condition(service: Service, topic: Body, type_: str) -> str:
+    return str(_found(service, topic, type_)["status"])
+
+
+def _reason(service: Service, topic: Body, type_: str) -> str:
+    return str(_found(service, topic, type_)["reason"])
+
+
+def _found(service: Service, topic: Body, type_: str) -> Body:
+    conditions = service.get(f"/v1/topics/{topic['id']}")["status"]["conditions"]
+    return next(each for each in conditions if each["type"] == type_)
+
+
+def _work(service: Service, topic: Body) -> Work:
+    with service.database.read() as session:
+        return session.get_one(Work, ("topic", topic["id"]))

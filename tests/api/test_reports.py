@@ -1,0 +1,316 @@
+"""Report runs: started by a worker, fed by the API, shown only if every byte is as declared."""
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from api.reconcile.loop import Loop
+from api.reconcile.node_client import NodeClients
+from api.reconcile.reports import ReportReconciler
+from api.reports.loading import COLUMNS
+from api.reports.models import ReportRun
+from api.usage.models import UsageRow
+from tests.api.conftest import Body, Service, bearer
+
+# Stands for `python -m reports`: says what it was told, and ends as it is told.
+JOB = """
+printf '%s\\n' "$HEADRACE_RUN_TOKEN" "$HEADRACE_NODE_KEY" "$@"
+exit STATUS
+"""
+
+
+def test_a_run_is_queued_started_with_its_token_and_fails_if_it_published_nothing(
+    service: Service,
+) -> None:
+    response = service.client.post("/v1/report-runs", json={"kind": "usage"}, headers=service.owner)
+    assert response.status_code == 202
+    run = response.json()
+    assert run["state"] == "QUEUED"
+    assert _loop(service, status=0).run_once() == 1
+    token, node_key, *arguments = _told(service, run)
+    assert arguments == [
+        "usage", "--run", run["id"], "--api", "http://api.test",
+        "--bootstrap", service.node.address, "--uri", service.settings.reports.uri,
+        "--master", "local[*]",
+    ]  # fmt: skip
+    assert token.startswith("hr_run_")
+    assert node_key == service.settings.node.admin_key_file.read_text()
+    found = service.get(f"/v1/report-runs/{run['id']}")
+    assert (found["state"], found["error"]["code"]) == ("FAILED", "RESULT_MISSING")
+    assert token not in json.dumps(found)
+    operation = service.get(f"/v1/operations/{response.headers['Operation-Id']}")
+    assert operation["state"] == "FAILED"
+
+
+def test_a_job_that_fails_is_not_started_again(service: Service) -> None:
+    run = service.post("/v1/report-runs", {"kind": "usage"})
+    loop = _loop(service, status=3)
+    assert loop.run_once() == 1
+    found = service.get(f"/v1/report-runs/{run['id']}")
+    assert "status 3" in found["error"]["detail"]
+    service.clock.advance(3600)
+    assert loop.run_once() == 0
+
+
+def test_a_job_that_takes_too_long_is_ended(service: Service) -> None:
+    run = service.post("/v1/report-runs", {"kind": "usage"})
+    settings = service.settings.reports.model_copy(update={"seconds_max": 0})
+    reconciler = ReportReconciler(
+        service.database,
+        NodeClients(service.settings.node.admin_key_file),
+        settings,
+        "http://api.test",
+        command=["/bin/sh", "-c", "exec tail -f /dev/null", "job"],
+    )
+    assert Loop(service.database, {"report": reconciler}).run_once() == 1
+    found = service.get(f"/v1/report-runs/{run['id']}")
+    assert "longer than 0 s" in found["error"]["detail"]
+
+
+def test_inputs_hold_every_name_and_the_prices_and_are_the_same_twice(service: Service) -> None:
+    topic = service.topic("orders")
+    run, header = _started(service)
+    inputs = service.get(f"/v1/report-runs/{run['id']}/inputs", header)
+    assert {each["name"] for each in inputs["organizations"]} == {"_system", "default"}
+    assert inputs["topics"] == [
+        {
+            "id": topic["id"],
+            "name": "orders",
+            "organization_id": topic["organization_id"],
+            "project_id": topic["project_id"],
+            "cluster_id": topic["cluster_id"],
+            "stream_id": topic["stream_id"],
+        }
+    ]
+    assert inputs["price_book"]["version"] == "demo-1"
+    assert inputs["price_book"]["prices"][0] == {
+        "meter": "ingress_bytes",
+        "unit": "GiB",
+        "unit_quantity": "1073741824",
+        "unit_price": "0.05",
+    }
+    assert "secret" not in json.dumps(inputs)
+    second, header = _started(service)
+    assert service.get(f"/v1/report-runs/{second['id']}/inputs", header) == inputs
+
+
+def test_the_token_of_a_run_opens_that_run_and_nothing_else(service: Service) -> None:
+    run, header = _started(service)
+    other = service.post("/v1/report-runs", {"kind": "usage"})
+    assert service.client.get(f"/v1/report-runs/{run['id']}", headers=header).status_code == 200
+    assert service.client.get(f"/v1/report-runs/{other['id']}", headers=header).status_code == 404
+    assert service.client.get("/v1/topics", headers=header).status_code == 403
+    listed = service.get("/v1/report-runs", header)["items"]
+    assert [each["id"] for each in listed] == [run["id"]]
+
+
+def test_a_new_start_of_a_run_closes_the_token_of_the_last(service: Service) -> None:
+    run, header = _started(service)
+    with service.database.write() as session:
+        session.get_one(ReportRun, run["id"]).token_sha256 = bytes(32)
+    response = service.client.get(f"/v1/report-runs/{run['id']}/inputs", headers=header)
+    assert response.status_code == 401
+
+
+def test_a_result_is_loaded_and_shown_and_the_same_result_again_is_a_replay(
+    service: Service,
+) -> None:
+    topic = service.topic("orders")
+    run, header = _started(service)
+    manifest = _publish(service, [_row(topic, "1073741824", "0.05")])
+    path = f"/v1/report-runs/{run['id']}/result"
+    first = service.client.put(path, json=manifest, headers=header)
+    assert (first.status_code, first.json()["state"]) == (200, "SUCCEEDED")
+    second = service.client.put(path, json=manifest, headers=header)
+    assert second.json() == first.json()
+    assert _count(service) == 1
+    usage = service.get("/v1/usage?group_by=topic")
+    assert usage["run_id"] == run["id"]
+    assert usage["items"] == [
+        {
+            "group": "default/orders",
+            "topic_id": topic["id"],
+            "meter": "ingress_bytes",
+            "unit": "byte",
+            "quantity": "1073741824",
+            "cost": {"amount": "0.05", "currency": "EUR"},
+        }
+    ]
+
+
+def test_a_later_run_takes_the_place_of_an_earlier_one(service: Service) -> None:
+    topic = service.topic("orders")
+    for quantity in ("1", "2"):
+        run, header = _started(service)
+        manifest = _publish(service, [_row(topic, quantity, "0")])
+        service.client.put(f"/v1/report-runs/{run['id']}/result", json=manifest, headers=header)
+    usage = service.get("/v1/usage")
+    assert (usage["run_id"], usage["totals"][0]["quantity"]) == (run["id"], "2")
+    assert _count(service) == 1
+
+
+def test_a_result_that_does_not_hold_is_refused_whole(service: Service) -> None:
+    topic = service.topic("orders")
+    run, header = _started(service)
+    path = f"/v1/report-runs/{run['id']}/result"
+    manifest = _publish(service, [_row(topic, "10", "0.5")])
+    spoiled = [
+        {**manifest, "path": "../elsewhere"},
+        {**manifest, "path": "usage/none"},
+        {**manifest, "files": [{**manifest["files"][0], "sha256": "0" * 64}]},
+        {**manifest, "files": [{**manifest["files"][0], "bytes": 1}]},
+        {**manifest, "totals": {**manifest["totals"], "bytes_billed": "11"}},
+        {**manifest, "totals": {**manifest["totals"], "amount_exact": "0.50000000000000000001"}},
+        {**manifest, "totals": {**manifest["totals"], "rows": "2"}},
+    ]
+    for each in spoiled:
+        response = service.client.put(path, json=each, headers=header)
+        assert (response.status_code, response.json()["code"]) == (400, "RESULT_REJECTED"), each
+    assert service.get("/v1/usage")["items"] == []
+    assert _count(service) == 0
+    assert service.client.put(path, json=manifest, headers=header).status_code == 200
+
+
+def test_a_topic_that_nobody_owns_is_refused(service: Service) -> None:
+    topic = {**service.topic("orders"), "id": "tp_unknown"}
+    row = {**_row(topic, "1", "0"), "organization": "nobody"}
+    run, header = _started(service)
+    response = service.client.put(
+        f"/v1/report-runs/{run['id']}/result", json=_publish(service, [row]), headers=header
+    )
+    assert (response.status_code, response.json()["code"]) == (400, "RESULT_REJECTED")
+
+
+@pytest.mark.parametrize(
+    ("group_by", "groups"),
+    [
+        ("hour", ["2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", "2026-03-02T00:00:00Z"]),
+        ("day", ["2026-03-01", "2026-03-02"]),
+        ("topic", ["default/orders"]),
+        ("principal", ["=evil", "owner"]),
+        ("organization", ["default"]),
+    ],
+)
+def test_usage_is_summed_exactly_by_every_grouping(
+    service: Service, group_by: str, groups: Sequence[str]
+) -> None:
+    topic = service.topic("orders")
+    rows = [
+        _row(topic, "9007199254740993", "0.100000000000000000001", hour="2026-03-01T10"),
+        _row(topic, "9007199254740993", "0.200000000000000000002", hour="2026-03-01T11"),
+        {**_row(topic, "1", "0", hour="2026-03-02T00"), "principal": "'=evil"},
+    ]
+    run, header = _started(service)
+    response = service.client.put(
+        f"/v1/report-runs/{run['id']}/result", json=_publish(service, rows), headers=header
+    )
+    assert response.status_code == 200, response.text
+    usage = service.get(f"/v1/usage?group_by={group_by}")
+    assert [each["group"] for each in usage["items"]] == list(groups)
+    assert usage["totals"][0]["quantity"] == "18014398509481987"
+    assert usage["cost"] == [{"amount": "0.300000000000000000003", "currency": "EUR"}]
+    part = service.get("/v1/usage?from=2026-03-01T11:00:00Z&to=2026-03-02T00:00:00Z")
+    assert part["totals"][0]["quantity"] == "9007199254740993"
+
+
+def test_usage_shows_an_organization_its_own_rows_only(
+    service: Service, other: tuple[str, dict[str, str]]
+) -> None:
+    mine = service.topic("orders")
+    theirs = service.post("/v1/topics", {"name": "orders"}, other[1])
+    run, header = _started(service)
+    rows = [_row(mine, "1", "0"), {**_row(theirs, "2", "0"), "organization": "globex"}]
+    service.client.put(
+        f"/v1/report-runs/{run['id']}/result", json=_publish(service, rows), headers=header
+    )
+    seen = service.get("/v1/usage?group_by=organization", other[1])["items"]
+    assert [(each["group"], each["quantity"]) for each in seen] == [("globex", "2")]
+    everything = service.get("/v1/usage?group_by=organization")["items"]
+    assert [each["group"] for each in everything] == ["default", "globex"]
+
+
+def _loop(service: Service, *, status: int) -> Loop:
+    reconciler = ReportReconciler(
+        service.database,
+        NodeClients(service.settings.node.admin_key_file),
+        service.settings.reports,
+        "http://api.test",
+        command=["/bin/sh", "-c", JOB.replace("STATUS", str(status)), "job"],
+    )
+    return Loop(service.database, {"report": reconciler})
+
+
+def _started(service: Service) -> tuple[Body, dict[str, str]]:
+    """A run in the middle of its job, and the header of the job's token."""
+    run = service.post("/v1/report-runs", {"kind": "usage"})
+
+    class Paused(ReportReconciler):
+        def _end(self, *arguments: object) -> None:  # type: ignore[override]
+            raise RuntimeError("the job still runs")
+
+    reconciler = Paused(
+        service.database,
+        NodeClients(service.settings.node.admin_key_file),
+        service.settings.reports,
+        "http://api.test",
+        command=["/bin/sh", "-c", JOB.replace("STATUS", "0"), "job"],
+    )
+    Loop(service.database, {"report": reconciler}).run_once()
+    return run, bearer(_told(service, run)[0])
+
+
+def _told(service: Service, run: Body) -> list[str]:
+    """What the job was told: the token, the node key, and its arguments."""
+    path = Path(service.settings.reports.logs) / f"report-{run['id']}.log"
+    return path.read_text().splitlines()
+
+
+def _row(topic: Body, quantity: str, amount: str, hour: str = "2026-03-01T10") -> dict[str, str]:
+    return {
+        "organization": "default", "project": "default", "cluster": "local",
+        "stream": "default", "topic": topic["name"], "topic_id": topic["id"],
+        "principal": "owner", "meter": "ingress_bytes", "unit": "byte",
+        "window_start": f"{hour}:00:00Z", "window_end": f"{hour}:59:59Z",
+        "quantity": quantity, "unit_price": "0.05", "currency": "EUR", "amount": amount,
+        "price_book_version": "demo-1", "estimated": "false",
+    }  # fmt: skip
+
+
+def _publish(service: Service, rows: Sequence[dict[str, str]]) -> Body:
+    """Writes usage.csv as a job does; the manifest."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    content = text.getvalue().encode()
+    digest = hashlib.sha256(content).hexdigest()
+    folder = Path(service.settings.reports.uri) / "usage" / digest
+    folder.mkdir(parents=True)
+    (folder / "usage.csv").write_bytes(content)
+    quantity = sum(int(row["quantity"]) for row in rows)
+    return {
+        "kind": "usage",
+        "input_sha256": digest,
+        "path": f"usage/{digest}",
+        "files": [{"name": "usage.csv", "bytes": len(content), "sha256": digest}],
+        "totals": {
+            "bytes_in_log": str(quantity),
+            "bytes_billed": str(quantity),
+            "records": "0",
+            "rows": str(len(rows)),
+            "currency": "EUR",
+            "amount_exact": format(sum(Decimal(row["amount"]) for row in rows), "f"),
+        },
+    }
+
+
+def _count(service: Service) -> int:
+    with service.database.read() as session:
+        return session.scalar(select(func.count()).select_from(UsageRow)) or 0

@@ -1,0 +1,29 @@
+"""Logs: one JSON object a line, and never a secret, wherever it stands."""
+
+import json
+
+import pytest
+import structlog
+
+from api.access.tokens import new_token
+from api.telemetry import redact
+
+
+def test_a_token_loses_its_secret_and_keeps_its_public_id() -> None:
+    token = new_token("user")
+    text = redact(f"before {token.text} after")
+    assert token.secret not in text
+    assert token.public_id in text
+    assert text.startswith("before ")
+    assert text.endswith(" after")
+
+
+def test_a_token_in_a_traceback_is_redacted(capsys: pytest.CaptureFixture[str]) -> None:
+    token = new_token("node")
+    try:
+        raise ValueError(f"refused {token.text}")
+    except ValueError as error:
+        structlog.get_logger("canary").error("failed", token=token.text, exc_info=error)
+    printed = capsys.readouterr().err
+    assert token.secret not in printed
+    assert json.loads(printed)["event"] == "failed"

@@ -1,0 +1,213 @@
+"""Topics over HTTP: a wish is stored at once, readable at once, and changed only as agreed."""
+
+import pytest
+
+from tests.api.conftest import Service
+
+
+def test_a_created_topic_answers_202_with_its_operation_and_can_be_read_at_once(
+    service: Service,
+) -> None:
+    response = service.client.post(
+        "/v1/topics", json={"name": "orders", "spec": {"partitions": 3}}, headers=service.owner
+    )
+    assert response.status_code == 202
+    body = response.json()
+    assert response.headers["Location"] == f"/v1/topics/{body['id']}"
+    assert response.headers["ETag"] == '"r1"'
+    assert service.get(f"/v1/operations/{response.headers['Operation-Id']}")["state"] == "PENDING"
+    assert body["spec"] == {"partitions": 3}
+    assert body["status"]["effective"]["retention_ms"] == "604800000"
+    assert {each["status"] for each in body["status"]["conditions"]} == {"Unknown"}
+    assert service.get(f"/v1/topics/{body['id']}") == body
+
+
+def test_a_topic_is_found_at_once_however_often_it_is_created(service: Service) -> None:
+    for number in range(50):
+        topic = service.topic(f"t{number}")
+        assert service.get(f"/v1/topics/{topic['id']}")["name"] == f"t{number}"
+
+
+def test_a_topic_becomes_ready_and_its_operation_succeeds(service: Service) -> None:
+    response = service.client.post(
+        "/v1/topics", json={"name": "orders", "spec": {"partitions": 2}}, headers=service.owner
+    )
+    service.settle()
+    body = service.get(response.headers["Location"])
+    status = body["status"]
+    assert status["observed_generation"] == body["generation"] == 1
+    ready = next(each for each in status["conditions"] if each["type"] == "Ready")
+    assert ready["status"] == "True"
+    assert [each["index"] for each in status["partitions"]] == [0, 1]
+    operation = service.get(f"/v1/operations/{response.headers['Operation-Id']}")
+    assert operation["state"] == "SUCCEEDED"
+    partitions = service.get(f"/v1/topics/{body['id']}/partitions")
+    assert partitions["items"] == status["partitions"]
+
+
+@pytest.mark.parametrize("name", ["_usage", "sys.x", ".hidden", "", "a/b", "x" * 250, "ünicode"])
+def test_a_name_outside_the_rules_is_refused_with_a_pointer(service: Service, name: str) -> None:
+    response = service.client.post("/v1/topics", json={"name": name}, headers=service.owner)
+    assert response.status_code == 400
+    assert response.json()["errors"][0]["pointer"] == "#/name"
+
+
+def test_two_names_that_fold_alike_cannot_both_exist(service: Service) -> None:
+    first = service.topic("Order.Lines")
+    response = service.client.post(
+        "/v1/topics", json={"name": "order_lines"}, headers=service.owner
+    )
+    assert response.status_code == 409
+    assert response.json()["code"] == "NAME_TAKEN"
+    assert response.json()["existing_id"] == first["id"]
+
+
+def test_more_replicas_than_nodes_are_refused_with_the_limit(service: Service) -> None:
+    response = service.client.post(
+        "/v1/topics",
+        json={"name": "orders", "spec": {"replication_factor": 3}},
+        headers=service.owner,
+    )
+    assert response.status_code == 400
+    error = response.json()["errors"][0]
+    assert (error["pointer"], error["limit"], error["actual"]) == (
+        "#/spec/replication_factor",
+        "1",
+        "3",
+    )
+
+
+def test_a_dry_run_answers_the_body_and_keeps_nothing(service: Service) -> None:
+    response = service.client.post(
+        "/v1/topics?dry_run=true", json={"name": "orders"}, headers=service.owner
+    )
+    assert response.status_code == 200
+    assert response.json()["dry_run"] is True
+    assert "id" not in response.json()
+    assert service.get("/v1/topics")["items"] == []
+    assert service.topic("orders")["name"] == "orders"
+
+
+def test_a_patch_of_the_spec_makes_a_generation_and_supersedes_the_unfinished_operation(
+    service: Service,
+) -> None:
+    created = service.client.post("/v1/topics", json={"name": "orders"}, headers=service.owner)
+    patched = service.client.patch(
+        created.headers["Location"],
+        json={"spec": {"retention_ms": "1209600000"}},
+        headers={**service.owner, "Content-Type": "application/merge-patch+json"},
+    )
+    assert patched.status_code == 202
+    assert patched.json()["generation"] == 2
+    assert patched.json()["etag"] == "r2"
+    operation = service.get(f"/v1/operations/{created.headers['Operation-Id']}")
+    assert operation["state"] == "SUPERSEDED"
+    service.settle()
+    spec = service.node.topics[created.json()["id"]].spec
+    assert spec.retention_ms == 1209600000
+    second = service.get(f"/v1/operations/{patched.headers['Operation-Id']}")
+    assert second["state"] == "SUCCEEDED"
+
+
+def test_a_patch_that_changes_nothing_makes_no_generation_and_no_audit_row(
+    service: Service,
+) -> None:
+    topic = service.topic("orders", retention_ms=5_000_000)
+    before = service.get("/v1/audit-events")["items"]
+    response = service.client.patch(
+        f"/v1/topics/{topic['id']}", json={"spec": {"retention_ms": 5000000}}, headers=service.owner
+    )
+    assert response.status_code == 200
+    assert response.json() == topic
+    assert service.get("/v1/audit-events")["items"] == before
+
+
+def test_a_body_that_was_read_can_be_sent_back(service: Service) -> None:
+    topic = service.topic("orders", partitions=2)
+    edited = {**topic, "labels": {"team": "sales"}}
+    response = service.client.patch(f"/v1/topics/{topic['id']}", json=edited, headers=service.owner)
+    assert response.status_code == 200
+    assert response.json()["labels"] == {"team": "sales"}
+    assert response.json()["generation"] == 1
+    assert response.json()["etag"] == "r2"
+
+
+def test_null_takes_a_member_away(service: Service) -> None:
+    topic = service.topic("orders", retention_bytes="1000000")
+    path = f"/v1/topics/{topic['id']}"
+    service.client.patch(path, json={"labels": {"a": "1", "b": "2"}}, headers=service.owner)
+    response = service.client.patch(
+        path,
+        json={"labels": {"a": None}, "spec": {"retention_bytes": None}},
+        headers=service.owner,
+    )
+    assert response.json()["labels"] == {"b": "2"}
+    assert response.json()["spec"] == {}
+    assert response.json()["status"]["effective"]["retention_bytes"] == "unlimited"
+
+
+@pytest.mark.parametrize(
+    ("patch", "pointer"),
+    [
+        ({"name": "other"}, "#/name"),
+        ({"stream_id": "st_0"}, "#/stream_id"),
+        ({"spec": {"partitions": 9}}, "#/spec/partitions"),
+    ],
+)
+def test_a_fixed_member_cannot_change(
+    service: Service, patch: dict[str, object], pointer: str
+) -> None:
+    topic = service.topic("orders", partitions=2)
+    response = service.client.patch(f"/v1/topics/{topic['id']}", json=patch, headers=service.owner)
+    assert response.status_code == 400
+    assert response.json()["code"] == "FIELD_IMMUTABLE"
+    assert response.json()["errors"][0]["pointer"] == pointer
+
+
+def test_if_match_lets_only_one_of_two_editors_win(service: Service) -> None:
+    topic = service.topic("orders")
+    path, headers = f"/v1/topics/{topic['id']}", {**service.owner, "If-Match": '"r1"'}
+    first = service.client.patch(path, json={"display_name": "A"}, headers=headers)
+    second = service.client.patch(path, json={"display_name": "B"}, headers=headers)
+    assert (first.status_code, second.status_code) == (200, 412)
+    assert second.json()["etag"] == "r2"
+    assert service.get(path)["display_name"] == "A"
+
+
+def test_a_status_that_moved_leaves_the_etag_alone_and_is_still_seen(service: Service) -> None:
+    topic = service.topic("orders")
+    service.settle()
+    after = service.get(f"/v1/topics/{topic['id']}")
+    assert after["etag"] == topic["etag"]
+    assert after["status"] != topic["status"]
+
+
+def test_a_shorter_retention_demands_if_match(service: Service) -> None:
+    topic = service.topic("orders")
+    path, patch = f"/v1/topics/{topic['id']}", {"spec": {"retention_ms": "1000"}}
+    refused = service.client.patch(path, json=patch, headers=service.owner)
+    assert (refused.status_code, refused.json()["code"]) == (428, "PRECONDITION_REQUIRED")
+    accepted = service.client.patch(path, json=patch, headers={**service.owner, "If-Match": '"r1"'})
+    assert accepted.status_code == 202
+
+
+def test_a_topic_cannot_be_deleted_yet_and_says_so(service: Service) -> None:
+    topic = service.topic("orders")
+    response = service.client.delete(f"/v1/topics/{topic['id']}", headers=service.owner)
+    assert (response.status_code, response.json()["code"]) == (405, "METHOD_NOT_ALLOWED")
+    assert "PATCH" in response.headers["Allow"]
+
+
+def test_a_wait_that_is_over_before_ready_answers_202_all_the_same(service: Service) -> None:
+    response = service.client.post(
+        "/v1/topics?wait=0.05s", json={"name": "orders"}, headers=service.owner
+    )
+    assert response.status_code == 202
+
+
+def test_a_wait_that_is_no_time_is_refused(service: Service) -> None:
+    response = service.client.post(
+        "/v1/topics?wait=61s", json={"name": "orders"}, headers=service.owner
+    )
+    assert response.status_code == 400
+    assert response.json()["errors"][0]["pointer"] == "?wait"
