@@ -1,0 +1,99 @@
+"""Headrace for Python: produce and consume, sync and async.
+
+    import headrace
+
+    with headrace.connect() as client:
+        client.topic("orders").send({"id": 7, "total": 9.5}, key="cust-42")
+        for m in client.topic("orders").consume(group="billing", start="earliest", until="end"):
+            print(m.offset, m.key, m.value)
+
+`aconnect()` has the same names with `await`. Importing this package loads neither gRPC nor an HTTP
+client: the names below come on first use, so that a command line starts quickly and a node can use
+the wire stubs alone.
+"""
+
+import importlib
+import logging
+from typing import TYPE_CHECKING
+
+from headrace.version import VERSION
+
+if TYPE_CHECKING:
+    from headrace.admin import Admin, AsyncAdmin
+    from headrace.async_client import AsyncClient, AsyncTopic
+    from headrace.batching import Delivery
+    from headrace.client import Client, Topic
+    from headrace.codec import Record
+    from headrace.consumer import AsyncConsumer, Consumer
+    from headrace.errors import HeadraceError
+    from headrace.messages import Ack, Batch, BatchAck, Message, TopicPartition
+    from headrace.messages import record_of as record
+    from headrace.opening import aconnect, connect
+    from headrace.producer import AsyncProducer, Producer
+
+_HOMES = {
+    "Ack": ("headrace.messages", "Ack"),
+    "Admin": ("headrace.admin", "Admin"),
+    "AsyncAdmin": ("headrace.admin", "AsyncAdmin"),
+    "AsyncClient": ("headrace.async_client", "AsyncClient"),
+    "AsyncConsumer": ("headrace.consumer", "AsyncConsumer"),
+    "AsyncProducer": ("headrace.producer", "AsyncProducer"),
+    "AsyncTopic": ("headrace.async_client", "AsyncTopic"),
+    "Batch": ("headrace.messages", "Batch"),
+    "BatchAck": ("headrace.messages", "BatchAck"),
+    "Client": ("headrace.client", "Client"),
+    "Consumer": ("headrace.consumer", "Consumer"),
+    "Delivery": ("headrace.batching", "Delivery"),
+    "HeadraceError": ("headrace.errors", "HeadraceError"),
+    "Message": ("headrace.messages", "Message"),
+    "Producer": ("headrace.producer", "Producer"),
+    "Record": ("headrace.codec", "Record"),
+    "Topic": ("headrace.client", "Topic"),
+    "TopicPartition": ("headrace.messages", "TopicPartition"),
+    "aconnect": ("headrace.opening", "aconnect"),
+    "connect": ("headrace.opening", "connect"),
+    "record": ("headrace.messages", "record_of"),
+}
+
+__version__ = VERSION
+
+# The application decides what is shown: without a handler of its own a library prints warnings to
+# stderr.
+logging.getLogger("headrace").addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    return getattr(importlib.import_module(home[0]), home[1])
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+__all__ = [
+    "Ack",
+    "Admin",
+    "AsyncAdmin",
+    "AsyncClient",
+    "AsyncConsumer",
+    "AsyncProducer",
+    "AsyncTopic",
+    "Batch",
+    "BatchAck",
+    "Client",
+    "Consumer",
+    "Delivery",
+    "HeadraceError",
+    "Message",
+    "Producer",
+    "Record",
+    "Topic",
+    "TopicPartition",
+    "__version__",
+    "aconnect",
+    "connect",
+    "record",
+]

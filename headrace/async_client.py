@@ -1,0 +1,269 @@
+"""The async client: the names of client.py, with `await` before what waits. Constructors need no
+running loop.
+
+    async with headrace.aconnect() as client:
+        orders = client.topic("orders")
+        ack = await orders.send({"id": 7}, key="cust-42")
+        async for m in orders.consume(group="billing", start="earliest", until="end"):
+            print(ack.partition, m.offset, m.value)
+
+Leaving `with` flushes producers and commits consumers; a
+program that forgets gets five seconds at exit, and one log line that counts what was lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import AsyncIterable, Iterable
+from datetime import datetime
+from types import TracebackType
+from typing import Literal, Self
+
+from headrace.admin import AsyncAdmin
+from headrace.batching import Delivery
+from headrace.codec import Record
+from headrace.connection import Connection
+from headrace.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, AsyncConsumer, wanted_of
+from headrace.messages import Ack, BatchAck, Headers, Key, Value
+from headrace.producer import (
+    BATCH_BYTES,
+    BUFFER_BYTES,
+    DELIVERY_TIMEOUT,
+    LINGER,
+    AsyncProducer,
+    OnFull,
+)
+from headrace.reading import OnExpired
+from headrace.retry import Duration
+from headrace.runtime import IoThread, OwnerProcess, close_at_exit, io_thread
+from headrace.settings import Settings
+from headrace.subscription import AckMode, Start, names_of
+
+
+class AsyncClient:
+    """A connection for any number of threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._process = OwnerProcess()
+        self._io: IoThread = io_thread()
+        self._connection = Connection(settings)
+        self._producers: list[AsyncProducer] = []
+        self._consumers: weakref.WeakSet[AsyncConsumer] = weakref.WeakSet()
+        self._shared: AsyncProducer | None = None
+        self._admin: AsyncAdmin | None = None
+        self._closed = False
+        close_at_exit(self)
+
+    def topic(self, name: str) -> AsyncTopic:
+        """A handle of `topic` (stream default) or `stream/topic`. Asks nobody until it is used."""
+        self._process.check("client")
+        return AsyncTopic(self, name)
+
+    def producer(
+        self,
+        *,
+        linger: Duration = LINGER,
+        batch_bytes: int = BATCH_BYTES,
+        buffer_bytes: int = BUFFER_BYTES,
+        delivery_timeout: Duration = DELIVERY_TIMEOUT,
+        idempotent: bool = True,
+        on_full: OnFull = "wait",
+    ) -> AsyncProducer:
+        """A producer of its own; `topic.send` shares one with the defaults."""
+        made = AsyncProducer(
+            self._connection,
+            self._io,
+            linger=linger,
+            batch_bytes=batch_bytes,
+            buffer_bytes=buffer_bytes,
+            delivery_timeout=delivery_timeout,
+            idempotent=idempotent,
+            on_full=on_full,
+        )
+        self._producers.append(made)
+        return made
+
+    def consume(
+        self,
+        topics: str | Iterable[str],
+        *,
+        group: str | None = None,
+        partition: int | tuple[int, ...] | None = None,
+        start: Start | None = None,
+        until: Literal["end"] | None = None,
+        ack: AckMode = "after",
+        on_expired: OnExpired = "raise",
+        member: str | None = None,
+        prefetch_bytes: int = PREFETCH_BYTES,
+        session_timeout: Duration = SESSION_TIMEOUT,
+    ) -> AsyncConsumer:
+        """Read topics: with a group, whose members share the partitions; or by partition (all by
+        default).
+
+        `start` is "earliest", "latest" or an offset. A group uses it only where it has no committed
+        offset, and must be given it then; without a group it defaults to "earliest". `until="end"`
+        ends at what is there now.
+        """
+        wanted = wanted_of(
+            names_of(topics),
+            partition=partition,
+            group=group,
+            start=start,
+            until=until,
+            ack=ack,
+            on_expired=on_expired,
+            member=member,
+            prefetch_bytes=prefetch_bytes,
+            session_timeout=session_timeout,
+        )
+        made = AsyncConsumer(self._connection, self._io, wanted)
+        self._consumers.add(made)
+        return made
+
+    @property
+    def shared_producer(self) -> AsyncProducer:
+        """The producer behind `topic.send`."""
+        if self._shared is None:
+            self._shared = self.producer()
+        return self._shared
+
+    @property
+    def admin(self) -> AsyncAdmin:
+        """The REST API: topics, streams, projects, keys, usage, reports."""
+        if self._admin is None:
+            self._admin = AsyncAdmin(self.settings, self._io)
+        return self._admin
+
+    async def flush(self, timeout: Duration | None = None) -> None:
+        """Wait until everything that was sent is stored."""
+        for producer in self._producers:
+            await producer.flush(timeout)
+
+    async def close(self, timeout: Duration = "120s") -> None:
+        """Flush producers, commit and leave with consumers, close the channels."""
+        if self._closed:
+            return
+        self._closed = True
+        async with contextlib.AsyncExitStack() as stack:
+            # Each step runs even if an earlier one raises; the channels go last.
+            stack.push_async_callback(self._io.call, self._connection.close())
+            if self._admin is not None:
+                stack.push_async_callback(self._admin.close)
+            for producer in self._producers:
+                stack.push_async_callback(producer.close, timeout)
+            for consumer in list(self._consumers):
+                stack.push_async_callback(consumer.close)
+
+    def close_in_exit(self, timeout: float) -> None:
+        """Called when the interpreter ends and nobody has closed the client; its loop is gone by
+        then."""
+        if self._closed:
+            return
+        self._closed = True
+        for producer in self._producers:
+            producer.close_in_exit(timeout)
+        self._io.run(self._connection.close())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class AsyncTopic:
+    """One topic of a client."""
+
+    def __init__(self, client: AsyncClient, name: str) -> None:
+        self.name = name
+        self._client = client
+
+    async def send(
+        self,
+        value: Value,
+        *,
+        key: Key = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp: datetime | int | None = None,
+        timeout: Duration | None = None,
+    ) -> Ack:
+        """Send one record and wait until it is stored on a quorum."""
+        return await self._client.shared_producer.send(
+            self.name,
+            value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            timestamp=timestamp,
+            timeout=timeout,
+        )
+
+    async def send_nowait(
+        self,
+        value: Value,
+        *,
+        key: Key = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp: datetime | int | None = None,
+    ) -> Delivery:
+        """Send one record; the Delivery is a future of its Ack."""
+        return await self._client.shared_producer.send_nowait(
+            self.name,
+            value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            timestamp=timestamp,
+        )
+
+    async def send_many(
+        self,
+        items: Iterable[Value | Record] | AsyncIterable[Value | Record],
+        *,
+        partition: int | None = None,
+    ) -> list[BatchAck]:
+        """Send all items, fast: one ack per batch."""
+        return await self._client.shared_producer.send_many(self.name, items, partition=partition)
+
+    def consume(
+        self,
+        *,
+        group: str | None = None,
+        partition: int | tuple[int, ...] | None = None,
+        start: Start | None = None,
+        until: Literal["end"] | None = None,
+        ack: AckMode = "after",
+        on_expired: OnExpired = "raise",
+        member: str | None = None,
+        prefetch_bytes: int = PREFETCH_BYTES,
+        session_timeout: Duration = SESSION_TIMEOUT,
+    ) -> AsyncConsumer:
+        """Read this topic: see AsyncClient.consume."""
+        return self._client.consume(
+            self.name,
+            group=group,
+            partition=partition,
+            start=start,
+            until=until,
+            ack=ack,
+            on_expired=on_expired,
+            member=member,
+            prefetch_bytes=prefetch_bytes,
+            session_timeout=session_timeout,
+        )
+
+    async def flush(self, timeout: Duration | None = None) -> None:
+        """Wait until everything that was sent through this client's topics is stored."""
+        await self._client.shared_producer.flush(timeout)
+
+    def __repr__(self) -> str:
+        return f"<AsyncTopic {self.name}>"

@@ -1,0 +1,142 @@
+"""`headrace consume`: records out, one line each, lossless in json, jsonl and yaml."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.options import Verb, client, printer
+from headrace.cli.output import csv_of, yaml_of
+from headrace.errors import Invalid, StartRequired
+
+if TYPE_CHECKING:
+    from headrace.consumer import Consumer
+    from headrace.messages import Message
+    from headrace.subscription import Start
+
+_CSV = ["topic", "partition", "offset", "ts", "key", "value", "headers"]
+
+
+@click.command(cls=Verb)
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.option("-g", "--group", help="Read as a member of this group, and commit.")
+@click.option(
+    "--from",
+    "begin",
+    metavar="start|end|OFFSET",
+    help="Where to begin; a group begins there only where it has committed nothing.",
+)
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option("-e", "--exit-at-end", is_flag=True, help="Stop at the end of what is there now.")
+@click.option("-p", "--partition", type=int, help="Only this partition (not with -g).")
+def consume(
+    topics: tuple[str, ...],
+    group: str | None,
+    begin: str | None,
+    count: int | None,
+    exit_at_end: bool,
+    partition: int | None,
+) -> None:
+    """Print the records of each TOPIC."""
+    writer = _Writer(printer().of_stream())
+    with client() as c:
+        consumer = c.consume(
+            topics,
+            group=group,
+            partition=partition,
+            start=_start(begin),
+            until="end" if exit_at_end else None,
+        )
+        interrupted = False
+        with consumer:
+            try:
+                _print(consumer, writer, count)
+            except StartRequired as error:
+                error.hint = "Pass --from start to read everything, or --from end."
+                raise
+            except KeyboardInterrupt:
+                # What was printed is handled: leave the block in peace, so that it is committed.
+                interrupted = True
+        writer.end()
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _start(begin: str | None) -> Start | None:
+    if begin is None:
+        return None
+    if begin == "start":
+        return "earliest"
+    if begin == "end":
+        return "latest"
+    if begin.isdigit():
+        return int(begin)
+    raise Invalid(f"--from {begin} is not known", hint="Use start, end or an offset.")
+
+
+def _print(consumer: Consumer, writer: _Writer, count: int | None) -> None:
+    left = count
+    for message in consumer:
+        writer.write(message)
+        if left is not None:
+            left -= 1
+            if left == 0:
+                return
+        if not consumer.rows_in_hand:
+            sys.stdout.flush()
+
+
+class _Writer:
+    """One message at a time, in one format."""
+
+    def __init__(self, output: str) -> None:
+        from headrace.cli.envelope import envelope_of
+
+        self._output = output
+        self._envelope = envelope_of
+        self._written = 0
+        if output == "csv":
+            sys.stdout.write(csv_of(_CSV))
+
+    def write(self, message: Message) -> None:
+        """Print one message."""
+        sys.stdout.write(self._text(message))
+        self._written += 1
+
+    def end(self) -> None:
+        """Close what the format left open."""
+        if self._output == "json":
+            sys.stdout.write("\n]\n" if self._written else "[]\n")
+        sys.stdout.flush()
+
+    def _text(self, message: Message) -> str:
+        if self._output in ("table", "wide"):
+            return _readable(message, wide=self._output == "wide")
+        if self._output == "name":
+            return f"{message.topic}[{message.partition}]@{message.offset}\n"
+        body = self._envelope(message)
+        if self._output == "jsonl":
+            return json.dumps(body, ensure_ascii=False) + "\n"
+        if self._output == "yaml":
+            return "---\n" + yaml_of(body)
+        if self._output == "csv":
+            cells = [body.get(n, body.get(f"{n}_b64")) for n in _CSV]
+            return csv_of([c if isinstance(c, str) else json.dumps(c) for c in cells])
+        return ("[\n" if not self._written else ",\n") + json.dumps(body, ensure_ascii=False)
+
+
+def _readable(message: Message, *, wide: bool) -> str:
+    key = "" if message.key is None else message.key.decode(errors="replace") + "  "
+    value = "null" if message.value is None else message.value.decode(errors="replace")
+    headers = ""
+    if wide and message.headers:
+        headers = "  " + ", ".join(
+            f"{n}={'null' if v is None else v.decode(errors='replace')}" for n, v in message.headers
+        )
+    return (
+        f"{message.partition}@{message.offset}  {message.timestamp:%H:%M:%S.%f}  "
+        f"{key}{value}{headers}\n"
+    )

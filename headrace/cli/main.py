@@ -1,0 +1,169 @@
+"""`headrace`: the tree of verbs, exit codes, and errors that say what to do next. Verbs are
+imported when they are used.
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 not allowed, 5 conflict, 6 quota or rate, 7
+unreachable or too late, 8 invalid, 9 some records failed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.metadata
+import os
+import sys
+
+import click
+
+from headrace import errors
+from headrace.cli.options import shared
+from headrace.cli.output import note
+
+_VERBS = {
+    "topic": ("headrace.cli.topics:topic", "create, list and describe topics"),
+    "stream": ("headrace.cli.streams:stream", "create and list streams, the namespaces of topics"),
+    "produce": ("headrace.cli.produce:produce", "send lines of stdin or of files"),
+    "consume": ("headrace.cli.consume:consume", "print the records of topics"),
+    "usage": ("headrace.cli.usage:usage", "usage and cost, as the last report saw them"),
+    "report": ("headrace.cli.report:report", "run and list reports"),
+    "version": ("headrace.cli.version:version", "print versions"),
+}
+_SERVER_VERBS = {
+    "up": "start control plane and node on this machine",
+    "down": "stop what `up` started",
+    "node": "run and inspect a node",
+    "pki": "make certificates for nodes",
+}
+
+_EXIT_CODES: tuple[tuple[type[errors.HeadraceError], int], ...] = (
+    (errors.NotFound, 3),
+    (errors.AccessDenied, 4),
+    (errors.Conflict, 5),
+    (errors.QuotaExceeded, 6),
+    (errors.Throttled, 6),
+    (errors.Retryable, 7),
+    (errors.Invalid, 8),
+)
+USAGE, PARTIAL, INTERRUPTED = 2, 9, 130
+
+
+def exit_code_of(error: errors.HeadraceError) -> int:
+    """The exit code for an error."""
+    return next((code for cls, code in _EXIT_CODES if isinstance(error, cls)), 1)
+
+
+class PartialFailure(errors.HeadraceError):
+    """Some records were sent, others not."""
+
+    code = "PARTIAL"
+
+
+class Tree(click.Group):
+    """A group that answers a wrong verb with the nearest right one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; raise a usage error with a suggestion when there is none."""
+        name = args[0]
+        command = self.get_command(ctx, name)
+        if command is not None:
+            return name, command, args[1:]
+        near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+        meant = f' Did you mean "{near[0]}"?' if near else ""
+        raise click.UsageError(f'There is no verb "{name}".{meant}', ctx)
+
+
+class Root(Tree):
+    """The tree's root: own verbs by name, the server's through the entry-point group."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every verb, the server's too."""
+        return [*_VERBS, *_SERVER_VERBS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a verb."""
+        if cmd_name in _VERBS:
+            return _load(_VERBS[cmd_name][0])
+        for entry in importlib.metadata.entry_points(group="headrace.commands", name=cmd_name):
+            found = entry.load()
+            if isinstance(found, click.Command):
+                return found
+        return _missing(cmd_name) if cmd_name in _SERVER_VERBS else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of verbs, without importing one."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, text) for name, (_, text) in _VERBS.items()])
+        with formatter.section("Verbs of headrace-server"):
+            formatter.write_dl(list(_SERVER_VERBS.items()))
+
+
+def _load(target: str) -> click.Command:
+    module, _, name = target.partition(":")
+    found = getattr(importlib.import_module(module), name)
+    assert isinstance(found, click.Command)
+    return found
+
+
+def _missing(name: str) -> click.Command:
+    def run() -> None:
+        raise errors.ServerMissing(
+            f"`headrace {name}` is part of the server, which is not installed here",
+            hint="Install headrace-server: pip install headrace-server",
+        )
+
+    return click.Command(
+        name,
+        callback=run,
+        short_help=_SERVER_VERBS[name],
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
+
+
+root = Root(
+    "headrace",
+    params=shared(),
+    help="""Headrace: streams, topics, records, usage.
+
+\b
+Examples:
+  headrace topic create orders --partitions 4
+  seq 3 | headrace produce orders
+  headrace consume orders --from start -e -o jsonl
+""",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run one command line. Returns the exit code; prints errors to stderr."""
+    try:
+        # Not root.main: that would print a line on Ctrl-C and make a closed pipe a failure.
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        with root.make_context("headrace", given) as context:
+            root.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except PartialFailure as error:
+        note(f"error: {error}")
+        return PARTIAL
+    except errors.HeadraceError as error:
+        note(f"error: {error}")
+        return exit_code_of(error)
+    except BrokenPipeError:
+        # Whoever read our output has had enough. Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return 0
+
+
+def main() -> None:
+    """The entry point of the script `headrace`."""
+    raise SystemExit(run())

@@ -1,0 +1,92 @@
+"""The options that every verb shares, accepted before and after it, and the connection they make.
+
+Values given after the verb win over those before it. They live in the context's `meta`, which
+nested contexts share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from headrace.cli.output import FORMATS, Printer
+from headrace.settings import Settings, resolve
+
+if TYPE_CHECKING:
+    from headrace.client import Client
+
+_PREFIX = "headrace."
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None and parameter.name is not None:
+        context.meta[_PREFIX + parameter.name] = value
+
+
+def _option(
+    *declarations: str, choices: tuple[str, ...] = (), text: str, metavar: str = ""
+) -> click.Option:
+    return click.Option(
+        list(declarations),
+        type=click.Choice(choices) if choices else click.STRING,
+        metavar=metavar or None,
+        expose_value=False,
+        is_eager=True,
+        callback=_remember,
+        help=text,
+    )
+
+
+def shared() -> list[click.Parameter]:
+    """Fresh copies of the shared options."""
+    return [
+        _option(
+            "-o", "--output", choices=FORMATS, text="How to print data; default: by the terminal."
+        ),
+        _option("--profile", text="Profile of the configuration file.", metavar="NAME"),
+        _option("--url", text="headrace://KEY@host:port/project", metavar="URL"),
+        _option("--bootstrap", text="Node addresses, host:port,..", metavar="ADDRESSES"),
+        _option("--api-url", text="Address of the REST API.", metavar="URL"),
+        _option("--project", text="Project; default: the key's own.", metavar="NAME"),
+        _option("--color", choices=("auto", "always", "never"), text="Colour in tables."),
+    ]
+
+
+class Verb(click.Command):
+    """A command with the shared options."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.params.extend(shared())
+
+
+def value_of(name: str) -> str | None:
+    """A shared option, as it was given."""
+    found = click.get_current_context().meta.get(_PREFIX + name)
+    return found if isinstance(found, str) else None
+
+
+def settings() -> Settings:
+    """The resolved configuration of this invocation."""
+    return resolve(
+        value_of("url"),
+        bootstrap=value_of("bootstrap"),
+        api_url=value_of("api_url"),
+        project=value_of("project"),
+        profile=value_of("profile"),
+    )
+
+
+def client() -> Client:
+    """A client of this invocation; use it with `with`."""
+    from headrace.client import Client
+
+    return Client(settings())
+
+
+def printer() -> Printer:
+    """Where data goes, in the format that was asked for."""
+    return Printer(value_of("output"), value_of("color") or "auto")

@@ -1,0 +1,208 @@
+"""Output contract: stdout holds data and nothing else; stderr holds everything else.
+
+    format   one object                 a list                      a stream
+    table    name: value                aligned columns             one readable line each
+    wide     the same, more             the same, more columns      the same, with headers
+    json     the REST body              {"items": [..]}             one array
+    yaml     the REST body              items:                      one document each
+    jsonl    one line                   one line each               one line each
+    csv      one row under a header     rows under a header         rows under a header
+    name     its name                   one name a line             topic[partition]@offset
+
+Without -o: a table on a terminal; else a table without colour for objects and lists, and jsonl for
+streams.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+FORMATS = ("table", "wide", "json", "yaml", "jsonl", "csv", "name")
+
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table or a CSV file."""
+
+    title: str
+    value: Callable[[Row], object]
+    wide: bool = False
+    right: bool = False
+
+
+def path(*names: str) -> Callable[[Row], object]:
+    """The value under nested keys, or "" where it is missing."""
+
+    def value(row: Row) -> object:
+        found: object = row
+        for name in names:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return "" if found is None else found
+
+    return value
+
+
+class Printer:
+    """Prints objects and lists; streams ask it only for the format."""
+
+    def __init__(self, output: str | None, color: str = "auto") -> None:
+        self.terminal = sys.stdout.isatty()
+        self.output = output
+        self.color = _colored(color, self.terminal)
+
+    def of_stream(self) -> str:
+        """The format for a stream of messages."""
+        return self.output or ("table" if self.terminal else "jsonl")
+
+    def one(self, row: Row, columns: Sequence[Column], *, name: str = "name") -> None:
+        """Print one object."""
+        output = self.output or "table"
+        if output == "json":
+            _write(json.dumps(row, indent=2, ensure_ascii=False) + "\n")
+        elif output == "yaml":
+            _write(yaml_of(row))
+        elif output in ("table", "wide"):
+            shown = [c for c in columns if output == "wide" or not c.wide]
+            width = max((len(c.title) for c in shown), default=0)
+            _write("".join(f"{c.title.ljust(width)}  {_text(c.value(row))}\n" for c in shown))
+        else:
+            self._rows([row], columns, output, name)
+
+    def many(self, rows: Sequence[Row], columns: Sequence[Column], *, name: str = "name") -> None:
+        """Print a list."""
+        self.listing({"items": list(rows)}, rows, columns, name=name)
+
+    def listing(
+        self, body: Row, rows: Sequence[Row], columns: Sequence[Column], *, name: str = "name"
+    ) -> None:
+        """Print a list that REST answers with more than its items: `body` in json and yaml."""
+        output = self.output or "table"
+        if output == "json":
+            _write(json.dumps(body, indent=2, ensure_ascii=False) + "\n")
+        elif output == "yaml":
+            _write(yaml_of(body))
+        elif output in ("table", "wide"):
+            self._table(rows, [c for c in columns if output == "wide" or not c.wide])
+        else:
+            self._rows(rows, columns, output, name)
+
+    def _rows(self, rows: Iterable[Row], columns: Sequence[Column], output: str, name: str) -> None:
+        if output == "jsonl":
+            _write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        elif output == "name":
+            _write("".join(f"{_text(path(name)(row))}\n" for row in rows))
+        else:
+            _write(csv_of([c.title.lower() for c in columns]))
+            for row in rows:
+                _write(csv_of([_text(c.value(row)) for c in columns]))
+
+    def _table(self, rows: Sequence[Row], columns: Sequence[Column]) -> None:
+        cells = [[_text(c.value(row)) for c in columns] for row in rows]
+        if self.terminal and self.color:
+            _rich_table(columns, cells)
+            return
+        widths = [
+            max([len(c.title), *(len(line[i]) for line in cells)]) for i, c in enumerate(columns)
+        ]
+        for line in [[c.title.upper() for c in columns], *cells]:
+            padded = (
+                text.rjust(width) if column.right else text.ljust(width)
+                for text, width, column in zip(line, widths, columns, strict=True)
+            )
+            _write("  ".join(padded).rstrip() + "\n")
+
+
+def _rich_table(columns: Sequence[Column], cells: list[list[str]]) -> None:
+    # Loaded only for a person at a terminal: it costs more than the rest of the start.
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column.title.upper(), justify="right" if column.right else "left")
+    for line in cells:
+        table.add_row(*line)
+    Console(file=sys.stdout, markup=False, highlight=False).print(table)
+
+
+def _colored(choice: str, terminal: bool) -> bool:
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("CLICOLOR_FORCE", "0") != "0":
+        return True
+    return terminal and os.environ.get("TERM") != "dumb"
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def note(text: str) -> None:
+    """A line for people, on stderr."""
+    sys.stderr.write(text + "\n")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (Mapping, list, tuple)):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return "" if value is None else str(value)
+
+
+def csv_of(cells: Sequence[str]) -> str:
+    """One CSV line, quoted where it must be (RFC 4180, with a line feed)."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(cells)
+    return buffer.getvalue()
+
+
+def yaml_of(value: object) -> str:
+    """Block YAML whose scalars are JSON's, which YAML 1.2 reads as they are."""
+    return "\n".join(_yaml_lines(value)) + "\n"
+
+
+def _yaml_lines(value: object) -> list[str]:
+    if isinstance(value, Mapping) and value:
+        lines: list[str] = []
+        for key, item in value.items():
+            nested = _yaml_lines(item)
+            if _is_block(item):
+                lines.append(f"{_scalar(str(key))}:")
+                lines += [f"  {line}" for line in nested]
+            else:
+                lines.append(f"{_scalar(str(key))}: {nested[0]}")
+        return lines
+    if isinstance(value, (list, tuple)) and value:
+        lines = []
+        for item in value:
+            first, *rest = _yaml_lines(item)
+            lines.append(f"- {first}")
+            lines += [f"  {line}" for line in rest]
+        return lines
+    return [_scalar(value)]
+
+
+def _is_block(value: object) -> bool:
+    return isinstance(value, (Mapping, list, tuple)) and bool(value)
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, str) and value.isidentifier() and value.lower() not in _YAML_WORDS:
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+_YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}

@@ -1,0 +1,110 @@
+"""`headrace produce`: lines in, records out. Every line leaves within the linger, so a slow pipe is
+a live one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.main import PartialFailure
+from headrace.cli.options import Verb, client, printer
+from headrace.cli.output import Column, note, path
+from headrace.errors import HeadraceError, Invalid
+
+if TYPE_CHECKING:
+    from headrace.codec import Record
+
+COLUMNS = (
+    Column("topic", path("topic")),
+    Column("records", path("records"), right=True),
+    Column("failed", path("failed"), right=True),
+)
+
+
+@click.command(cls=Verb)
+@click.argument("topic")
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "-i",
+    "--input",
+    "source",
+    type=click.Choice(["lines", "jsonl"]),
+    default="lines",
+    show_default=True,
+    help="A line is a value, or an envelope as `consume -o jsonl` prints it.",
+)
+@click.option("-k", "--key", help="Key of every record (lines only).")
+@click.option("-H", "--header", "headers", multiple=True, metavar="NAME:VALUE", help="Repeatable.")
+@click.option("-p", "--partition", type=int, help="Partition; default: by key.")
+def produce(
+    topic: str,
+    files: tuple[Path, ...],
+    source: str,
+    key: str | None,
+    headers: tuple[str, ...],
+    partition: int | None,
+) -> None:
+    """Send the lines of FILES, or of stdin, to TOPIC."""
+    from headrace.cli.envelope import record_of_line
+    from headrace.messages import record_of
+
+    pairs = [_header(text) for text in headers]
+
+    def record(line: bytes) -> Record:
+        if source == "lines":
+            return record_of(line, key, pairs)
+        found = record_of_line(line)
+        return found._replace(headers=(*found.headers, *((n, v.encode()) for n, v in pairs)))
+
+    sent, failed, cause = 0, 0, None
+    with client() as c:
+        producer = c.shared_producer
+        try:
+            for number, line in enumerate(_lines(files), 1):
+                try:
+                    producer.send_record(topic, record(line), partition=partition)
+                except Invalid as error:
+                    error.message = f"Line {number}: {error.message}"
+                    raise
+                sent += 1
+        finally:
+            try:
+                producer.flush()
+            except HeadraceError as error:
+                cause = error
+                failed = int(error.context.get("records_lost", "0"))
+    _report(topic, sent, failed, cause)
+
+
+def _lines(files: tuple[Path, ...]) -> Iterator[bytes]:
+    if not files:
+        for line in sys.stdin.buffer:
+            yield line.removesuffix(b"\n")
+    for file in files:
+        with file.open("rb") as opened:
+            for line in opened:
+                yield line.removesuffix(b"\n")
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name:
+        raise Invalid(f"{text!r} is not NAME:VALUE", hint="Example: -H source:cli")
+    return name, value
+
+
+def _report(topic: str, sent: int, failed: int, cause: HeadraceError | None) -> None:
+    out = printer()
+    if out.output is None:
+        note(f"{sent - failed} records stored in {topic}")
+    else:
+        out.one({"topic": topic, "records": sent - failed, "failed": failed}, COLUMNS, name="topic")
+    if cause is None:
+        return
+    if failed >= sent:
+        raise cause
+    raise PartialFailure(f"{failed} of {sent} records failed; the first: {cause.message}")

@@ -1,0 +1,47 @@
+"""`headrace report run|list`."""
+
+from __future__ import annotations
+
+import click
+
+from headrace.cli.main import Tree
+from headrace.cli.options import Verb, client, printer
+from headrace.cli.output import Column, note, path
+
+COLUMNS = (
+    Column("id", path("id")),
+    Column("kind", path("kind")),
+    Column("state", path("state")),
+    Column("created", path("created_at")),
+    Column("finished", path("finished_at")),
+    Column("rows", path("result", "totals", "rows"), right=True),
+    Column("amount", path("result", "totals", "amount_exact"), right=True),
+    Column("input_sha256", path("result", "input_sha256"), wide=True),
+    Column("path", path("result", "path"), wide=True),
+)
+
+
+@click.group(cls=Tree)
+def report() -> None:
+    """Run and list reports."""
+
+
+@report.command(cls=Verb)
+@click.argument("kind", type=click.Choice(["usage"]), default="usage")
+@click.option("--wait", is_flag=True, help="Return when it has succeeded or failed.")
+@click.option("--timeout", default="10m", show_default=True, metavar="DURATION")
+def run(kind: str, wait: bool, timeout: str) -> None:
+    """Start a report of KIND."""
+    with client() as c:
+        started = c.admin.run_report(kind, wait=wait, timeout=timeout)
+    printer().one(started, COLUMNS, name="id")
+    if not wait:
+        note("It runs by itself. See it: headrace report list")
+
+
+@report.command("list", cls=Verb)
+def list_reports() -> None:
+    """List report runs."""
+    with client() as c:
+        found = c.admin.reports()
+    printer().many(found, COLUMNS, name="id")

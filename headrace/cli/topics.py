@@ -1,0 +1,125 @@
+"""`headrace topic create|list|describe`."""
+
+from __future__ import annotations
+
+import click
+
+from headrace.cli.main import Tree
+from headrace.cli.options import Verb, client, printer
+from headrace.cli.output import Column, Row, note, path
+from headrace.errors import Invalid
+from headrace.retry import seconds
+
+
+def _ready(row: Row) -> object:
+    conditions = path("status", "conditions")(row)
+    if isinstance(conditions, list):
+        for condition in conditions:
+            if isinstance(condition, dict) and condition.get("type") == "Ready":
+                return condition.get("status")
+    return "Unknown"
+
+
+COLUMNS = (
+    Column("name", lambda row: f"{path('stream')(row)}/{path('name')(row)}"),
+    Column("partitions", path("status", "effective", "partitions"), right=True),
+    Column("retention_ms", path("status", "effective", "retention_ms"), right=True),
+    Column("ready", _ready),
+    Column("created", path("created_at")),
+    Column("id", path("id"), wide=True),
+    Column("codec", path("status", "effective", "codec"), wide=True),
+    Column("generation", path("generation"), wide=True, right=True),
+)
+
+
+@click.group(cls=Tree)
+def topic() -> None:
+    """Create, list and describe topics."""
+
+
+@topic.command(cls=Verb)
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(1, 1024), help="How many partitions.")
+@click.option("--retention", metavar="DURATION", help='How long records stay, e.g. "7d".')
+@click.option("--codec", type=click.Choice(["none", "lz4", "zstd"]), help="Compression of batches.")
+@click.option(
+    "--set", "members", multiple=True, metavar="KEY=VALUE", help="Any member of the spec."
+)
+@click.option("--if-not-exists", is_flag=True, help="Succeed when it is there already.")
+@click.option("--wait/--no-wait", default=True, help="Return when it is Ready (default).")
+@click.option("--timeout", default="60s", show_default=True, metavar="DURATION")
+def create(
+    name: str,
+    partitions: int | None,
+    retention: str | None,
+    codec: str | None,
+    members: tuple[str, ...],
+    if_not_exists: bool,
+    wait: bool,
+    timeout: str,
+) -> None:
+    """Create NAME, which is `topic` or `stream/topic`."""
+    spec: dict[str, object] = dict(_member(text) for text in members)
+    if retention is not None:
+        spec["retention_ms"] = str(round(seconds(retention) * 1000))
+    if codec is not None:
+        spec["codec"] = codec
+    with client() as c:
+        made = c.admin.create_topic(
+            name,
+            partitions=partitions,
+            spec=spec,
+            if_not_exists=if_not_exists,
+            wait=wait,
+            timeout=timeout,
+        )
+    printer().one(made, COLUMNS)
+
+
+def _member(text: str) -> tuple[str, object]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise Invalid(f"{text!r} is not KEY=VALUE", hint="Example: --set segment_bytes=16777216")
+    if value in ("true", "false"):
+        return key, value == "true"
+    small = value.isdigit() and key in ("partitions", "replication_factor", "max_message_bytes")
+    return key, int(value) if small else value
+
+
+@topic.command("list", cls=Verb)
+@click.option("--stream", default="", help="Only this stream.")
+def list_topics(stream: str) -> None:
+    """List the topics that the key may see."""
+    with client() as c:
+        found = c.admin.topics(stream=stream)
+    printer().many(found, COLUMNS)
+    if not found:
+        note("No topics. Create one: headrace topic create NAME")
+
+
+@topic.command(cls=Verb)
+@click.argument("name")
+def describe(name: str) -> None:
+    """Show NAME with what was wished and what is."""
+    with client() as c:
+        found = c.admin.topic(name)
+    out = printer()
+    out.one(found, COLUMNS)
+    if out.output in (None, "table", "wide"):
+        partitions = path("status", "partitions")(found)
+        rows = (
+            [p for p in partitions if isinstance(p, dict)] if isinstance(partitions, list) else []
+        )
+        if rows:
+            click.echo()
+            out.many(rows, _PARTITIONS)
+
+
+_PARTITIONS = (
+    Column("partition", path("index"), right=True),
+    Column("primary", path("primary")),
+    Column("state", path("state")),
+    Column("start", path("start_offset"), right=True),
+    Column("end", path("end_offset"), right=True),
+    Column("bytes", path("bytes"), right=True),
+)

@@ -1,0 +1,255 @@
+"""The one I/O thread of a process, and how both faces speak with it.
+
+All network work of all clients runs on one event loop in one daemon thread. So a handler that
+computes for half an hour never delays a heartbeat, constructors need no running loop, the sync face
+needs no loop at all, and an asyncio program keeps its own loop free of transport work: its awaits
+are woken by `call_soon_threadsafe`, once per batch.
+
+    caller thread or loop --- submit(coroutine) ---> I/O loop: channels, streams, heartbeats
+                          <-- Future / Mailbox -----
+
+After a fork the child has no such thread: it starts its own at first use, and clients of the parent
+refuse to work there (a gRPC channel does not survive a fork).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import logging
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Generic, Protocol, TypeVar
+
+from headrace.errors import Closed, DeadlineExceeded, HeadraceError
+
+logger = logging.getLogger("headrace")
+
+EXIT_SECONDS = 5.0
+
+T = TypeVar("T")
+
+
+class IoThread:
+    """A thread with an event loop that other threads give work to."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="headrace-io", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.call_soon(self._ready.set)
+        self.loop.run_forever()
+
+    def submit(self, work: Coroutine[object, None, T]) -> concurrent.futures.Future[T]:
+        """Start `work` on the loop."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("The sync face was called from a callback of the I/O thread")
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def run(self, work: Coroutine[object, None, T], timeout: float | None = None) -> T:
+        """Run `work` and block until it ends; Ctrl-C and the timeout cancel it."""
+        future = self.submit(work)
+        try:
+            return future.result(timeout)
+        except concurrent.futures.TimeoutError:
+            if future.done():
+                raise
+            future.cancel()
+            raise DeadlineExceeded(f"No answer within {timeout} s") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def call(self, work: Coroutine[object, None, T], timeout: float | None = None) -> T:
+        """Run `work` on the I/O loop and await it from the caller's loop; cancelling cancels
+        both."""
+        future = asyncio.wrap_future(self.submit(work))
+        try:
+            return await asyncio.wait_for(future, timeout)
+        except TimeoutError:
+            raise DeadlineExceeded(f"No answer within {timeout} s") from None
+
+    def stop(self) -> None:
+        """End the loop and the thread."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(timeout=5)
+        if not self._thread.is_alive():
+            self.loop.close()
+
+
+class _Shared:
+    """Holds the process's I/O thread; a fork forgets it."""
+
+    def __init__(self) -> None:
+        self.thread: IoThread | None = None
+        self.lock = threading.Lock()
+
+    def forget(self) -> None:
+        self.thread = None
+        self.lock = threading.Lock()
+
+
+_shared = _Shared()
+os.register_at_fork(after_in_child=_shared.forget)
+
+
+def io_thread() -> IoThread:
+    """The process's I/O thread, started at first use."""
+    with _shared.lock:
+        if _shared.thread is None:
+            _shared.thread = IoThread()
+        return _shared.thread
+
+
+def stop_io_thread() -> None:
+    """End the I/O thread; called at exit, after the clients were closed."""
+    with _shared.lock:
+        thread, _shared.thread = _shared.thread, None
+    if thread is not None:
+        thread.stop()
+
+
+class ClosesInExit(Protocol):
+    """What holds unsent records when a program ends."""
+
+    def close_in_exit(self, timeout: float) -> None:
+        """Flush and close within `timeout` seconds."""
+
+
+_open: weakref.WeakSet[ClosesInExit] = weakref.WeakSet()
+
+
+def close_at_exit(client: ClosesInExit) -> None:
+    """Give `client` a few seconds at exit, should nobody close it."""
+    _open.add(client)
+
+
+@atexit.register
+def _close_all() -> None:
+    for client in list(_open):
+        # Interpreter exit has nobody to raise to; a log line names what was lost.
+        try:
+            client.close_in_exit(EXIT_SECONDS)
+        except HeadraceError as error:
+            logger.error("at exit: %s", error)
+    stop_io_thread()
+
+
+class Mailbox(Generic[T]):
+    """What the I/O thread hands to one reader, sync or async. Unbounded: whoever puts bounds what
+    it puts.
+
+    After `close(error)` a reader first gets what is left, then the error, or the end of the
+    iteration.
+    """
+
+    def __init__(self) -> None:
+        self._items: deque[T] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._error: BaseException | None = None
+        self._wakers: list[Callable[[], None]] = []
+
+    def put(self, item: T) -> None:
+        """Add one item; ignored after close."""
+        with self._changed:
+            if self._closed:
+                return
+            self._items.append(item)
+            self._wake()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """No more items will come."""
+        with self._changed:
+            if self._closed:
+                return
+            self._closed, self._error = True, error
+            self._wake()
+
+    def clear(self) -> None:
+        """Drop what nobody has taken."""
+        with self._changed:
+            self._items.clear()
+
+    def poke(self) -> None:
+        """Wake waiting readers although nothing was added; they get None."""
+        with self._changed:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._changed.notify_all()
+        wakers, self._wakers = self._wakers, []
+        for waker in wakers:
+            waker()
+
+    def take(self) -> T | None:
+        """The next item, or None when there is none yet. Raises StopIteration's cause through
+        `ended`."""
+        with self._changed:
+            return self._items.popleft() if self._items else None
+
+    @property
+    def ended(self) -> bool:
+        """Closed and empty. Raises the error that it was closed with."""
+        with self._changed:
+            if self._items or not self._closed:
+                return False
+            if self._error is not None:
+                raise self._error
+            return True
+
+    def wait(self, timeout: float | None) -> T | None:
+        """Block for the next item; None after `timeout` seconds, a poke, or the end."""
+        with self._changed:
+            if not self._items and not self._closed:
+                self._changed.wait(timeout)
+            return self._items.popleft() if self._items else None
+
+    async def wait_async(self, timeout: float | None) -> T | None:
+        """Like `wait`, for the caller's event loop."""
+        loop = asyncio.get_running_loop()
+        arrived = asyncio.Event()
+
+        def waker() -> None:
+            loop.call_soon_threadsafe(arrived.set)
+
+        with self._changed:
+            if self._items:
+                return self._items.popleft()
+            if self._closed:
+                return None
+            self._wakers.append(waker)
+        try:
+            await asyncio.wait_for(arrived.wait(), timeout)
+        except TimeoutError:
+            pass
+        finally:
+            with self._changed:
+                if waker in self._wakers:
+                    self._wakers.remove(waker)
+        return self.take()
+
+
+class OwnerProcess:
+    """Refuses use in a forked child."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+
+    def check(self, what: str) -> None:
+        """Raise Closed when this is another process than the one that made `what`."""
+        if os.getpid() != self._pid:
+            raise Closed(
+                f"This {what} was made before a fork",
+                hint="Call headrace.connect() in the child: channels do not survive a fork.",
+            )

@@ -1,0 +1,115 @@
+"""The output contract: every command, every format; stdout is data and nothing else."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from headrace.cli.main import root
+from tests.headrace.cli.conftest import Run
+from tests.headrace.scripted_api import ScriptedApi
+
+# One line per command of ours: the golden test fails when a command is missing here.
+COMMANDS = {
+    "topic create": ["topic", "create", "invoices", "--partitions", "2"],
+    "topic list": ["topic", "list"],
+    "topic describe": ["topic", "describe", "known"],
+    "stream create": ["stream", "create", "billing"],
+    "stream list": ["stream", "list"],
+    "produce": ["produce", "single"],
+    "consume": ["consume", "single", "--from", "start", "-e"],
+    "usage": ["usage", "--by", "topic"],
+    "report run": ["report", "run", "usage", "--wait"],
+    "report list": ["report", "list"],
+    "version": ["version"],
+}
+SERVER_VERBS = {"up", "down", "node", "pki"}
+
+
+@pytest.fixture(autouse=True)
+def filled(headrace: Run, api: ScriptedApi) -> None:
+    api.reads_until_ready = 0
+    headrace("topic", "create", "known")
+    headrace("produce", "single", stdin=b'first\n{"second": 2}\n')
+
+
+def commands_of_the_tree() -> set[str]:
+    import click
+
+    context = click.Context(root)
+    found: set[str] = set()
+    for name in set(root.list_commands(context)) - SERVER_VERBS:
+        command = root.get_command(context, name)
+        if isinstance(command, click.Group):
+            found |= {f"{name} {verb}" for verb in command.list_commands(context)}
+        else:
+            found.add(name)
+    return found
+
+
+def test_the_list_above_is_the_whole_tree() -> None:
+    assert commands_of_the_tree() == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_json_is_json(headrace: Run, command: str) -> None:
+    done = headrace(*COMMANDS[command], "-o", "json", stdin=b"line\n")
+    assert done.code == 0, done.err
+    assert isinstance(json.loads(done.out), (dict, list))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_jsonl_is_one_json_document_a_line(headrace: Run, command: str) -> None:
+    done = headrace("-o", "jsonl", *COMMANDS[command], stdin=b"line\n")
+    assert done.code == 0, done.err
+    assert all(isinstance(json.loads(line), dict) for line in done.out.splitlines())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_csv_has_a_header_and_as_many_cells_in_every_row(headrace: Run, command: str) -> None:
+    done = headrace(*COMMANDS[command], "-o", "csv", stdin=b"line\n")
+    rows = list(csv.reader(io.StringIO(done.out)))
+    assert done.code == 0
+    assert len({len(row) for row in rows}) == 1
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "yaml", "name"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_every_format(headrace: Run, command: str, output: str) -> None:
+    done = headrace(*COMMANDS[command], "-o", output, stdin=b"line\n")
+    assert done.code == 0, done.err
+    assert "\x1b" not in done.out
+
+
+def test_the_format_may_stand_before_and_after_the_verb(headrace: Run) -> None:
+    before = headrace("-o", "json", "topic", "list")
+    between = headrace("topic", "-o", "json", "list")
+    after = headrace("topic", "list", "-o", "json")
+    assert before.out == after.out
+    assert between.code == 2 or between.out == after.out
+    assert (
+        headrace("-o", "table", "version", "-o", "json").out
+        == headrace("version", "-o", "json").out
+    )
+
+
+def test_json_of_a_list_is_the_shape_of_rest(headrace: Run) -> None:
+    body = json.loads(headrace("topic", "list", "-o", "json").out)
+    assert [item["name"] for item in body["items"]] == ["known"]
+
+
+def test_yaml_of_nested_data_is_block_yaml(headrace: Run) -> None:
+    out = headrace("topic", "describe", "known", "-o", "yaml").out
+    assert "status:\n  conditions:\n    - type: Ready\n      status: " in out
+
+
+def test_notes_for_people_are_on_stderr(headrace: Run) -> None:
+    done = headrace("produce", "single", stdin=b"a\nb\n")
+    assert done.out == ""
+    assert done.err == "2 records stored in single\n"
+
+
+def test_streams_are_jsonl_when_nobody_looks(headrace: Run) -> None:
+    lines = headrace("consume", "single", "-e").out.splitlines()
+    assert [json.loads(line)["value"] for line in lines] == ["first", '{"second": 2}']

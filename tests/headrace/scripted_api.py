@@ -1,0 +1,216 @@
+"""The REST API in one file, on real HTTP, with faults on demand. Bodies have the control plane's
+shapes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, urlsplit
+
+Body = dict[str, object]
+Answer = tuple[int, Body]
+NOW = "2026-11-27T12:00:00.000000Z"
+
+
+@dataclass
+class Seen:
+    """One request that arrived."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    body: Body
+    headers: dict[str, str]
+
+
+@dataclass
+class ScriptedApi:
+    """Topics, streams, keys, usage and report runs of one organization."""
+
+    topics: list[Body] = field(default_factory=list)
+    streams: list[Body] = field(default_factory=list)
+    runs: list[Body] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    reads_until_ready: int = 1
+    page_size: int = 1000
+    url: str = ""
+    by_key: dict[str, Answer] = field(default_factory=dict)
+    lose_answers: int = 0
+    _server: ThreadingHTTPServer | None = None
+
+    def start(self) -> ScriptedApi:
+        api = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_any(self) -> None:
+                size = int(self.headers.get("content-length") or 0)
+                body = json.loads(self.rfile.read(size)) if size else {}
+                parts = urlsplit(self.path)
+                seen = Seen(
+                    self.command,
+                    parts.path.removeprefix("/v1"),
+                    dict(parse_qsl(parts.query)),
+                    body,
+                    {k.lower(): v for k, v in self.headers.items()},
+                )
+                answer = api.answer(seen)
+                if answer is None:
+                    self.close_connection = True
+                    return
+                status, content = answer
+                data = json.dumps(content).encode()
+                self.send_response(status)
+                kind = "application/problem+json" if status >= 400 else "application/json"
+                self.send_header("content-type", kind)
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST = handle_any  # noqa: N815 - http.server's names
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                """Nothing on stderr."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+    def answer(self, seen: Seen) -> Answer | None:
+        self.seen.append(seen)
+        if self.answers:
+            return self.answers.pop(0)
+        key = seen.headers.get("idempotency-key", "")
+        if key not in self.by_key or not key:
+            self.by_key[key] = self._route(seen)
+        if self.lose_answers:
+            self.lose_answers -= 1
+            return None
+        return self.by_key[key]
+
+    def _route(self, seen: Seen) -> Answer:
+        routes: dict[tuple[str, str], Callable[[Seen], Answer]] = {
+            ("GET", "topics"): self._topics,
+            ("POST", "topics"): self._create_topic,
+            ("GET", "streams"): lambda seen: (200, {"items": self.streams}),
+            ("POST", "streams"): self._create_stream,
+            ("GET", "usage"): self._usage,
+            ("GET", "report-runs"): self._runs,
+            ("POST", "report-runs"): self._create_run,
+            ("GET", "projects"): lambda seen: (200, {"items": [{"id": "prj_1", "name": "team"}]}),
+            ("POST", "api-keys"): lambda seen: (201, {"id": "key_1", "secret": "hr_user_new"}),
+        }
+        collection = seen.path.strip("/").split("/")[0]
+        found = routes.get((seen.method, collection))
+        return found(seen) if found is not None else problem(404, "NOT_FOUND", seen.path)
+
+    def _topics(self, seen: Seen) -> Answer:
+        _, _, topic_id = seen.path.strip("/").partition("/")
+        if topic_id:
+            topic = next((t for t in self.topics if t["id"] == topic_id), None)
+            if topic is None:
+                return problem(404, "TOPIC_NOT_FOUND", topic_id)
+            self.reads_until_ready -= 1
+            return 200, self._as_found(topic)
+        wanted = [
+            t
+            for t in self.topics
+            if seen.query.get("name", t["name"]) == t["name"]
+            and seen.query.get("stream", t["stream"]) == t["stream"]
+        ]
+        begin = int(seen.query.get("page_token", "0"))
+        page = wanted[begin : begin + self.page_size]
+        body: Body = {"items": [self._as_found(t) for t in page]}
+        if begin + self.page_size < len(wanted):
+            body["next_page_token"] = str(begin + self.page_size)
+        return 200, body
+
+    def _as_found(self, topic: Body) -> Body:
+        ready = self.reads_until_ready <= 0
+        spec = topic["spec"]
+        assert isinstance(spec, dict)
+        return {
+            **topic,
+            "status": {
+                "conditions": [
+                    {
+                        "type": "Ready",
+                        "status": "True" if ready else "Unknown",
+                        "reason": "RECONCILED" if ready else "PENDING",
+                        "message": "",
+                    }
+                ],
+                "observed_generation": 1 if ready else 0,
+                "effective": {"partitions": spec.get("partitions", 1), "retention_ms": "604800000"},
+                "partitions": [{"index": 0, "primary": "nd_1", "state": "READY", "bytes": "0"}],
+            },
+        }
+
+    def _create_topic(self, seen: Seen) -> Answer:
+        stream = seen.body.get("stream", "default")
+        if any((t["name"], t["stream"]) == (seen.body["name"], stream) for t in self.topics):
+            return problem(409, "NAME_TAKEN", f"{seen.body['name']} exists")
+        topic: Body = {
+            "id": f"tp_{len(self.topics)}",
+            "name": seen.body["name"],
+            "stream": stream,
+            "spec": seen.body["spec"],
+            "generation": 1,
+            "created_at": NOW,
+        }
+        self.topics.append(topic)
+        return 202, self._as_found(topic)
+
+    def _create_stream(self, seen: Seen) -> Answer:
+        stream: Body = {"id": "st_1", "name": seen.body["name"], "created_at": NOW, "generation": 1}
+        self.streams.append(stream)
+        return 201, stream
+
+    def _usage(self, seen: Seen) -> Answer:
+        cost = {"amount": "0.000000047", "currency": "EUR"}
+        line = {"meter": "ingress_bytes", "unit": "byte", "quantity": "1024", "cost": cost}
+        return 200, {
+            "run_id": "run_1",
+            "computed_at": NOW,
+            "group_by": seen.query["group_by"],
+            "items": [{"group": "2026-11-27", **line}],
+            "totals": [line],
+            "cost": [cost],
+        }
+
+    def _create_run(self, seen: Seen) -> Answer:
+        run: Body = {"id": "run_1", "kind": seen.body["kind"], "state": "QUEUED", "created_at": NOW}
+        self.runs.append(run)
+        return 202, run
+
+    def _runs(self, seen: Seen) -> Answer:
+        _, _, run_id = seen.path.strip("/").partition("/")
+        if not run_id:
+            return 200, {"items": self.runs}
+        done = {"state": "SUCCEEDED", "finished_at": NOW, "result": {"totals": {"rows": "3"}}}
+        return 200, {**self.runs[0], **done}
+
+
+def problem(status: int, code: str, detail: str) -> Answer:
+    """An application/problem+json answer."""
+    return status, {
+        "type": "about:blank",
+        "title": code,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "request_id": "req_1",
+        "retriable": status >= 500,
+    }

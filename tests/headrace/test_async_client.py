@@ -1,0 +1,141 @@
+"""The async face: same names, and the caller's event loop stays free."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+import headrace
+from headrace.async_client import AsyncClient
+from headrace.errors import BufferFull, DeadlineExceeded, TopicNotFound
+from headrace.messages import TopicPartition
+from headrace.settings import Settings
+from tests.headrace.scripted_node import ScriptedNode
+
+
+def test_send_and_read_with_await(settings: Settings) -> None:
+    async def main() -> list[bytes | None]:
+        async with AsyncClient(settings) as client:
+            orders = client.topic("orders")
+            ack = await orders.send({"id": 7}, key="cust-42")
+            assert ack.offset == 0
+            delivery = await orders.send_nowait(b"second", partition=ack.partition)
+            assert (await delivery).offset == 1
+            found = orders.consume(group="billing", start="earliest", until="end")
+            return [m.value async for m in found]
+
+    assert asyncio.run(main()) == [b'{"id":7}', b"second"]
+
+
+def test_many_sends_at_once_share_batches(settings: Settings, node: ScriptedNode) -> None:
+    async def main() -> None:
+        async with AsyncClient(settings) as client:
+            topic = client.topic("single")
+            await topic.send(b"warm")
+            await asyncio.gather(*(topic.send(str(i)) for i in range(1000)))
+
+    asyncio.run(main())
+    assert len(node.values("single")) == 1001
+    assert node.produce_requests < 200
+
+
+def test_send_many_takes_async_iterables(settings: Settings, node: ScriptedNode) -> None:
+    async def items() -> AsyncIterator[bytes]:
+        for i in range(5000):
+            yield str(i).encode()
+
+    async def main() -> int:
+        async with AsyncClient(settings) as client:
+            acks = await client.topic("single").send_many(items())
+            return sum(ack.count for ack in acks)
+
+    assert asyncio.run(main()) == 5000
+    assert len(node.values("single")) == 5000
+
+
+def test_the_callers_loop_is_not_blocked_under_load(settings: Settings) -> None:
+    async def longest_pause(until: asyncio.Event) -> float:
+        longest, last = 0.0, time.monotonic()
+        while not until.is_set():
+            await asyncio.sleep(0)
+            now = time.monotonic()
+            longest, last = max(longest, now - last), now
+        return longest
+
+    async def main() -> float:
+        async with AsyncClient(settings) as client:
+            done = asyncio.Event()
+            watching = asyncio.ensure_future(longest_pause(done))
+            topic = client.topic("orders")
+            for _ in range(20):
+                await asyncio.gather(*(topic.send(bytes(100)) for _ in range(100)))
+            done.set()
+            return await watching
+
+    # A gather of 100 coroutines is the caller's own work; transport must not add to it. CI machines
+    # are slow.
+    assert asyncio.run(main()) < 0.25
+
+
+def test_columns_lag_commit_and_poll_are_awaited(settings: Settings) -> None:
+    async def main() -> None:
+        async with AsyncClient(settings) as client:
+            await client.topic("single").send_many([b"a", b"b", b"c"])
+            async with client.topic("single").consume(group="g", start="earliest") as consumer:
+                message = await consumer.poll("10s")
+                assert message is not None
+                assert await consumer.lag() == {TopicPartition("single", 0): 3}
+                await consumer.poll("10s")
+                await consumer.commit()
+                assert consumer.positions == {TopicPartition("single", 0): 1}
+            rest = client.topic("single").consume(group="g", until="end")
+            assert [len(batch) async for batch in rest.batches()] == [1]
+
+    asyncio.run(main())
+
+
+def test_errors_and_timeouts_are_the_same(settings: Settings, node: ScriptedNode) -> None:
+    async def main() -> None:
+        async with AsyncClient(settings) as client:
+            with pytest.raises(TopicNotFound):
+                await client.topic("nope").send(b"x")
+            producer = client.producer(on_full="raise", buffer_bytes=1000)
+            await producer.send("single", b"warm")
+            node.faults.hold_replies = True
+            with pytest.raises(DeadlineExceeded):
+                await producer.send("single", bytes(900), timeout="50ms")
+            with pytest.raises(BufferFull):
+                await producer.send_nowait("single", bytes(900))
+            node.faults.hold_replies = False
+            with node.changed:
+                node.changed.notify_all()
+            await producer.flush("10s")
+
+    asyncio.run(main())
+
+
+def test_cancelling_a_wait_leaves_the_client_usable(settings: Settings) -> None:
+    async def main() -> bytes | None:
+        async with AsyncClient(settings) as client:
+            consumer = client.topic("single").consume(start="earliest")
+            waiting = asyncio.ensure_future(consumer.poll("60s"))
+            await consumer.open()
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            await client.topic("single").send(b"x")
+            message = await consumer.poll("10s")
+            return None if message is None else message.value
+
+    assert asyncio.run(main()) == b"x"
+
+
+def test_a_client_can_be_made_without_a_running_loop(settings: Settings) -> None:
+    client = headrace.aconnect(bootstrap=settings.bootstrap[0])
+
+    async def main() -> int:
+        async with client:
+            return (await client.topic("single").send(b"x")).offset
+
+    assert asyncio.run(main()) == 0
