@@ -1,0 +1,124 @@
+"""Files that appear whole or not at all, and what proves that they are the ones that were meant.
+
+Owns the order of durability: every file synced, then the pending folder, then the rename, then the
+parent. A run that is killed leaves a folder whose name begins with `.pending-`, which nobody reads
+and a later run removes. Refuses object stores: a `uri` is a folder that driver and workers share.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import DataFrame
+
+from reports.errors import ArgumentError, PublishError
+
+PENDING = ".pending-"
+PENDING_SECONDS_MAX = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One file as a manifest lists it; size in bytes, SHA-256 in hexadecimal."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+    def entry(self) -> dict[str, object]:
+        """The line of the manifest."""
+        return {"name": self.name, "bytes": self.size_bytes, "sha256": self.sha256}
+
+
+def root_of(uri: str) -> Path:
+    """The folder of a `reports.uri`: a path or file:// URL. Made if it is not there."""
+    parts = urlsplit(uri)
+    if not uri or parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost"):
+        raise ArgumentError(
+            "URI_UNSUPPORTED",
+            f"Reports cannot be published to {uri!r}.",
+            "Give a folder, as a path or a file:// URL; for a cluster, one that all hosts mount.",
+        )
+    root = Path(unquote(parts.path)).absolute()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise PublishError(
+            "URI_NOT_WRITABLE", f"{root} cannot be made: {failure.strerror}.", "Check its owner."
+        ) from failure
+    return root
+
+
+@contextmanager
+def pending_folder(parent: Path) -> Iterator[Path]:
+    """A new folder beside the final ones; removed on failure, and gone after `settle`."""
+    parent.mkdir(parents=True, exist_ok=True)
+    sweep(parent)
+    folder = Path(mkdtemp(prefix=PENDING, dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def settle(folder: Path, target: Path) -> None:
+    """Make `folder` appear as `target`, durable.
+
+    A target that exists already is kept: it has the same content.
+    """
+    for path in sorted(folder.iterdir()):
+        _sync(path)
+    _sync(folder)
+    os.chmod(folder, 0o755)
+    try:
+        os.rename(folder, target)
+    except OSError as failure:
+        if not target.is_dir():
+            raise PublishError(
+                "RENAME_FAILED", f"{target} cannot appear: {failure.strerror}.", "Check the disk."
+            ) from failure
+    _sync(target.parent)
+
+
+def sweep(parent: Path) -> None:
+    """Remove what killed runs left behind, once no run can still be writing it."""
+    for path in parent.glob(f"{PENDING}*"):
+        if path.stat().st_mtime < time.time() - PENDING_SECONDS_MAX:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def write_parquet(frame: DataFrame, folder: Path, name: str) -> list[Path]:
+    """Write one file per Spark partition as `name-00000.parquet`, ...
+
+    Spark's own names hold random parts.
+    """
+    staging = folder / f"{name}.staging"
+    frame.write.parquet(staging.as_uri())
+    parts = sorted(staging.glob("part-*.parquet"))
+    targets = [folder / f"{name}-{index:05d}.parquet" for index in range(len(parts))]
+    for part, target in zip(parts, targets, strict=True):
+        os.rename(part, target)
+    shutil.rmtree(staging)
+    return targets
+
+
+def digest(path: Path) -> Published:
+    """Name, size and SHA-256 of a file."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256")
+        return Published(path.name, file.tell(), found.hexdigest())
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,188 @@
+"""Freezes what a run reads, and archives it: the only source of every figure and every re-run.
+
+    <uri>/inputs/<sha256>/
+        inputs.json             files with SHA-256, offset ranges; its own SHA-256 names the folder
+        export.json             names and prices, canonical
+        usage-00000.parquet     `_usage`, decoded, by offset
+        batches-00000.parquet   one row per stored batch of every user topic, in log order
+
+Owns the order of freezing: `_usage` first, then the batches, so that every close that was read
+covers only batches that are read too. The folder is content-addressed: equal inputs meet in one
+folder. Refuses to compute anything from them.
+"""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
+
+from reports.cluster import ClusterReader, Handle
+from reports.columns import BATCHES
+from reports.errors import InputError, SourceError
+from reports.export import Export, canonical_json, export_of
+from reports.files import digest, pending_folder, settle, write_parquet
+from reports.source import HeadraceSource, access_of, handle_text
+from reports.usage_records import SCHEMA as USAGE_SCHEMA
+from reports.usage_records import USAGE_TOPIC, decoded
+
+SCHEMA = 1
+BATCHES_SCHEMA = StructType(
+    [StructField("topic", LongType()), *(field for field in BATCHES if field.name[:5] != "topic")]
+)
+BATCHES_PER_FILE = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """An archive whose every file was verified."""
+
+    folder: Path
+    sha256: str
+    export: Export
+    usage_from_beginning: bool
+
+    def closes(self, spark: SparkSession) -> DataFrame:
+        """One row per close of `_usage`, copies included: offset and the fields of Close."""
+        rows = _read(spark, self.folder, "usage", USAGE_SCHEMA)
+        return rows.where(F.col("close").isNotNull()).select("offset", "close.*")
+
+    def batches(self, spark: SparkSession) -> DataFrame:
+        """One row per stored batch: topic (number), created_revision, partition, base_offset, .."""
+        return _read(spark, self.folder, "batches", BATCHES_SCHEMA)
+
+
+def freeze(spark: SparkSession, root: Path, export: Export, options: dict[str, str]) -> Frozen:
+    """Read the cluster up to now and archive it. options: of the data source, without a topic."""
+    spark.dataSource.register(HeadraceSource)
+    with ClusterReader(access_of(options)) as cluster:
+        usage, users = _split(cluster.topics())
+    source = spark.read.format("headrace").options(**options)
+    with pending_folder(root / "inputs") as folder:
+        records = source.option("handles", handle_text(usage)).load()
+        rows = decoded(records).repartition(1).sortWithinPartitions("offset")
+        write_parquet(rows, folder, "usage")
+        write_parquet(_arranged(_batches(spark, options, users)), folder, "batches")
+        return archive(spark, root, folder, export)
+
+
+def archive(spark: SparkSession, root: Path, folder: Path, export: Export) -> Frozen:
+    """Name, hash and settle a pending folder that holds the Parquet files of `freeze`."""
+    (folder / "export.json").write_bytes(export.canonical())
+    manifest = canonical_json(
+        {
+            "schema": SCHEMA,
+            "files": [digest(path).entry() for path in sorted(folder.iterdir())],
+            "usage": _usage_range(folder),
+            "batches": _batch_ranges(_read(spark, folder, "batches", BATCHES_SCHEMA)),
+        }
+    )
+    (folder / "inputs.json").write_bytes(manifest)
+    sha256 = hashlib.sha256(manifest).hexdigest()
+    settle(folder, root / "inputs" / sha256)
+    return thawed(root, sha256)
+
+
+def thawed(root: Path, sha256: str) -> Frozen:
+    """An archive by its SHA-256, every file verified."""
+    folder = root / "inputs" / sha256
+    if not re.fullmatch(r"[0-9a-f]{64}", sha256) or not folder.is_dir():
+        raise InputError(
+            "ARCHIVE_MISSING",
+            f"There are no frozen inputs {sha256}.",
+            "Run without --inputs to freeze the present ones.",
+        )
+    _verify(folder, "inputs.json", sha256)
+    document = json.loads((folder / "inputs.json").read_bytes())
+    if document["schema"] != SCHEMA:
+        raise InputError(
+            "ARCHIVE_VERSION_UNKNOWN",
+            f"The inputs {sha256} have schema {document['schema']}.",
+            "Run the reports of the release that froze them.",
+        )
+    for entry in document["files"]:
+        _verify(folder, entry["name"], entry["sha256"])
+    export = export_of(json.loads((folder / "export.json").read_bytes()))
+    return Frozen(folder, sha256, export, document["usage"]["start"] == 0)
+
+
+def _verify(folder: Path, name: str, sha256: str) -> None:
+    path = folder / name
+    if not path.is_file() or digest(path).sha256 != sha256:
+        raise InputError(
+            "ARCHIVE_DAMAGED",
+            f"{name} of the inputs {folder.name} is not what was frozen.",
+            "Restore the folder from a copy; figures are never computed from changed inputs.",
+        )
+
+
+def _split(topics: list[Handle]) -> tuple[Handle, list[Handle]]:
+    """`_usage`, and the topics of users.
+
+    Reserved names begin with an underscore and are never billed.
+    """
+    usage = [topic for topic in topics if _short(topic) == USAGE_TOPIC]
+    if len(usage) != 1:
+        raise SourceError(
+            "USAGE_TOPIC_NOT_VISIBLE",
+            f"The key sees {len(usage)} topics named {USAGE_TOPIC}; it must see exactly one.",
+            "Run with the cluster's node key in HEADRACE_NODE_KEY.",
+        )
+    return usage[0], [topic for topic in topics if not _short(topic).startswith("_")]
+
+
+def _short(topic: Handle) -> str:
+    return topic.name.rpartition("/")[2]
+
+
+def _batches(spark: SparkSession, options: dict[str, str], topics: list[Handle]) -> DataFrame:
+    if not topics:
+        return spark.createDataFrame([], BATCHES)
+    source = spark.read.format("headrace").options(**options)
+    return (
+        source.option("handles", ",".join(map(handle_text, topics)))
+        .option("columns", "batches")
+        .option("truncated", "skip")
+        .load()
+    )
+
+
+def _arranged(batches: DataFrame) -> DataFrame:
+    """Sorted, in a number of files that depends on the batches only, never on the machine."""
+    renamed = batches.drop("topic").withColumnRenamed("topic_number", "topic")
+    order = ["topic", "created_revision", "partition", "base_offset"]
+    cached = renamed.cache()
+    files = 1 + cached.count() // BATCHES_PER_FILE
+    keys = order if files > 1 else []
+    return cached.repartition(files, *keys).sortWithinPartitions(*order)
+
+
+def _read(spark: SparkSession, folder: Path, name: str, schema: str | StructType) -> DataFrame:
+    paths = sorted(folder.glob(f"{name}-*.parquet"))
+    return spark.read.schema(schema).parquet(*(path.as_uri() for path in paths))
+
+
+def _usage_range(folder: Path) -> dict[str, object]:
+    """Offsets [start, end) of the frozen records; an empty topic was frozen from its beginning."""
+    found = []
+    for path in sorted(folder.glob("usage-*.parquet")):
+        metadata = pq.read_metadata(path)
+        for group in range(metadata.num_row_groups):
+            offsets = metadata.row_group(group).column(0).statistics
+            found += [offsets.min, offsets.max]
+    return {"start": min(found, default=0), "end": max(found, default=-1) + 1}
+
+
+def _batch_ranges(batches: DataFrame) -> list[dict[str, object]]:
+    """Offsets [start, end) of the frozen batches of each partition."""
+    keys = ["topic", "created_revision", "partition"]
+    found = batches.groupBy(*keys).agg(
+        F.min("base_offset").alias("start"),
+        F.max(F.col("base_offset") + F.col("record_count")).alias("end"),
+    )
+    return [row.asDict() for row in found.orderBy(*keys).collect()]

@@ -1,0 +1,167 @@
+"""Publishes a report: usage.parquet, .csv, .json, .html and manifest.json, whole or not at all.
+
+Owns the order: Spark writes the Parquet file, and every other format is made by reading that file,
+so the four agree to the last digit. Names and contents hold no run id and no time: the same inputs
+and the same code give the same SHA-256 of every file but the manifest, which says where they lie.
+Refuses to publish figures that do not add up.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Row
+
+from headrace.version import VERSION
+from reports import formats
+from reports.errors import PublishError
+from reports.export import Export, canonical_json
+from reports.files import PENDING, digest, pending_folder, settle, write_parquet
+from reports.naming import COLUMNS
+from reports.page import Evidence, usage_page
+from reports.rating import rounded
+from reports.tally import Tally
+
+SCHEMA = 1
+MANIFEST = "manifest.json"
+ROWS_PER_READ = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A published report: its folder and what manifest.json holds."""
+
+    folder: Path
+    manifest: dict[str, object]
+
+
+def publish(root: Path, rows: DataFrame, export: Export, evidence: Evidence) -> Report:
+    """Write `rows` (columns and order of naming.py, one Spark partition) to `root`/usage/<sha256 of
+    the inputs>.
+    """
+    parent = root / "usage"
+    target = parent / evidence.input_sha256
+    with pending_folder(parent) as folder:
+        written = write_parquet(rows, folder, "usage")
+        if len(written) != 1:
+            raise PublishError(
+                "ROWS_NOT_ONE_FILE",
+                f"Spark wrote {len(written)} files of rows.",
+                "This is a fault of the report: keep the inputs and report it.",
+            )
+        parquet = folder / "usage.parquet"
+        os.rename(written[0], parquet)
+        tally = _write_rows(folder, parquet, export, evidence)
+        tally.agree(
+            bytes_billed=evidence.bytes_billed,
+            records=sum(row["records_billed"] for row in evidence.partitions),
+        )
+        (folder / "usage.html").write_text(usage_page(tally, export, evidence), encoding="utf-8")
+        manifest = _manifest(folder, target, tally, export, evidence)
+        (folder / MANIFEST).write_bytes(canonical_json(manifest))
+        _appear(folder, target)
+    return Report(target, manifest)
+
+
+def totals_of(tally: Tally, export: Export, evidence: Evidence) -> dict[str, object]:
+    """The figures of the manifest; whole numbers and money are strings, as everywhere in REST."""
+    return {
+        "bytes_in_log": str(evidence.bytes_in_log),
+        "bytes_billed": str(evidence.bytes_billed),
+        "bytes_open": str(evidence.bytes_open),
+        "bytes_before_log": str(evidence.bytes_before_log),
+        "records": str(tally.total.records),
+        "rows": str(tally.rows),
+        "amount_exact": f"{tally.total.amount:.9f}",
+        "amount": f"{rounded(tally.total.amount):.2f}",
+        "amount_per_month": f"{tally.per_month():.9f}",
+        "currency": export.price_book.currency,
+    }
+
+
+def _write_rows(folder: Path, parquet: Path, export: Export, evidence: Evidence) -> Tally:
+    """usage.csv and usage.json, one pass over the Parquet file; the sums of the pass."""
+    tally = Tally()
+    with ExitStack() as stack:
+        table = stack.enter_context((folder / "usage.csv").open("w", encoding="utf-8", newline=""))
+        document = stack.enter_context((folder / "usage.json").open("w", encoding="utf-8"))
+        lines = formats.CsvWriter(table, COLUMNS)
+        document.write('{"rows":[')
+        objects = formats.JsonRows(document, COLUMNS)
+        for row in _rows(parquet):
+            lines.write(row)
+            objects.write(row)
+            tally.add(row)
+        rest = {
+            "schema": SCHEMA,
+            "kind": "usage",
+            "input_sha256": evidence.input_sha256,
+            "complete": evidence.complete,
+            "price_book": export.document["price_book"],
+            "api_keys": export.document["api_keys"],
+            "totals": totals_of(tally, export, evidence),
+            "reconciliation": [_strings(row) for row in evidence.partitions],
+            "gaps": [_strings(row) for row in evidence.findings],
+        }
+        document.write("\n],")
+        document.write(json.dumps(rest, sort_keys=True, ensure_ascii=False, indent=1)[1:])
+        document.write("\n")
+    return tally
+
+
+def _rows(parquet: Path) -> Iterator[formats.Row]:
+    with pq.ParquetFile(parquet) as file:
+        for batch in file.iter_batches(ROWS_PER_READ):
+            yield from batch.to_pylist()
+
+
+def _strings(row: Row) -> dict[str, object]:
+    return {
+        name: str(value) if isinstance(value, int) else value
+        for name, value in row.asDict().items()
+    }
+
+
+def _manifest(
+    folder: Path, target: Path, tally: Tally, export: Export, evidence: Evidence
+) -> dict[str, object]:
+    states: dict[str, int] = {}
+    for row in evidence.partitions:
+        states[row["state"]] = states.get(row["state"], 0) + 1
+    return {
+        "schema": SCHEMA,
+        "kind": "usage",
+        "code_version": VERSION,
+        "input_sha256": evidence.input_sha256,
+        "price_book_version": export.price_book.version,
+        "path": str(target),
+        "complete": evidence.complete,
+        "gaps": len(evidence.findings),
+        "partitions": states,
+        "files": [digest(path).entry() for path in sorted(folder.iterdir())],
+        "totals": totals_of(tally, export, evidence),
+    }
+
+
+def _appear(folder: Path, target: Path) -> None:
+    """Put the folder in its place.
+
+    One that is there with other bytes was made by other code and gives way.
+    """
+    if target.is_dir() and _contents(target) != _contents(folder):
+        old = Path(mkdtemp(prefix=PENDING, dir=target.parent))
+        os.rename(target, old)
+        settle(folder, target)
+        shutil.rmtree(old)
+        return
+    settle(folder, target)
+
+
+def _contents(folder: Path) -> Sequence[dict[str, object]]:
+    return [digest(path).entry() for path in sorted(folder.iterdir())]

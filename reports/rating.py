@@ -1,0 +1,170 @@
+"""Prices: integers in, decimal money out, no double anywhere.
+
+Owns the price book and the rounding rule: amount = quantity x unit_price / unit_quantity, rounded
+half-even once per row to 9 places (billionths of the currency). A row is one hour of one meter of
+one principal, summed before it is priced, so splitting a metering window changes nothing. The total
+is the sum of the rows: what is printed adds up.
+
+The arithmetic is that of whole numbers. Spark's decimal division would cut digits to fit 38; here
+the numerator (at most 19 + 18 = 37 digits) and the remainder are exact and the rounding is our own.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from reports.errors import InputError
+
+AMOUNT_PLACES = 9
+PRICE_PLACES = 12
+PRICE_DIGITS = 18
+UNIT_QUANTITY_MAX = 10**15
+
+# Meters that cost nothing unless a price book says otherwise, and the unit they are counted in.
+INFORMATIONAL = {"records": "record"}
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one `unit` of a meter costs.
+
+    Unit_quantity is how many of the meter's whole numbers make one unit.
+    """
+
+    meter: str
+    unit: str
+    unit_quantity: int
+    unit_price: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class PriceBook:
+    """One immutable version of the prices."""
+
+    version: str
+    currency: str
+    prices: tuple[Price, ...]
+
+    def price(self, meter: str) -> Price:
+        """The price of a meter; PRICE_MISSING if it may not be given away."""
+        for price in self.prices:
+            if price.meter == meter:
+                return price
+        if meter in INFORMATIONAL:
+            return Price(meter, INFORMATIONAL[meter], 1, Decimal(0))
+        raise InputError(
+            "PRICE_MISSING",
+            f"Price book {self.version} has no price for the meter {meter}.",
+            "Publish a version of the price book that names it, then run the report again.",
+        )
+
+
+def price_of(meter: str, unit: str, unit_quantity: int, unit_price: str) -> Price:
+    """A checked price from its written form; unit_price is a decimal string, never a float."""
+    try:
+        amount = Decimal(unit_price)
+    except InvalidOperation as failure:
+        raise _bad_price(meter, unit_price) from failure
+    scaled = amount.scaleb(PRICE_PLACES) if amount.is_finite() else Decimal(-1)
+    if scaled < 0 or scaled != scaled.to_integral_value() or scaled >= 10**PRICE_DIGITS:
+        raise _bad_price(meter, unit_price)
+    if not 1 <= unit_quantity <= UNIT_QUANTITY_MAX:
+        raise _bad_price(meter, f"{unit_price} per {unit_quantity}")
+    return Price(meter, unit, unit_quantity, amount)
+
+
+def rate(rows: DataFrame, book: PriceBook, meters: Sequence[str]) -> DataFrame:
+    """`rows` (meter, quantity long, ..) plus unit, unit_price decimal(18,12), currency, amount
+    decimal(38,9),
+    price_book_version."""
+    prices = {meter: book.price(meter) for meter in meters}
+    priced = rows.withColumns(
+        {
+            "unit": _by_meter(prices, lambda price: F.lit(price.unit)),
+            "unit_price": _by_meter(
+                prices, lambda price: F.lit(price.unit_price).cast("decimal(18,12)")
+            ),
+            "_unit_quantity": _by_meter(
+                prices, lambda price: F.lit(price.unit_quantity).cast("decimal(16,0)")
+            ),
+            "_price_e12": _by_meter(
+                prices,
+                lambda price: F.lit(price.unit_price.scaleb(PRICE_PLACES)).cast("decimal(18,0)"),
+            ),
+        }
+    )
+    numerator = F.col("quantity").cast("decimal(19,0)") * F.col("_price_e12")
+    # The numerator counts 1e-12 of the currency x unit_quantity: / (unit_quantity x 1000) leaves
+    # billionths.
+    return (
+        priced.withColumn("_numerator", numerator.cast("decimal(38,0)"))
+        .withColumn("_divisor", (F.col("_unit_quantity") * F.lit(1000).cast("decimal(4,0)")))
+        .withColumn("_whole", F.expr("(_numerator div _divisor)").cast("decimal(19,0)"))
+        .withColumn("_twice", F.expr("(_numerator % _divisor) * cast(2 as decimal(1,0))"))
+        .withColumn(
+            "_up",
+            F.expr("_twice > _divisor or (_twice = _divisor and pmod(_whole, 2) = 1)"),
+        )
+        .withColumn("_billionths", F.expr("_whole + if(_up, 1, 0)").cast("decimal(20,0)"))
+        .withColumn("amount", F.expr("cast(_billionths * 0.000000001 as decimal(38,9))"))
+        .withColumn("currency", F.lit(book.currency))
+        .withColumn("price_book_version", F.lit(book.version))
+        .drop(
+            "_numerator",
+            "_divisor",
+            "_whole",
+            "_twice",
+            "_up",
+            "_billionths",
+            "_price_e12",
+            "_unit_quantity",
+        )
+    )
+
+
+def amount_of(quantity: int, price: Price) -> Decimal:
+    """The same rule in one line, for checking published files: half-even to 9 places."""
+    scaled = price.unit_price.scaleb(PRICE_PLACES)
+    whole, rest = divmod(quantity * int(scaled), price.unit_quantity * 1000)
+    twice = 2 * rest
+    divisor = price.unit_quantity * 1000
+    if twice > divisor or (twice == divisor and whole % 2 == 1):
+        whole += 1
+    return Decimal(whole).scaleb(-AMOUNT_PLACES)
+
+
+def rounded(amount: Decimal, places: int = 2) -> Decimal:
+    """Money for people: half-even to the minor unit."""
+    return amount.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
+
+
+def price_book_of(document: Mapping[str, object], prices: Sequence[Price]) -> PriceBook:
+    """A price book from its fields and its checked prices; a meter priced twice is refused."""
+    names = [price.meter for price in prices]
+    if len(set(names)) != len(names):
+        raise InputError(
+            "PRICE_AMBIGUOUS",
+            f"Price book {document['version']} prices a meter more than once.",
+            "Publish a version with one price per meter.",
+        )
+    ordered = tuple(sorted(prices, key=lambda price: price.meter))
+    return PriceBook(str(document["version"]), str(document["currency"]), ordered)
+
+
+def _by_meter(prices: Mapping[str, Price], value: Callable[[Price], Column]) -> Column:
+    """What `value` says of the row's meter. A meter without a price is an error, never null."""
+    found = F.raise_error(F.concat(F.lit("no price for the meter "), F.col("meter")))
+    for meter, price in prices.items():
+        found = F.when(F.col("meter") == meter, value(price)).otherwise(found)
+    return found
+
+
+def _bad_price(meter: str, text: str) -> InputError:
+    return InputError(
+        "PRICE_INVALID",
+        f"The price of {meter} is not a decimal string of at most {PRICE_PLACES} places: {text}.",
+        "Publish a corrected version of the price book.",
+    )

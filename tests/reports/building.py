@@ -1,0 +1,208 @@
+"""Synthetic inputs: closes, batches, names and prices, as a cluster would have left them."""
+
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from reports.export import Export, export_of
+from reports.files import pending_folder, write_parquet
+from reports.inputs import Frozen, archive
+from reports.usage_records import ARROW
+
+# 2026-11-27T10:00:00Z
+TEN_US = 1_795_773_600_000_000
+MINUTE_US = 60_000_000
+HOUR_US = 60 * MINUTE_US
+
+BATCH_SCHEMA = pa.schema(
+    [
+        ("topic", pa.int64()),
+        ("created_revision", pa.int64()),
+        ("partition", pa.int32()),
+        *(
+            (name, pa.int64())
+            for name in (
+                "base_offset",
+                "record_count",
+                "stored_bytes",
+                "principal",
+                "append_time_us",
+                "op",
+                "cumulative_bytes",
+            )
+        ),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """What one key wrote in a window."""
+
+    ingress_bytes: int
+    records: int
+    principal_id: str = "key_loader"
+    principal: int = 16
+
+    def row(self) -> dict[str, object]:
+        """As a close holds it."""
+        return {
+            "principal": self.principal,
+            "principal_id": self.principal_id,
+            "ingress_bytes": self.ingress_bytes,
+            "records": self.records,
+            "batches": 1,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """One close of topic 16; ops are two a window: the batch and the close itself."""
+
+    sequence: int
+    sums: tuple[Sum, ...]
+    start_us: int = TEN_US
+    end_us: int = TEN_US + MINUTE_US
+    partition: int = 0
+    topic: int = 16
+    topic_id: str = "tp_flights"
+    topic_name: str = "default/flights"
+    from_op: int | None = None
+    to_op: int | None = None
+
+    def row(self, offset: int) -> dict[str, object]:
+        """As `_usage` holds it at `offset`."""
+        return {
+            "offset": offset,
+            "close": {
+                "topic": self.topic,
+                "created_revision": 3,
+                "partition": self.partition,
+                "sequence": self.sequence,
+                "from_op": 2 * self.sequence - 1 if self.from_op is None else self.from_op,
+                "to_op": 2 * self.sequence if self.to_op is None else self.to_op,
+                "window_start_us": self.start_us,
+                "window_end_us": self.end_us,
+                "cluster_id": "cl_local",
+                "topic_id": self.topic_id,
+                "topic_name": self.topic_name,
+                "organization_id": "org_acme",
+                "project_id": "prj_default",
+                "sums": [one.row() for one in self.sums],
+            },
+        }
+
+
+def minutes(quantities: Iterable[tuple[int, int]], **fields: int | str) -> list[Close]:
+    """Consecutive one-minute windows of (bytes, records) each, from 10:00."""
+    closes = [
+        Close(
+            sequence=index + 1,
+            sums=(Sum(size, count),),
+            start_us=TEN_US + index * MINUTE_US,
+            end_us=TEN_US + (index + 1) * MINUTE_US,
+        )
+        for index, (size, count) in enumerate(quantities)
+    ]
+    return [replace(close, **fields) for close in closes]  # type: ignore[arg-type]  # by name
+
+
+def batches_of(closes: Sequence[Close]) -> list[dict[str, object]]:
+    """The stored batches that these closes were computed from, one per close."""
+    rows: list[dict[str, object]] = []
+    ends: dict[tuple[int, int], tuple[int, int]] = {}
+    for close in closes:
+        place = (close.topic, close.partition)
+        offset, cumulative = ends.get(place, (0, 0))
+        size = sum(one.ingress_bytes for one in close.sums)
+        count = sum(one.records for one in close.sums)
+        ends[place] = (offset + count, cumulative + size)
+        rows.append(
+            {
+                "topic": close.topic,
+                "created_revision": 3,
+                "partition": close.partition,
+                "base_offset": offset,
+                "record_count": count,
+                "stored_bytes": size,
+                "principal": 16,
+                "append_time_us": close.start_us + 1,
+                "op": 2 * close.sequence - 1 if close.from_op is None else close.from_op,
+                "cumulative_bytes": cumulative + size,
+            }
+        )
+    return rows
+
+
+def export(unit_price: str = "0.05", **names: str) -> Export:
+    """One organization with one topic; `names` replaces the name of organization, topic, ..."""
+    organization = names.get("organization", "acme")
+    return export_of(
+        {
+            "organizations": [{"id": "org_acme", "name": organization}],
+            "projects": [
+                {"id": "prj_default", "organization_id": "org_acme", "name": "default"},
+            ],
+            "clusters": [{"id": "cl_local", "name": "local"}],
+            "streams": [{"id": "st_default", "project_id": "prj_default", "name": "default"}],
+            "topics": [
+                {
+                    "id": "tp_flights",
+                    "stream_id": "st_default",
+                    "name": names.get("topic", "flights"),
+                }
+            ],
+            "api_keys": [{"id": "key_loader", "name": "loader"}],
+            "price_book": {
+                "version": "demo-1",
+                "currency": "EUR",
+                "prices": [
+                    {
+                        "meter": "ingress_bytes",
+                        "unit": "GiB",
+                        "unit_quantity": 1 << 30,
+                        "unit_price": unit_price,
+                    }
+                ],
+            },
+        }
+    )
+
+
+def closes_frame(spark: SparkSession, closes: Sequence[Close]) -> DataFrame:
+    """Closes in `_usage` order, as inputs.Frozen.closes gives them."""
+    rows = [close.row(offset) for offset, close in enumerate(closes)]
+    table = pa.Table.from_pylist(rows, schema=ARROW)
+    return spark.createDataFrame(table).select("offset", "close.*")
+
+
+def batches_frame(spark: SparkSession, rows: Sequence[dict[str, object]]) -> DataFrame:
+    """Batch headers, as inputs.Frozen.batches gives them."""
+    return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=BATCH_SCHEMA))
+
+
+def frozen(
+    spark: SparkSession,
+    root: Path,
+    closes: Sequence[Close],
+    batches: Sequence[dict[str, object]] | None = None,
+    names: Export | None = None,
+) -> Frozen:
+    """An archive of these closes and batches (by default the ones that fit)."""
+    rows = [close.row(offset) for offset, close in enumerate(closes)]
+    usage = spark.createDataFrame(pa.Table.from_pylist(rows, schema=ARROW))
+    headers = batches_frame(spark, batches_of(closes) if batches is None else batches)
+    with pending_folder(root / "inputs") as folder:
+        write_parquet(usage.repartition(1).sortWithinPartitions("offset"), folder, "usage")
+        write_parquet(headers.repartition(1).sortWithinPartitions("op"), folder, "batches")
+        return archive(spark, root, folder, names or export())
+
+
+def emptied(folder: Path) -> Path:
+    """The folder, gone."""
+    shutil.rmtree(folder)
+    return folder

@@ -1,0 +1,26 @@
+"""One Spark session for the whole folder: its start is what costs."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from reports.session import open_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """local[2], as a run has it."""
+    session = open_session("local[2]")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key or address of whoever runs the tests is used."""
+    for name in [name for name in os.environ if name.startswith("HEADRACE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

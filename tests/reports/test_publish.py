@@ -1,0 +1,212 @@
+"""A report appears whole or not at all, says the same in every format, and the same again."""
+
+import csv
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from decimal import Decimal
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from reports.errors import ArgumentError, InputError
+from reports.files import PENDING, root_of, sweep
+from reports.formats import escaped, text_of, unescaped
+from reports.inputs import thawed
+from reports.naming import COLUMNS
+from reports.publish import Report
+from reports.run import report_of
+from tests.reports.building import Close, Sum, batches_of, export, frozen, minutes
+
+FORMULA = "=cmd|' /C calc'!A0"
+MARKUP = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Three hours of a topic, with hostile names, a second key and a repeated close."""
+    root = tmp_path_factory.mktemp("reports")
+    closes = minutes([(1 << 20, 100 + index) for index in range(150)])
+    closes.append(Close(1, (Sum(7, 1, "key_gone", 17),), partition=1))
+    names = export(organization=FORMULA, topic=MARKUP)
+    archive = frozen(spark, root, [*closes, closes[3]], batches_of(closes), names)
+    return report_of(spark, root, archive)
+
+
+def csv_rows(report: Report) -> list[dict[str, str]]:
+    """The rows of usage.csv."""
+    with (report.folder / "usage.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_folder_holds_the_five_files_that_its_manifest_lists(report: Report) -> None:
+    listed = {entry["name"]: entry for entry in report.manifest["files"]}  # type: ignore[attr-defined]  # JSON
+    assert {path.name for path in report.folder.iterdir()} == {*listed, "manifest.json"}
+    for name, entry in listed.items():
+        content = (report.folder / name).read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (
+            entry["bytes"],
+            entry["sha256"],
+        )
+    assert json.loads((report.folder / "manifest.json").read_bytes()) == report.manifest
+
+
+def test_csv_json_and_parquet_agree_to_the_last_digit(report: Report) -> None:
+    parquet = pq.read_table(report.folder / "usage.parquet").to_pylist()
+    document = json.loads((report.folder / "usage.json").read_bytes())
+    lines = csv_rows(report)
+    assert tuple(lines[0]) == COLUMNS
+    assert len(parquet) == len(document["rows"]) == len(lines) == 8
+    for row, item, line in zip(parquet, document["rows"], lines, strict=True):
+        texts = {name: text_of(name, value) for name, value in row.items()}
+        assert {name: unescaped(cell) for name, cell in line.items()} == texts
+        assert {**item, "estimated": text_of("estimated", item["estimated"])} == texts
+
+
+def test_the_totals_are_the_sums_of_the_rows(report: Report) -> None:
+    totals = report.manifest["totals"]
+    lines = csv_rows(report)
+    billed = [line for line in lines if line["meter"] == "ingress_bytes"]
+    assert totals == {
+        "bytes_in_log": str(150 * (1 << 20) + 7),
+        "bytes_billed": str(sum(int(line["quantity"]) for line in billed)),
+        "bytes_open": "0",
+        "bytes_before_log": "0",
+        "records": str(sum(100 + index for index in range(150)) + 1),
+        "rows": "8",
+        "amount_exact": str(sum(Decimal(line["amount"]) for line in lines)),
+        "amount": "0.01",
+        "amount_per_month": "1.757812800",
+        "currency": "EUR",
+    }
+    assert report.manifest["complete"] is True
+
+
+def test_names_that_are_formulas_are_escaped_in_csv_only(report: Report) -> None:
+    assert {line["organization"] for line in csv_rows(report)} == {f"'{FORMULA}"}
+    assert json.loads((report.folder / "usage.json").read_bytes())["rows"][0]["topic"] == MARKUP
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\tx", "'quoted", "plain", ""])
+def test_escaping_is_undone_exactly(text: str) -> None:
+    assert unescaped(escaped(text)) == text
+    assert not escaped(text).startswith(("=", "+", "-", "@", "\t"))
+
+
+class Page(HTMLParser):
+    """What a browser would see: tags, and attributes that fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note it."""
+        self.tags.append(tag)
+        self.fetched += [name for name, _ in attrs if name in ("src", "href", "srcset", "action")]
+
+
+def test_the_page_is_self_contained_and_holds_no_markup_of_users(report: Report) -> None:
+    text = (report.folder / "usage.html").read_text(encoding="utf-8")
+    page = Page()
+    page.feed(text)
+    assert "script" not in page.tags
+    assert page.fetched == []
+    assert "url(" not in text
+    assert "@import" not in text
+    assert "&lt;script&gt;" in text
+    # Hours 10, 11 and 12 of one topic: three bars.
+    assert page.tags.count("rect") == 3
+
+
+def test_the_same_inputs_give_the_same_bytes(
+    report: Report, spark: SparkSession, tmp_path: Path
+) -> None:
+    root = report.folder.parent.parent
+    again = report_of(spark, root, thawed(root, report.folder.name))
+    assert again == report
+    closes = minutes([(1 << 20, 100 + index) for index in range(150)])
+    closes.append(Close(1, (Sum(7, 1, "key_gone", 17),), partition=1))
+    names = export(organization=FORMULA, topic=MARKUP)
+    elsewhere = frozen(spark, tmp_path, [*closes, closes[3]], batches_of(closes), names)
+    assert elsewhere.sha256 == report.folder.name
+    other = report_of(spark, tmp_path, elsewhere)
+    assert other.manifest["files"] == report.manifest["files"]
+
+
+def test_an_archive_that_was_changed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    archive = frozen(spark, tmp_path, minutes([(10, 1)]))
+    path = archive.folder / "usage-00000.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    with pytest.raises(InputError, match="ARCHIVE_DAMAGED"):
+        thawed(tmp_path, archive.sha256)
+
+
+def test_a_missing_close_marks_the_run_and_is_listed(spark: SparkSession, tmp_path: Path) -> None:
+    closes = minutes([(10, 1), (20, 2), (30, 3)])
+    archive = frozen(spark, tmp_path, [closes[0], closes[2]], batches_of(closes))
+    report = report_of(spark, tmp_path, archive)
+    assert report.manifest["complete"] is False
+    assert report.manifest["gaps"] == 1
+    document = json.loads((report.folder / "usage.json").read_bytes())
+    assert document["gaps"][0]["after_sequence"] == "1"
+    assert "are missing" in (report.folder / "usage.html").read_text()
+
+
+def test_no_usage_at_all_is_an_empty_report(spark: SparkSession, tmp_path: Path) -> None:
+    report = report_of(spark, tmp_path, frozen(spark, tmp_path, []))
+    assert csv_rows(report) == []
+    assert report.manifest["totals"]["amount_exact"] == "0.000000000"  # type: ignore[index]  # JSON
+
+
+def test_other_code_replaces_what_it_made_of_the_same_inputs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    archive = frozen(spark, tmp_path, minutes([(10, 1)]))
+    first = report_of(spark, tmp_path, archive)
+    (first.folder / "usage.csv").write_text("as an older release wrote it")
+    assert report_of(spark, tmp_path, archive) == first
+    assert len(csv_rows(first)) == 2
+    assert [path.name for path in first.folder.parent.iterdir()] == [archive.sha256]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from reports.files import pending_folder, settle
+with pending_folder(Path(sys.argv[1])) as folder:
+    (folder / "usage.csv").write_text("half of it")
+    os.kill(os.getpid(), signal.SIGKILL)
+    settle(folder, Path(sys.argv[1]) / "usage")
+"""
+
+
+def test_a_killed_run_leaves_nothing_published_and_is_swept_later(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(PENDING)
+    sweep(tmp_path)
+    assert left.is_dir()
+    os.utime(left, (0, 0))
+    sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/reports", "", "file://elsewhere/reports"])
+def test_only_folders_can_be_published_to(uri: str) -> None:
+    with pytest.raises(ArgumentError, match="URI_UNSUPPORTED"):
+        root_of(uri)
+
+
+def test_a_file_url_is_a_folder(tmp_path: Path) -> None:
+    assert root_of((tmp_path / "a b").as_uri()) == tmp_path / "a b"
+    assert re.fullmatch(r"/.*a b", str(root_of(str(tmp_path / "a b"))))

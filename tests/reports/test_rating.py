@@ -1,0 +1,88 @@
+"""Whole numbers in, decimals out: the rounding rule at its edges, in Spark and in Python alike."""
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from reports.errors import InputError
+from reports.rating import Price, PriceBook, amount_of, price_of, rate, rounded
+from tests.reports.building import export
+
+GIB = 1 << 30
+
+
+def amounts(spark: SparkSession, price: Price, quantities: list[int]) -> list[Decimal]:
+    """What Spark makes of these quantities."""
+    table = pa.table(
+        {
+            "meter": pa.array([price.meter] * len(quantities)),
+            "quantity": pa.array(quantities, pa.int64()),
+        }
+    )
+    book = PriceBook("test-1", "EUR", (price,))
+    rows = rate(spark.createDataFrame(table), book, [price.meter]).collect()
+    found = {row.quantity: row.amount for row in rows}
+    return [found[quantity] for quantity in quantities]
+
+
+def test_a_gibibyte_costs_its_price_and_a_byte_more_or_less_shows(spark: SparkSession) -> None:
+    price = price_of("ingress_bytes", "GiB", GIB, "0.05")
+    found = amounts(spark, price, [GIB - 11, GIB - 10, GIB, GIB + 10, GIB + 11])
+    assert [str(amount) for amount in found] == [
+        "0.049999999",
+        "0.050000000",
+        "0.050000000",
+        "0.050000000",
+        "0.050000001",
+    ]
+
+
+def test_a_half_goes_to_the_even_neighbour(spark: SparkSession) -> None:
+    price = price_of("ingress_bytes", "two", 2, "0.000000001")
+    found = amounts(spark, price, [1, 2, 3, 5, 7])
+    assert [int(amount.scaleb(9)) for amount in found] == [0, 1, 2, 2, 4]
+
+
+def test_spark_and_python_round_alike_up_to_the_largest_quantity(spark: SparkSession) -> None:
+    quantities = [0, 1, 7, 10**6 + 1, GIB * 3 // 7, 2**53 + 1, 2**62 + 12345, 2**63 - 1]
+    for price in (
+        price_of("ingress_bytes", "GiB", GIB, "0.05"),
+        price_of("ingress_bytes", "GiB", GIB, "0.000000000001"),
+        price_of("ingress_bytes", "TB", 10**12, "17.123456789012"),
+    ):
+        expected = [amount_of(quantity, price) for quantity in quantities]
+        assert amounts(spark, price, quantities) == expected
+
+
+@given(quantity=st.integers(0, 2**63 - 1), price=st.integers(0, 10**14), unit=st.integers(1, 2**40))
+def test_the_amount_is_the_exact_quotient_rounded_half_even(
+    quantity: int, price: int, unit: int
+) -> None:
+    found = amount_of(quantity, price_of("m", "u", unit, f"{Decimal(price).scaleb(-12):f}"))
+    distance = abs(found.scaleb(9) * unit * 1000 - quantity * price)
+    assert 2 * distance <= unit * 1000
+
+
+def test_records_cost_nothing_and_other_meters_need_a_price() -> None:
+    book = export().price_book
+    assert book.price("records").unit_price == 0
+    with pytest.raises(InputError, match="PRICE_MISSING"):
+        book.price("egress_bytes")
+
+
+@pytest.mark.parametrize("text", ["", "free", "-0.05", "NaN", "Infinity", "0.0000000000001"])
+def test_a_price_that_is_no_decimal_of_12_places_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="PRICE_INVALID"):
+        export(text)
+
+
+def test_money_for_people_is_rounded_half_even_to_cents() -> None:
+    assert [str(rounded(Decimal(text))) for text in ("0.005", "0.015", "0.0251")] == [
+        "0.00",
+        "0.02",
+        "0.03",
+    ]
