@@ -1,0 +1,146 @@
+"""The whole product as real processes: what `headrace up` starts, in a folder of its own, on free ports.
+
+Owns the supervisor it started and ends it by process id. Refuses to guess: everything it knows comes from `up.json` and the
+client profile that `up` wrote.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+ROOT = Path(__file__).resolve().parents[2]
+STOP_SECONDS_MAX = 60.0
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    """Return as soon as ``condition`` holds; TimeoutError naming ``what`` after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds:.0f} s")
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process of this id runs (a zombie does not)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How a client reaches the platform."""
+
+    api_url: str
+    bootstrap: str
+    key: str
+
+
+class Platform:
+    """One embedded platform; a context manager that stops it."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self.options = options
+        self.data = folder / "data"
+        self.environment = os.environ | {
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(ROOT / "build" / "cache")),
+            "NO_COLOR": "1",
+        }
+        for name in [name for name in self.environment if name.startswith("HEADRACE_")]:
+            del self.environment[name]
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Run `headrace up --detach` and wait for its word that everything serves."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.cli("up", "--dir", str(self.data), "--port", "0", "--detach", *self.options)
+
+    def stop(self) -> None:
+        """`headrace down`, then make sure by process id."""
+        if not (self.data / "up.json").exists():
+            return
+        pids = self.pids()
+        self.cli("down", "--dir", str(self.data), check=False)
+        try:
+            wait_until(lambda: not any(map(alive, pids)), "the platform ends", STOP_SECONDS_MAX)
+        finally:
+            for pid in filter(alive, pids):
+                os.kill(pid, signal.SIGKILL)
+
+    def cli(
+        self, *arguments: str, check: bool = True, stdin: bytes | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run the `headrace` command as a person would; stdout and stderr are captured."""
+        done = subprocess.run(
+            [sys.executable, "-m", "headrace.cli", *arguments],
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            env=self.environment,
+            cwd=ROOT,
+            timeout=300,
+            check=False,
+        )
+        if check and done.returncode != 0:
+            raise RuntimeError(
+                f"headrace {' '.join(arguments)} ended with {done.returncode}:\n"
+                f"{done.stdout.decode()}{done.stderr.decode()}"
+            )
+        return done
+
+    def up_file(self) -> dict[str, object]:
+        """What the supervisor says of itself."""
+        loaded: dict[str, object] = json.loads((self.data / "up.json").read_text())
+        return loaded
+
+    def pids(self) -> list[int]:
+        """Every process of the platform, supervisor first."""
+        up = self.up_file()
+        return [_pid(up[name]) for name in ("supervisor", "api", "node")]
+
+    def node_pid(self) -> int:
+        """The node's process now; another one after a crash."""
+        return self.pids()[2]
+
+    def kill_node(self) -> int:
+        """kill -9. Returns the process id that is gone."""
+        pid = self.node_pid()
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def profile(self) -> Profile:
+        """The client profile that `up` wrote."""
+        path = Path(self.environment["XDG_CONFIG_HOME"]) / "headrace" / "config.toml"
+        default = tomllib.loads(path.read_text())["profiles"]["default"]
+        return Profile(default["api_url"], default["bootstrap"], default["key"])
+
+
+def _pid(process: object) -> int:
+    """The process id in one entry of `up.json`."""
+    assert isinstance(process, dict)
+    return int(process["pid"])
