@@ -36,7 +36,7 @@ check: ## all that guards a change: lint, types, layering, tidy, strict C, simul
 	@$(PYTHON) tests/suite.py check
 
 sim: setup ## the deterministic simulator; last line is JSON [SEEDS=200] [SEED=k TRACE=1]
-	@$(PYTHON) -m native.sim --seeds $(SEEDS) $(if $(SEED),--seed $(SEED)) $(if $(TRACE),--trace)
+	@$(PYTHON) -m tests.simulation.run --seeds $(SEEDS) $(if $(SEED),--seed $(SEED)) $(if $(TRACE),--trace)
 
 bench: setup ## benchmarks; build/bench/NAME.json each [WHAT=name]
 	@$(PYTHON) tests/performance $(WHAT)

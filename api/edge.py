@@ -14,7 +14,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import (
     PROBLEM_MEDIA_TYPE,
+    ConflictError,
     DomainError,
     InvalidRequestError,
     MethodNotAllowedError,
@@ -102,6 +103,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(DomainError, _domain_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(IntegrityError, _lost_race)
     app.add_exception_handler(OperationalError, _database_error)
     app.add_exception_handler(PoolTimeoutError, _database_error)
     app.add_exception_handler(Exception, _unexpected)
@@ -199,6 +201,19 @@ def _methods(request: Request) -> set[str]:
         if route.path_regex.match(request.url.path)
         for method in route.methods
     }
+
+
+async def _lost_race(request: Request, error: Exception) -> JSONResponse:
+    """Another transaction took the name between our look and our write: the database said no."""
+    assert isinstance(error, IntegrityError)
+    # Without the statement's parameters, which hold what users wrote.
+    log.warning("lost_race", error=str(error.orig), path=request.url.path)
+    refusal = ConflictError(
+        "Another request changed the same thing at the same time; nothing was changed here.",
+        code="CONCURRENT_CHANGE",
+        hint="Send the request again: it will see what the other one did.",
+    )
+    return _response(refusal, request.state.request_id)
 
 
 async def _database_error(request: Request, error: Exception) -> JSONResponse:

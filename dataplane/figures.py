@@ -25,7 +25,7 @@ def of_calls(ring: Ring, bridge: Bridge) -> tuple[Number | NumbersByCode, ...]:
         ),
         Number(
             "headrace_host_replies_late",
-            "Replies that came after their request's timeout.",
+            "Replies that nobody waited for any more.",
             lambda: ring.replies_late,
         ),
         Number(

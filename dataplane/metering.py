@@ -116,6 +116,9 @@ class Metering:
             records = [usage_record(state, self._incoming[key]) for key in chosen]
         try:
             await asyncio.to_thread(self._spool.append, records)
+        except OSError as error:
+            log.error("usage cannot be spooled; the engine keeps it: %s", error)
+            return False
         except SpoolFull as full:
             log.error("usage is not spooled: %s", full)
             return bool(self._spool.pending) and await self._publish(self._spool.pending[0])
@@ -148,23 +151,34 @@ class Metering:
             log.warning("usage entry %d: no answer yet, publishing it again", entry.number)
             return False
         if reply.result in (EngineResult.OK, EngineResult.DUPLICATE):
-            await self._published(entry)
-            return True
+            return await self._published(entry)
         if reply.result in _PRODUCER_LOST:
             log.warning(
                 "usage entry %d: `_usage` answered %s, publishing under a new producer id",
                 entry.number,
                 reply.result.name,
             )
-            await asyncio.to_thread(self._spool.rotate_producer)
+            await self._rotate_producer()
         return False
 
-    async def _published(self, entry: Entry) -> None:
-        await asyncio.to_thread(self._spool.mark_published, entry)
+    async def _rotate_producer(self) -> None:
+        try:
+            await asyncio.to_thread(self._spool.rotate_producer)
+        except OSError as error:
+            log.error("the usage spool cannot be written: %s", error)
+
+    async def _published(self, entry: Entry) -> bool:
+        try:
+            await asyncio.to_thread(self._spool.mark_published, entry)
+        except OSError as error:
+            # Published again later, as the same batch: the partition will say DUPLICATE.
+            log.error("the usage spool cannot be written: %s", error)
+            return False
         for record in entry.records:
             self._acknowledge(record.partition, record.sequence)
         async with self._progress:
             self._progress.notify_all()
+        return True
 
     def _acknowledge(self, partition: PartitionId, sequence: int) -> None:
         self._ring.post(

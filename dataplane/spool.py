@@ -18,10 +18,12 @@ damage in the middle: what is owed would be lost in silence.
     producer  := 16 bytes id | u64 number at which its sequence 0 stands
     partition := u64 topic | u64 created_revision | u32 partition
 
-A torn last frame of the last segment never completed and is cut. A segment goes once everything in
-it is published.
+Every start and every failed write begins a new segment. Its head is the truth about everything
+before it, so a torn last frame of an earlier segment does not matter. A segment goes once
+everything in it is published.
 """
 
+import errno
 import os
 import struct
 import zlib
@@ -88,6 +90,7 @@ class Spool:
         self._folder = folder
         self._file: int = -1
         self._file_bytes = 0
+        self._given_up = False
         self._segments: deque[tuple[int, Path]] = deque()
         self._pending_bytes = 0
         self.number_next = 0
@@ -163,51 +166,57 @@ class Spool:
             leftover.unlink()
         paths = sorted(self._folder.glob("*.spool"))
         for index, path in enumerate(paths):
-            number = self._read_segment(path, first=index == 0, last=index == len(paths) - 1)
+            number = self._read_segment(path, first=index == 0)
             self._segments.append((number, path))
         if not paths:
             self._begin_segment()
             return
-        self._file = os.open(paths[-1], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._file_bytes = os.fstat(self._file).st_size
+        # Not appended to: whatever end it has was never proven by a sync of ours.
+        self._begin_segment()
+        self._release()
 
-    def _read_segment(self, path: Path, *, first: bool, last: bool) -> int:
-        """Replay one segment. Returns the number its head begins at."""
+    def _read_segment(self, path: Path, *, first: bool) -> int:
+        """Replay one segment. Returns the number its head begins at.
+
+        A torn end is passed over: the head of the next segment, or the engine, has what counts.
+        """
         data = path.read_bytes()
         whole = number = 0
         for end, payload in _frames(data):
             if payload[0] == _KIND_HEAD:
-                number = self._replay_head(path, payload, restore=first)
+                number = self._replay_head(path, payload, first=first)
             else:
                 self._replay(payload)
             whole = end
-        if whole == len(data) and whole > 0:
-            return number
-        if not last or whole == 0:
+        if whole == 0 or not _torn(data[whole:]):
             raise SpoolDamaged(
                 f"{path} is damaged at byte {whole}: restore it from a copy, or move the folder "
                 f"{path.parent} away and report the gap; windows still in the engine come again"
             )
-        with path.open("r+b") as file:
-            file.truncate(whole)
-            os.fsync(file.fileno())
         return number
 
-    def _replay_head(self, path: Path, payload: bytes, *, restore: bool) -> int:
+    def _replay_head(self, path: Path, payload: bytes, *, first: bool) -> int:
+        """A head is the truth about everything before it, also about a write that was given up."""
         _, version, number_next, published, producer_id, base, count = _HEAD.unpack_from(payload)
         if version != SPOOL_VERSION:
             raise SpoolDamaged(f"{path} has version {version}; this release reads {SPOOL_VERSION}")
-        if not restore:
-            return int(number_next)
+        if not first and self.number_next < number_next:
+            raise SpoolDamaged(
+                f"records {self.number_next} to {number_next} are missing before {path}: restore "
+                "the segment before it from a copy, or move the folder away and report the gap"
+            )
+        while self.pending and self.pending[-1].number >= number_next:
+            self._pending_bytes -= _value_bytes(self.pending.pop())
         self.number_next = number_next
-        self.published = published
+        self._take_published(published)
         self.producer = Producer(producer_id, base)
+        self.sequences.clear()
         for index in range(count):
             topic, revision, partition, sequence = _SEQUENCE.unpack_from(
                 payload, _HEAD.size + index * _SEQUENCE.size
             )
             self.sequences[PartitionId(topic, revision, partition)] = sequence
-        return self.number_next
+        return int(number_next)
 
     def _replay(self, payload: bytes) -> None:
         kind = payload[0]
@@ -223,7 +232,7 @@ class Spool:
 
     def _take(self, entry: Entry) -> None:
         self.pending.append(entry)
-        self._pending_bytes += sum(len(record.value) for record in entry.records)
+        self._pending_bytes += _value_bytes(entry)
         self.number_next = entry.end()
         for record in entry.records:
             self.sequences[record.partition] = record.sequence
@@ -231,18 +240,23 @@ class Spool:
     def _take_published(self, number: int) -> None:
         self.published = max(self.published, number)
         while self.pending and self.pending[0].number < self.published:
-            entry = self.pending.popleft()
-            self._pending_bytes -= sum(len(record.value) for record in entry.records)
+            self._pending_bytes -= _value_bytes(self.pending.popleft())
 
     # ---- segments ----
 
     def _write(self, payload: bytes) -> None:
-        if self._file_bytes > SEGMENT_BYTES_MAX:
+        """Make one frame durable. After an OSError nothing of it counts.
+
+        What a failed write or sync left in the segment is unknown: it is given up, and the head of
+        the next one overrules it.
+        """
+        if self._given_up or self._file_bytes > SEGMENT_BYTES_MAX:
             self._begin_segment()
         frame = _framed(payload)
-        if os.write(self._file, frame) != len(frame):
-            raise OSError("the spool's file system took only a part of a write")
+        self._given_up = True
+        _write_whole(self._file, frame)
         os.fdatasync(self._file)
+        self._given_up = False
         self._file_bytes += len(frame)
 
     def _begin_segment(self) -> None:
@@ -261,17 +275,22 @@ class Spool:
         path = self._folder / f"{self._segment_number():020d}.spool"
         fresh = path.with_suffix(".new")
         file = os.open(
-            fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600
+            fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600
         )
         frame = _framed(head)
-        os.write(file, frame)
-        os.fsync(file)
-        os.rename(fresh, path)
-        self._sync_folder()
+        try:
+            _write_whole(file, frame)
+            os.fsync(file)
+            os.rename(fresh, path)
+            self._sync_folder()
+        except OSError:
+            os.close(file)
+            raise
         if self._file >= 0:
             os.close(self._file)
         self._file = file
         self._file_bytes = len(frame)
+        self._given_up = False
         self._segments.append((self.number_next, path))
 
     def _segment_number(self) -> int:
@@ -292,6 +311,24 @@ class Spool:
         folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.fsync(folder)
         os.close(folder)
+
+
+def _write_whole(file: int, data: bytes) -> None:
+    written = os.write(file, data)
+    if written != len(data):
+        raise OSError(errno.ENOSPC, f"only {written} of {len(data)} bytes could be written")
+
+
+def _value_bytes(entry: Entry) -> int:
+    return sum(len(record.value) for record in entry.records)
+
+
+def _torn(rest: bytes) -> bool:
+    """Is this the rest of one write that never completed, and not damage with more behind it?"""
+    if len(rest) < _FRAME.size or not any(rest):
+        return True
+    size, _ = _FRAME.unpack_from(rest)
+    return _FRAME.size + int(size) >= len(rest)
 
 
 def _framed(payload: bytes) -> bytes:

@@ -23,6 +23,17 @@ fail() {
     exit 1
 }
 
+# logged NAME COMMAND..: its output goes to build/NAME.log and is shown only when it fails.
+logged() {
+    log="build/$1.log"
+    shift
+    mkdir -p build
+    "$@" >"$log" 2>&1 || {
+        tail -n 40 "$log" >&2
+        fail "that failed; the whole log is $log"
+    }
+}
+
 # The hash of the named files' paths and contents.
 digest() { sha256sum "$@" | sha256sum | cut -c1-32; }
 
@@ -83,7 +94,9 @@ make_venv() {
     "$base" -m venv "$VENV"
 }
 
-pip_install() { "$PYTHON" -m pip install --quiet --disable-pip-version-check --retries 10 "$@" >&2; }
+pip_install() {
+    logged pip "$PYTHON" -m pip install --disable-pip-version-check --retries 10 "$@"
+}
 
 install_requirements() {
     hash="$(digest requirements/pip.txt requirements/dev.txt)"
@@ -99,8 +112,9 @@ install_requirements() {
 install_project() {
     hash="$(digest pyproject.toml setup.py headrace/version.py)"
     if is_fresh project "$hash" && [ -x "$VENV/bin/headrace" ]; then return 0; fi
-    say "installing the project in place and building the engine"
-    pip_install --no-deps --no-build-isolation --editable .
+    say "installing the project in place"
+    logged install env HEADRACE_MODULES= "$PYTHON" -m pip install --disable-pip-version-check \
+        --no-deps --no-build-isolation --editable .
     stamp project "$hash"
 }
 
@@ -110,11 +124,7 @@ build_engine() {
     hash="$(digest setup.py native/build.py $sources)"
     if is_fresh engine "$hash" && modules_exist; then return 0; fi
     say "building the engine"
-    mkdir -p build
-    "$PYTHON" setup.py --quiet build_ext --inplace >build/engine.log 2>&1 || {
-        tail -n 40 build/engine.log >&2
-        fail "the engine did not compile; the whole log is build/engine.log"
-    }
+    logged engine "$PYTHON" setup.py --quiet build_ext --inplace
     stamp engine "$hash"
 }
 

@@ -146,29 +146,19 @@ def _refuse(condition: bool, code: str, message: str) -> None:
         raise CodecError(code, message)
 
 
-def _client(view: memoryview, server: tuple[int, ...] | None, stored: memoryview) -> Batch:
-    """Check a client part of exactly ``len(view)`` bytes."""
+def _client_sizes(view: memoryview) -> None:
     _refuse(len(view) > CLIENT_BYTES_MAX, "MESSAGE_TOO_LARGE", "the client part is too large")
     _refuse(len(view) < CLIENT_HEADER_BYTES, "BATCH_SHORT", "the client part is too short")
-    (
-        size,
-        crc,
-        version,
-        codec,
-        flags,
-        count,
-        producer_id,
-        sequence,
-        epoch,
-        last_delta,
-        base_us,
-        max_us,
-        records_bytes,
-        reserved,
-    ) = _CLIENT.unpack_from(view)
+    size, crc = struct.unpack_from("<II", view)
     _refuse(size != len(view), "BATCH_SIZE", "the size disagrees with the bytes")
     _refuse(size <= CLIENT_HEADER_BYTES, "BATCH_SIZE", "the batch has no records")
     _refuse(crc != crc32c(view[8:]), "BATCH_CHECKSUM", "the client part fails its CRC32C")
+
+
+def _client_meaning(view: memoryview) -> None:
+    fields = _CLIENT.unpack_from(view)
+    size, _, version, codec, flags, count, producer_id, sequence, epoch, last_delta = fields[:10]
+    base_us, max_us, records_bytes, reserved = fields[10:]
     _refuse(version != _VERSION, "BATCH_VERSION", f"version {version} is not known")
     _refuse(codec >= len(CODECS), "BATCH_CODEC", f"codec {codec} is not known")
     _refuse(flags != 0 or reserved != 0, "BATCH_RESERVED", "a reserved field is not zero")
@@ -182,6 +172,15 @@ def _client(view: memoryview, server: tuple[int, ...] | None, stored: memoryview
     _refuse(unnamed, "BATCH_PRODUCER", "an epoch or sequence without a producer")
     _refuse(sequence > _UINT64_MAX - count, "BATCH_PRODUCER", "the sequence overflows")
     _refuse(max_us < base_us, "BATCH_TIMESTAMP", "the largest timestamp is below the first")
+
+
+def _client(view: memoryview, server: tuple[int, ...] | None, stored: memoryview) -> Batch:
+    """Check a client part of exactly ``len(view)`` bytes, from the outside in."""
+    _client_sizes(view)
+    _client_meaning(view)
+    fields = _CLIENT.unpack_from(view)
+    size, _, _, codec, _, count, producer_id, sequence, epoch, _ = fields[:10]
+    base_us, max_us, records_bytes, _ = fields[10:]
     base_offset, append_us, op, first_view, principal, cumulative = server or (0, 0, 0, 0, 0, 0)
     return Batch(
         size_bytes=len(stored) or size,

@@ -300,7 +300,7 @@ class _Calls:
                 raise DeadlineExceeded(
                     f"{resource.get('name')} is not Ready for generation {wanted}: "
                     f"{_why_not_ready(resource)}",
-                    code="NOT_READY",
+                    code="RESOURCE_NOT_READY",
                     hint="Reconciliation goes on by itself; ask again later.",
                 )
             await asyncio.sleep(READY_POLL_SECONDS)

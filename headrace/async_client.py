@@ -1,5 +1,4 @@
-"""The async client: the names of client.py, with `await` before what waits. Constructors need no
-running loop.
+"""The async client: the names of client.py, with `await` before what waits.
 
     async with headrace.aconnect() as client:
         orders = client.topic("orders")
@@ -7,8 +6,8 @@ running loop.
         async for m in orders.consume(group="billing", start="earliest", until="end"):
             print(ack.partition, m.offset, m.value)
 
-Leaving `with` flushes producers and commits consumers; a
-program that forgets gets five seconds at exit, and one log line that counts what was lost.
+Constructors do no I/O and need no running loop. Leaving `async with` flushes producers and commits
+consumers; a program that forgets gets five seconds at exit, and one log line that counts the lost.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from headrace.reading import OnExpired
 from headrace.retry import Duration
 from headrace.runtime import IoThread, OwnerProcess, close_at_exit, io_thread
 from headrace.settings import Settings
-from headrace.subscription import AckMode, Start, names_of
+from headrace.subscription import AckMode, Start, Subscription, names_of
 
 
 class AsyncClient:
@@ -51,6 +50,7 @@ class AsyncClient:
         self._connection = Connection(settings)
         self._producers: list[AsyncProducer] = []
         self._consumers: weakref.WeakSet[AsyncConsumer] = weakref.WeakSet()
+        self._subscriptions: set[Subscription] = set()
         self._shared: AsyncProducer | None = None
         self._admin: AsyncAdmin | None = None
         self._closed = False
@@ -120,6 +120,8 @@ class AsyncClient:
         )
         made = AsyncConsumer(self._connection, self._io, wanted)
         self._consumers.add(made)
+        self._subscriptions = {s for s in self._subscriptions if not s.closed}
+        self._subscriptions.add(made.subscription)
         return made
 
     @property
@@ -146,9 +148,13 @@ class AsyncClient:
         if self._closed:
             return
         self._closed = True
+        if self._process.foreign:
+            return
         async with contextlib.AsyncExitStack() as stack:
             # Each step runs even if an earlier one raises; the channels go last.
             stack.push_async_callback(self._io.call, self._connection.close())
+            for subscription in self._subscriptions:
+                stack.push_async_callback(self._io.call, subscription.close(commit=False))
             if self._admin is not None:
                 stack.push_async_callback(self._admin.close)
             for producer in self._producers:

@@ -1,13 +1,12 @@
-"""Records gather into batches here, before the network. Thread-safe; owns the memory bound; knows
-no transport.
+"""Records gather into batches here, before the network. Thread-safe; owns the memory bound.
 
-    send() ----> open batch of (topic, partition) --- full, lingered, or awaited while idle --->
-    Batch ---> Sender send_many() ----------------------------------- whole batches
-    ----------------------------^
+    send() ------> open batch of (topic, partition) -- due --> Batch --> Sender
+    send_many() ---------------- whole batches ------------------^
 
-Callers append under one lock; the I/O thread takes what is due. A record without a key goes to its
-topic's sticky partition, which changes with every batch. One Outcome per batch answers all its
-records, so a record costs no future.
+A batch is due when it is full, when it has lingered, or when somebody awaits it and its partition
+is idle. Callers append under one lock; the I/O thread takes what is due. A record without a key
+goes to its topic's sticky partition, which changes with every batch. One Outcome per batch answers
+all its records, so a record costs no future. It knows no transport.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The sync client: topics, producers, consumers, admin. Constructors do no I/O. async_client.py is
-its twin.
+"""The sync client: topics, producers, consumers, admin. async_client.py is its twin.
 
     with headrace.connect() as client:
         orders = client.topic("orders")
@@ -7,8 +6,8 @@ its twin.
         for m in orders.consume(group="billing", start="earliest", until="end"):
             print(m.offset, m.key, m.value)
 
-Leaving `with` flushes producers and commits consumers; a
-program that forgets gets five seconds at exit, and one log line that counts what was lost.
+Constructors do no I/O. Leaving `with` flushes producers and commits consumers; a program that
+forgets gets five seconds at exit, and one log line that counts what was lost.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from headrace.reading import OnExpired
 from headrace.retry import Duration
 from headrace.runtime import IoThread, OwnerProcess, close_at_exit, io_thread
 from headrace.settings import Settings
-from headrace.subscription import AckMode, Start, names_of
+from headrace.subscription import AckMode, Start, Subscription, names_of
 
 
 class Client:
@@ -51,6 +50,7 @@ class Client:
         self._connection = Connection(settings)
         self._producers: list[Producer] = []
         self._consumers: weakref.WeakSet[Consumer] = weakref.WeakSet()
+        self._subscriptions: set[Subscription] = set()
         self._shared: Producer | None = None
         self._admin: Admin | None = None
         self._closed = False
@@ -120,6 +120,8 @@ class Client:
         )
         made = Consumer(self._connection, self._io, wanted)
         self._consumers.add(made)
+        self._subscriptions = {s for s in self._subscriptions if not s.closed}
+        self._subscriptions.add(made.subscription)
         return made
 
     @property
@@ -146,9 +148,13 @@ class Client:
         if self._closed:
             return
         self._closed = True
+        if self._process.foreign:
+            return
         with contextlib.ExitStack() as stack:
             # Each step runs even if an earlier one raises; the channels go last.
             stack.callback(self._io.run, self._connection.close())
+            for subscription in self._subscriptions:
+                stack.callback(self._io.run, subscription.close(commit=False))
             if self._admin is not None:
                 stack.callback(self._admin.close)
             for producer in self._producers:

@@ -131,6 +131,11 @@ class Columns:
     def __len__(self) -> int:
         return len(self.timestamps_us)
 
+    @property
+    def header_counts(self) -> array[int]:
+        """How many headers each record has: most have none, and need not be asked one by one."""
+        return self._decoded.header_counts
+
     def headers(self, index: int) -> list[tuple[str, bytes | None]]:
         """Headers of one record, in their order; names may repeat."""
         decoded = self._decoded

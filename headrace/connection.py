@@ -24,6 +24,7 @@ import grpc.aio
 
 from headrace.errors import DeadlineExceeded, HeadraceError, TopicNotFound, Unreachable
 from headrace.retry import Backoff, Deadline, changes_route, repeatable
+from headrace.runtime import note_transport_used
 from headrace.settings import Settings
 from headrace.status import error_of, error_of_call
 from headrace.wire import stream_pb2 as wire
@@ -103,6 +104,7 @@ class Connection:
         """The channel to one node, opened at first use."""
         found = self._channels.get(address)
         if found is None:
+            note_transport_used()
             if self.settings.tls:
                 credentials = grpc.ssl_channel_credentials()
                 found = grpc.aio.secure_channel(address, credentials, options=_OPTIONS)

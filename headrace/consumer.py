@@ -4,15 +4,14 @@
 
 When a row counts as handled is one word:
 
-    ack="after"    (default) when the loop body returned, that is, when the next row is asked for.
-    Offsets are committed
-                   every second, when a partition moves away, and at the end. A row whose body
-                   raised, or that was left by `break`, is not handled and comes again; inside
-                   `with`, leaving without an exception handles it.
-    ack="manual"   when you call commit(): everything handed out so far.
-    ack="before"   before the rows of a batch are handed out: at most once.
+    ack="after"    (default) when the loop body returned, that is, when the next row is asked for
+    ack="manual"   when you call commit(): everything handed out so far
+    ack="before"   before the rows of a batch are handed out: at most once
 
-A group needs no poll: heartbeats run on the I/O thread, a handler may take as long as it wants.
+Offsets are committed every second, when a partition moves away, and at the end. With "after" a row
+whose body raised, or that was left by `break`, is not handled and comes again; inside `with`,
+leaving without an exception handles it. A group needs no poll: heartbeats run on the I/O thread, a
+handler may take as long as it wants.
 """
 
 from __future__ import annotations
@@ -67,12 +66,12 @@ class _Face:
     reading thread only."""
 
     def __init__(self, connection: Connection, io: IoThread, wanted: Wanted) -> None:
+        self._opened = False
+        self._closed = False
         self._io = io
         self._wanted = wanted
         self._subscription = Subscription(connection, wanted)
         self._process = OwnerProcess()
-        self._opened = False
-        self._closed = False
         self._slot: Slot | None = None
         self._rows: list[Message] = []
         self._row = 0
@@ -82,6 +81,16 @@ class _Face:
         self._process.check("consumer")
         if self._closed:
             raise Closed("The consumer is closed")
+
+    def __del__(self) -> None:
+        # A loop left by `break` outside `with` has nobody else to leave the group.
+        if self._opened and not self._closed and not self._process.foreign:
+            self._io.abandon(self._subscription.close(commit=self._wanted.ack != "manual"))
+
+    @property
+    def subscription(self) -> Subscription:
+        """The I/O side, which outlives this object when nobody closes it."""
+        return self._subscription
 
     @property
     def positions(self) -> dict[TopicPartition, int]:

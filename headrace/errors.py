@@ -1,27 +1,33 @@
-"""Every way a call can fail, as one tree. Owns the classes and the choice of class for a code;
-knows no transport.
+"""Every way a call can fail, as one tree. Owns the classes and the class of a code; knows no wire.
 
     HeadraceError
-    |-- Retryable                 the same call may succeed later; the SDK already repeated it until
-    its deadline |   |-- Unreachable           no node or no API answered |   |-- NotHere
-    another node leads this partition |   |-- Throttled             a quota or a full queue at the
-    node: slow down |   |-- DeadlineExceeded      the deadline passed before an answer; nothing was
-    changed |   |-- BufferFull            the producer's own memory is used up |   `--
-    SessionExpired        the producer or member must begin anew |-- OutcomeUnknown            it
-    may or may not have been done: repeat only what is idempotent `-- Fatal
-    repeating cannot help
+    |-- Retryable                 may succeed later; the SDK repeated it until its deadline
+    |   |-- Unreachable           no node or no API answered
+    |   |-- NotHere               another node leads this partition
+    |   |-- Throttled             a quota or a full queue at the node: slow down
+    |   |-- DeadlineExceeded      the deadline passed before an answer; nothing was changed
+    |   |-- BufferFull            the producer's own memory is used up
+    |   `-- SessionExpired        the producer or member must begin anew
+    |-- OutcomeUnknown            may have been done: repeat only what is idempotent
+    `-- Fatal                     repeating cannot help
         |-- NotFound
         |   |-- TopicNotFound
-        |   `-- TopicRecreated    the topic was deleted and made again: this handle is of the
-        earlier one |-- AccessDenied |   `-- Unauthenticated |-- Conflict              exists
-        already, or changed meanwhile |-- Invalid               an argument or a document is wrong |
-        |-- RecordTooLarge |   |-- ConfigurationInvalid |   `-- StartRequired     a new group does
-        not say where to begin |-- QuotaExceeded         a count limit: waiting does not help |--
-        OffsetExpired         retention removed the records that were asked for |-- CorruptPartition
-        stored bytes fail their checksum: nothing wrong is served |-- Fenced                another
-        member owns the partition now |-- OutOfSequence         the log does not continue where this
-        producer does |-- Closed                used after close() `-- ServerMissing         the
-        command needs headrace-server
+        |   `-- TopicRecreated    deleted and made again: this handle is of the earlier one
+        |-- AccessDenied
+        |   `-- Unauthenticated
+        |-- Conflict              exists already, or changed meanwhile
+        |-- Invalid               an argument or a document is wrong
+        |   |-- RecordTooLarge
+        |   |-- ConfigurationInvalid
+        |   |-- StartRequired     a new group does not say where to begin
+        |   `-- OffsetBeyondEnd   the log does not reach that far
+        |-- QuotaExceeded         a count limit: waiting does not help
+        |-- OffsetExpired         retention removed the records that were asked for
+        |-- CorruptPartition      stored bytes fail their checksum: nothing wrong is served
+        |-- Fenced                another member owns the partition now
+        |-- OutOfSequence         the log does not continue where this producer does
+        |-- Closed                used after close()
+        `-- ServerMissing         the command needs headrace-server
 
 `str(error)` says what happened, why, and what next. No message ever holds a secret.
 """
@@ -233,10 +239,17 @@ class QuotaExceeded(Fatal):
     code = "QUOTA_EXCEEDED"
 
 
+class OffsetBeyondEnd(Invalid):
+    """The log ends before this offset."""
+
+    code = "OFFSET_OUT_OF_RANGE"
+    hint = "Begin at start='latest', or at an offset that was read."
+
+
 class OffsetExpired(Fatal):
     """The records asked for are gone; `expected` is the first offset kept."""
 
-    code = "OFFSET_OUT_OF_RANGE"
+    code = "TRUNCATED"
     hint = "Begin at start='earliest', or pass on_expired='skip' to go on at what is kept."
 
 
@@ -296,8 +309,11 @@ _BY_CODE: dict[str, type[HeadraceError]] = {
     "BATCH_TOO_LARGE": RecordTooLarge,
     "MESSAGE_TOO_LARGE": RecordTooLarge,
     "QUOTA_EXCEEDED": QuotaExceeded,
-    "OFFSET_OUT_OF_RANGE": OffsetExpired,
+    "OFFSET_OUT_OF_RANGE": OffsetBeyondEnd,
+    "OFFSET_BEYOND_END": OffsetBeyondEnd,
+    "TRUNCATED": OffsetExpired,
     "CORRUPT": CorruptPartition,
+    "DAMAGED": CorruptPartition,
     "FENCED": Fenced,
     "OUT_OF_SEQUENCE": OutOfSequence,
 }
@@ -331,6 +347,9 @@ def class_of(code: str, kind: Kind) -> type[HeadraceError]:
     """The class for a code that a server sent; unknown codes fall back to what their kind
     promises."""
     found = _BY_CODE.get(code)
+    if found is QuotaExceeded and kind is Kind.RETRY_SAME_NODE:
+        # The same word for a rate: this one is worth waiting for.
+        return Throttled
     if found is not None:
         return found
     if kind is Kind.TERMINAL and code.endswith("_NOT_FOUND"):

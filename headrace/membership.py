@@ -1,9 +1,8 @@
-"""One member's session with its consumer group. Runs on the I/O loop, so that no handler can delay
-a heartbeat.
+"""One member's session with its consumer group, on the I/O loop: no handler delays a heartbeat.
 
-    Join --> Joined --> Assignment ... Assignment --> ended, or the stream breaks --> Join again,
-    same member name
-             Heartbeat every heartbeat_ms            Released after what was revoked is committed
+    Join --> Joined --> Assignment .. Assignment --> ended, or the stream breaks --> Join again
+             Heartbeat every heartbeat_ms            with the same member name
+             Released once what was revoked is committed
 
 It owns the stream and its repetition; what an assignment means is the business of whoever passes
 `assigned`.
@@ -23,6 +22,7 @@ import grpc.aio
 from headrace.connection import GROUP_SESSION, Connection
 from headrace.errors import HeadraceError, Kind, Unreachable
 from headrace.retry import Backoff
+from headrace.runtime import watch
 from headrace.status import error_of, error_of_call
 from headrace.wire import stream_pb2 as wire
 
@@ -49,7 +49,7 @@ class Membership:
         member: str,
         timeout: float,
         assigned: Callable[[int, wire.Assignment], Awaitable[None]],
-        failed: Callable[[HeadraceError], None],
+        failed: Callable[[BaseException], None],
     ) -> None:
         self._connection = connection
         self._join = wire.Join(
@@ -66,6 +66,7 @@ class Membership:
         self._number = 0
         self._leaving = False
         self._task = asyncio.ensure_future(self._run())
+        watch(self._task, failed)
 
     def release(self, partitions: Sequence[wire.Assigned]) -> None:
         """Say that these are no longer read and committed as far as they will be."""

@@ -253,8 +253,18 @@ class Batch:
     def messages(self) -> list[Message]:
         """The rows as messages."""
         topic, partition, appended = self.topic, self.partition, self.append_time_us
+        counts = self._columns.header_counts[self._first :]
         return [
-            Message(topic, partition, offset, time_us, appended, key, value, self.headers(i))
+            Message(
+                topic,
+                partition,
+                offset,
+                time_us,
+                appended,
+                key,
+                value,
+                self.headers(i) if counts[i] else _NO_HEADERS,
+            )
             for i, (offset, time_us, key, value) in enumerate(
                 zip(self.offsets, self.timestamps_us, self.keys, self.values, strict=True)
             )

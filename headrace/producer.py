@@ -1,10 +1,8 @@
-"""Producers, sync and async: the same names, and `await` before what waits. Both are faces of one
-Sender.
+"""Producers, sync and async: the same names, and `await` before what waits; faces of one Sender.
 
-    producer.send("orders", {"id": 7}, key="cust-42")     waits until the record is synced on a
-    quorum -> Ack producer.send_nowait("orders", b"..")                  -> Delivery, a future;
-    waits only for memory producer.send_many("orders", lines)                    the fast way: one
-    ack per batch, no future per record
+    producer.send("orders", {"id": 7}, key="c42")   waits until it is synced on a quorum: Ack
+    producer.send_nowait("orders", b"..")           a future, Delivery; waits only for memory
+    producer.send_many("orders", lines)             the fast way: one ack per batch
 
 Idempotent by default: a record that was acknowledged is in the log exactly once, whatever died
 meanwhile. Records of one key keep their order. Memory is bounded: when `buffer_bytes` are waiting,

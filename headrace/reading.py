@@ -26,7 +26,7 @@ from headrace.connection import (
 from headrace.errors import CorruptPartition, HeadraceError, NotHere, OffsetExpired, Retryable
 from headrace.messages import Batch, TopicPartition
 from headrace.retry import Backoff, changes_route, repeatable
-from headrace.runtime import Mailbox
+from headrace.runtime import Mailbox, watch
 from headrace.status import error_of
 from headrace.wire import stream_pb2 as wire
 
@@ -167,6 +167,7 @@ class PartitionReader:
         self._failed = failed
         self._offset = slot.handed
         self._task = asyncio.ensure_future(self._run())
+        watch(self._task, mailbox.close)
 
     def stop(self) -> None:
         """Fetch no more; what is in the mailbox is skipped by its reader."""

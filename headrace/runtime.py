@@ -8,8 +8,8 @@ are woken by `call_soon_threadsafe`, once per batch.
     caller thread or loop --- submit(coroutine) ---> I/O loop: channels, streams, heartbeats
                           <-- Future / Mailbox -----
 
-After a fork the child has no such thread: it starts its own at first use, and clients of the parent
-refuse to work there (a gRPC channel does not survive a fork).
+After a fork the child has no such thread and starts its own. Clients of the parent refuse to work
+there; and once the parent has opened a channel, so does connecting at all, since gRPC hangs then.
 """
 
 from __future__ import annotations
@@ -79,44 +79,19 @@ class IoThread:
         except TimeoutError:
             raise DeadlineExceeded(f"No answer within {timeout} s") from None
 
+    def abandon(self, work: Coroutine[object, None, object]) -> None:
+        """Start `work` for nobody; dropped when the loop has ended. Safe in a destructor."""
+        try:
+            self.loop.call_soon_threadsafe(self.loop.create_task, work)
+        except RuntimeError:
+            work.close()
+
     def stop(self) -> None:
         """End the loop and the thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(timeout=5)
         if not self._thread.is_alive():
             self.loop.close()
-
-
-class _Shared:
-    """Holds the process's I/O thread; a fork forgets it."""
-
-    def __init__(self) -> None:
-        self.thread: IoThread | None = None
-        self.lock = threading.Lock()
-
-    def forget(self) -> None:
-        self.thread = None
-        self.lock = threading.Lock()
-
-
-_shared = _Shared()
-os.register_at_fork(after_in_child=_shared.forget)
-
-
-def io_thread() -> IoThread:
-    """The process's I/O thread, started at first use."""
-    with _shared.lock:
-        if _shared.thread is None:
-            _shared.thread = IoThread()
-        return _shared.thread
-
-
-def stop_io_thread() -> None:
-    """End the I/O thread; called at exit, after the clients were closed."""
-    with _shared.lock:
-        thread, _shared.thread = _shared.thread, None
-    if thread is not None:
-        thread.stop()
 
 
 class ClosesInExit(Protocol):
@@ -127,6 +102,55 @@ class ClosesInExit(Protocol):
 
 
 _open: weakref.WeakSet[ClosesInExit] = weakref.WeakSet()
+
+
+class _Shared:
+    """Holds the process's I/O thread; a fork forgets it."""
+
+    def __init__(self) -> None:
+        self.thread: IoThread | None = None
+        self.lock = threading.Lock()
+        self.transport_used = False
+        self.transport_dead = False
+
+    def forget(self) -> None:
+        self.thread = None
+        # gRPC's own threads are gone in the child and it cannot start them again: a call would
+        # hang for ever.
+        self.transport_dead = self.transport_used
+        self.lock = threading.Lock()
+        # The parent flushes its own clients; here their thread does not exist.
+        _open.clear()
+
+
+_shared = _Shared()
+os.register_at_fork(after_in_child=_shared.forget)
+
+
+def io_thread() -> IoThread:
+    """The process's I/O thread, started at first use."""
+    if _shared.transport_dead:
+        raise Closed(
+            "This process was forked from one that had connected, and gRPC does not survive that",
+            hint="Connect first in the child, or start children by spawn.",
+        )
+    with _shared.lock:
+        if _shared.thread is None:
+            _shared.thread = IoThread()
+        return _shared.thread
+
+
+def note_transport_used() -> None:
+    """A channel was opened: forks of this process cannot connect any more."""
+    _shared.transport_used = True
+
+
+def stop_io_thread() -> None:
+    """End the I/O thread; called at exit, after the clients were closed."""
+    with _shared.lock:
+        thread, _shared.thread = _shared.thread, None
+    if thread is not None:
+        thread.stop()
 
 
 def close_at_exit(client: ClosesInExit) -> None:
@@ -143,6 +167,17 @@ def _close_all() -> None:
         except HeadraceError as error:
             logger.error("at exit: %s", error)
     stop_io_thread()
+
+
+def watch(task: asyncio.Task[None], failed: Callable[[BaseException], None]) -> None:
+    """Call `failed` if the task ends by an unexpected error: silence would look like waiting."""
+
+    def look(done: asyncio.Task[None]) -> None:
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            failed(error)
+
+    task.add_done_callback(look)
 
 
 class Mailbox(Generic[T]):
@@ -246,10 +281,15 @@ class OwnerProcess:
     def __init__(self) -> None:
         self._pid = os.getpid()
 
+    @property
+    def foreign(self) -> bool:
+        """This is a fork of the process that made it."""
+        return os.getpid() != self._pid
+
     def check(self, what: str) -> None:
         """Raise Closed when this is another process than the one that made `what`."""
-        if os.getpid() != self._pid:
+        if self.foreign:
             raise Closed(
                 f"This {what} was made before a fork",
-                hint="Call headrace.connect() in the child: channels do not survive a fork.",
+                hint="Call headrace.connect() in the child.",
             )

@@ -113,6 +113,8 @@ class NodeStream:
             error = error_of_call(failure, self.address)
         except HeadraceError as failure:
             error = failure
+        except grpc.aio.UsageError:
+            error = Unreachable(f"The channel to {self.address} is closed")
         self.alive = False
         unanswered = [(p, b, r in self._written) for r, (p, b) in self._unanswered.items()]
         self._owner.stream_lost(self.address, unanswered, error)

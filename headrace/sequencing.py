@@ -1,18 +1,15 @@
-"""The order of one partition's batches on their way to the node. Pure: no clock, no network, no
-thread.
+"""The order of one partition's batches on their way to the node. Pure: no clock, no network.
 
-Exactly once rests on three rules that this file keeps (protocol.md P1):
+Exactly once rests on three rules that this file keeps (P1 of docs/internals/rules.md):
 
 1. A batch is repeated with the sequence it was first sent with, and batches are sent in order of
-their sequences.
-   After a refusal or a lost connection nothing new leaves until everything in flight is resolved;
-   then the oldest unresolved batch goes first again.
+   their sequences. After a refusal or a lost connection nothing new leaves until everything in
+   flight is resolved; then the oldest unresolved batch goes first again.
 2. A sequence is used for other records only if it certainly is not in the log: behind a batch that
-the node refused,
-   the following ones were refused as a gap, so they take over its place.
+   the node refused, the following ones were refused as a gap, so they take over its place.
 3. When it is not certain (no answer, and the deadline passed or the session expired), the partition
-goes on under a new
-   producer id, and every batch whose fate is unknown is reported as OutcomeUnknown, never repeated.
+   goes on under a new producer id, and every batch whose fate is unknown is reported as
+   OutcomeUnknown, never repeated.
 
     WAITING --take--> SENT --acked--> (gone)
        ^               |--refused, lost--> REFUSED --all resolved--> WAITING

@@ -1,13 +1,11 @@
-"""What one consumer reads, and where it is: assignments in, batches out, offsets back. Runs on the
-I/O loop.
+"""What one consumer reads, and where it is: assignments in, batches out, offsets back.
 
-    by partition: slots are made at the start                     by group: slots come and go with
-    assignments Slot -- PartitionReader --> mailbox --> the face's iterator -- done/to_commit -->
-    commit (1 s, release, close)
+    Slot -- PartitionReader --> mailbox --> the face's iterator -- done, to_commit --> commit
 
-A partition that is revoked stops being read at once; its row in hand gets a moment to finish; then
-its position is committed and the partition released. Commits carry the partition's generation:
-after a hand-over they are refused by the log itself, which is routine and only logged at DEBUG.
+By partition, slots are made at the start; by group, they come and go with assignments. A partition
+that is revoked stops being read at once; its row in hand gets a moment to finish; then its position
+is committed and the partition released. Commits carry the partition's generation: after a hand-over
+they are refused by the log itself, which is routine and only logged at DEBUG. Runs on the I/O loop.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headrace.connection import ATTEMPT_TIMEOUT, CALL_TIMEOUT, COMMIT_OFFSETS, Connection
-from headrace.errors import HeadraceError, Invalid, StartRequired
+from headrace.errors import Fenced, HeadraceError, Invalid, StartRequired
 from headrace.membership import Membership
 from headrace.messages import TopicPartition
 from headrace.reading import (
@@ -31,7 +29,7 @@ from headrace.reading import (
     Slot,
     fetch_offsets,
 )
-from headrace.runtime import Mailbox
+from headrace.runtime import Mailbox, watch
 from headrace.wire import stream_pb2 as wire
 
 logger = logging.getLogger("headrace")
@@ -92,6 +90,7 @@ class Subscription:
         self._tasks: list[asyncio.Task[None]] = []
         self._committing = asyncio.Lock()
         self._closing = False
+        self.closed = False
 
     # ---- begin ----
 
@@ -112,8 +111,9 @@ class Subscription:
                     )
                 names.append(TopicPartition(route.name, partition))
         if wanted.until_end:
-            for name in names:
-                self._ends[name] = (await fetch_offsets(self._connection, name)).high_watermark
+            bounds = (fetch_offsets(self._connection, name) for name in names)
+            replies = await asyncio.gather(*bounds)
+            self._ends = {n: r.high_watermark for n, r in zip(names, replies, strict=True)}
         if wanted.group is None:
             begun = (self._begin(name, generation=0, committed=None) for name in names)
             await asyncio.gather(*begun)
@@ -125,11 +125,13 @@ class Subscription:
                 member=wanted.member,
                 timeout=wanted.session_timeout,
                 assigned=self._assigned,
-                failed=self._session_failed,
+                failed=self.mailbox.close,
             )
             self._tasks.append(asyncio.ensure_future(self._commit_regularly()))
         if wanted.until_end:
             self._tasks.append(asyncio.ensure_future(self._watch_end()))
+        for task in self._tasks:
+            watch(task, self.mailbox.close)
 
     async def _begin(self, name: TopicPartition, *, generation: int, committed: int | None) -> None:
         route = await self._connection.metadata.resolve(name.topic)
@@ -157,13 +159,19 @@ class Subscription:
         if isinstance(start, int):
             return start
         if start is None:
-            if self.wanted.group is not None:
-                raise StartRequired(
-                    f'Group "{self.wanted.group}" has no committed offset in {name}'
-                )
+            if self.wanted.group is not None and not await self._known_in(name.topic):
+                raise StartRequired(f'Group "{self.wanted.group}" is new in {name.topic}')
+            # A group that has committed elsewhere in the topic has not read this partition yet.
             start = "earliest"
         bounds = await fetch_offsets(self._connection, name)
         return bounds.log_start if start == "earliest" else bounds.high_watermark
+
+    async def _known_in(self, topic: str) -> bool:
+        """Whether the group has committed anything in any partition of the topic."""
+        route = await self._connection.metadata.resolve(topic)
+        names = [TopicPartition(topic, i) for i in range(route.partitions_count)]
+        asked = (fetch_offsets(self._connection, name, self._group) for name in names)
+        return any(reply.found for reply in await asyncio.gather(*asked))
 
     # ---- the group ----
 
@@ -205,13 +213,10 @@ class Subscription:
         del self._slots[name]
         logger.debug("stopped reading %s at offset %d", name, slot.done)
 
-    def _session_failed(self, error: HeadraceError) -> None:
-        self.mailbox.close(error)
-
     def _reader_failed(self, slot: Slot, error: HeadraceError) -> None:
         if not slot.active:
             return
-        if slot.group and error.code != "OFFSET_OUT_OF_RANGE" and "FENCED" in error.code:
+        if slot.group and isinstance(error, Fenced):
             logger.debug("%s was fenced: %s", slot.name, error.message)
             return
         self.mailbox.close(error)
@@ -256,7 +261,7 @@ class Subscription:
         try:
             await self._connection.repeat(once, CALL_TIMEOUT, topic=slot.name.topic)
         except HeadraceError as error:
-            if "FENCED" not in error.code:
+            if not isinstance(error, Fenced):
                 raise
             logger.debug("commit of %s refused: %s", slot.name, error.message)
         slot.committed = offset
@@ -324,7 +329,9 @@ class Subscription:
         return reply.found and reply.offset >= end
 
     async def close(self, *, commit: bool) -> None:
-        """Stop reading, commit what is done, leave the group."""
+        """Stop reading, commit what is done, leave the group. A second call does nothing."""
+        if self._closing:
+            return
         self._closing = True
         for task in self._tasks:
             task.cancel()
@@ -338,6 +345,7 @@ class Subscription:
             if self._membership is not None:
                 await self._membership.leave()
             self.mailbox.close()
+            self.closed = True
 
 
 async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -1,11 +1,13 @@
 """Stored batches as Arrow columns, for Spark.
 
-Owns the two shapes a log can be read in and their schemas. Builds every column from lists or
-buffers that the codec made in one go; no record is touched by Python code of its own, except those
-that carry headers. Refuses to know where the batches came from.
+Owns the two shapes a log can be read in, their schemas, and how many rows travel together. Columns
+are built from the lists and buffers that the codec made in one go. Refuses to know where the
+batches came from.
 """
 
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
 import pyarrow as pa
 from pyspark.sql.types import (
@@ -21,6 +23,9 @@ from pyspark.sql.types import (
 
 from headrace.codec import Batch, decode
 from reports.cluster import Range
+
+# 8 MiB of records are a few of the chunks that Spark itself would make of rows (10,000 each).
+CHUNK_BYTES = 8 << 20
 
 HEADERS = pa.list_(pa.field("element", pa.struct([("name", pa.string()), ("value", pa.binary())])))
 
@@ -111,32 +116,77 @@ def header_rows(source: Range, found: Iterable[Batch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=_BATCHES_ARROW)
 
 
-def record_rows(source: Range, batch: Batch, *, payload: bool) -> pa.RecordBatch:
-    """One row per record of the batch whose offset lies inside the range."""
-    decoded = decode(batch)
-    first = max(0, source.start - batch.base_offset)
-    last = min(batch.record_count, source.end - batch.base_offset)
-    count = max(0, last - first)
-    columns = [
-        _constant(source.handle.name, count, pa.string()),
-        _constant(source.partition, count, pa.int32()),
-        pa.array(decoded.offsets[first:last], pa.int64()),
-        pa.array(decoded.timestamps_us[first:last], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
-    ]
-    if not payload:
-        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(_RECORDS_ARROW)[:4]))
-    columns += [
-        pa.array(decoded.keys[first:last], pa.binary()),
-        pa.array(decoded.values[first:last], pa.binary()),
-        pa.array(
-            [
-                [{"name": name, "value": value} for name, value in decoded.headers(index)]
-                for index in range(first, first + count)
-            ],
-            HEADERS,
-        ),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=_RECORDS_ARROW)
+def record_rows(
+    source: Range, found: Iterable[Batch], *, payload: bool
+) -> Iterator[pa.RecordBatch]:
+    """One row per record whose offset lies inside the range, many batches to a RecordBatch.
+
+    Small batches are gathered, since what a RecordBatch costs on its way into the JVM does not
+    depend on its rows; a chunk ends at CHUNK_BYTES of records before compression.
+    """
+    chunk = _Chunk(source, payload)
+    for batch in found:
+        chunk.add(batch)
+        if chunk.size_bytes >= CHUNK_BYTES:
+            yield chunk.rows()
+            chunk = _Chunk(source, payload)
+    if chunk.size_bytes:
+        yield chunk.rows()
+
+
+class _Chunk:
+    """Columns of some batches of one range."""
+
+    def __init__(self, source: Range, payload: bool) -> None:
+        self._source = source
+        self._payload = payload
+        self._offsets: array[int] = array("q")
+        self._timestamps_us: array[int] = array("q")
+        self._keys: list[bytes | None] = []
+        self._values: list[bytes | None] = []
+        self._headers: list[list[tuple[str, bytes | None]]] = []
+        self.size_bytes = 0
+
+    def add(self, batch: Batch) -> None:
+        """The batch's records, cut to the range."""
+        decoded = decode(batch)
+        first = max(0, self._source.start - batch.base_offset)
+        last = max(first, min(batch.record_count, self._source.end - batch.base_offset))
+        self.size_bytes += batch.records_bytes
+        self._offsets += decoded.offsets[first:last]
+        self._timestamps_us += decoded.timestamps_us[first:last]
+        if self._payload:
+            self._keys += decoded.keys[first:last]
+            self._values += decoded.values[first:last]
+            self._headers += [decoded.headers(index) for index in range(first, last)]
+
+    def rows(self) -> pa.RecordBatch:
+        """What was added, as Arrow."""
+        count = len(self._offsets)
+        times = pa.array(self._timestamps_us, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+        columns = [
+            _constant(self._source.handle.name, count, pa.string()),
+            _constant(self._source.partition, count, pa.int32()),
+            pa.array(self._offsets, pa.int64()),
+            times,
+        ]
+        if not self._payload:
+            return pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(_RECORDS_ARROW)[:4]))
+        columns += [
+            pa.array(self._keys, pa.binary()),
+            pa.array(self._values, pa.binary()),
+            _headers(self._headers),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=_RECORDS_ARROW)
+
+
+def _headers(rows: Sequence[Sequence[tuple[str, bytes | None]]]) -> pa.Array:
+    """A list column from its ends and its flat items."""
+    ends = array("i", [0, *accumulate(map(len, rows))])
+    names = pa.array([name for row in rows for name, _ in row], pa.string())
+    values = pa.array([value for row in rows for _, value in row], pa.binary())
+    items = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), items, type=HEADERS)
 
 
 def _constant(value: object, count: int, kind: pa.DataType) -> pa.Array:

@@ -76,7 +76,7 @@ def settle(folder: Path, target: Path) -> None:
     for path in sorted(folder.iterdir()):
         _sync(path)
     _sync(folder)
-    os.chmod(folder, 0o755)
+    os.chmod(folder, 0o750)
     try:
         os.rename(folder, target)
     except OSError as failure:
@@ -85,6 +85,22 @@ def settle(folder: Path, target: Path) -> None:
                 "RENAME_FAILED", f"{target} cannot appear: {failure.strerror}.", "Check the disk."
             ) from failure
     _sync(target.parent)
+
+
+def appear(folder: Path, target: Path) -> None:
+    """Like `settle`; a target with other bytes was made by other code and gives way."""
+    if not target.is_dir() or contents(target) == contents(folder):
+        settle(folder, target)
+        return
+    old = Path(mkdtemp(prefix=PENDING, dir=target.parent))
+    os.rename(target, old)
+    settle(folder, target)
+    shutil.rmtree(old)
+
+
+def contents(folder: Path) -> list[Published]:
+    """Every file of a folder, by name."""
+    return [digest(path) for path in sorted(folder.iterdir())]
 
 
 def sweep(parent: Path) -> None:

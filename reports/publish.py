@@ -8,12 +8,10 @@ Refuses to publish figures that do not add up.
 
 import json
 import os
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row
@@ -22,7 +20,7 @@ from headrace.version import VERSION
 from reports import formats
 from reports.errors import PublishError
 from reports.export import Export, canonical_json
-from reports.files import PENDING, digest, pending_folder, settle, write_parquet
+from reports.files import appear, digest, pending_folder, write_parquet
 from reports.naming import COLUMNS
 from reports.page import Evidence, usage_page
 from reports.rating import rounded
@@ -65,7 +63,7 @@ def publish(root: Path, rows: DataFrame, export: Export, evidence: Evidence) -> 
         (folder / "usage.html").write_text(usage_page(tally, export, evidence), encoding="utf-8")
         manifest = _manifest(folder, target, tally, export, evidence)
         (folder / MANIFEST).write_bytes(canonical_json(manifest))
-        _appear(folder, target)
+        appear(folder, target)
     return Report(target, manifest)
 
 
@@ -147,21 +145,3 @@ def _manifest(
         "files": [digest(path).entry() for path in sorted(folder.iterdir())],
         "totals": totals_of(tally, export, evidence),
     }
-
-
-def _appear(folder: Path, target: Path) -> None:
-    """Put the folder in its place.
-
-    One that is there with other bytes was made by other code and gives way.
-    """
-    if target.is_dir() and _contents(target) != _contents(folder):
-        old = Path(mkdtemp(prefix=PENDING, dir=target.parent))
-        os.rename(target, old)
-        settle(folder, target)
-        shutil.rmtree(old)
-        return
-    settle(folder, target)
-
-
-def _contents(folder: Path) -> Sequence[dict[str, object]]:
-    return [digest(path).entry() for path in sorted(folder.iterdir())]

@@ -143,9 +143,8 @@ class HeadraceReader(DataSourceReader):
                 for found in cluster.replies(wanted, skip_truncated=selection.skip_truncated):
                     if selection.batches:
                         yield header_rows(wanted, found)
-                        continue
-                    for batch in found:
-                        yield record_rows(wanted, batch, payload=selection.payload)
+                    else:
+                        yield from record_rows(wanted, found, payload=selection.payload)
 
     def _handles(self, cluster: ClusterReader) -> list[Handle]:
         """Handles with their present names.

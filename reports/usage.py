@@ -16,6 +16,7 @@ HOUR_US = 3_600_000_000
 FIRST_SEQUENCE = 1
 
 PARTITION = ["topic", "created_revision", "partition"]
+OWNER = ["organization_id", "project_id", "cluster_id", "topic_id"]
 CLOSE_ID = [*PARTITION, "sequence"]
 CLOSE_FACTS = ["from_op", "to_op", "window_start_us", "window_end_us", "topic_id", "sums"]
 
@@ -81,47 +82,25 @@ def hourly(unique: DataFrame) -> DataFrame:
     last_us = F.col("window_end_us") - 1
     start_us = last_us - F.pmod(last_us, F.lit(HOUR_US))
     rows = unique.withColumn("_sum", F.explode("sums")).select(
-        "organization_id",
-        "project_id",
-        "cluster_id",
-        "topic_id",
+        *OWNER,
         "topic_name",
+        "window_end_us",
         F.col("_sum.principal_id").alias("principal_id"),
         start_us.alias("_hour_us"),
         (F.col("window_start_us") < start_us).alias("_straddles"),
-        F.col("window_end_us").alias("_window_end_us"),
         F.col("_sum.ingress_bytes").alias("ingress_bytes"),
         F.col("_sum.records").alias("records"),
     )
-    summed = rows.groupBy(
-        "organization_id", "project_id", "cluster_id", "topic_id", "principal_id", "_hour_us"
-    ).agg(
-        _latest("topic_name", "_window_end_us").alias("topic_name"),
+    summed = rows.groupBy(*OWNER, "principal_id", "_hour_us").agg(
+        _latest("topic_name", "window_end_us").alias("topic_name"),
         F.sum("ingress_bytes").alias("ingress_bytes"),
         F.sum("records").alias("records"),
         F.max("_straddles").alias("estimated"),
     )
-    return summed.unpivot(
-        [
-            "organization_id",
-            "project_id",
-            "cluster_id",
-            "topic_id",
-            "topic_name",
-            "principal_id",
-            "_hour_us",
-            "estimated",
-        ],
-        ["ingress_bytes", "records"],
-        "meter",
-        "quantity",
-    ).select(
-        "organization_id",
-        "project_id",
-        "cluster_id",
-        "topic_id",
-        "topic_name",
-        "principal_id",
+    kept = [*OWNER, "topic_name", "principal_id", "_hour_us", "estimated"]
+    metered = summed.unpivot(kept, ["ingress_bytes", "records"], "meter", "quantity")
+    return metered.select(
+        *kept[:-2],
         "meter",
         F.col("_hour_us").alias("window_start_us"),
         (F.col("_hour_us") + HOUR_US).alias("window_end_us"),

@@ -18,6 +18,8 @@ from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace.wire import stream_pb2
 
 DEADLINE_SECONDS: Final = 5.0
+# The one call that waits for work: every partition closes its window and publishes it.
+FLUSH_SECONDS: Final = 30.0
 OPTIONS: Final = (
     ("grpc.max_receive_message_length", 32 << 20),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -49,6 +51,15 @@ def _describe(channel: grpc.Channel) -> _Method[node_pb2.DescribeRequest, node_p
     return cast(
         "_Method[node_pb2.DescribeRequest, node_pb2.DescribeReply]",
         node_pb2_grpc.AdminStub(channel).Describe,
+    )
+
+
+def _flush(
+    channel: grpc.Channel,
+) -> _Method[node_pb2.FlushUsageRequest, node_pb2.FlushUsageReply]:
+    return cast(
+        "_Method[node_pb2.FlushUsageRequest, node_pb2.FlushUsageReply]",
+        node_pb2_grpc.AdminStub(channel).FlushUsage,
     )
 
 
@@ -123,6 +134,11 @@ class NodeClients:
             addresses, node_pb2.ApplyRequest(fence=fence.message(), revoke_key=revoke)
         )
 
+    def flush_usage(self, address: str) -> int:
+        """Closes the open metering windows of one node; how many are still not in `_usage`."""
+        request = node_pb2.FlushUsageRequest()
+        return self._call([address], _flush, request, FLUSH_SECONDS).outstanding
+
     def node_key(self) -> str:
         """The token that the nodes of the cluster accept from the control plane."""
         try:
@@ -144,6 +160,7 @@ class NodeClients:
         addresses: Sequence[str],
         method_of: Callable[[grpc.Channel], _Method[Request, Reply]],
         request: Request,
+        seconds: float | None = None,
     ) -> Reply:
         metadata = (("authorization", f"Bearer {self.node_key()}"),)
         failure = PassFailure(
@@ -152,7 +169,7 @@ class NodeClients:
         for address in addresses:
             try:
                 method = method_of(self._channel(address))
-                return method(request, timeout=self._deadline_seconds, metadata=metadata)
+                return method(request, timeout=seconds or self._deadline_seconds, metadata=metadata)
             except grpc.RpcError as error:
                 failure = _failure(address, cast("grpc.Call", error))
                 if failure.kind is not FailureKind.UNREACHABLE:

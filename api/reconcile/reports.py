@@ -37,6 +37,7 @@ KIND: Final = "report"
 LOG_TAIL_BYTES: Final = 2048
 POLL_SECONDS: Final = 0.05
 GRACE_SECONDS: Final = 5.0
+ENDED: Final = ("SUCCEEDED", "FAILED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +84,26 @@ class ReportReconciler:
 
     def reconcile(self, item: Claim) -> Outcome:
         """Starts the job of a run and stays with it until it ends."""
+        with self._database.read() as session:
+            if session.get_one(ReportRun, item.object_id).state in ENDED:
+                return Settled(Found(1), final=True)
+            nodes = _nodes(session)
+        if not nodes:
+            raise PassFailure(FailureKind.UNREACHABLE, "NO_NODES", "No node is registered.")
+        for address in nodes:
+            # A report is of everything up to now, so what was measured up to now is asked for. A
+            # window that stays open is no loss: it is in the next report.
+            self._nodes.flush_usage(address)
         with self._database.write() as session:
-            start = self._begin(session, item)
-        if start is None:
-            return Settled(Found(1), final=True)
+            start = self._begin(session, item, ",".join(nodes))
         code, why = self._run(start)
         if self._stop.is_set() and code != 0:
             raise PassFailure(FailureKind.CONFLICT, "STOPPED", "The worker stopped the job.")
         with self._database.write() as session:
             return self._end(session, item.object_id, code, why)
 
-    def _begin(self, session: Session, item: Claim) -> Start | None:
+    def _begin(self, session: Session, item: Claim, bootstrap: str) -> Start:
         run = session.get_one(ReportRun, item.object_id)
-        if run.state in ("SUCCEEDED", "FAILED"):
-            return None
-        cluster = session.scalars(select(Cluster).order_by(Cluster.id)).first()
-        nodes = addresses(session, cluster.id) if cluster is not None else []
-        if not nodes:
-            raise PassFailure(FailureKind.UNREACHABLE, "NO_NODES", "No node is registered.")
         token = new_token("run")
         log_path = Path(self._settings.logs).absolute() / f"report-{run.id}.log"
         run.state = "RUNNING"
@@ -108,7 +111,7 @@ class ReportReconciler:
         run.token_public_id = token.public_id
         run.token_sha256 = token.secret_sha256
         run.log_path = str(log_path)
-        return Start(run.id, run.kind, token, log_path, ",".join(nodes))
+        return Start(run.id, run.kind, token, log_path, bootstrap)
 
     def _run(self, start: Start) -> tuple[int, str]:
         """The job's exit status, and why it was ended if it was."""
@@ -159,6 +162,11 @@ class ReportReconciler:
         run.token_sha256 = secrets.token_bytes(32)
         fail_operations(session, run.id, error, now)
         return Settled(Found(1), final=True)
+
+
+def _nodes(session: Session) -> list[str]:
+    cluster = session.scalars(select(Cluster).order_by(Cluster.id).limit(1)).first()
+    return addresses(session, cluster.id) if cluster is not None else []
 
 
 def _started(

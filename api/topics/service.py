@@ -44,6 +44,16 @@ class Changed:
     operation_id: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Wished:
+    """The members of a topic that are the user's."""
+
+    spec: dict[str, Json]
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    display_name: str
+
+
 def fold(name: str) -> str:
     """Names that fold alike would be one metric, so they may not be two topics."""
     return name.lower().replace(".", "_")
@@ -101,50 +111,18 @@ def patch_topic(
     wanted = revision_wanted(if_match, row.revision)
     before = topic_bodies(session, [row])[0]
     _check_fixed(before, patch)
-    spec = _merged_spec(row.spec, patch)
-    held = LabelSet.model_validate(
-        {
-            "labels": _merged(row.labels, patch, "labels"),
-            "annotations": _merged(row.annotations, patch, "annotations"),
-        }
-    )
-    named = "display_name" in patch.model_fields_set
-    display_name = (patch.display_name or "") if named else row.display_name
-    if (spec, held.labels, held.annotations, display_name) == (
-        row.spec,
-        row.labels,
-        row.annotations,
-        row.display_name,
-    ):
+    wish = _wished(row, patch)
+    if wish == _Wished(row.spec, row.labels, row.annotations, row.display_name):
         return Changed(before, None)
-    reshaped = spec != row.spec
+    reshaped = wish.spec != row.spec
     if reshaped:
-        _check_spec(session, row.cluster_id, spec)
-        if if_match is None and loses_data(effective(row.spec), effective(spec)):
+        _check_spec(session, row.cluster_id, wish.spec)
+        if if_match is None and loses_data(effective(row.spec), effective(wish.spec)):
             raise PreconditionRequiredError(
                 "A shorter retention lets data go, so it demands If-Match.",
                 hint=f'Read the topic, then send If-Match: "{etag(row.revision)}".',
             )
-    result = session.execute(
-        update(Topic)
-        .where(Topic.id == row.id, Topic.revision == wanted)
-        .values(
-            spec=spec,
-            labels=held.labels,
-            annotations=held.annotations,
-            display_name=display_name,
-            revision=wanted + 1,
-            generation=row.generation + 1 if reshaped else row.generation,
-            updated_at=actor.now,
-        )
-        .returning(Topic.id)
-        .execution_options(synchronize_session=False)
-    )
-    if result.first() is None:
-        raise PreconditionFailedError(
-            "The topic changed while this request ran.", hint="Read it again and retry."
-        )
-    session.refresh(row)
+    _replace(session, actor, row, wanted, wish)
     return _changed(
         session, actor, row, "topics.update", before=body_json(before), reshaped=reshaped
     )
@@ -161,6 +139,43 @@ def topic_owner(session: Session, object_id: str) -> Owner | None:
     """Whose a topic is."""
     row = session.get(Topic, object_id)
     return Owner(row.org_id, row.project_id) if row else None
+
+
+def _wished(row: Topic, patch: TopicPatch) -> _Wished:
+    """The user's members after the merge, held to the rules of a creation."""
+    held = LabelSet.model_validate(
+        {
+            "labels": _merged(row.labels, patch, "labels"),
+            "annotations": _merged(row.annotations, patch, "annotations"),
+        }
+    )
+    named = "display_name" in patch.model_fields_set
+    display_name = (patch.display_name or "") if named else row.display_name
+    return _Wished(_merged_spec(row.spec, patch), held.labels, held.annotations, display_name)
+
+
+def _replace(session: Session, actor: Actor, row: Topic, revision: int, wish: _Wished) -> None:
+    """Writes the wish if the row is still at a revision: one statement, not a read and a write."""
+    result = session.execute(
+        update(Topic)
+        .where(Topic.id == row.id, Topic.revision == revision)
+        .values(
+            spec=wish.spec,
+            labels=wish.labels,
+            annotations=wish.annotations,
+            display_name=wish.display_name,
+            revision=revision + 1,
+            generation=row.generation + 1 if wish.spec != row.spec else row.generation,
+            updated_at=actor.now,
+        )
+        .returning(Topic.id)
+        .execution_options(synchronize_session=False)
+    )
+    if result.first() is None:
+        raise PreconditionFailedError(
+            "The topic changed while this request ran.", hint="Read it again and retry."
+        )
+    session.refresh(row)
 
 
 def _changed(

@@ -219,9 +219,9 @@ class Liveness(Generic[Key]):
         """No longer watched."""
         self._deadlines.pop(key, None)
 
-    def watches(self, key: Key) -> bool:
-        """Is this key watched?"""
-        return key in self._deadlines
+    def watched(self) -> list[Key]:
+        """Every key that is watched."""
+        return list(self._deadlines)
 
     def expired(self) -> list[Key]:
         """Those silent for too long, the longest first.

@@ -74,10 +74,6 @@ class GroupService:
         self._started = True
         with self._replica.reading() as state:
             numbers = sorted(state.groups)
-            for number in numbers:
-                for name, member in sorted(state.groups[number].members.items()):
-                    key = (number, Owner(name, member.session))
-                    self._liveness.watch(key, MEMBER_TIMEOUT_S)
         for number in numbers:
             self.group_changed(number)
 
@@ -257,6 +253,10 @@ class GroupService:
                 for key in self._sessions
                 if key[0] == number
             }
+            members = [
+                (number, Owner(name, member.session)) for name, member in group.members.items()
+            ]
+        self._watch_exactly(number, members)
         for intent in intents:
             self._begin_move(intent, owner_lives=intent.owner in owners)
         for key, assignment in pictures.items():
@@ -265,6 +265,15 @@ class GroupService:
                 self._liveness.forget(key)
             else:
                 self._sessions[key].tell(assignment)
+
+    def _watch_exactly(self, number: int, members: list[Member]) -> None:
+        """Every member is watched, also one whose call ended between its join and its session."""
+        watched = {key for key in self._liveness.watched() if key[0] == number}
+        for key in watched.difference(members):
+            self._liveness.forget(key)
+        for key in members:
+            if key not in watched:
+                self._liveness.watch(key, MEMBER_TIMEOUT_S)
 
     def _begin_move(self, intent: Intent, *, owner_lives: bool) -> None:
         key = (intent.group, intent.place)

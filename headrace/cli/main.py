@@ -1,8 +1,10 @@
-"""`headrace`: the tree of verbs, exit codes, and errors that say what to do next. Verbs are
-imported when they are used.
+"""`headrace`: the tree of verbs, exit codes, and errors that say what next.
 
-Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 not allowed, 5 conflict, 6 quota or rate, 7
-unreachable or too late, 8 invalid, 9 some records failed, 130 interrupted.
+Verbs are imported when they are used. Exit codes:
+
+    0 ok            3 not found     6 quota or rate             9 some records failed
+    1 failed        4 not allowed   7 unreachable or too late   130 interrupted
+    2 usage         5 conflict      8 invalid
 """
 
 from __future__ import annotations

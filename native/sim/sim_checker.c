@@ -11,7 +11,7 @@
 #include "bytes.h"
 
 struct sim_walk {
-    uint64_t offset;                      /* expected next */
+    uint64_t offset; /* expected next */
     uint64_t cumulative;
     uint64_t bytes;
     uint64_t records;
@@ -20,7 +20,8 @@ struct sim_walk {
 };
 
 /* Which batch of ours is this? */
-static struct sim_batch *sim_match(struct sim_world *world, uint32_t partition, const uint8_t *client, uint32_t size)
+static struct sim_batch *sim_match(struct sim_world *world, uint32_t partition,
+                                   const uint8_t *client, uint32_t size)
 {
     uint64_t mark = (uint64_t)bytes_get_i64(client + 48);
     if (mark == 0 || mark > world->batches_count) return NULL;
@@ -28,8 +29,9 @@ static struct sim_batch *sim_match(struct sim_world *world, uint32_t partition, 
     return batch->partition == partition && batch->hash == XXH3_64bits(client, size) ? batch : NULL;
 }
 
-static void sim_check_batch(struct sim_world *world, uint32_t partition, struct sim_walk *walk, const struct batch_server *server,
-                            const uint8_t *client, uint32_t client_size)
+static void sim_check_batch(struct sim_world *world, uint32_t partition, struct sim_walk *walk,
+                            const struct batch_server *server, const uint8_t *client,
+                            uint32_t client_size)
 {
     struct sim_batch *batch = sim_match(world, partition, client, client_size);
     unsigned long long offset = server->base_offset;
@@ -37,16 +39,24 @@ static void sim_check_batch(struct sim_world *world, uint32_t partition, struct 
         sim_fail(world, "partition %u offset %llu: a batch from nowhere", partition, offset);
         return;
     }
-    if (server->base_offset != walk->offset) sim_fail(world, "partition %u: offset %llu follows %llu", partition, offset, (unsigned long long)walk->offset);
-    if (batch->seen) sim_fail(world, "partition %u offset %llu: a batch is stored twice", partition, offset);
+    if (server->base_offset != walk->offset)
+        sim_fail(world, "partition %u: offset %llu follows %llu", partition, offset,
+                 (unsigned long long)walk->offset);
+    if (batch->seen)
+        sim_fail(world, "partition %u offset %llu: a batch is stored twice", partition, offset);
     if (batch->state == SIM_BATCH_ACKED && batch->base_offset != server->base_offset) {
-        sim_fail(world, "partition %u: acknowledged at %llu, stored at %llu", partition, (unsigned long long)batch->base_offset, offset);
+        sim_fail(world, "partition %u: acknowledged at %llu, stored at %llu", partition,
+                 (unsigned long long)batch->base_offset, offset);
     }
-    if (batch->state == SIM_BATCH_REFUSED) sim_fail(world, "partition %u offset %llu: a refused batch is stored", partition, offset);
-    if (server->append_time_us <= walk->append_time_us) sim_fail(world, "partition %u offset %llu: time does not grow", partition, offset);
-    if (server->op <= walk->op) sim_fail(world, "partition %u offset %llu: ops do not grow", partition, offset);
+    if (batch->state == SIM_BATCH_REFUSED)
+        sim_fail(world, "partition %u offset %llu: a refused batch is stored", partition, offset);
+    if (server->append_time_us <= walk->append_time_us)
+        sim_fail(world, "partition %u offset %llu: time does not grow", partition, offset);
+    if (server->op <= walk->op)
+        sim_fail(world, "partition %u offset %llu: ops do not grow", partition, offset);
     walk->cumulative += server->size_bytes;
-    if (server->cumulative_bytes != walk->cumulative) sim_fail(world, "partition %u offset %llu: cumulative bytes", partition, offset);
+    if (server->cumulative_bytes != walk->cumulative)
+        sim_fail(world, "partition %u offset %llu: cumulative bytes", partition, offset);
     batch->seen = 1;
     if (batch->state == SIM_BATCH_UNKNOWN) batch->base_offset = server->base_offset;
     walk->offset += batch->records;
@@ -68,19 +78,26 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
             continue;
         }
         if (fetch.status != STATUS_OK) {
-            sim_fail(world, "partition %u offset %llu: fetch says %s", partition, (unsigned long long)offset, status_name(fetch.status));
+            sim_fail(world, "partition %u offset %llu: fetch says %s", partition,
+                     (unsigned long long)offset, status_name(fetch.status));
             return 0;
         }
         if (fetch.place == STORE_FETCH_NOTHING) {
-            if (fetch.high_watermark != offset) sim_fail(world, "partition %u: nothing at %llu below the end", partition, (unsigned long long)offset);
+            if (fetch.high_watermark != offset)
+                sim_fail(world, "partition %u: nothing at %llu below the end", partition,
+                         (unsigned long long)offset);
             return 0;
         }
         if (fetch.place == STORE_FETCH_MEMORY) {
             memcpy(world->read_bytes, fetch.data, fetch.size);
             return fetch.size;
         }
-        struct io_request read = {.operation = IO_READ, .file = fetch.file, .offset = fetch.file_offset, .size = fetch.size,
-            .buffer = world->read_bytes, .kind = UINT32_MAX};
+        struct io_request read = {.operation = IO_READ,
+                                  .file = fetch.file,
+                                  .offset = fetch.file_offset,
+                                  .size = fetch.size,
+                                  .buffer = world->read_bytes,
+                                  .kind = UINT32_MAX};
         assert(fetch.size <= 1048576);
         world->storage.io.submit(&world->storage, &read);
         for (;;) {
@@ -90,15 +107,18 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
             store_complete(world->store, done);
         }
         if (read.status != STATUS_OK || read.result_bytes != read.size) {
-            sim_fail(world, "partition %u offset %llu: a read of %llu bytes gave %llu (%s)", partition, (unsigned long long)offset,
-                     (unsigned long long)read.size, (unsigned long long)read.result_bytes, status_name(read.status));
+            sim_fail(world, "partition %u offset %llu: a read of %llu bytes gave %llu (%s)",
+                     partition, (unsigned long long)offset, (unsigned long long)read.size,
+                     (unsigned long long)read.result_bytes, status_name(read.status));
             return 0;
         }
         size_t begin = 0;
         size_t end = 0;
-        enum status status = store_fetch_trim(world->store, id, offset, 30000, world->read_bytes, fetch.size, &begin, &end);
+        enum status status = store_fetch_trim(world->store, id, offset, 30000, world->read_bytes,
+                                              fetch.size, &begin, &end);
         if (status != STATUS_OK) {
-            sim_fail(world, "partition %u offset %llu: trim says %s", partition, (unsigned long long)offset, status_name(status));
+            sim_fail(world, "partition %u offset %llu: trim says %s", partition,
+                     (unsigned long long)offset, status_name(status));
             return 0;
         }
         if (end > begin) {
@@ -106,7 +126,8 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
             return end - begin;
         }
     }
-    sim_fail(world, "partition %u offset %llu: fetch makes no progress", partition, (unsigned long long)offset);
+    sim_fail(world, "partition %u offset %llu: fetch makes no progress", partition,
+             (unsigned long long)offset);
     return 0;
 }
 
@@ -119,17 +140,21 @@ static void sim_check_log(struct sim_world *world, uint32_t partition)
         for (size_t at = 0; at < size && !world->result->failed;) {
             struct batch_server server;
             struct batch_client client;
-            enum status status = batch_check_stored(world->read_bytes + at, size - at, &server, &client);
+            enum status status =
+                batch_check_stored(world->read_bytes + at, size - at, &server, &client);
             if (status != STATUS_OK) {
-                sim_fail(world, "partition %u after %llu: %s", partition, (unsigned long long)walk.offset, status_name(status));
+                sim_fail(world, "partition %u after %llu: %s", partition,
+                         (unsigned long long)walk.offset, status_name(status));
                 return;
             }
-            sim_check_batch(world, partition, &walk, &server, world->read_bytes + at + BATCH_SERVER_HEADER_BYTES, client.size_bytes);
+            sim_check_batch(world, partition, &walk, &server,
+                            world->read_bytes + at + BATCH_SERVER_HEADER_BYTES, client.size_bytes);
             at += server.size_bytes;
         }
     }
     if (world->partitions[partition].end_offset > walk.offset) {
-        sim_fail(world, "partition %u ends at %llu, %llu was known", partition, (unsigned long long)walk.offset,
+        sim_fail(world, "partition %u ends at %llu, %llu was known", partition,
+                 (unsigned long long)walk.offset,
                  (unsigned long long)world->partitions[partition].end_offset);
     }
     world->partitions[partition].end_offset = walk.offset;
@@ -148,8 +173,8 @@ void sim_check_logs(struct sim_world *world)
         struct sim_batch *batch = &world->batches[index];
         if (world->partitions[batch->partition].deleted) continue;
         if (batch->state == SIM_BATCH_ACKED && !batch->seen) {
-            sim_fail(world, "partition %u: batch %u was acknowledged at %llu and is lost", batch->partition, index,
-                     (unsigned long long)batch->base_offset);
+            sim_fail(world, "partition %u: batch %u was acknowledged at %llu and is lost",
+                     batch->partition, index, (unsigned long long)batch->base_offset);
         }
         /* A crash decided the fate of plain batches whose answer was lost. */
         if (batch->state == SIM_BATCH_UNKNOWN) {
@@ -164,19 +189,27 @@ void sim_check_fetch(struct sim_world *world, uint32_t partition, uint64_t offse
     size_t size = sim_fetch(world, partition, offset);
     if (world->result->failed) return;
     if (size == 0) {
-        sim_fail(world, "partition %u offset %llu: nothing below the end", partition, (unsigned long long)offset);
+        sim_fail(world, "partition %u offset %llu: nothing below the end", partition,
+                 (unsigned long long)offset);
         return;
     }
     for (size_t at = 0; at < size;) {
         struct batch_server server;
         struct batch_client client;
-        enum status status = batch_check_stored(world->read_bytes + at, size - at, &server, &client);
-        if (status != STATUS_OK || !sim_match(world, partition, world->read_bytes + at + BATCH_SERVER_HEADER_BYTES, client.size_bytes)) {
-            sim_fail(world, "partition %u offset %llu: other bytes", partition, (unsigned long long)offset);
+        enum status status =
+            batch_check_stored(world->read_bytes + at, size - at, &server, &client);
+        if (status != STATUS_OK
+            || !sim_match(world, partition, world->read_bytes + at + BATCH_SERVER_HEADER_BYTES,
+                          client.size_bytes)) {
+            sim_fail(world, "partition %u offset %llu: other bytes", partition,
+                     (unsigned long long)offset);
             return;
         }
-        if (at == 0 && (server.base_offset > offset || server.base_offset + client.record_count <= offset)) {
-            sim_fail(world, "partition %u: asked for %llu, got %llu", partition, (unsigned long long)offset, (unsigned long long)server.base_offset);
+        if (at == 0
+            && (server.base_offset > offset
+                || server.base_offset + client.record_count <= offset)) {
+            sim_fail(world, "partition %u: asked for %llu, got %llu", partition,
+                     (unsigned long long)offset, (unsigned long long)server.base_offset);
         }
         at += server.size_bytes;
     }
@@ -192,16 +225,19 @@ void sim_check_groups(struct sim_world *world)
             struct engine_group_state state;
             enum status status = store_group_state(world->store, &partition->id, which + 1, &state);
             if (status != STATUS_OK) sim_fail(world, "group state: %s", status_name(status));
-            int pending = group->commit_busy && state.has_committed && state.committed == group->committed_pending;
-            int known = state.has_committed == group->has_committed && state.committed == group->committed;
+            int pending = group->commit_busy && state.has_committed
+                          && state.committed == group->committed_pending;
+            int known =
+                state.has_committed == group->has_committed && state.committed == group->committed;
             if (!pending && !known) {
-                sim_fail(world, "partition %u group %u: committed %llu, was %llu", index, which, (unsigned long long)state.committed,
-                         (unsigned long long)group->committed);
+                sim_fail(world, "partition %u group %u: committed %llu, was %llu", index, which,
+                         (unsigned long long)state.committed, (unsigned long long)group->committed);
             }
             int fenced = group->fence_busy && state.generation == group->generation_pending;
             if (state.generation != group->generation && !fenced) {
                 sim_fail(world, "partition %u group %u: generation %llu, was %llu", index, which,
-                         (unsigned long long)state.generation, (unsigned long long)group->generation);
+                         (unsigned long long)state.generation,
+                         (unsigned long long)group->generation);
             }
             group->committed = state.committed;
             group->has_committed = state.has_committed;
@@ -220,7 +256,8 @@ void sim_check_meters(struct sim_world *world)
         for (uint32_t turn = 0; turn < 8; turn++) {
             /* The eighth unacknowledged close holds the next one back: acknowledge, then flush again. */
             (void)store_meter_flush(world->store, &partition->id, SIM_WAITS_MAX);
-            world->waits[SIM_WAITS_MAX - 1] = (struct sim_wait){.kind = SIM_WAIT_FLUSH, .partition = index};
+            world->waits[SIM_WAITS_MAX - 1] =
+                (struct sim_wait){.kind = SIM_WAIT_FLUSH, .partition = index};
             sim_settle(world);
             world->now.monotonic_ns += UINT64_C(6000000000);
             world->now.wall_us += 6000000;
@@ -241,8 +278,8 @@ void sim_check_meters(struct sim_world *world)
             records += world->closes[each].records;
         }
         if (bytes != partition->log_bytes || records != partition->log_records) {
-            sim_fail(world, "partition %u: %llu bytes billed, %llu in the log", index, (unsigned long long)bytes,
-                     (unsigned long long)partition->log_bytes);
+            sim_fail(world, "partition %u: %llu bytes billed, %llu in the log", index,
+                     (unsigned long long)bytes, (unsigned long long)partition->log_bytes);
         }
     }
 }

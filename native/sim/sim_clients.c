@@ -11,20 +11,23 @@
 #include "bytes.h"
 #include "crc32c.h"
 
-size_t sim_batch_encode(uint8_t *target, size_t room, uint32_t records, uint32_t value_size, uint64_t mark,
-                        const uint8_t producer_id[16], uint32_t epoch, uint64_t sequence)
+size_t sim_batch_encode(uint8_t *target, size_t room, uint32_t records, uint32_t value_size,
+                        uint64_t mark, const uint8_t producer_id[16], uint32_t epoch,
+                        uint64_t sequence)
 {
     assert(records > 0 && value_size >= 8);
     assert(BATCH_CLIENT_HEADER_BYTES + (size_t)records * (value_size + 24) <= room);
     uint8_t *at = target + BATCH_CLIENT_HEADER_BYTES;
     for (uint32_t index = 0; index < records; index++) {
-        size_t body = bytes_uvarint_size(index) + 2 + bytes_uvarint_size(value_size + 1) + value_size + 1;
+        size_t body =
+            bytes_uvarint_size(index) + 2 + bytes_uvarint_size(value_size + 1) + value_size + 1;
         at = bytes_put_uvarint(at, body);
         at = bytes_put_uvarint(at, index);
         at = bytes_put_uvarint(at, 0);
         at = bytes_put_uvarint(at, 0);
         at = bytes_put_uvarint(at, value_size + 1);
-        for (uint32_t byte = 0; byte < value_size; byte++) at[byte] = (uint8_t)(mark * 31 + index * 7 + byte);
+        for (uint32_t byte = 0; byte < value_size; byte++)
+            at[byte] = (uint8_t)(mark * 31 + index * 7 + byte);
         bytes_put_u64(at, mark);
         at += value_size;
         at = bytes_put_uvarint(at, 0);
@@ -45,12 +48,14 @@ size_t sim_batch_encode(uint8_t *target, size_t room, uint32_t records, uint32_t
     return size;
 }
 
-static uint64_t sim_wait(struct sim_world *world, uint8_t kind, uint32_t partition, uint32_t group, uint64_t what)
+static uint64_t sim_wait(struct sim_world *world, uint8_t kind, uint32_t partition, uint32_t group,
+                         uint64_t what)
 {
     for (uint64_t tries = 0; tries < SIM_WAITS_MAX; tries++) {
         uint64_t index = world->waits_free++ % SIM_WAITS_MAX;
         if (world->waits[index].kind != 0) continue;
-        world->waits[index] = (struct sim_wait){.kind = kind, .partition = partition, .group = group, .what = what};
+        world->waits[index] =
+            (struct sim_wait){.kind = kind, .partition = partition, .group = group, .what = what};
         return index + 1;
     }
     unreachable();
@@ -65,8 +70,10 @@ static size_t sim_batch_again(struct sim_world *world, uint32_t index)
 {
     const struct sim_batch *batch = &world->batches[index];
     const uint8_t *id = NULL;
-    if (batch->producer < SIM_PRODUCERS_MAX) id = world->partitions[batch->partition].producers[batch->producer].id;
-    return sim_batch_encode(world->batch_bytes, 1048576, batch->records, batch->size, index + 1, id, 0, batch->sequence);
+    if (batch->producer < SIM_PRODUCERS_MAX)
+        id = world->partitions[batch->partition].producers[batch->producer].id;
+    return sim_batch_encode(world->batch_bytes, 1048576, batch->records, batch->size, index + 1, id,
+                            0, batch->sequence);
 }
 
 /* 1 = accepted. */
@@ -113,8 +120,13 @@ static void sim_produce_idempotent(struct sim_world *world, uint32_t partition, 
     if (producer->in_flight >= 4 || world->batches_count == SIM_BATCHES_MAX) return;
     uint32_t index = world->batches_count++;
     uint32_t records = (uint32_t)random_between(&world->random, 1, 4);
-    world->batches[index] = (struct sim_batch){.partition = partition, .producer = which, .sequence = producer->next_sequence,
-        .records = records, .size = (uint32_t)random_between(&world->random, 8, 900), .state = SIM_BATCH_SENT};
+    world->batches[index] =
+        (struct sim_batch){.partition = partition,
+                           .producer = which,
+                           .sequence = producer->next_sequence,
+                           .records = records,
+                           .size = (uint32_t)random_between(&world->random, 8, 900),
+                           .state = SIM_BATCH_SENT};
     if (sim_send(world, index)) {
         producer->next_sequence += records;
         producer->in_flight++;
@@ -128,17 +140,23 @@ static void sim_produce_plain(struct sim_world *world, uint32_t partition)
     if (world->batches_count == SIM_BATCHES_MAX) return;
     uint32_t index = world->batches_count++;
     uint32_t size = (uint32_t)random_between(&world->random, 8, 2000);
-    if (random_chance(&world->random, 1, 12)) size = (uint32_t)random_between(&world->random, 4000, 16000);
-    world->batches[index] = (struct sim_batch){.partition = partition, .producer = SIM_PRODUCERS_MAX, .records = 1,
-        .size = size, .state = SIM_BATCH_SENT};
+    if (random_chance(&world->random, 1, 12))
+        size = (uint32_t)random_between(&world->random, 4000, 16000);
+    world->batches[index] = (struct sim_batch){.partition = partition,
+                                               .producer = SIM_PRODUCERS_MAX,
+                                               .records = 1,
+                                               .size = size,
+                                               .state = SIM_BATCH_SENT};
     if (!sim_send(world, index)) world->batches_count--;
 }
 
 void sim_client_produce(struct sim_world *world, uint32_t partition)
 {
     uint32_t which = (uint32_t)random_below(&world->random, SIM_PRODUCERS_MAX + 2);
-    if (which < SIM_PRODUCERS_MAX) sim_produce_idempotent(world, partition, which);
-    else sim_produce_plain(world, partition);
+    if (which < SIM_PRODUCERS_MAX)
+        sim_produce_idempotent(world, partition, which);
+    else
+        sim_produce_plain(world, partition);
 }
 
 static void sim_commit(struct sim_world *world, uint32_t index)
@@ -149,7 +167,8 @@ static void sim_commit(struct sim_world *world, uint32_t index)
     if (group->commit_busy || group->fence_busy) return;
     uint64_t offset = random_below(&world->random, partition->end_offset + 1);
     uint64_t token = sim_wait(world, SIM_WAIT_COMMIT, index, which, offset);
-    enum status status = store_commit_offset(world->store, &partition->id, which + 1, group->generation, offset, token);
+    enum status status = store_commit_offset(world->store, &partition->id, which + 1,
+                                             group->generation, offset, token);
     if (status != STATUS_OK) {
         sim_unwait(world, token);
         return;
@@ -165,8 +184,10 @@ static void sim_fence(struct sim_world *world, uint32_t index)
     struct sim_group *group = &partition->groups[which];
     if (group->commit_busy || group->fence_busy) return;
     uint64_t token = sim_wait(world, SIM_WAIT_FENCE, index, which, group->generation + 1);
-    const struct engine_group_fence fence = {.group = which + 1, .generation = group->generation + 1,
-        .intent_op = ++world->op_now, .kind = ENGINE_FENCE_CLOSE};
+    const struct engine_group_fence fence = {.group = which + 1,
+                                             .generation = group->generation + 1,
+                                             .intent_op = ++world->op_now,
+                                             .kind = ENGINE_FENCE_CLOSE};
     if (store_group_fence(world->store, &partition->id, &fence, token) != STATUS_OK) {
         sim_unwait(world, token);
         return;
@@ -206,15 +227,18 @@ void sim_client_act(struct sim_world *world)
         sim_fence(world, partition);
     } else {
         uint64_t token = sim_wait(world, SIM_WAIT_FLUSH, partition, 0, 0);
-        if (store_meter_flush(world->store, &world->partitions[partition].id, token) != STATUS_OK) sim_unwait(world, token);
+        if (store_meter_flush(world->store, &world->partitions[partition].id, token) != STATUS_OK)
+            sim_unwait(world, token);
     }
 }
 
-static void sim_produced(struct sim_world *world, const struct sim_wait *wait, const struct store_outcome *outcome)
+static void sim_produced(struct sim_world *world, const struct sim_wait *wait,
+                         const struct store_outcome *outcome)
 {
     struct sim_batch *batch = &world->batches[wait->what];
     struct sim_partition *partition = &world->partitions[wait->partition];
-    struct sim_producer *producer = batch->producer < SIM_PRODUCERS_MAX ? &partition->producers[batch->producer] : NULL;
+    struct sim_producer *producer =
+        batch->producer < SIM_PRODUCERS_MAX ? &partition->producers[batch->producer] : NULL;
     if (producer) producer->in_flight--;
     if (outcome->status == STATUS_OK) {
         batch->state = SIM_BATCH_ACKED;
@@ -222,13 +246,15 @@ static void sim_produced(struct sim_world *world, const struct sim_wait *wait, c
         world->result->batches_acked++;
         uint64_t end = outcome->base_offset + batch->records;
         if (end > partition->end_offset) partition->end_offset = end;
-        if (outcome->record_count != batch->records) sim_fail(world, "an ack with another record count");
+        if (outcome->record_count != batch->records)
+            sim_fail(world, "an ack with another record count");
         if (producer && producer->retry_batch == wait->what + 1) {
             /* The next one that is not known to be stored. */
             producer->retry_batch = 0;
             for (uint64_t next = wait->what + 1; next < world->batches_count; next++) {
                 const struct sim_batch *other = &world->batches[next];
-                if (other->partition != wait->partition || other->producer != batch->producer) continue;
+                if (other->partition != wait->partition || other->producer != batch->producer)
+                    continue;
                 if (other->state == SIM_BATCH_ACKED) continue;
                 producer->retry_batch = next + 1;
                 break;
@@ -237,8 +263,9 @@ static void sim_produced(struct sim_world *world, const struct sim_wait *wait, c
     } else if (outcome->status == STATUS_METER_FULL && !producer) {
         batch->state = SIM_BATCH_REFUSED;
     } else {
-        sim_fail(world, "batch %llu of producer %u: %s, expected %llu", (unsigned long long)wait->what, batch->producer,
-                 status_name(outcome->status), (unsigned long long)outcome->expected);
+        sim_fail(world, "batch %llu of producer %u: %s, expected %llu",
+                 (unsigned long long)wait->what, batch->producer, status_name(outcome->status),
+                 (unsigned long long)outcome->expected);
     }
 }
 
@@ -263,11 +290,14 @@ void sim_client_outcomes(struct sim_world *world)
             break;
         case SIM_WAIT_FENCE:
             group->fence_busy = 0;
-            if (outcome.status == STATUS_OK) group->generation = wait.what;
-            else sim_fail(world, "fence: %s", status_name(outcome.status));
+            if (outcome.status == STATUS_OK)
+                group->generation = wait.what;
+            else
+                sim_fail(world, "fence: %s", status_name(outcome.status));
             break;
         case SIM_WAIT_COMMAND:
-            if (outcome.body_size != 8 || bytes_get_u64(outcome.body) != wait.what) sim_fail(world, "a command's result is another's");
+            if (outcome.body_size != 8 || bytes_get_u64(outcome.body) != wait.what)
+                sim_fail(world, "a command's result is another's");
             if (wait.what > world->host.acked_last) world->host.acked_last = wait.what;
             break;
         case SIM_WAIT_FLUSH: break;
@@ -275,7 +305,8 @@ void sim_client_outcomes(struct sim_world *world)
         }
     }
     struct engine_partition_id id;
-    while (store_advance_next(world->store, &id)) { }
+    while (store_advance_next(world->store, &id)) {
+    }
 }
 
 /* What was in flight is unknown now. Idempotent producers will send it again, in order. */
@@ -292,7 +323,9 @@ void sim_clients_crashed(struct sim_world *world)
     for (uint32_t index = world->batches_count; index-- > 0;) {
         struct sim_batch *batch = &world->batches[index];
         if (batch->state != SIM_BATCH_SENT) continue;
-        if (batch->producer == SIM_PRODUCERS_MAX) batch->state = SIM_BATCH_UNKNOWN;
-        else world->partitions[batch->partition].producers[batch->producer].retry_batch = index + 1;
+        if (batch->producer == SIM_PRODUCERS_MAX)
+            batch->state = SIM_BATCH_UNKNOWN;
+        else
+            world->partitions[batch->partition].producers[batch->producer].retry_batch = index + 1;
     }
 }

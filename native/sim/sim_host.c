@@ -9,11 +9,14 @@
 static void sim_host_run(struct sim_world *world, uint64_t op, const uint8_t *command, size_t size)
 {
     struct sim_host *host = &world->host;
-    if (op != host->op + 1) sim_fail(world, "metadata op %llu after %llu", (unsigned long long)op, (unsigned long long)host->op);
+    if (op != host->op + 1)
+        sim_fail(world, "metadata op %llu after %llu", (unsigned long long)op,
+                 (unsigned long long)host->op);
     if (size < 8) sim_fail(world, "a metadata command is cut");
     host->op = op;
     uint64_t id = bytes_get_u64(command);
-    if (host->ids_count > 0 && id <= host->ids[host->ids_count - 1]) sim_fail(world, "metadata commands out of order");
+    if (host->ids_count > 0 && id <= host->ids[host->ids_count - 1])
+        sim_fail(world, "metadata commands out of order");
     assert(host->ids_count < SIM_COMMANDS_MAX);
     host->ids[host->ids_count++] = id;
 }
@@ -36,9 +39,13 @@ void sim_host_act(struct sim_world *world, uint32_t ops_max)
         enum status status = store_metadata_applied(world->store, op, result, sizeof result);
         if (status != STATUS_OK) sim_fail(world, "applied: %s", status_name(status));
         if (snapshot) {
-            if (due != op) sim_fail(world, "a snapshot of op %llu is due at %llu", (unsigned long long)due, (unsigned long long)op);
-            status = store_metadata_snapshot(world->store, due, (const uint8_t *)host->ids, host->ids_count * sizeof *host->ids);
-            if (status != STATUS_OK && status != STATUS_BUSY) sim_fail(world, "snapshot: %s", status_name(status));
+            if (due != op)
+                sim_fail(world, "a snapshot of op %llu is due at %llu", (unsigned long long)due,
+                         (unsigned long long)op);
+            status = store_metadata_snapshot(world->store, due, (const uint8_t *)host->ids,
+                                             host->ids_count * sizeof *host->ids);
+            if (status != STATUS_OK && status != STATUS_BUSY)
+                sim_fail(world, "snapshot: %s", status_name(status));
             sim_trace(world, "metadata", "snapshot of op %llu", (unsigned long long)due);
         }
         sim_client_outcomes(world);
@@ -60,11 +67,13 @@ void sim_host_restore(struct sim_world *world)
     while (host->op < last && !world->result->failed) {
         uint64_t before = host->op;
         sim_host_act(world, 1);
-        if (host->op == before) sim_fail(world, "metadata op %llu is not handed out", (unsigned long long)before + 1);
+        if (host->op == before)
+            sim_fail(world, "metadata op %llu is not handed out", (unsigned long long)before + 1);
     }
     uint64_t highest = host->ids_count > 0 ? host->ids[host->ids_count - 1] : 0;
     if (highest < host->acked_last) {
-        sim_fail(world, "metadata command %llu was acknowledged and is lost", (unsigned long long)host->acked_last);
+        sim_fail(world, "metadata command %llu was acknowledged and is lost",
+                 (unsigned long long)host->acked_last);
     }
     if (host->sent < highest) sim_fail(world, "a metadata command from nowhere");
     /* Commands that were sent and are gone will not come back. */
@@ -73,9 +82,14 @@ void sim_host_restore(struct sim_world *world)
 
 static size_t sim_row(uint8_t *target, uint16_t kind, const struct sim_partition *partition)
 {
-    struct engine_row_topic row = {.row = {.kind = kind, .size = sizeof row}, .topic = partition->id.topic,
-        .created_revision = partition->id.created_revision, .organization = 16, .project = 16, .partitions_count = 2,
-        .message_bytes_max = 1048576, .segment_bytes = partition->segment_bytes};
+    struct engine_row_topic row = {.row = {.kind = kind, .size = sizeof row},
+                                   .topic = partition->id.topic,
+                                   .created_revision = partition->id.created_revision,
+                                   .organization = 16,
+                                   .project = 16,
+                                   .partitions_count = 2,
+                                   .message_bytes_max = 1048576,
+                                   .segment_bytes = partition->segment_bytes};
     memcpy(target, &row, sizeof row);
     return sizeof row;
 }
@@ -87,7 +101,8 @@ void sim_host_tables(struct sim_world *world, int all)
     size_t size = 0;
     if (all) {
         for (uint32_t index = 0; index < world->partitions_count; index += 2) {
-            uint16_t kind = world->partitions[index].deleted ? ENGINE_ROW_TOPIC_GONE : ENGINE_ROW_TOPIC;
+            uint16_t kind =
+                world->partitions[index].deleted ? ENGINE_ROW_TOPIC_GONE : ENGINE_ROW_TOPIC;
             size += sim_row(delta + size, kind, &world->partitions[index]);
         }
     } else {
@@ -98,11 +113,16 @@ void sim_host_tables(struct sim_world *world, int all)
             world->partitions[each].segment_bytes = segment_bytes;
             if (gone) world->partitions[each].deleted = 1;
         }
-        size = sim_row(delta, world->partitions[index].deleted ? ENGINE_ROW_TOPIC_GONE : ENGINE_ROW_TOPIC, &world->partitions[index]);
-        if (gone) sim_trace(world, "tables", "topic %llu is gone", (unsigned long long)world->partitions[index].id.topic);
+        size = sim_row(delta,
+                       world->partitions[index].deleted ? ENGINE_ROW_TOPIC_GONE : ENGINE_ROW_TOPIC,
+                       &world->partitions[index]);
+        if (gone)
+            sim_trace(world, "tables", "topic %llu is gone",
+                      (unsigned long long)world->partitions[index].id.topic);
     }
     enum status status = store_tables_apply(world->store, ++world->op_now, delta, size);
-    if (status != STATUS_OK && status != STATUS_BUSY) sim_fail(world, "tables: %s", status_name(status));
+    if (status != STATUS_OK && status != STATUS_BUSY)
+        sim_fail(world, "tables: %s", status_name(status));
 }
 
 /* A close comes until it is acknowledged, always the same. Some acknowledgements get lost. */
@@ -111,7 +131,8 @@ void sim_host_meters(struct sim_world *world)
     struct engine_meter_close close;
     struct engine_meter_sum sums[256];
     while (store_meter_next(world->store, &close, sums, 256)) {
-        struct sim_close own = {.sequence = close.sequence, .from_op = close.from_op, .to_op = close.to_op};
+        struct sim_close own = {
+            .sequence = close.sequence, .from_op = close.from_op, .to_op = close.to_op};
         own.partition = (uint32_t)((close.id.topic - 16) * 2 + close.id.partition);
         for (uint32_t index = 0; index < close.sums_count; index++) {
             own.bytes += sums[index].ingress_bytes;
@@ -125,13 +146,18 @@ void sim_host_meters(struct sim_world *world)
             if (each->sequence == own.sequence) known = each;
             if (each->sequence + 1 == own.sequence) previous = each;
         }
-        if (known && memcmp(known, &own, sizeof own) != 0) sim_fail(world, "close %llu came again and differs", (unsigned long long)own.sequence);
+        if (known && memcmp(known, &own, sizeof own) != 0)
+            sim_fail(world, "close %llu came again and differs", (unsigned long long)own.sequence);
         if (!known) {
-            if (own.sequence > 1 && !previous) sim_fail(world, "close %llu without the one before", (unsigned long long)own.sequence);
-            if (previous && own.from_op != previous->to_op + 1) sim_fail(world, "closes are not contiguous");
+            if (own.sequence > 1 && !previous)
+                sim_fail(world, "close %llu without the one before",
+                         (unsigned long long)own.sequence);
+            if (previous && own.from_op != previous->to_op + 1)
+                sim_fail(world, "closes are not contiguous");
             assert(world->closes_count < SIM_CLOSES_MAX);
             world->closes[world->closes_count++] = own;
         }
-        if (random_chance(&world->random, 4, 5)) (void)store_meter_ack(world->store, &close.id, close.sequence);
+        if (random_chance(&world->random, 4, 5))
+            (void)store_meter_ack(world->store, &close.id, close.sequence);
     }
 }

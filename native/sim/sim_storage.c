@@ -14,7 +14,8 @@ enum { SECTOR_BYTES = 512, SECTORS_COUNT = 8 };
 size_t sim_storage_memory_bytes(void)
 {
     size_t pages = (size_t)SIM_PAGES_MAX * (SIM_PAGE_BYTES + sizeof(uint16_t));
-    size_t files = (size_t)SIM_FILES_MAX * sizeof(struct sim_file) + (size_t)SIM_NAMES_MAX * sizeof(struct sim_name);
+    size_t files = (size_t)SIM_FILES_MAX * sizeof(struct sim_file)
+                   + (size_t)SIM_NAMES_MAX * sizeof(struct sim_name);
     return pages + files + 8 * SIM_PAGE_BYTES;
 }
 
@@ -50,15 +51,18 @@ static void sim_submit(void *context, struct io_request *request)
 {
     struct sim_storage *storage = context;
     request->next = NULL;
-    if (storage->queue_tail) storage->queue_tail->next = request;
-    else storage->queue_head = request;
+    if (storage->queue_tail)
+        storage->queue_tail->next = request;
+    else
+        storage->queue_head = request;
     storage->queue_tail = request;
 }
 
 void sim_storage_init(struct sim_storage *storage, struct arena *arena, uint64_t seed)
 {
     memset(storage, 0, sizeof *storage);
-    storage->page_memory = arena_take_aligned(arena, (size_t)SIM_PAGES_MAX * SIM_PAGE_BYTES, SIM_PAGE_BYTES);
+    storage->page_memory =
+        arena_take_aligned(arena, (size_t)SIM_PAGES_MAX * SIM_PAGE_BYTES, SIM_PAGE_BYTES);
     storage->page_users = arena_take(arena, SIM_PAGES_MAX * sizeof(uint16_t));
     storage->files = arena_take(arena, SIM_FILES_MAX * sizeof(struct sim_file));
     storage->names = arena_take(arena, SIM_NAMES_MAX * sizeof(struct sim_name));
@@ -81,11 +85,14 @@ void sim_storage_copy(struct sim_storage *target, const struct sim_storage *sour
     target->io.context = target;
     memcpy(page_users, source->page_users, SIM_PAGES_MAX * sizeof(uint16_t));
     for (uint32_t page = 1; page < SIM_PAGES_MAX; page++) {
-        if (page_users[page] > 0) memcpy(sim_page(target, page), sim_page(source, page), SIM_PAGE_BYTES);
+        if (page_users[page] > 0)
+            memcpy(sim_page(target, page), sim_page(source, page), SIM_PAGE_BYTES);
     }
     for (uint32_t index = 0; index < SIM_FILES_MAX; index++) {
-        if (source->files[index].used) files[index] = source->files[index];
-        else files[index].used = 0;
+        if (source->files[index].used)
+            files[index] = source->files[index];
+        else
+            files[index].used = 0;
     }
     memcpy(names, source->names, source->names_count * sizeof *names);
 }
@@ -128,9 +135,11 @@ static void sim_files_collect(struct sim_storage *storage)
         if (!file->used) continue;
         int named = 0;
         for (uint32_t name = 0; name < storage->names_count; name++) {
-            named |= storage->names[name].file == index + 1 || storage->names[name].file_durable == index + 1;
+            named |= storage->names[name].file == index + 1
+                     || storage->names[name].file_durable == index + 1;
         }
-        for (uint32_t slot = 0; slot < SIM_SLOTS_MAX; slot++) named |= storage->slots[slot] == index + 1;
+        for (uint32_t slot = 0; slot < SIM_SLOTS_MAX; slot++)
+            named |= storage->slots[slot] == index + 1;
         if (named) continue;
         for (uint32_t page = 0; page < SIM_FILE_PAGES_MAX; page++) {
             sim_page_release(storage, file->pages[page]);
@@ -140,7 +149,8 @@ static void sim_files_collect(struct sim_storage *storage)
     }
 }
 
-static void sim_write(struct sim_storage *storage, struct sim_file *file, uint64_t offset, const uint8_t *bytes, uint64_t size)
+static void sim_write(struct sim_storage *storage, struct sim_file *file, uint64_t offset,
+                      const uint8_t *bytes, uint64_t size)
 {
     assert(offset + size <= (uint64_t)SIM_FILE_PAGES_MAX * SIM_PAGE_BYTES);
     if (offset + size > file->size) file->size = offset + size;
@@ -168,7 +178,8 @@ static void sim_page_persist(struct sim_storage *storage, struct sim_file *file,
     if (file->pages[index] != 0) storage->page_users[file->pages[index]]++;
 }
 
-static void sim_sync(struct sim_storage *storage, struct sim_file *file, uint64_t first, uint64_t end)
+static void sim_sync(struct sim_storage *storage, struct sim_file *file, uint64_t first,
+                     uint64_t end)
 {
     for (uint64_t index = first; index < end; index++) sim_page_persist(storage, file, index);
     file->size_durable = file->size;
@@ -215,7 +226,8 @@ static int sim_name_in(const struct sim_name *name, const char *folder)
     return length == strlen(folder) && strncmp(name->path, folder, length) == 0;
 }
 
-static int sim_list_before(const struct sim_storage *storage, const char *folder, const char *after, uint32_t *found)
+static int sim_list_before(const struct sim_storage *storage, const char *folder, const char *after,
+                           uint32_t *found)
 {
     int any = 0;
     for (uint32_t index = 0; index < storage->names_count; index++) {
@@ -244,7 +256,8 @@ static void sim_list(struct sim_storage *storage, struct io_request *request)
     }
 }
 
-static void sim_read(const struct sim_storage *storage, const struct sim_file *file, uint64_t offset, uint8_t *target, uint64_t size)
+static void sim_read(const struct sim_storage *storage, const struct sim_file *file,
+                     uint64_t offset, uint8_t *target, uint64_t size)
 {
     while (size > 0) {
         uint64_t within = offset % SIM_PAGE_BYTES;
@@ -275,9 +288,11 @@ static enum status sim_file_request(struct sim_storage *storage, struct io_reque
             return STATUS_STORAGE_FULL;
         }
         uint64_t offset = request->offset;
-        if (request->vectors_count == 0) sim_write(storage, file, offset, request->buffer, request->size);
+        if (request->vectors_count == 0)
+            sim_write(storage, file, offset, request->buffer, request->size);
         for (uint32_t index = 0; index < request->vectors_count; index++) {
-            sim_write(storage, file, offset, request->vectors[index].data, request->vectors[index].size);
+            sim_write(storage, file, offset, request->vectors[index].data,
+                      request->vectors[index].size);
             offset += request->vectors[index].size;
         }
         return STATUS_OK;
@@ -295,7 +310,8 @@ static enum status sim_file_request(struct sim_storage *storage, struct io_reque
             sim_page_release(storage, file->pages[index]);
             file->pages[index] = 0;
         }
-        if (request->offset + request->size > file->size) file->size = request->offset + request->size;
+        if (request->offset + request->size > file->size)
+            file->size = request->offset + request->size;
         sim_sync(storage, file, first, end);
         return STATUS_OK;
     case IO_SIZE: request->result_bytes = file->size; return STATUS_OK;
@@ -356,12 +372,15 @@ struct io_request *sim_storage_step(struct sim_storage *storage)
 }
 
 /* One dirty page: its sectors, each by itself. */
-static void sim_crash_page(struct sim_storage *storage, struct sim_file *file, uint64_t index, uint32_t policy)
+static void sim_crash_page(struct sim_storage *storage, struct sim_file *file, uint64_t index,
+                           uint32_t policy)
 {
     uint32_t current = file->pages[index];
     uint32_t durable = file->pages_durable[index];
     if (current == durable) return;
-    if (policy == 2) policy = random_chance(&storage->random, 1, 2) ? (uint32_t)random_below(&storage->random, 2) : 3;
+    if (policy == 2)
+        policy =
+            random_chance(&storage->random, 1, 2) ? (uint32_t)random_below(&storage->random, 2) : 3;
     if (policy == 0) {
         storage->faults[SIM_LOST_WRITE]++;
         file->pages[index] = durable;
@@ -374,8 +393,8 @@ static void sim_crash_page(struct sim_storage *storage, struct sim_file *file, u
         uint32_t mixed = sim_page_take(storage, current);
         for (uint32_t sector = 0; sector < SECTORS_COUNT; sector++) {
             if (random_chance(&storage->random, 1, 2)) continue;
-            memcpy(sim_page(storage, mixed) + sector * SECTOR_BYTES, sim_page(storage, durable) + sector * SECTOR_BYTES,
-                   SECTOR_BYTES);
+            memcpy(sim_page(storage, mixed) + sector * SECTOR_BYTES,
+                   sim_page(storage, durable) + sector * SECTOR_BYTES, SECTOR_BYTES);
         }
         file->pages[index] = mixed;
         sim_page_release(storage, current);
@@ -388,38 +407,46 @@ void sim_storage_crash(struct sim_storage *storage)
     storage->faults[SIM_CRASH]++;
     struct io_request *head = storage->queue_head;
     storage->queue_head = storage->queue_tail = NULL;
-    if (head && (head->operation == IO_WRITE_SYNC || head->operation == IO_WRITE) && storage->slots[head->file] != 0) {
+    if (head && (head->operation == IO_WRITE_SYNC || head->operation == IO_WRITE)
+        && storage->slots[head->file] != 0) {
         /* In flight: it may have reached the disk in parts. */
         struct io_request half = *head;
         half.operation = IO_WRITE;
         (void)sim_carry_out(storage, &half);
         storage->faults[SIM_CUT_REQUEST]++;
     }
-    /* A clean kill keeps the page cache; a power cut loses or tears what was not synced. */
+    memset(storage->slots, 0, sizeof storage->slots);
+    storage->dead = 0;
+    storage->disk_full = 0;
+    storage->crash_at = 0;
+    if (random_chance(&storage->random, 1, 3)) {
+        /* Only the process died: what it wrote is still there, and still not durable. */
+        storage->faults[SIM_KILL]++;
+        return;
+    }
     uint32_t policy = (uint32_t)random_below(&storage->random, 4);
     for (uint32_t index = 0; index < storage->names_count; index++) {
         struct sim_name *name = &storage->names[index];
-        if (name->file != name->file_durable && policy != 1 && random_chance(&storage->random, 1, 2)) {
+        if (name->file != name->file_durable && policy != 1
+            && random_chance(&storage->random, 1, 2)) {
             name->file = name->file_durable;
             storage->faults[SIM_LOST_NAME]++;
         }
         name->file_durable = name->file;
     }
-    memset(storage->slots, 0, sizeof storage->slots);
     for (uint32_t index = 0; index < SIM_FILES_MAX; index++) {
         struct sim_file *file = &storage->files[index];
         if (!file->used) continue;
-        if (file->size != file->size_durable && policy != 1 && random_chance(&storage->random, 1, 2)) {
+        if (file->size != file->size_durable && policy != 1
+            && random_chance(&storage->random, 1, 2)) {
             sim_truncate(storage, file, file->size_durable);
             storage->faults[SIM_LOST_SIZE]++;
         }
-        for (uint64_t page = 0; page < SIM_FILE_PAGES_MAX; page++) sim_crash_page(storage, file, page, policy);
+        for (uint64_t page = 0; page < SIM_FILE_PAGES_MAX; page++)
+            sim_crash_page(storage, file, page, policy);
         sim_sync(storage, file, 0, SIM_FILE_PAGES_MAX);
     }
     sim_files_collect(storage);
-    storage->dead = 0;
-    storage->disk_full = 0;
-    storage->crash_at = 0;
 }
 
 static struct sim_file *sim_file_at(struct sim_storage *storage, const char *path)
@@ -428,22 +455,26 @@ static struct sim_file *sim_file_at(struct sim_storage *storage, const char *pat
     return name && name->file != 0 ? &storage->files[name->file - 1] : NULL;
 }
 
-long sim_storage_read(struct sim_storage *storage, const char *path, uint64_t offset, uint8_t *target, uint64_t size)
+long sim_storage_read(struct sim_storage *storage, const char *path, uint64_t offset,
+                      uint8_t *target, uint64_t size)
 {
     const struct sim_file *file = sim_file_at(storage, path);
     if (!file) return -1;
     if (offset < file->size) {
-        sim_read(storage, file, offset, target, size < file->size - offset ? size : file->size - offset);
+        sim_read(storage, file, offset, target,
+                 size < file->size - offset ? size : file->size - offset);
     }
     return (long)file->size;
 }
 
-void sim_storage_poke(struct sim_storage *storage, const char *path, uint64_t offset, const uint8_t *bytes, uint64_t size)
+void sim_storage_poke(struct sim_storage *storage, const char *path, uint64_t offset,
+                      const uint8_t *bytes, uint64_t size)
 {
     struct sim_file *file = sim_file_at(storage, path);
     assert(file != NULL);
     sim_write(storage, file, offset, bytes, size);
-    sim_sync(storage, file, offset / SIM_PAGE_BYTES, (offset + size + SIM_PAGE_BYTES - 1) / SIM_PAGE_BYTES);
+    sim_sync(storage, file, offset / SIM_PAGE_BYTES,
+             (offset + size + SIM_PAGE_BYTES - 1) / SIM_PAGE_BYTES);
     storage->faults[SIM_BIT_ROT]++;
 }
 
@@ -457,7 +488,8 @@ uint64_t sim_storage_digest(struct sim_storage *storage, int journal_too)
         uint64_t own = XXH3_64bits_withSeed(name->path, strlen(name->path), file->size);
         for (uint64_t at = 0; at < file->size; at += SIM_PAGE_BYTES) {
             uint64_t part = file->size - at < SIM_PAGE_BYTES ? file->size - at : SIM_PAGE_BYTES;
-            own = XXH3_64bits_withSeed(sim_page(storage, file->pages[at / SIM_PAGE_BYTES]), part, own);
+            own = XXH3_64bits_withSeed(sim_page(storage, file->pages[at / SIM_PAGE_BYTES]), part,
+                                       own);
         }
         digest += own;
     }

@@ -36,20 +36,21 @@ enum sim_fault {
     SIM_DISK_FULL,
     SIM_RECOVERY_CRASH,
     SIM_BIT_ROT,
+    SIM_KILL,
     SIM_FAULTS_COUNT,
 };
 
 struct sim_file {
     uint64_t size;
     uint64_t size_durable;
-    uint32_t pages[SIM_FILE_PAGES_MAX];          /* 0 = zeros */
+    uint32_t pages[SIM_FILE_PAGES_MAX]; /* 0 = zeros */
     uint32_t pages_durable[SIM_FILE_PAGES_MAX];
     uint8_t used;
 };
 
 struct sim_name {
     char path[IO_PATH_SIZE];
-    uint32_t file;                               /* index + 1; 0 = no such name */
+    uint32_t file; /* index + 1; 0 = no such name */
     uint32_t file_durable;
 };
 
@@ -63,11 +64,11 @@ struct sim_storage {
     struct sim_file *files;
     struct sim_name *names;
     uint32_t names_count;
-    uint32_t slots[SIM_SLOTS_MAX];               /* file index + 1 */
+    uint32_t slots[SIM_SLOTS_MAX]; /* file index + 1 */
     struct io_request *queue_head;
     struct io_request *queue_tail;
-    uint64_t requests;                           /* carried out */
-    uint64_t crash_at;                           /* performs fail from here on; 0 = never */
+    uint64_t requests; /* carried out */
+    uint64_t crash_at; /* performs fail from here on; 0 = never */
     uint8_t dead;
     uint8_t disk_full;
     uint64_t faults[SIM_FAULTS_COUNT];
@@ -85,9 +86,11 @@ struct io_request *sim_storage_step(struct sim_storage *storage);
 void sim_storage_crash(struct sim_storage *storage);
 
 /* A file as it reads now: its size, or -1. At most `size` bytes are copied from `offset`. */
-long sim_storage_read(struct sim_storage *storage, const char *path, uint64_t offset, uint8_t *target, uint64_t size);
+long sim_storage_read(struct sim_storage *storage, const char *path, uint64_t offset,
+                      uint8_t *target, uint64_t size);
 /* Damage: overwrite durable and current bytes. */
-void sim_storage_poke(struct sim_storage *storage, const char *path, uint64_t offset, const uint8_t *bytes, uint64_t size);
+void sim_storage_poke(struct sim_storage *storage, const char *path, uint64_t offset,
+                      const uint8_t *bytes, uint64_t size);
 /* XXH3 over all names, sizes and bytes; journal_too = 0 leaves the journal out. */
 uint64_t sim_storage_digest(struct sim_storage *storage, int journal_too);
 

@@ -8,8 +8,6 @@
 #include "assert.h"
 #include "bytes.h"
 
-#define SIM_BEGIN_US INT64_C(1767225600000000)
-
 void sim_fail(struct sim_world *world, const char *format, ...)
 {
     if (world->result->failed) return;
@@ -26,7 +24,8 @@ void sim_trace(struct sim_world *world, const char *lane, const char *format, ..
     if (!world->trace) return;
     struct sim_result *result = world->result;
     char line[512];
-    int at = snprintf(line, sizeof line, "%llu|%s|", (unsigned long long)(world->now.monotonic_ns / 1000), lane);
+    int at = snprintf(line, sizeof line, "%llu|%s|",
+                      (unsigned long long)(world->now.monotonic_ns / 1000), lane);
     va_list arguments;
     va_start(arguments, format);
     int more = vsnprintf(line + at, sizeof line - (size_t)at - 2, format, arguments);
@@ -67,13 +66,16 @@ void sim_settle(struct sim_world *world)
         sim_io(world, 64);
         sim_host_act(world, 64);
         sim_client_outcomes(world);
-        if (store_idle(world->store) && world->storage.queue_head == NULL && !store_work(world->store)) return;
+        if (store_idle(world->store) && world->storage.queue_head == NULL
+            && !store_work(world->store))
+            return;
     }
     sim_fail(world, "the store does not come to rest");
 }
 
-static enum status sim_open_store(struct sim_world *world, struct sim_storage *storage, struct arena *arena,
-                                  struct store **store, char *detail, size_t detail_size)
+static enum status sim_open_store(struct sim_world *world, struct sim_storage *storage,
+                                  struct arena *arena, struct store **store, char *detail,
+                                  size_t detail_size)
 {
     detail[0] = 0;
     enum status status = arena_open(arena, store_memory_bytes(&world->config) + 4096);
@@ -98,15 +100,17 @@ static void sim_recover_again(struct sim_world *world, const char *what)
     arena_close(&arena);
 }
 
-static void sim_recover(struct sim_world *world)
+void sim_recover(struct sim_world *world)
 {
     char detail[256];
     for (;;) {
         sim_storage_copy(&world->copy, &world->storage);
         if (random_chance(&world->random, 1, 4)) {
-            world->storage.crash_at = world->storage.requests + random_below(&world->random, 60) + 1;
+            world->storage.crash_at =
+                world->storage.requests + random_below(&world->random, 60) + 1;
         }
-        enum status status = sim_open_store(world, &world->storage, &world->store_arena, &world->store, detail, sizeof detail);
+        enum status status = sim_open_store(world, &world->storage, &world->store_arena,
+                                            &world->store, detail, sizeof detail);
         if (status == STATUS_OK) break;
         if (!world->storage.dead) {
             sim_fail(world, "recovery: %s (%s)", status_name(status), detail);
@@ -129,130 +133,56 @@ static void sim_recover(struct sim_world *world)
     sim_host_tables(world, 1);
     sim_check_logs(world);
     sim_check_groups(world);
-    sim_trace(world, "recovery", "done, %llu requests so far", (unsigned long long)world->storage.requests);
+    sim_trace(world, "recovery", "done, %llu requests so far",
+              (unsigned long long)world->storage.requests);
 }
 
-static void sim_crash(struct sim_world *world)
+void sim_crash(struct sim_world *world)
 {
     struct store_statistics statistics;
     store_statistics(world->store, &statistics);
     world->result->extents_released += statistics.extents_released;
     world->result->segments_sealed += statistics.segments_sealed;
-    sim_trace(world, "crash", "%llu rounds, %llu checkpoints, %llu extents released", (unsigned long long)statistics.rounds,
-              (unsigned long long)statistics.checkpoints, (unsigned long long)statistics.extents_released);
+    sim_trace(world, "crash", "%llu rounds, %llu checkpoints, %llu extents released",
+              (unsigned long long)statistics.rounds, (unsigned long long)statistics.checkpoints,
+              (unsigned long long)statistics.extents_released);
     sim_storage_crash(&world->storage);
     arena_close(&world->store_arena);
     sim_clients_crashed(world);
     sim_recover(world);
 }
 
-static void sim_step(struct sim_world *world)
+void sim_step(struct sim_world *world)
 {
     uint64_t dice = random_below(&world->random, 1000);
-    if (dice < 450) sim_client_act(world);
-    else if (dice < 700) sim_io(world, (uint32_t)random_between(&world->random, 1, 3));
-    else if (dice < 760) sim_io(world, 64);
-    else if (dice < 860) sim_host_act(world, (uint32_t)random_between(&world->random, 1, 4));
-    else if (dice < 940) sim_pass(world, random_between(&world->random, 10, 40000));
+    if (dice < 450)
+        sim_client_act(world);
+    else if (dice < 700)
+        sim_io(world, (uint32_t)random_between(&world->random, 1, 3));
+    else if (dice < 760)
+        sim_io(world, 64);
+    else if (dice < 860)
+        sim_host_act(world, (uint32_t)random_between(&world->random, 1, 4));
+    else if (dice < 940)
+        sim_pass(world, random_between(&world->random, 10, 40000));
     else if (dice < 970) {
-        struct sim_partition *partition = &world->partitions[random_below(&world->random, world->partitions_count)];
+        struct sim_partition *partition =
+            &world->partitions[random_below(&world->random, world->partitions_count)];
         if (!partition->deleted && partition->end_offset > 0) {
-            sim_check_fetch(world, (uint32_t)(partition - world->partitions), random_below(&world->random, partition->end_offset));
+            sim_check_fetch(world, (uint32_t)(partition - world->partitions),
+                            random_below(&world->random, partition->end_offset));
         }
-    } else if (dice < 975) sim_host_tables(world, 0);
-    else if (dice < 980) store_checkpoint_all(world->store);
-    else if (dice < 985) world->storage.disk_full = (uint8_t)random_below(&world->random, 2);
-    else if (dice < 987) sim_pass(world, random_between(&world->random, 100000, 3000000));
-    else if (dice < 992) sim_crash(world);
+    } else if (dice < 975)
+        sim_host_tables(world, 0);
+    else if (dice < 980)
+        store_checkpoint_all(world->store);
+    else if (dice < 985)
+        world->storage.disk_full = (uint8_t)random_below(&world->random, 2);
+    else if (dice < 987)
+        sim_pass(world, random_between(&world->random, 100000, 3000000));
+    else if (dice < 992)
+        sim_crash(world);
     store_flush(world->store, world->now);
     sim_client_outcomes(world);
     sim_host_meters(world);
-}
-
-static void sim_world_make(struct sim_world *world, uint64_t seed)
-{
-    random_init(&world->random, seed);
-    world->now = (struct store_now){.monotonic_ns = 1000000000, .wall_us = SIM_BEGIN_US};
-    size_t size = 2 * sim_storage_memory_bytes() + SIM_BATCHES_MAX * sizeof(struct sim_batch)
-                  + SIM_CLOSES_MAX * sizeof(struct sim_close) + SIM_WAITS_MAX * sizeof(struct sim_wait)
-                  + 2 * 1048576 + 65536;
-    enum status status = arena_open(&world->arena, size);
-    assert(status == STATUS_OK);
-    sim_storage_init(&world->storage, &world->arena, seed ^ 0x5bd1e995);
-    sim_storage_init(&world->copy, &world->arena, seed);
-    world->batches = arena_take(&world->arena, SIM_BATCHES_MAX * sizeof *world->batches);
-    world->closes = arena_take(&world->arena, SIM_CLOSES_MAX * sizeof *world->closes);
-    world->waits = arena_take(&world->arena, SIM_WAITS_MAX * sizeof *world->waits);
-    world->batch_bytes = arena_take(&world->arena, 1048576);
-    world->read_bytes = arena_take(&world->arena, 1048576);
-    assert(world->batches && world->closes && world->waits && world->batch_bytes && world->read_bytes);
-    uint64_t extents = random_between(&world->random, 6, 12);
-    uint64_t extent_bytes = 4096 * random_between(&world->random, 16, 40);
-    world->config = (struct store_config){
-        .shards_count = 1,
-        .extent_bytes = extent_bytes,
-        .journal_bytes = extents * extent_bytes + 8192,
-        .prepares_bytes = 4096 * random_between(&world->random, 40, 100),
-        .partitions_max = SIM_PARTITIONS_MAX,
-        .producers_max = 256,
-        .metering_window_s = 1,
-        .cluster_id = "cl_sim",
-        .node_id = "nd_sim",
-        .node_incarnation = 1,
-    };
-    world->partitions_count = (uint32_t)random_between(&world->random, 2, SIM_PARTITIONS_MAX);
-    for (uint32_t index = 0; index < world->partitions_count; index++) {
-        struct sim_partition *partition = &world->partitions[index];
-        partition->id = (struct engine_partition_id){.topic = 16 + index / 2, .created_revision = 5, .partition = index % 2};
-        partition->segment_bytes = random_between(&world->random, 8, 64) * 1024;
-        if (index % 2) partition->segment_bytes = world->partitions[index - 1].segment_bytes;
-        for (uint32_t producer = 0; producer < SIM_PRODUCERS_MAX; producer++) {
-            bytes_put_u64(partition->producers[producer].id, index * 16 + producer + 1);
-        }
-    }
-    world->op_now = 10;
-}
-
-static void sim_world_finish(struct sim_world *world)
-{
-    world->storage.disk_full = 0;
-    sim_settle(world);
-    if (!world->result->failed) sim_crash(world);
-    for (uint32_t round = 0; round < 3 && !world->result->failed; round++) {
-        for (uint32_t index = 0; index < world->partitions_count; index++) {
-            if (!world->partitions[index].deleted) sim_client_produce(world, index);
-        }
-        sim_settle(world);
-    }
-    if (!world->result->failed) sim_check_meters(world);
-    if (!world->result->failed) {
-        store_checkpoint_all(world->store);
-        sim_settle(world);
-    }
-    if (!world->result->failed) sim_crash(world);
-}
-
-int sim_run(uint64_t seed, uint64_t steps, char *trace, size_t trace_room, struct sim_result *result)
-{
-    struct arena holder;
-    memset(result, 0, sizeof *result);
-    result->seed = seed;
-    enum status status = arena_open(&holder, sizeof(struct sim_world) + 4096);
-    assert(status == STATUS_OK);
-    struct sim_world *world = arena_take(&holder, sizeof *world);
-    world->result = result;
-    world->trace = trace;
-    world->trace_room = trace_room;
-    sim_world_make(world, seed);
-    sim_recover(world);
-    for (; result->steps < steps && !result->failed; result->steps++) sim_step(world);
-    if (!result->failed) sim_world_finish(world);
-    result->simulated_us = world->now.monotonic_ns / 1000;
-    memcpy(result->faults, world->storage.faults, sizeof result->faults);
-    result->metadata_ops = world->host.ids_count;
-    result->closes = world->closes_count;
-    arena_close(&world->store_arena);
-    arena_close(&world->arena);
-    arena_close(&holder);
-    return result->failed;
 }

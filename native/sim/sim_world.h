@@ -1,7 +1,7 @@
 /* sim_world.h: one seed, one world: a store on a simulated disk, clients that retry, a host, crashes, and a checker.
  *
  * The objects are those of production; only disk, clock and callers are simulated. Everything a seed does follows from it.
- * sim_run is the only entry: run a seed, get what it found. */
+ * sim_run (sim_run.h) is the only entry: run a seed, get what it found. */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
@@ -9,18 +9,25 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "sim_run.h"
 #include "sim_storage.h"
 #include "store.h"
 
+/* cffi reads this header without the compiler's own macros. */
+#ifdef __GNUC__
+#define SIM_FORMAT(text, first) __attribute__((format(printf, text, first)))
+#else
+#define SIM_FORMAT(text, first)
+#endif
+
 enum sim_world_limit {
     SIM_PARTITIONS_MAX = 6,
-    SIM_PRODUCERS_MAX = 3,                /* idempotent ones, per partition */
+    SIM_PRODUCERS_MAX = 3, /* idempotent ones, per partition */
     SIM_GROUPS_MAX = 2,
     SIM_BATCHES_MAX = 8192,
     SIM_CLOSES_MAX = 4096,
     SIM_COMMANDS_MAX = 8192,
     SIM_BATCH_BYTES_MAX = 24576,
-    SIM_MESSAGE_SIZE = 256,
     SIM_WAITS_MAX = 4096,
 };
 
@@ -28,26 +35,27 @@ enum sim_batch_state { SIM_BATCH_SENT = 1, SIM_BATCH_ACKED, SIM_BATCH_UNKNOWN, S
 
 struct sim_batch {
     uint32_t partition;
-    uint32_t producer;                    /* SIM_PRODUCERS_MAX = none */
+    uint32_t producer; /* SIM_PRODUCERS_MAX = none */
     uint64_t sequence;
     uint32_t records;
     uint32_t size;
-    uint64_t hash;                        /* of the client part */
-    uint64_t base_offset;                 /* acked */
+    uint64_t hash;        /* of the client part */
+    uint64_t base_offset; /* acked */
     uint8_t state;
-    uint8_t seen;                         /* in this check */
+    uint8_t seen; /* in this check */
 };
 
 struct sim_producer {
     uint8_t id[16];
     uint64_t next_sequence;
-    uint64_t retry_batch;                 /* index + 1 of the batch to send next: sent before, not known to be stored */
+    uint64_t
+        retry_batch; /* index + 1 of the batch to send next: sent before, not known to be stored */
     uint32_t in_flight;
 };
 
 struct sim_group {
-    uint64_t committed;                   /* acknowledged */
-    uint64_t committed_pending;           /* the last one sent */
+    uint64_t committed;         /* acknowledged */
+    uint64_t committed_pending; /* the last one sent */
     uint8_t has_committed;
     uint8_t commit_busy;
     uint64_t generation;
@@ -68,51 +76,41 @@ struct sim_partition {
     struct engine_partition_id id;
     uint64_t segment_bytes;
     uint8_t deleted;
-    uint64_t end_offset;                  /* highest known */
+    uint64_t end_offset; /* highest known */
     struct sim_producer producers[SIM_PRODUCERS_MAX];
     struct sim_group groups[SIM_GROUPS_MAX];
     uint64_t closes_last;
-    uint64_t log_bytes;                   /* by the last check */
+    uint64_t log_bytes; /* by the last check */
     uint64_t log_records;
 };
 
 struct sim_host {
-    uint64_t ids[SIM_COMMANDS_MAX];       /* commands applied, in order */
+    uint64_t ids[SIM_COMMANDS_MAX]; /* commands applied, in order */
     uint64_t ids_count;
-    uint64_t op;                          /* last applied */
-    uint64_t acked_last;                  /* highest id acknowledged to a caller */
-    uint64_t sent;                        /* ids given out */
+    uint64_t op;         /* last applied */
+    uint64_t acked_last; /* highest id acknowledged to a caller */
+    uint64_t sent;       /* ids given out */
 };
 
-enum sim_wait_kind { SIM_WAIT_PRODUCE = 1, SIM_WAIT_COMMIT, SIM_WAIT_FENCE, SIM_WAIT_COMMAND, SIM_WAIT_FLUSH };
+enum sim_wait_kind {
+    SIM_WAIT_PRODUCE = 1,
+    SIM_WAIT_COMMIT,
+    SIM_WAIT_FENCE,
+    SIM_WAIT_COMMAND,
+    SIM_WAIT_FLUSH
+};
 
-struct sim_wait {                         /* an accepted call; its token is its index + 1 */
+struct sim_wait { /* an accepted call; its token is its index + 1 */
     uint8_t kind;
     uint32_t partition;
     uint32_t group;
-    uint64_t what;                        /* batch index, offset, generation, command id */
-};
-
-struct sim_result {
-    uint64_t seed;
-    int failed;
-    char message[SIM_MESSAGE_SIZE];
-    uint64_t steps;
-    uint64_t simulated_us;
-    uint64_t faults[SIM_FAULTS_COUNT];
-    uint64_t batches_acked;
-    uint64_t recoveries;
-    uint64_t metadata_ops;
-    uint64_t closes;
-    uint64_t extents_released;
-    uint64_t segments_sealed;
-    size_t trace_size;
+    uint64_t what; /* batch index, offset, generation, command id */
 };
 
 struct sim_world {
     struct random random;
     struct sim_result *result;
-    struct arena arena;                   /* the world's own */
+    struct arena arena; /* the world's own */
     struct arena store_arena;
     struct store_config config;
     struct store *store;
@@ -130,23 +128,15 @@ struct sim_world {
     struct sim_host host;
     uint8_t *batch_bytes;
     uint8_t *read_bytes;
-    uint64_t op_now;                      /* metadata op of the next tables delta or fence intent */
+    uint64_t op_now; /* metadata op of the next tables delta or fence intent */
     char *trace;
     size_t trace_room;
 };
 
-/* Run one seed of `steps` actions. A trace of at most `trace_room` bytes, lines of "time_us|lane|text", goes to `trace`
- * if it is not NULL. Returns result->failed. */
-int sim_run(uint64_t seed, uint64_t steps, char *trace, size_t trace_room, struct sim_result *result);
-
-/* For tests of storage: a client part with `records` records of `value_size` bytes each. Returns its size. */
-size_t sim_batch_encode(uint8_t *target, size_t room, uint32_t records, uint32_t value_size, uint64_t mark,
-                        const uint8_t producer_id[16], uint32_t epoch, uint64_t sequence);
-
 /* ---- the parts ---- */
 
-void sim_fail(struct sim_world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void sim_trace(struct sim_world *world, const char *lane, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void sim_fail(struct sim_world *world, const char *format, ...) SIM_FORMAT(2, 3);
+void sim_trace(struct sim_world *world, const char *lane, const char *format, ...) SIM_FORMAT(3, 4);
 
 /* sim_clients.c */
 void sim_client_act(struct sim_world *world);
@@ -169,5 +159,8 @@ void sim_check_meters(struct sim_world *world);
 /* sim_world.c: let I/O complete. */
 void sim_io(struct sim_world *world, uint32_t requests_max);
 void sim_settle(struct sim_world *world);
+void sim_step(struct sim_world *world);
+void sim_crash(struct sim_world *world);
+void sim_recover(struct sim_world *world);
 
 #endif

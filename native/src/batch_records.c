@@ -58,10 +58,10 @@ static uint64_t batch_body_bytes(const struct batch_source *source, uint32_t ind
                                  const int32_t *header_sizes)
 {
     uint32_t headers = batch_source_headers(source, index);
-    uint64_t size = bytes_uvarint_size(index) +
-                    bytes_uvarint_size(batch_timestamp_delta(source, index)) +
-                    batch_field_bytes(source->key_sizes[index]) +
-                    batch_field_bytes(source->value_sizes[index]) + bytes_uvarint_size(headers);
+    uint64_t size = bytes_uvarint_size(index)
+                    + bytes_uvarint_size(batch_timestamp_delta(source, index))
+                    + batch_field_bytes(source->key_sizes[index])
+                    + batch_field_bytes(source->value_sizes[index]) + bytes_uvarint_size(headers);
     for (uint32_t header = 0; header < headers; header++) {
         uint64_t name = (uint64_t)header_sizes[2 * header];
         size += bytes_uvarint_size(name) + name + batch_field_bytes(header_sizes[2 * header + 1]);

@@ -9,16 +9,16 @@ enum {
     SMALL_SIZE_MIN = 32,
     SMALL_SIZE_MAX = 4096,
     SMALL_CHUNK = 65536,
-    TOP_ORDER = 11,                   /* 8 KiB << 11 = 16 MiB */
+    TOP_ORDER = 11, /* 8 KiB << 11 = 16 MiB */
     MARK_USED = 0x5553,
     MARK_FREE = 0x4652,
 };
 
 struct buffer_block {
-    uint32_t size;                    /* of the whole block */
+    uint32_t size; /* of the whole block */
     uint16_t mark;
     uint8_t is_small;
-    uint8_t class;                    /* small class or buddy order */
+    uint8_t class; /* small class or buddy order */
     uint64_t reserved;
     /* only while free: in the place of the caller's bytes */
     struct buffer_block *next;
@@ -62,22 +62,27 @@ static void large_unlink(struct buffer_pool *pool, struct buffer_block *block, u
 {
     assert(block->mark == MARK_FREE);
     assert(pool->order_of[page_of(pool, block)] == order + 1);
-    if (block->previous != NULL) block->previous->next = block->next;
-    else pool->large[order] = block->next;
+    if (block->previous != NULL)
+        block->previous->next = block->next;
+    else
+        pool->large[order] = block->next;
     if (block->next != NULL) block->next->previous = block->previous;
     pool->order_of[page_of(pool, block)] = 0;
 }
 
-void buffer_pool_init(struct buffer_pool *pool, uint8_t *region, uint64_t region_size, uint8_t *table)
+void buffer_pool_init(struct buffer_pool *pool, uint8_t *region, uint64_t region_size,
+                      uint8_t *table)
 {
     assert(region_size > 0);
     assert(region_size % order_size(TOP_ORDER) == 0);
     *pool = (struct buffer_pool){.region = region, .region_size = region_size, .order_of = table};
     pool->orders_count = TOP_ORDER + 1;
     memset(table, 0, buffer_pool_table_bytes(region_size));
-    /* Last block first, so that the region fills from its front and untouched pages stay untouched. */
+    /* Last block first, so that the region fills from its front and untouched pages stay untouched.
+     */
     for (uint64_t at = region_size; at > 0; at -= order_size(TOP_ORDER)) {
-        large_link(pool, (struct buffer_block *)(void *)(region + at - order_size(TOP_ORDER)), TOP_ORDER);
+        large_link(pool, (struct buffer_block *)(void *)(region + at - order_size(TOP_ORDER)),
+                   TOP_ORDER);
     }
 }
 
@@ -90,7 +95,8 @@ static struct buffer_block *large_take(struct buffer_pool *pool, uint32_t order)
     large_unlink(pool, block, found);
     while (found > order) {
         found--;
-        large_link(pool, (struct buffer_block *)(void *)((uint8_t *)block + order_size(found)), found);
+        large_link(pool, (struct buffer_block *)(void *)((uint8_t *)block + order_size(found)),
+                   found);
     }
     block->size = (uint32_t)order_size(order);
     block->is_small = 0;
@@ -117,7 +123,7 @@ static void large_give(struct buffer_pool *pool, struct buffer_block *block)
 static uint32_t small_class(size_t total)
 {
     uint32_t class = 0;
-    while (((size_t)SMALL_SIZE_MIN << class) < total) class++;
+    while (((size_t)SMALL_SIZE_MIN << class) < total) class ++;
     assert(class < BUFFER_POOL_SMALL_CLASSES);
     return class;
 }
@@ -130,7 +136,8 @@ static struct buffer_block *small_take(struct buffer_pool *pool, uint32_t class)
         _Static_assert((PAGE_SIZE_BYTES << 3) == SMALL_CHUNK, "a chunk is one block of order 3");
         uint32_t size = (uint32_t)SMALL_SIZE_MIN << class;
         for (uint32_t at = SMALL_CHUNK; at > 0; at -= size) {
-            struct buffer_block *block = (struct buffer_block *)(void *)((uint8_t *)chunk + at - size);
+            struct buffer_block *block =
+                (struct buffer_block *)(void *)((uint8_t *)chunk + at - size);
             block->size = size;
             block->mark = MARK_FREE;
             block->is_small = 1;

@@ -1,8 +1,9 @@
 /* call.h: one gRPC call and what it says.
  *
- * A call is a slot of its shard's table, named by (index, generation): the generation grows when the slot is freed, so a
- * late answer finds another generation and is dropped. Replies are buffers with a small header in front; they are counted,
- * because a partly sent one is referenced by its call's queue and by the connection's output at once. */
+ * A call is a slot of its shard's table, named by (index, generation): the generation grows when
+ * the slot is freed, so a late answer finds another generation and is dropped. Replies are buffers
+ * with a small header in front; they are counted, because a partly sent one is referenced by its
+ * call's queue and by the connection's output at once. */
 #ifndef CALL_H
 #define CALL_H
 
@@ -28,19 +29,20 @@ enum call_method {
 enum {
     GRPC_PREFIX_SIZE = 5,
     CALL_PATH_SIZE = 128,
-    CALL_MESSAGE_SIZE_MAX = 8388608 + 65536,  /* the largest client part and its request's other fields */
+    CALL_MESSAGE_SIZE_MAX = 8388608
+        + 65536, /* the largest client part and its request's other fields */
     CALL_HOST_MESSAGE_SIZE_MAX = 4194304,
     CALL_HEADERS_SIZE_MAX = 16384,
-    CALL_QUEUED_BYTES_MAX = 33554432,         /* of replies not yet sent: beyond it the call is ended */
+    CALL_QUEUED_BYTES_MAX = 33554432, /* of replies not yet sent: beyond it the call is ended */
 };
 
 struct reply {
     struct reply *next;
-    uint8_t *data;              /* gRPC prefix and message */
+    uint8_t *data; /* gRPC prefix and message */
     uint32_t size;
-    uint32_t taken;             /* bytes that went into DATA frames */
+    uint32_t taken; /* bytes that went into DATA frames */
     uint32_t references;
-    uint16_t owner;             /* the shard whose pool it lies in */
+    uint16_t owner; /* the shard whose pool it lies in */
     uint16_t reserved;
 };
 
@@ -48,50 +50,51 @@ struct connection;
 
 struct call {
     uint32_t index;
-    uint32_t generation;        /* never 0 */
-    struct connection *connection;  /* NULL = free slot */
+    uint32_t generation;           /* never 0 */
+    struct connection *connection; /* NULL = free slot */
     int32_t stream_id;
-    uint8_t method;             /* enum call_method */
-    uint8_t started;            /* its headers were complete and accepted */
-    uint8_t half_closed;        /* the client sends no more */
-    uint8_t responded;          /* response headers were submitted */
-    uint8_t finished;           /* a status is decided: nothing more is taken from anybody */
-    uint8_t deferred;           /* the data provider waits for a reply */
+    uint8_t method;      /* enum call_method */
+    uint8_t started;     /* its headers were complete and accepted */
+    uint8_t half_closed; /* the client sends no more */
+    uint8_t responded;   /* response headers were submitted */
+    uint8_t finished;    /* a status is decided: nothing more is taken from anybody */
+    uint8_t deferred;    /* the data provider waits for a reply */
     uint8_t content_type_ok;
-    uint8_t compressed;         /* a grpc-encoding other than identity */
-    uint8_t answer;             /* enum grant_answer */
+    uint8_t compressed; /* a grpc-encoding other than identity */
+    uint8_t answer;     /* enum grant_answer */
     uint8_t host_opened;
     uint8_t host_half_close_owed;
-    uint8_t early_error;        /* enum grpc_error found in the headers */
+    uint8_t early_error; /* enum grpc_error found in the headers */
     uint32_t headers_size;
-    uint64_t deadline_ns;       /* 0 = none */
+    uint64_t deadline_ns; /* 0 = none */
     struct engine_caller caller;
     char path[CALL_PATH_SIZE];
     uint32_t path_size;
     /* the message being read */
     uint8_t prefix[GRPC_PREFIX_SIZE];
     uint8_t prefix_size;
-    uint8_t draining;           /* what still arrives is thrown away */
+    uint8_t draining; /* what still arrives is thrown away */
     uint32_t message_size;
     uint32_t message_filled;
     uint8_t *message;
     uint32_t messages_count;
     /* answers */
-    uint32_t pending_count;     /* operations whose outcome is still to come */
-    uint32_t host_window_owed;  /* bytes of stream window the host still has to give back */
+    uint32_t pending_count;    /* operations whose outcome is still to come */
+    uint32_t host_window_owed; /* bytes of stream window the host still has to give back */
     struct reply *replies_head;
     struct reply *replies_tail;
     uint64_t replies_bytes;
-    struct grpc_failure failure;   /* when finished: error NONE = OK */
-    uint32_t host_grpc_code;       /* a status made by the host, when host_status is set or the code is not 0 */
+    struct grpc_failure failure; /* when finished: error NONE = OK */
+    /* When finished without a failure: the host's code, 0 for OK. */
+    uint32_t host_grpc_code;
     uint32_t host_status_size;
-    uint8_t *host_status;          /* its Status bytes, in the pool */
-    uint32_t fetch_index;          /* a fetch in progress + 1; 0 = none */
-    uint16_t fetch_owner;          /* the shard that carries it out */
+    uint8_t *host_status; /* its Status bytes, in the pool */
+    uint32_t fetch_index; /* a fetch in progress + 1; 0 = none */
+    uint16_t fetch_owner; /* the shard that carries it out */
     uint16_t reserved;
-    uint64_t fetch_pending;        /* the token of its pending there; 0 = none */
+    uint64_t fetch_pending; /* the token of its pending there; 0 = none */
     struct engine_partition_id fetch_id;
-    struct timer timer;            /* of a cold call's deadline */
+    struct timer timer; /* of a cold call's deadline */
     struct queue_link connection_link;
 };
 

@@ -117,8 +117,8 @@ int codec_decode(const uint8_t *client_part, const struct codec_batch *batch, ui
     struct batch_client client;
     enum status status = batch_decode_client(client_part, batch->client_bytes, &client);
     if (status != STATUS_OK) return status;
-    if (client.size_bytes != batch->client_bytes || client.records_bytes != batch->records_bytes ||
-        client.record_count != batch->record_count) {
+    if (client.size_bytes != batch->client_bytes || client.records_bytes != batch->records_bytes
+        || client.record_count != batch->record_count) {
         return STATUS_BATCH_SIZE;
     }
     const uint8_t *opened = client_part + BATCH_CLIENT_HEADER_BYTES;

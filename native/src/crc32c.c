@@ -49,10 +49,10 @@ uint32_t crc32c_portable(uint32_t crc, const uint8_t *data, size_t size)
     crc = ~crc;
     for (; size >= 8; size -= 8, data += 8) {
         uint64_t word = bytes_get_u64(data) ^ crc;
-        crc = crc32c_tables[7][word & 0xff] ^ crc32c_tables[6][(word >> 8) & 0xff] ^
-              crc32c_tables[5][(word >> 16) & 0xff] ^ crc32c_tables[4][(word >> 24) & 0xff] ^
-              crc32c_tables[3][(word >> 32) & 0xff] ^ crc32c_tables[2][(word >> 40) & 0xff] ^
-              crc32c_tables[1][(word >> 48) & 0xff] ^ crc32c_tables[0][word >> 56];
+        crc = crc32c_tables[7][word & 0xff] ^ crc32c_tables[6][(word >> 8) & 0xff]
+              ^ crc32c_tables[5][(word >> 16) & 0xff] ^ crc32c_tables[4][(word >> 24) & 0xff]
+              ^ crc32c_tables[3][(word >> 32) & 0xff] ^ crc32c_tables[2][(word >> 40) & 0xff]
+              ^ crc32c_tables[1][(word >> 48) & 0xff] ^ crc32c_tables[0][word >> 56];
     }
     for (; size > 0; size--, data++) crc = (crc >> 8) ^ crc32c_tables[0][(crc ^ *data) & 0xff];
     return ~crc;

@@ -28,17 +28,22 @@ struct shard *engine_shard(const struct engine *engine, uint16_t index)
 void engine_raise_host(struct engine *engine)
 {
     /* One write until the host has looked: it clears the flag before it reads the rings. */
-    if (__atomic_exchange_n(&engine->host_raised, 1, __ATOMIC_ACQ_REL) == 0) wake_raise_always(&engine->host_wake);
+    if (__atomic_exchange_n(&engine->host_raised, 1, __ATOMIC_ACQ_REL) == 0)
+        wake_raise_always(&engine->host_wake);
 }
 
 void engine_fail(struct engine *engine, struct shard *shard, enum status status)
 {
     assert(status != STATUS_OK);
     uint32_t none = 0;
-    if (!__atomic_compare_exchange_n(&engine->failed, &none, (uint32_t)-status, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
-    struct engine_frame frame = {.kind = ENGINE_STOPPED, .arg0 = (uint64_t)engine_result_of(status)};
+    if (!__atomic_compare_exchange_n(&engine->failed, &none, (uint32_t)-status, 0, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+        return;
+    struct engine_frame frame = {.kind = ENGINE_STOPPED,
+                                 .arg0 = (uint64_t)engine_result_of(status)};
     (void)host_post(shard, &frame, NULL);
-    for (uint16_t index = 0; index < engine->shards_count; index++) wake_raise_always(&engine->shards[index].wake);
+    for (uint16_t index = 0; index < engine->shards_count; index++)
+        wake_raise_always(&engine->shards[index].wake);
 }
 
 enum engine_result engine_result_of(enum status status)
@@ -67,18 +72,27 @@ enum engine_result engine_result_of(enum status status)
     }
 }
 
-static enum status config_check(const struct engine_config *config, char *detail, size_t detail_size)
+static enum status config_check(const struct engine_config *config, char *detail,
+                                size_t detail_size)
 {
     const char *wrong = NULL;
-    if (config->data_path == NULL || config->data_path[0] == 0) wrong = "data_path is empty";
-    else if (strlen(config->data_path) > FOLDER_SIZE - 64) wrong = "data_path is too long";
-    else if (config->host == NULL || config->host[0] == 0) wrong = "host is empty";
-    else if (config->shards_count == 0 || config->shards_count > ENGINE_SHARDS_MAX) wrong = "shards is not within 1..64";
-    else if (config->cluster_id[0] == 0 || config->cluster_id[ENGINE_ID_SIZE - 1] != 0) wrong = "cluster_id";
-    else if (config->node_id[0] == 0 || config->node_id[ENGINE_ID_SIZE - 1] != 0) wrong = "node_id";
-    else if (config->metering_window_s != 0 && (config->metering_window_s > 60 || 60 % config->metering_window_s != 0)) {
+    if (config->data_path == NULL || config->data_path[0] == 0)
+        wrong = "data_path is empty";
+    else if (strlen(config->data_path) > FOLDER_SIZE - 64)
+        wrong = "data_path is too long";
+    else if (config->host == NULL || config->host[0] == 0)
+        wrong = "host is empty";
+    else if (config->shards_count == 0 || config->shards_count > ENGINE_SHARDS_MAX)
+        wrong = "shards is not within 1..64";
+    else if (config->cluster_id[0] == 0 || config->cluster_id[ENGINE_ID_SIZE - 1] != 0)
+        wrong = "cluster_id";
+    else if (config->node_id[0] == 0 || config->node_id[ENGINE_ID_SIZE - 1] != 0)
+        wrong = "node_id";
+    else if (config->metering_window_s != 0
+             && (config->metering_window_s > 60 || 60 % config->metering_window_s != 0)) {
         wrong = "metering.window_seconds does not divide 60";
-    } else if (config->shards_pinned && (long)config->shards_count > sysconf(_SC_NPROCESSORS_ONLN)) {
+    } else if (config->shards_pinned
+               && (long)config->shards_count > sysconf(_SC_NPROCESSORS_ONLN)) {
         wrong = "more pinned shards than CPUs";
     }
     if (wrong == NULL) return STATUS_OK;
@@ -120,7 +134,8 @@ static enum status engine_open_all(struct engine *engine, char *detail, size_t d
     if (status == STATUS_OK) status = wake_open(&engine->stop_wake);
     if (status != STATUS_OK) return status;
     struct node_identity identity;
-    status = node_identity_open(&engine->config, (uint64_t)clock_wall_us(), &identity, &engine->lock_fd, detail, detail_size);
+    status = node_identity_open(&engine->config, (uint64_t)clock_wall_us(), &identity,
+                                &engine->lock_fd, detail, detail_size);
     if (status != STATUS_OK) return status;
     engine->node_incarnation = identity.node_incarnation;
     for (uint16_t index = 0; index < engine->shards_count; index++) {
@@ -135,7 +150,8 @@ static enum status engine_open_all(struct engine *engine, char *detail, size_t d
     return STATUS_OK;
 }
 
-int engine_open(const struct engine_config *config, struct engine **engine, char *detail, size_t detail_size)
+int engine_open(const struct engine_config *config, struct engine **engine, char *detail,
+                size_t detail_size)
 {
     char unread[DETAIL_SIZE];
     if (detail == NULL || detail_size == 0) {
@@ -167,8 +183,10 @@ int engine_open(const struct engine_config *config, struct engine **engine, char
 int engine_start(struct engine *engine, char *detail, size_t detail_size)
 {
     assert(engine->phase == ENGINE_PHASE_OPENED);
-    if (detail != NULL) snprintf(detail, detail_size, "%s:%u", engine->host, (unsigned)engine->config.port);
-    enum status status = socket_listen(engine->host, engine->config.port, &engine->listener, &engine->port);
+    if (detail != NULL)
+        snprintf(detail, detail_size, "%s:%u", engine->host, (unsigned)engine->config.port);
+    enum status status =
+        socket_listen(engine->host, engine->config.port, &engine->listener, &engine->port);
     if (status != STATUS_OK) return status;
     engine->phase = ENGINE_PHASE_STARTED;
     for (uint16_t index = 0; index < engine->shards_count; index++) {
@@ -194,7 +212,8 @@ int engine_host_fd(const struct engine *engine)
 static uint32_t threads_started(const struct engine *engine)
 {
     uint32_t count = 0;
-    for (uint16_t index = 0; index < engine->shards_count; index++) count += engine->shards[index].thread_started;
+    for (uint16_t index = 0; index < engine->shards_count; index++)
+        count += engine->shards[index].thread_started;
     return count;
 }
 
@@ -215,7 +234,8 @@ static int threads_wait(struct engine *engine, uint32_t started, uint64_t deadli
 
 static void shards_wake(struct engine *engine)
 {
-    for (uint16_t index = 0; index < engine->shards_count; index++) wake_raise_always(&engine->shards[index].wake);
+    for (uint16_t index = 0; index < engine->shards_count; index++)
+        wake_raise_always(&engine->shards[index].wake);
 }
 
 int engine_stop(struct engine *engine, uint32_t timeout_ms)
@@ -225,12 +245,14 @@ int engine_stop(struct engine *engine, uint32_t timeout_ms)
     int incomplete = started < engine->shards_count;
     __atomic_store_n(&engine->stopping, 1, __ATOMIC_RELEASE);
     /* Shards that never started cannot be waited for by the others. */
-    if (incomplete) __atomic_store_n(&engine->failed, (uint32_t)-STATUS_THREAD_FAILED, __ATOMIC_RELEASE);
+    if (incomplete)
+        __atomic_store_n(&engine->failed, (uint32_t)-STATUS_THREAD_FAILED, __ATOMIC_RELEASE);
     shards_wake(engine);
     uint64_t now_ns = clock_monotonic_ns();
     int clean = threads_wait(engine, started, now_ns + timeout_ms * UINT64_C(1000000));
     uint64_t patience_ns = CHECKPOINT_MS * UINT64_C(1000000);
-    for (uint32_t step = 1; step <= 2 && __atomic_load_n(&engine->done_count, __ATOMIC_ACQUIRE) < started; step++) {
+    for (uint32_t step = 1;
+         step <= 2 && __atomic_load_n(&engine->done_count, __ATOMIC_ACQUIRE) < started; step++) {
         __atomic_store_n(&engine->abandoning, step, __ATOMIC_RELEASE);
         shards_wake(engine);
         (void)threads_wait(engine, started, clock_monotonic_ns() + patience_ns);
@@ -251,7 +273,8 @@ void engine_close(struct engine *engine)
 {
     if (engine == NULL) return;
     if (engine->phase == ENGINE_PHASE_STARTED) (void)engine_stop(engine, 0);
-    for (uint16_t index = 0; index < engine->shards_opened; index++) shard_close(&engine->shards[index]);
+    for (uint16_t index = 0; index < engine->shards_opened; index++)
+        shard_close(&engine->shards[index]);
     if (engine->listener >= 0) socket_close(engine->listener);
     wake_close(&engine->host_wake);
     wake_close(&engine->stop_wake);

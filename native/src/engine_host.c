@@ -1,3 +1,5 @@
+/* engine_host.c: the host's side of the rings: frames taken from every shard, frames checked and
+ * routed to the shard they are for. Owns nothing; refuses whatever a shard would have to distrust. */
 #include <string.h>
 
 #include "assert.h"
@@ -8,8 +10,9 @@
 
 size_t engine_receive(struct engine *engine, uint8_t *target, size_t size)
 {
-    /* In this order: emptied, then down, then the rings. A shard that finds the flag still up has pushed before the rings
-     * are read; one that finds it down writes again. The other way round a write could be swallowed with the flag up. */
+    /* In this order: emptied, then down, then the rings. A shard that finds the flag still up has
+     * pushed before the rings are read; one that finds it down writes again. The other way round a
+     * write could be swallowed with the flag up. */
     wake_drain(&engine->host_wake);
     (void)__atomic_exchange_n(&engine->host_raised, 0, __ATOMIC_ACQ_REL);
     size_t taken = 0;
@@ -29,7 +32,8 @@ size_t engine_receive(struct engine *engine, uint8_t *target, size_t size)
 enum target { TARGET_MALFORMED = -1, TARGET_ALL = -2 };
 
 /* The shard a frame is for, or enum target. */
-static int frame_target(const struct engine *engine, const struct engine_frame *frame, const uint8_t *body)
+static int frame_target(const struct engine *engine, const struct engine_frame *frame,
+                        const uint8_t *body)
 {
     size_t size = frame->size - sizeof *frame;
     struct engine_partition_id id;
@@ -41,8 +45,7 @@ static int frame_target(const struct engine *engine, const struct engine_frame *
     case ENGINE_METADATA_SUBMIT:
     case ENGINE_METADATA_APPLIED:
     case ENGINE_METADATA_RESTORED:
-    case ENGINE_METADATA_SNAPSHOT_IS:
-        return OWNER_METADATA_SHARD;
+    case ENGINE_METADATA_SNAPSHOT_IS: return OWNER_METADATA_SHARD;
     case ENGINE_PUBLISH:
     case ENGINE_GROUP_FENCE:
     case ENGINE_METER_ACK:
@@ -53,25 +56,27 @@ static int frame_target(const struct engine *engine, const struct engine_frame *
         /* The metadata group is reached by METADATA_SUBMIT only. */
         if (id.topic == OWNER_METADATA_TOPIC) return TARGET_MALFORMED;
         return owner_of(id.topic, id.partition, engine->shards_count);
-    case ENGINE_HOST_BEAT:
-        return TARGET_ALL;
-    default:
-        return TARGET_MALFORMED;
+    case ENGINE_HOST_BEAT: return TARGET_ALL;
+    default: return TARGET_MALFORMED;
     }
 }
 
 static int frame_give(struct shard *shard, const struct engine_frame *frame, const uint8_t *body)
 {
-    if (!frame_ring_push(&shard->host_in, frame, body, frame->size - sizeof *frame, NULL, 0)) return 0;
+    if (!frame_ring_push(&shard->host_in, frame, body, frame->size - sizeof *frame, NULL, 0))
+        return 0;
     wake_raise(&shard->wake);
     return 1;
 }
 
-static int frame_route(struct engine *engine, int target, const struct engine_frame *frame, const uint8_t *body)
+static int frame_route(struct engine *engine, int target, const struct engine_frame *frame,
+                       const uint8_t *body)
 {
     if (target != TARGET_ALL) return frame_give(&engine->shards[target], frame, body);
-    /* A beat that one shard has no room for is not missed: its ring is full of other signs of life. */
-    for (uint16_t index = 0; index < engine->shards_count; index++) (void)frame_give(&engine->shards[index], frame, body);
+    /* A beat that one shard has no room for is not missed: its ring is full of other signs of life.
+     */
+    for (uint16_t index = 0; index < engine->shards_count; index++)
+        (void)frame_give(&engine->shards[index], frame, body);
     return 1;
 }
 
@@ -90,7 +95,8 @@ static long send_locked(struct engine *engine, const uint8_t *source, size_t siz
         if (target == TARGET_MALFORMED) return STATUS_INVALID;
         if (!frame_route(engine, target, &frame, body)) {
             __atomic_store_n(&engine->host_blocked, 1, __ATOMIC_SEQ_CST);
-            /* The shard may have made room just before it could see the flag: one more try settles it. */
+            /* The shard may have made room just before it could see the flag: one more try settles
+             * it. */
             if (!frame_route(engine, target, &frame, body)) break;
         }
         at += (size_t)padded;
@@ -116,7 +122,8 @@ size_t engine_cancelled(struct engine *engine, struct engine_frame *calls, size_
         uint32_t slot = 0;
         for (; slot < SHARD_CALLS_COUNT_MAX && found < count; slot++) {
             if (__atomic_load_n(&shard->calls_cancelled[slot], __ATOMIC_RELAXED) == 0) continue;
-            uint32_t generation = __atomic_exchange_n(&shard->calls_cancelled[slot], 0, __ATOMIC_ACQ_REL);
+            uint32_t generation =
+                __atomic_exchange_n(&shard->calls_cancelled[slot], 0, __ATOMIC_ACQ_REL);
             if (generation == 0) continue;
             calls[found++] = (struct engine_frame){
                 .size = sizeof(struct engine_frame),

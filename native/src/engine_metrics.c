@@ -1,3 +1,5 @@
+/* engine_metrics.c: the counters of all shards as text in the Prometheus format. Reads only: a
+ * counter has one writer, its shard's thread, and an old value is as good as a new one. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 struct text {
     char *at;
     size_t size;
-    size_t used;               /* what is needed, beyond `size` too */
+    size_t used; /* what is needed, beyond `size` too */
 };
 
 static void __attribute__((format(printf, 2, 3))) put(struct text *text, const char *format, ...)
@@ -31,12 +33,13 @@ static unsigned long long load(const uint64_t *counter)
 
 struct metric {
     const char *name;
-    const char *labels;        /* besides the shard: with a leading comma, or "" */
+    const char *labels; /* besides the shard: with a leading comma, or "" */
     size_t offset;
     const char *kind;
 };
 
-#define COUNTER(name, labels, field) {name, labels, offsetof(struct shard_counters, field), "counter"}
+#define COUNTER(name, labels, field) \
+    {name, labels, offsetof(struct shard_counters, field), "counter"}
 
 static const struct metric counters[] = {
     COUNTER("headrace_connections_opened_total", "", connections_opened),
@@ -101,7 +104,8 @@ static void put_counters(struct text *text, const struct engine *engine)
         for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
             const uint8_t *base = (const uint8_t *)&engine->shards[shard].counters;
             const uint64_t *value = (const uint64_t *)(const void *)(base + counters[index].offset);
-            put(text, "%s{shard=\"%u\"%s} %llu\n", counters[index].name, (unsigned)shard, counters[index].labels, load(value));
+            put(text, "%s{shard=\"%u\"%s} %llu\n", counters[index].name, (unsigned)shard,
+                counters[index].labels, load(value));
         }
     }
 }
@@ -114,21 +118,24 @@ static void put_statistics(struct text *text, const struct engine *engine)
             struct store_statistics now;
             store_statistics(engine->shards[shard].store, &now);
             const uint8_t *base = (const uint8_t *)&now;
-            const uint64_t *value = (const uint64_t *)(const void *)(base + statistics[index].offset);
-            put(text, "%s{shard=\"%u\"} %llu\n", statistics[index].name, (unsigned)shard, load(value));
+            const uint64_t *value =
+                (const uint64_t *)(const void *)(base + statistics[index].offset);
+            put(text, "%s{shard=\"%u\"} %llu\n", statistics[index].name, (unsigned)shard,
+                load(value));
         }
     }
 }
 
 static void put_calls(struct text *text, const struct engine *engine)
 {
-    static const char *const methods[] = {"none",  "Produce",       "ProduceStream", "Fetch",
+    static const char *const methods[] = {"none",          "Produce",      "ProduceStream", "Fetch",
                                           "CommitOffsets", "FetchOffsets", "HealthCheck",   "host"};
     put(text, "# TYPE headrace_calls_total counter\n");
     for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
         for (size_t method = 1; method < sizeof methods / sizeof methods[0]; method++) {
             const uint64_t *value = &engine->shards[shard].counters.calls_by_method[method];
-            put(text, "headrace_calls_total{shard=\"%u\",method=\"%s\"} %llu\n", (unsigned)shard, methods[method], load(value));
+            put(text, "headrace_calls_total{shard=\"%u\",method=\"%s\"} %llu\n", (unsigned)shard,
+                methods[method], load(value));
         }
     }
     put(text, "# TYPE headrace_call_failures_total counter\n");
@@ -136,8 +143,8 @@ static void put_calls(struct text *text, const struct engine *engine)
         for (int error = GRPC_ERROR_NONE + 1; error < GRPC_ERROR_COUNT; error++) {
             const uint64_t *value = &engine->shards[shard].counters.failures_by_error[error];
             if (load(value) == 0) continue;
-            put(text, "headrace_call_failures_total{shard=\"%u\",code=\"%s\"} %llu\n", (unsigned)shard,
-                grpc_error_entry((enum grpc_error)error)->code, load(value));
+            put(text, "headrace_call_failures_total{shard=\"%u\",code=\"%s\"} %llu\n",
+                (unsigned)shard, grpc_error_entry((enum grpc_error)error)->code, load(value));
         }
     }
 }
@@ -146,17 +153,21 @@ static void put_gauges(struct text *text, const struct engine *engine)
 {
     put(text, "# TYPE headrace_pool_used_bytes gauge\n");
     for (uint16_t index = 0; index < engine->shards_count; index++) {
-        put(text, "headrace_pool_used_bytes{shard=\"%u\"} %llu\n", (unsigned)index, load(&engine->shards[index].pool.used_bytes));
+        put(text, "headrace_pool_used_bytes{shard=\"%u\"} %llu\n", (unsigned)index,
+            load(&engine->shards[index].pool.used_bytes));
     }
     put(text, "# TYPE headrace_pool_refused_total counter\n");
     for (uint16_t index = 0; index < engine->shards_count; index++) {
-        put(text, "headrace_pool_refused_total{shard=\"%u\"} %llu\n", (unsigned)index, load(&engine->shards[index].pool.refused_count));
+        put(text, "headrace_pool_refused_total{shard=\"%u\"} %llu\n", (unsigned)index,
+            load(&engine->shards[index].pool.refused_count));
     }
     put(text, "# TYPE headrace_table_rows_refused_total counter\n");
     for (uint16_t index = 0; index < engine->shards_count; index++) {
         const struct tables *tables = &engine->shards[index].tables;
-        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"topics\"} %llu\n", (unsigned)index, load(&tables->topics_refused_count));
-        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"grants\"} %llu\n", (unsigned)index, load(&tables->grants.refused_full_count));
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"topics\"} %llu\n",
+            (unsigned)index, load(&tables->topics_refused_count));
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"grants\"} %llu\n",
+            (unsigned)index, load(&tables->grants.refused_full_count));
     }
 }
 

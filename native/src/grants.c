@@ -103,7 +103,8 @@ void grants_remove(struct grants *grants, const char *key_id)
     assert(grants->count > 0);
     grants->count--;
     grants->revision++;
-    /* Close the hole by moving later ones of the run back: no tombstones, so lookups never slow down. */
+    /* Close the hole by moving later ones of the run back: no tombstones, so lookups never slow
+     * down. */
     uint32_t slot = slot_mask(hole + 1);
     while (grants->slots[slot].key_id[0] != 0) {
         uint32_t home = slot_mask(key_hash(grants->slots[slot].key_id));
@@ -170,8 +171,8 @@ static int secret_digest(struct grants *grants, const char *secret, uint8_t dige
     return written == 32;
 }
 
-enum grant_answer grants_check(struct grants *grants, const char *value, size_t size, int64_t now_us,
-                               struct grant *grant)
+enum grant_answer grants_check(struct grants *grants, const char *value, size_t size,
+                               int64_t now_us, struct grant *grant)
 {
     if (size == 0) return GRANT_ANSWER_MISSING;
     struct grant_token token;
@@ -181,7 +182,8 @@ enum grant_answer grants_check(struct grants *grants, const char *value, size_t 
 
     const struct grant *found = grants_find(grants, key_id);
     if (memcmp(key_id, grants->admin.key_id, GRANT_KEY_ID_SIZE) == 0) found = &grants->admin;
-    /* An unknown id takes as long as a wrong secret: the digest is always made and always compared. */
+    /* An unknown id takes as long as a wrong secret: the digest is always made and always compared.
+     */
     static const struct grant nobody = {.sha256 = {0}};
     uint8_t digest[32];
     if (!secret_digest(grants, token.secret, digest)) return GRANT_ANSWER_INVALID;

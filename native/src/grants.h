@@ -1,8 +1,9 @@
 /* grants.h: who may do what: the compiled table of keys, by the public id inside the token.
  *
- * Pure but for SHA-256: rows come from metadata in op order, every shard has the same table. The secret is never kept:
- * only its SHA-256, compared in constant time. `revision` grows with every change; whoever caches an answer compares it.
- * The node key of the configuration stands outside the table, so that a node without metadata can be administered. */
+ * Pure but for SHA-256: rows come from metadata in op order, every shard has the same table. The
+ * secret is never kept: only its SHA-256, compared in constant time. `revision` grows with every
+ * change; whoever caches an answer compares it. The node key of the configuration stands outside
+ * the table, so that a node without metadata can be administered. */
 #ifndef GRANTS_H
 #define GRANTS_H
 
@@ -14,7 +15,7 @@
 
 enum {
     GRANTS_COUNT_MAX = 16384,
-    GRANTS_SLOTS_COUNT = 32768,    /* twice: open addressing stays short */
+    GRANTS_SLOTS_COUNT = 32768, /* twice: open addressing stays short */
     GRANT_KEY_ID_SIZE = 16,
     GRANT_PUBLIC_ID_LENGTH = 10,
     GRANT_SECRET_LENGTH = 43,
@@ -31,17 +32,17 @@ enum grant_answer {
 };
 
 struct grant {
-    char key_id[16];               /* GRANT_KEY_ID_SIZE; zero-padded; first byte 0 = free slot */
+    char key_id[16]; /* GRANT_KEY_ID_SIZE; zero-padded; first byte 0 = free slot */
     uint8_t sha256[32];
     uint32_t principal;
     uint32_t organization;
-    uint32_t project;              /* 0 = every project */
+    uint32_t project; /* 0 = every project */
     uint32_t verbs;
-    int64_t expires_at_us;         /* 0 = never */
+    int64_t expires_at_us; /* 0 = never */
 };
 
 struct grants {
-    struct grant *slots;           /* GRANTS_SLOTS_COUNT */
+    struct grant *slots; /* GRANTS_SLOTS_COUNT */
     uint32_t count;
     uint32_t revision;
     uint64_t refused_full_count;
@@ -70,8 +71,9 @@ const struct grant *grants_find(const struct grants *grants, const char *key_id)
 /* The shape only: `Bearer hr_<kind>_<10>_<43>_<6>`. 1 = well-formed. */
 int grant_token_parse(const char *value, size_t size, struct grant_token *token);
 
-/* Verify an authorization header's value (size 0 = none sent). OK copies the grant, admin's included. */
-enum grant_answer grants_check(struct grants *grants, const char *value, size_t size, int64_t now_us,
-                               struct grant *grant);
+/* Verify an authorization header's value (size 0 = none sent). OK copies the grant, admin's
+ * included. */
+enum grant_answer grants_check(struct grants *grants, const char *value, size_t size,
+                               int64_t now_us, struct grant *grant);
 
 #endif

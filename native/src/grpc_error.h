@@ -1,7 +1,9 @@
-/* grpc_error.h: the one table of what a call can be told when it fails, and its bytes in HTTP/2 trailers.
+/* grpc_error.h: the one table of what a call can be told when it fails, and its bytes in HTTP/2
+ * trailers.
  *
- * Everything a client sees has a gRPC code, a stable UPPER_SNAKE code, a kind (what to do next), a message (what and why)
- * and a hint. A status of the core maps to one entry; nothing outside this file writes an error's text. */
+ * Everything a client sees has a gRPC code, a stable UPPER_SNAKE code, a kind (what to do next), a
+ * message (what and why) and a hint. A status of the core maps to one entry; nothing outside this
+ * file writes an error's text. */
 #ifndef GRPC_ERROR_H
 #define GRPC_ERROR_H
 
@@ -89,7 +91,8 @@ enum grpc_error {
     GRPC_ERROR_COUNT,
 };
 
-/* A failure on its way to a client. `detail` (static memory, may be NULL) replaces the table's message. */
+/* A failure on its way to a client. `detail` (static memory, may be NULL) replaces the table's
+ * message. */
 struct grpc_failure {
     enum grpc_error error;
     const char *detail;
@@ -112,7 +115,8 @@ void grpc_failure_proto(const struct grpc_failure *failure, struct proto_error *
 
 enum { GRPC_TRAILER_SIZE_MAX = 1536 };
 
-/* grpc-message: percent-encoded as the gRPC specification asks. Returns the size; cut at `target_size`. */
+/* grpc-message: percent-encoded as the gRPC specification asks. Returns the size; cut at
+ * `target_size`. */
 size_t grpc_percent_encode(const uint8_t *text, size_t size, uint8_t *target, size_t target_size);
 /* grpc-status-details-bin: base64 without padding. `target` holds (size + 2) / 3 * 4. */
 size_t grpc_base64(const uint8_t *bytes, size_t size, uint8_t *target);

@@ -1,3 +1,5 @@
+/* grpc_headers.c: what a call's request headers say: method, credentials, deadline, content type.
+ * Judges each field when it arrives; grpc_server.c decides once all are there. */
 #include <string.h>
 
 #include "assert.h"
@@ -22,7 +24,8 @@ enum call_method grpc_method(const uint8_t *path, size_t size)
 {
     for (size_t index = 0; index < sizeof methods / sizeof methods[0]; index++) {
         size_t length = strlen(methods[index].path);
-        if (length == size && memcmp(methods[index].path, path, size) == 0) return methods[index].method;
+        if (length == size && memcmp(methods[index].path, path, size) == 0)
+            return methods[index].method;
     }
     return METHOD_HOST;
 }
@@ -78,8 +81,10 @@ static void token_remember(struct connection *connection, const uint8_t *value, 
     memcpy(cached->token, value, size);
 }
 
-/* The whole token is compared, in one pass without a branch on its bytes: a hash could be made to collide. */
-static const struct cached_token *token_recall(const struct connection *connection, const uint8_t *value, size_t size)
+/* The whole token is compared, in one pass without a branch on its bytes: a hash could be made to
+ * collide. */
+static const struct cached_token *token_recall(const struct connection *connection,
+                                               const uint8_t *value, size_t size)
 {
     uint32_t revision = connection->shard->tables.grants.revision;
     for (uint32_t index = 0; index < HTTP2_TOKENS_CACHED; index++) {
@@ -104,7 +109,8 @@ static void header_authorization(struct call *call, const uint8_t *value, size_t
         return;
     }
     struct grant grant;
-    call->answer = (uint8_t)grants_check(&shard->tables.grants, (const char *)value, size, shard->now.wall_us, &grant);
+    call->answer = (uint8_t)grants_check(&shard->tables.grants, (const char *)value, size,
+                                         shard->now.wall_us, &grant);
     if (call->answer != GRANT_ANSWER_OK) return;
     call->caller = (struct engine_caller){
         .principal = grant.principal,
@@ -128,7 +134,8 @@ static void header_path(struct call *call, const uint8_t *value, size_t size)
     call->path_size = (uint32_t)size;
 }
 
-void grpc_header(struct call *call, const uint8_t *name, size_t name_size, const uint8_t *value, size_t value_size)
+void grpc_header(struct call *call, const uint8_t *name, size_t name_size, const uint8_t *value,
+                 size_t value_size)
 {
     assert(!call->started);
     /* 32 bytes a field, as HTTP/2 counts a header list. */

@@ -1,3 +1,5 @@
+/* grpc_reply.c: replies on their way out: the queue of a call, DATA frames, status trailers. The one
+ * place that submits to nghttp2 for a call, so that exactly one terminal status can leave. */
 #include <nghttp2/nghttp2.h>
 #include <string.h>
 
@@ -6,16 +8,17 @@
 #include "host_calls.h"
 #include "shard.h"
 
-#define HEADER(header_name, header_value, header_value_size)                                             \
-    {(uint8_t *)(uintptr_t)(header_name), (uint8_t *)(uintptr_t)(header_value), sizeof(header_name) - 1, \
-     header_value_size, NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE}
+#define HEADER(header_name, header_value, header_value_size)                    \
+    {(uint8_t *)(uintptr_t)(header_name), (uint8_t *)(uintptr_t)(header_value), \
+     sizeof(header_name) - 1, header_value_size,                                \
+     NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE}
 
 /* Values made here are copied by nghttp2. */
-#define HEADER_MADE(header_name, header_value, header_value_size)                                        \
-    {(uint8_t *)(uintptr_t)(header_name), header_value, sizeof(header_name) - 1, header_value_size,      \
-     NGHTTP2_NV_FLAG_NO_COPY_NAME}
+#define HEADER_MADE(header_name, header_value, header_value_size)                \
+    {(uint8_t *)(uintptr_t)(header_name), header_value, sizeof(header_name) - 1, \
+     header_value_size, NGHTTP2_NV_FLAG_NO_COPY_NAME}
 
-static const char *const codes[] = {"0", "1", "2",  "3",  "4",  "5",  "6",  "7", "8",
+static const char *const codes[] = {"0", "1",  "2",  "3",  "4",  "5",  "6",  "7", "8",
                                     "9", "10", "11", "12", "13", "14", "15", "16"};
 
 enum { TRAILERS_COUNT_MAX = 3, RESPONSE_COUNT = 2, HOST_STATUS_SIZE_MAX = 8192 };
@@ -95,26 +98,31 @@ static void trailers_failure(struct trailers *trailers, const struct grpc_failur
     uint32_t code = (uint32_t)grpc_error_entry(failure->error)->grpc_code;
     uint8_t status[PROTO_STATUS_SIZE_MAX];
     size_t status_size = proto_encode_status(code, &error, status);
-    size_t message_size = grpc_percent_encode((const uint8_t *)error.message, strlen(error.message), trailers->message,
-                                              sizeof trailers->message);
+    size_t message_size = grpc_percent_encode((const uint8_t *)error.message, strlen(error.message),
+                                              trailers->message, sizeof trailers->message);
     size_t details_size = grpc_base64(status, status_size, trailers->details);
     trailers_add(trailers, (nghttp2_nv)HEADER("grpc-status", codes[code], strlen(codes[code])));
-    trailers_add(trailers, (nghttp2_nv)HEADER_MADE("grpc-message", trailers->message, message_size));
-    trailers_add(trailers, (nghttp2_nv)HEADER_MADE("grpc-status-details-bin", trailers->details, details_size));
+    trailers_add(trailers,
+                 (nghttp2_nv)HEADER_MADE("grpc-message", trailers->message, message_size));
+    trailers_add(trailers, (nghttp2_nv)HEADER_MADE("grpc-status-details-bin", trailers->details,
+                                                   details_size));
 }
 
 static void trailers_host(struct trailers *trailers, const struct call *call)
 {
-    uint32_t code = call->host_grpc_code <= GRPC_UNAUTHENTICATED ? call->host_grpc_code : GRPC_UNKNOWN;
+    uint32_t code =
+        call->host_grpc_code <= GRPC_UNAUTHENTICATED ? call->host_grpc_code : GRPC_UNKNOWN;
     trailers_add(trailers, (nghttp2_nv)HEADER("grpc-status", codes[code], strlen(codes[code])));
     if (call->host_status_size == 0) return;
     struct proto_bytes text = proto_status_message(call->host_status, call->host_status_size);
     if (text.size > 0) {
-        size_t size = grpc_percent_encode(text.data, text.size, trailers->message, sizeof trailers->message);
+        size_t size =
+            grpc_percent_encode(text.data, text.size, trailers->message, sizeof trailers->message);
         trailers_add(trailers, (nghttp2_nv)HEADER_MADE("grpc-message", trailers->message, size));
     }
     size_t size = grpc_base64(call->host_status, call->host_status_size, trailers->details);
-    trailers_add(trailers, (nghttp2_nv)HEADER_MADE("grpc-status-details-bin", trailers->details, size));
+    trailers_add(trailers,
+                 (nghttp2_nv)HEADER_MADE("grpc-status-details-bin", trailers->details, size));
 }
 
 static void trailers_make(struct trailers *trailers, const struct call *call)
@@ -197,12 +205,14 @@ static void respond(struct call *call)
         response_headers(trailers.entries);
         trailers.count = RESPONSE_COUNT;
         trailers_make(&trailers, call);
-        failed = nghttp2_submit_response(session, call->stream_id, trailers.entries, trailers.count, NULL);
+        failed = nghttp2_submit_response(session, call->stream_id, trailers.entries, trailers.count,
+                                         NULL);
     } else {
         nghttp2_nv entries[RESPONSE_COUNT];
         response_headers(entries);
         nghttp2_data_provider provider = {.source.ptr = call, .read_callback = on_read};
-        failed = nghttp2_submit_response(session, call->stream_id, entries, RESPONSE_COUNT, &provider);
+        failed =
+            nghttp2_submit_response(session, call->stream_id, entries, RESPONSE_COUNT, &provider);
     }
     /* No memory for an answer: the connection cannot be used any more. */
     if (failed != 0) http2_mark_closing(call->connection);
@@ -226,8 +236,10 @@ void grpc_reply_queue(struct call *call, struct reply *reply)
         grpc_reply_release(call->connection->shard, reply);
         return;
     }
-    if (call->replies_tail != NULL) call->replies_tail->next = reply;
-    else call->replies_head = reply;
+    if (call->replies_tail != NULL)
+        call->replies_tail->next = reply;
+    else
+        call->replies_head = reply;
     call->replies_tail = reply;
     call->replies_bytes += reply->size;
     if (call->replies_bytes > CALL_QUEUED_BYTES_MAX) {
@@ -260,7 +272,8 @@ static void finish(struct call *call)
     buffer_give(&shard->pool, call->message);
     call->message = NULL;
     if (call->host_window_owed > 0) {
-        (void)nghttp2_session_consume_stream(call->connection->session, call->stream_id, call->host_window_owed);
+        (void)nghttp2_session_consume_stream(call->connection->session, call->stream_id,
+                                             call->host_window_owed);
         call->host_window_owed = 0;
     }
     advance(call);

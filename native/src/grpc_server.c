@@ -24,16 +24,14 @@ static enum grpc_error start_credentials(const struct call *call)
 {
     if (call->method == METHOD_HEALTH_CHECK) return GRPC_ERROR_NONE;
     switch (call->answer) {
-    case GRANT_ANSWER_OK:
-        break;
+    case GRANT_ANSWER_OK: break;
     case GRANT_ANSWER_MISSING:
-        /* Health.Watch, reflection and the like tell nothing about anybody's data: the host decides. */
+        /* Health.Watch, reflection and the like tell nothing about anybody's data: the host
+         * decides. */
         if (call->method == METHOD_HOST && !path_begins(call, "/headrace.")) return GRPC_ERROR_NONE;
         return GRPC_ERROR_MISSING_CREDENTIALS;
-    case GRANT_ANSWER_EXPIRED:
-        return GRPC_ERROR_EXPIRED_CREDENTIALS;
-    default:
-        return GRPC_ERROR_INVALID_CREDENTIALS;
+    case GRANT_ANSWER_EXPIRED: return GRPC_ERROR_EXPIRED_CREDENTIALS;
+    default: return GRPC_ERROR_INVALID_CREDENTIALS;
     }
     if (call->method != METHOD_HOST) return GRPC_ERROR_NONE;
     if (path_begins(call, "/headrace.node.") && !(call->caller.verbs & ENGINE_VERB_ADMIN)) {
@@ -53,7 +51,8 @@ static enum grpc_error start_check(const struct call *call)
     if (!shard->ready) return GRPC_ERROR_NOT_READY;
     enum grpc_error error = start_credentials(call);
     if (error != GRPC_ERROR_NONE) return error;
-    if (call->deadline_ns != 0 && call->deadline_ns <= shard->now.monotonic_ns) return GRPC_ERROR_DEADLINE_EXCEEDED;
+    if (call->deadline_ns != 0 && call->deadline_ns <= shard->now.monotonic_ns)
+        return GRPC_ERROR_DEADLINE_EXCEEDED;
     return GRPC_ERROR_NONE;
 }
 
@@ -74,12 +73,13 @@ void grpc_start(struct call *call)
 
 static uint32_t message_size_max(const struct call *call)
 {
-    if (call->method == METHOD_PRODUCE || call->method == METHOD_PRODUCE_STREAM) return CALL_MESSAGE_SIZE_MAX;
+    if (call->method == METHOD_PRODUCE || call->method == METHOD_PRODUCE_STREAM)
+        return CALL_MESSAGE_SIZE_MAX;
     return CALL_HOST_MESSAGE_SIZE_MAX;
 }
 
-/* One whole message. `owned` is its buffer in the pool, or NULL if the bytes are borrowed from the transport. Whoever
- * takes it over says so with 1. */
+/* One whole message. `owned` is its buffer in the pool, or NULL if the bytes are borrowed from the
+ * transport. Whoever takes it over says so with 1. */
 static int dispatch(struct call *call, const uint8_t *message, size_t size, uint8_t *owned)
 {
     call->messages_count++;
@@ -93,22 +93,12 @@ static int dispatch(struct call *call, const uint8_t *message, size_t size, uint
     }
     switch (call->method) {
     case METHOD_PRODUCE:
-    case METHOD_PRODUCE_STREAM:
-        return stream_produce(call, message, size, owned);
-    case METHOD_FETCH:
-        stream_fetch(call, message, size);
-        return 0;
-    case METHOD_COMMIT_OFFSETS:
-        stream_commit(call, message, size);
-        return 0;
-    case METHOD_FETCH_OFFSETS:
-        stream_fetch_offsets(call, message, size);
-        return 0;
-    case METHOD_HEALTH_CHECK:
-        stream_health(call, message, size);
-        return 0;
-    default:
-        unreachable();
+    case METHOD_PRODUCE_STREAM: return stream_produce(call, message, size, owned);
+    case METHOD_FETCH: stream_fetch(call, message, size); return 0;
+    case METHOD_COMMIT_OFFSETS: stream_commit(call, message, size); return 0;
+    case METHOD_FETCH_OFFSETS: stream_fetch_offsets(call, message, size); return 0;
+    case METHOD_HEALTH_CHECK: stream_health(call, message, size); return 0;
+    default: unreachable();
     }
 }
 
@@ -120,8 +110,8 @@ static size_t data_prefix(struct call *call, const uint8_t *data, size_t size)
     memcpy(call->prefix + call->prefix_size, data, taken);
     call->prefix_size = (uint8_t)(call->prefix_size + taken);
     if (call->prefix_size < GRPC_PREFIX_SIZE) return taken;
-    call->message_size = (uint32_t)call->prefix[1] << 24 | (uint32_t)call->prefix[2] << 16 |
-                         (uint32_t)call->prefix[3] << 8 | call->prefix[4];
+    call->message_size = (uint32_t)call->prefix[1] << 24 | (uint32_t)call->prefix[2] << 16
+                         | (uint32_t)call->prefix[3] << 8 | call->prefix[4];
     call->message_filled = 0;
     if (call->prefix[0] != 0) {
         grpc_finish_error(call, GRPC_ERROR_COMPRESSION_REFUSED);

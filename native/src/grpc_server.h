@@ -1,7 +1,8 @@
-/* grpc_server.h: gRPC over the frames of io_http2: methods, message framing, deadlines, credentials, status trailers.
+/* grpc_server.h: gRPC over the frames of io_http2: methods, message framing, deadlines,
+ * credentials, status trailers.
  *
- * Every call gets exactly one terminal status. What arrives for a finished call is thrown away; what is answered to a call
- * that is gone is dropped by its generation. */
+ * Every call gets exactly one terminal status. What arrives for a finished call is thrown away;
+ * what is answered to a call that is gone is dropped by its generation. */
 #ifndef GRPC_SERVER_H
 #define GRPC_SERVER_H
 

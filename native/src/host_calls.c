@@ -13,7 +13,8 @@ enum { OPEN_RESERVE_BYTES = 1048576 };
 
 static struct engine_frame call_frame(const struct call *call, enum engine_frame_kind kind)
 {
-    return (struct engine_frame){.kind = (uint16_t)kind, .slot = call->index, .generation = call->generation};
+    return (struct engine_frame){
+        .kind = (uint16_t)kind, .slot = call->index, .generation = call->generation};
 }
 
 void host_call_open(struct call *call)
@@ -107,7 +108,8 @@ static void call_credit(struct call *call, uint64_t bytes)
     http2_mark_dirty(call->connection);
 }
 
-void host_call_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body, size_t size)
+void host_call_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body,
+                     size_t size)
 {
     struct call *call = call_find(shard, frame->slot, frame->generation);
     if (call == NULL || !call->host_opened || call->finished) {
@@ -115,16 +117,13 @@ void host_call_frame(struct shard *shard, const struct engine_frame *frame, cons
         return;
     }
     switch (frame->kind) {
-    case ENGINE_SEND_MESSAGE:
-        call_message(call, body, size);
-        return;
-    case ENGINE_SEND_CREDIT:
-        call_credit(call, frame->arg0);
-        return;
+    case ENGINE_SEND_MESSAGE: call_message(call, body, size); return;
+    case ENGINE_SEND_CREDIT: call_credit(call, frame->arg0); return;
     case ENGINE_SEND_STATUS:
-        grpc_finish_host(call, frame->arg0 <= GRPC_UNAUTHENTICATED ? (uint32_t)frame->arg0 : GRPC_UNKNOWN, body, size);
+        grpc_finish_host(call,
+                         frame->arg0 <= GRPC_UNAUTHENTICATED ? (uint32_t)frame->arg0 : GRPC_UNKNOWN,
+                         body, size);
         return;
-    default:
-        unreachable();
+    default: unreachable();
     }
 }

@@ -1,8 +1,9 @@
 /* host_calls.h: cold calls: everything that is not served on the shard crosses to the Python host.
  *
- * The shard owns the call: deadline, credentials, window, and the one terminal status. The host gets OPEN, MESSAGE,
- * HALF_CLOSE and CREDIT, and answers MESSAGE, CREDIT and STATUS. A cancel is a flag in the call's slot, so that it
- * cannot be lost in a full ring; the frame CANCELLED only wakes. */
+ * The shard owns the call: deadline, credentials, window, and the one terminal status. The host
+ * gets OPEN, MESSAGE, HALF_CLOSE and CREDIT, and answers MESSAGE, CREDIT and STATUS. A cancel is a
+ * flag in the call's slot, so that it cannot be lost in a full ring; the frame CANCELLED only
+ * wakes. */
 #ifndef HOST_CALLS_H
 #define HOST_CALLS_H
 
@@ -22,6 +23,7 @@ void host_call_cancel(struct call *call);
 /* So many bytes of its answers left for the client. */
 void host_call_credit(struct call *call, size_t size);
 void host_call_timeout(struct shard *shard, struct timer *timer);
-void host_call_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body, size_t size);
+void host_call_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body,
+                     size_t size);
 
 #endif

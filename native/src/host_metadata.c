@@ -55,7 +55,8 @@ static void spread_done(struct shard *shard)
     assert(metadata->phase == METADATA_SPREADING);
     enum status status = STATUS_OK;
     if (!metadata->restoring) {
-        status = store_metadata_applied(shard->store, metadata->op, metadata->result, metadata->result_size);
+        status = store_metadata_applied(shard->store, metadata->op, metadata->result,
+                                        metadata->result_size);
     }
     buffer_give(&shard->pool, metadata->result);
     buffer_give(&shard->pool, metadata->delta);
@@ -104,7 +105,8 @@ static void spread(struct shard *shard, const uint8_t *delta, size_t size)
     }
 }
 
-static void applied(struct shard *shard, const struct engine_frame *frame, const uint8_t *body, size_t size)
+static void applied(struct shard *shard, const struct engine_frame *frame, const uint8_t *body,
+                    size_t size)
 {
     struct metadata_host *metadata = &shard->metadata;
     uint64_t result_size = frame->arg1;
@@ -124,7 +126,8 @@ static void applied(struct shard *shard, const struct engine_frame *frame, const
     spread(shard, body + padded, size - (size_t)padded);
 }
 
-static void submit(struct shard *shard, const struct engine_frame *frame, const uint8_t *body, size_t size)
+static void submit(struct shard *shard, const struct engine_frame *frame, const uint8_t *body,
+                   size_t size)
 {
     struct pending values = {.kind = PENDING_HOST, .number = frame->arg0, .host_kind = frame->kind};
     uint64_t token = pending_take(shard, &values);
@@ -137,17 +140,14 @@ static void submit(struct shard *shard, const struct engine_frame *frame, const 
     host_reply(shard, frame->arg0, engine_result_of(status), NULL, 0);
 }
 
-void host_metadata_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body, size_t size)
+void host_metadata_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body,
+                         size_t size)
 {
     struct metadata_host *metadata = &shard->metadata;
     assert(shard->index == 0);
     switch (frame->kind) {
-    case ENGINE_METADATA_SUBMIT:
-        submit(shard, frame, body, size);
-        return;
-    case ENGINE_METADATA_APPLIED:
-        applied(shard, frame, body, size);
-        return;
+    case ENGINE_METADATA_SUBMIT: submit(shard, frame, body, size); return;
+    case ENGINE_METADATA_APPLIED: applied(shard, frame, body, size); return;
     case ENGINE_METADATA_RESTORED:
         if (metadata->phase != METADATA_RESTORING || frame->arg0 != metadata->op) {
             fail(shard, STATUS_INVALID);
@@ -163,12 +163,12 @@ void host_metadata_frame(struct shard *shard, const struct engine_frame *frame, 
         }
         metadata->phase = METADATA_IDLE;
         enum status status = store_metadata_snapshot(shard->store, frame->arg0, body, size);
-        /* A snapshot that cannot be stored now is asked for again; the ops it would cover are still there. */
+        /* A snapshot that cannot be stored now is asked for again; the ops it would cover are still
+         * there. */
         maybe(status == STATUS_OK);
         return;
     }
-    default:
-        unreachable();
+    default: unreachable();
     }
 }
 
@@ -182,7 +182,8 @@ static void ready(struct shard *shard)
         struct lane_frame frame = {.kind = LANE_READY};
         lanes_post(shard, &frame, target, LANE_MAIN);
     }
-    struct engine_frame frame = {.kind = ENGINE_METADATA_READY, .arg0 = metadata->last_recovered_op};
+    struct engine_frame frame = {.kind = ENGINE_METADATA_READY,
+                                 .arg0 = metadata->last_recovered_op};
     host_post_surely(shard, &frame, NULL);
 }
 
@@ -192,8 +193,10 @@ void host_metadata_pump(struct shard *shard)
     if (metadata->phase != METADATA_IDLE) return;
     if (!metadata->ready && metadata->applied_op >= metadata->last_recovered_op) ready(shard);
     uint64_t op = 0;
-    /* Between two ops the host's machine is exactly at the last one: the only moment for its snapshot. */
-    if (metadata->ready && store_metadata_snapshot_due(shard->store, &op) && op == metadata->applied_op) {
+    /* Between two ops the host's machine is exactly at the last one: the only moment for its
+     * snapshot. */
+    if (metadata->ready && store_metadata_snapshot_due(shard->store, &op)
+        && op == metadata->applied_op) {
         metadata->phase = METADATA_SNAPSHOTTING;
         metadata->op = op;
         struct engine_frame frame = {.kind = ENGINE_METADATA_SNAPSHOT, .arg0 = op};
@@ -206,7 +209,8 @@ void host_metadata_pump(struct shard *shard)
     if (!store_metadata_next(shard->store, &op, &append_time_us, &command, &size)) return;
     metadata->phase = METADATA_APPLYING;
     metadata->op = op;
-    struct engine_frame frame = {.kind = ENGINE_METADATA_APPLY, .arg0 = op, .arg1 = (uint64_t)append_time_us};
+    struct engine_frame frame = {
+        .kind = ENGINE_METADATA_APPLY, .arg0 = op, .arg1 = (uint64_t)append_time_us};
     struct host_body body = {.data = command, .size = size};
     host_post_surely(shard, &frame, &body);
 }

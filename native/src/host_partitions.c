@@ -10,7 +10,7 @@
 #include "shard.h"
 
 enum {
-    PRINCIPAL_NODE = 2,         /* the node itself: internal publish */
+    PRINCIPAL_NODE = 2, /* the node itself: internal publish */
     METERS_PER_TURN = 64,
 };
 
@@ -24,11 +24,12 @@ static void describe(struct shard *shard, uint64_t cookie, const struct engine_p
 {
     struct engine_partition_state state = {0};
     enum status status = store_describe(shard->store, id, &state);
-    host_reply(shard, cookie, engine_result_of(status), &state, status == STATUS_OK ? sizeof state : 0);
+    host_reply(shard, cookie, engine_result_of(status), &state,
+               status == STATUS_OK ? sizeof state : 0);
 }
 
-static enum status publish(struct shard *shard, const struct engine_partition_id *id, const uint8_t *batch, size_t size,
-                           uint64_t token)
+static enum status publish(struct shard *shard, const struct engine_partition_id *id,
+                           const uint8_t *batch, size_t size, uint64_t token)
 {
     struct store_produce produce = {
         .id = *id,
@@ -41,8 +42,8 @@ static enum status publish(struct shard *shard, const struct engine_partition_id
     return store_produce(shard->store, &produce);
 }
 
-static enum status fence(struct shard *shard, const struct engine_partition_id *id, const uint8_t *body, size_t size,
-                         uint64_t token)
+static enum status fence(struct shard *shard, const struct engine_partition_id *id,
+                         const uint8_t *body, size_t size, uint64_t token)
 {
     struct engine_group_fence wanted;
     if (size != sizeof wanted) return STATUS_INVALID;
@@ -50,7 +51,8 @@ static enum status fence(struct shard *shard, const struct engine_partition_id *
     return store_group_fence(shard->store, id, &wanted, token);
 }
 
-void host_partition_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body, size_t size)
+void host_partition_frame(struct shard *shard, const struct engine_frame *frame,
+                          const uint8_t *body, size_t size)
 {
     struct engine_partition_id id;
     assert(size >= sizeof id);
@@ -70,9 +72,12 @@ void host_partition_frame(struct shard *shard, const struct engine_frame *frame,
     uint64_t token = host_pending(shard, frame);
     enum status status = STATUS_BUSY;
     if (token != 0) {
-        if (frame->kind == ENGINE_PUBLISH) status = publish(shard, &id, body, size, token);
-        else if (frame->kind == ENGINE_GROUP_FENCE) status = fence(shard, &id, body, size, token);
-        else status = store_meter_flush(shard->store, &id, token);
+        if (frame->kind == ENGINE_PUBLISH)
+            status = publish(shard, &id, body, size, token);
+        else if (frame->kind == ENGINE_GROUP_FENCE)
+            status = fence(shard, &id, body, size, token);
+        else
+            status = store_meter_flush(shard->store, &id, token);
         if (status == STATUS_OK) return;
         pending_give(shard, pending_find(shard, token));
     }
@@ -88,7 +93,8 @@ void host_outcome(struct shard *shard, struct pending *pending, const struct sto
     enum engine_result result = engine_result_of(outcome->status);
     if (kind == ENGINE_PUBLISH) {
         int stored = outcome->status == STATUS_OK || outcome->status == STATUS_ALREADY_COMMITTED;
-        if (stored && (outcome->duplicate || outcome->status != STATUS_OK)) result = ENGINE_RESULT_DUPLICATE;
+        if (stored && (outcome->duplicate || outcome->status != STATUS_OK))
+            result = ENGINE_RESULT_DUPLICATE;
         uint64_t base_offset = outcome->base_offset;
         host_reply(shard, cookie, result, &base_offset, stored ? sizeof base_offset : 0);
     } else if (kind == ENGINE_GROUP_FENCE) {

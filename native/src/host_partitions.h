@@ -1,5 +1,5 @@
-/* host_partitions.h: what the host asks of single partitions: publish, fences, meters, descriptions. Every request but
- * METER_ACK is answered by exactly one REPLY with its cookie. */
+/* host_partitions.h: what the host asks of single partitions: publish, fences, meters,
+ * descriptions. Every request but METER_ACK is answered by exactly one REPLY with its cookie. */
 #ifndef HOST_PARTITIONS_H
 #define HOST_PARTITIONS_H
 
@@ -12,9 +12,11 @@
 struct shard;
 struct pending;
 
-void host_partition_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body, size_t size);
+void host_partition_frame(struct shard *shard, const struct engine_frame *frame,
+                          const uint8_t *body, size_t size);
 /* The outcome of one of these, or of METADATA_SUBMIT. Frees the pending. */
-void host_outcome(struct shard *shard, struct pending *pending, const struct store_outcome *outcome);
+void host_outcome(struct shard *shard, struct pending *pending,
+                  const struct store_outcome *outcome);
 /* Closed windows to the host, until its ring is full. */
 void host_meters(struct shard *shard);
 

@@ -16,7 +16,9 @@ int host_try(struct shard *shard, struct engine_frame *frame, const struct host_
     frame->size = (uint32_t)(sizeof *frame + body->size + body->tail_size);
     frame->shard = shard->index;
     if (shard->host_letters_head != NULL) return 0;
-    if (!frame_ring_push(&shard->host_out, frame, body->data, body->size, body->tail, body->tail_size)) return 0;
+    if (!frame_ring_push(&shard->host_out, frame, body->data, body->size, body->tail,
+                         body->tail_size))
+        return 0;
     shard->host_posted = 1;
     shard->counters.host_frames_out++;
     return 1;
@@ -31,9 +33,12 @@ enum status host_post(struct shard *shard, struct engine_frame *frame, const str
     *letter = (struct host_letter){.body_size = size, .frame = *frame};
     uint8_t *target = (uint8_t *)(letter + 1);
     if (body != NULL && body->size > 0) memcpy(target, body->data, body->size);
-    if (body != NULL && body->tail_size > 0) memcpy(target + body->size, body->tail, body->tail_size);
-    if (shard->host_letters_tail != NULL) shard->host_letters_tail->next = letter;
-    else shard->host_letters_head = letter;
+    if (body != NULL && body->tail_size > 0)
+        memcpy(target + body->size, body->tail, body->tail_size);
+    if (shard->host_letters_tail != NULL)
+        shard->host_letters_tail->next = letter;
+    else
+        shard->host_letters_head = letter;
     shard->host_letters_tail = letter;
     return STATUS_OK;
 }
@@ -44,7 +49,8 @@ void host_post_surely(struct shard *shard, struct engine_frame *frame, const str
     if (status != STATUS_OK) engine_fail(shard->engine, shard, status);
 }
 
-void host_reply(struct shard *shard, uint64_t cookie, enum engine_result result, const void *body, size_t size)
+void host_reply(struct shard *shard, uint64_t cookie, enum engine_result result, const void *body,
+                size_t size)
 {
     struct engine_frame frame = {.kind = ENGINE_REPLY, .arg0 = cookie, .arg1 = (uint64_t)result};
     struct host_body reply = {.data = body, .size = size};
@@ -56,7 +62,9 @@ void host_flush(struct shard *shard)
     while (shard->host_letters_head != NULL) {
         struct host_letter *letter = shard->host_letters_head;
         const uint8_t *body = (const uint8_t *)(letter + 1);
-        if (!frame_ring_push(&shard->host_out, &letter->frame, body, (size_t)letter->body_size, NULL, 0)) break;
+        if (!frame_ring_push(&shard->host_out, &letter->frame, body, (size_t)letter->body_size,
+                             NULL, 0))
+            break;
         shard->host_letters_head = letter->next;
         if (letter->next == NULL) shard->host_letters_tail = NULL;
         buffer_give(&shard->pool, letter);
@@ -73,30 +81,23 @@ int host_empty(const struct shard *shard)
     return shard->host_letters_head == NULL;
 }
 
-static void receive_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body, size_t size)
+static void receive_frame(struct shard *shard, const struct engine_frame *frame,
+                          const uint8_t *body, size_t size)
 {
     switch (frame->kind) {
     case ENGINE_SEND_MESSAGE:
     case ENGINE_SEND_CREDIT:
-    case ENGINE_SEND_STATUS:
-        host_call_frame(shard, frame, body, size);
-        return;
+    case ENGINE_SEND_STATUS: host_call_frame(shard, frame, body, size); return;
     case ENGINE_METADATA_SUBMIT:
     case ENGINE_METADATA_APPLIED:
     case ENGINE_METADATA_RESTORED:
-    case ENGINE_METADATA_SNAPSHOT_IS:
-        host_metadata_frame(shard, frame, body, size);
-        return;
+    case ENGINE_METADATA_SNAPSHOT_IS: host_metadata_frame(shard, frame, body, size); return;
     case ENGINE_PUBLISH:
     case ENGINE_GROUP_FENCE:
     case ENGINE_METER_ACK:
     case ENGINE_METER_FLUSH:
-    case ENGINE_DESCRIBE:
-        host_partition_frame(shard, frame, body, size);
-        return;
-    case ENGINE_HOST_BEAT:
-        shard->host_beat_ns = shard->now.monotonic_ns;
-        return;
+    case ENGINE_DESCRIBE: host_partition_frame(shard, frame, body, size); return;
+    case ENGINE_HOST_BEAT: shard->host_beat_ns = shard->now.monotonic_ns; return;
     default:
         /* engine_send lets no other kind pass. */
         unreachable();
@@ -111,7 +112,8 @@ void host_receive(struct shard *shard)
         struct engine_frame frame;
         memcpy(&frame, shard->host_scratch + at, sizeof frame);
         shard->counters.host_frames_in++;
-        receive_frame(shard, &frame, shard->host_scratch + at + sizeof frame, frame.size - sizeof frame);
+        receive_frame(shard, &frame, shard->host_scratch + at + sizeof frame,
+                      frame.size - sizeof frame);
         at += (size_t)frame_padded(frame.size);
     }
     if (__atomic_exchange_n(&shard->engine->host_blocked, 0, __ATOMIC_ACQ_REL) != 0) {

@@ -17,20 +17,20 @@
 #include "status.h"
 
 enum io_operation {
-    IO_OPEN = 1,     /* path; flags */
+    IO_OPEN = 1, /* path; flags */
     IO_CLOSE,
-    IO_READ,         /* result_bytes may be short only at the end of the file */
-    IO_WRITE,        /* not durable until a sync; segments_count > 1 = gathered */
-    IO_WRITE_SYNC,   /* durable when complete; buffer, size and offset are multiples of 4096 */
-    IO_SYNC,         /* data and size */
-    IO_TRUNCATE,     /* to `size` */
-    IO_ZERO,         /* write zeros over [offset, offset + size), extending the file, and sync */
-    IO_SIZE,         /* result_bytes = size of the file */
-    IO_RENAME,       /* path -> path_to, replacing */
-    IO_UNLINK,       /* absent is success */
-    IO_MKDIR,        /* with parents; present is success */
-    IO_SYNC_DIR,     /* path */
-    IO_LIST,         /* names in a folder, '\0' separated, sorted, into buffer; absent folder = no names */
+    IO_READ,       /* result_bytes may be short only at the end of the file */
+    IO_WRITE,      /* not durable until a sync; segments_count > 1 = gathered */
+    IO_WRITE_SYNC, /* durable when complete; buffer, size and offset are multiples of 4096 */
+    IO_SYNC,       /* data and size */
+    IO_TRUNCATE,   /* to `size` */
+    IO_ZERO,       /* write zeros over [offset, offset + size), extending the file, and sync */
+    IO_SIZE,       /* result_bytes = size of the file */
+    IO_RENAME,     /* path -> path_to, replacing */
+    IO_UNLINK,     /* absent is success */
+    IO_MKDIR,      /* with parents; present is success */
+    IO_SYNC_DIR,   /* path */
+    IO_LIST, /* names in a folder, '\0' separated, sorted, into buffer; absent folder = no names */
 };
 
 enum io_flag { IO_CREATE = 1, IO_EXCLUSIVE = 2, IO_DIRECT = 4 };
@@ -44,12 +44,12 @@ struct io_vector {
 
 struct io_request {
     enum io_operation operation;
-    uint32_t file;                 /* slot */
+    uint32_t file; /* slot */
     uint32_t flags;
-    uint32_t vectors_count;        /* IO_WRITE: > 0 = gathered from vectors instead of buffer */
+    uint32_t vectors_count; /* IO_WRITE: > 0 = gathered from vectors instead of buffer */
     uint64_t offset;
     uint64_t size;
-    uint8_t *buffer;               /* stays untouched by the core until completion */
+    uint8_t *buffer; /* stays untouched by the core until completion */
     struct io_vector vectors[IO_VECTORS_MAX];
     char path[IO_PATH_SIZE];
     char path_to[IO_PATH_SIZE];
@@ -57,10 +57,10 @@ struct io_request {
     enum status status;
     uint64_t result_bytes;
     /* the core's own */
-    uint32_t kind;                 /* what the core was doing */
+    uint32_t kind; /* what the core was doing */
     uint32_t reserved;
     uint64_t token;
-    struct io_request *next;       /* the backend's queue */
+    struct io_request *next; /* the backend's queue */
 };
 
 struct io {

@@ -86,8 +86,8 @@ static enum status names_sort(struct io_request *request, uint64_t names_size, u
 }
 
 /* Append the names of one kernel buffer of entries. */
-static enum status names_append(struct io_request *request, const uint8_t *entries, long size, uint64_t *used,
-                                uint32_t *count)
+static enum status names_append(struct io_request *request, const uint8_t *entries, long size,
+                                uint64_t *used, uint32_t *count)
 {
     for (long at = 0; at < size;) {
         const struct linux_entry *entry = (const struct linux_entry *)(const void *)(entries + at);
@@ -105,7 +105,8 @@ static enum status names_append(struct io_request *request, const uint8_t *entri
 /* getdents64 itself: opendir would allocate. */
 static enum status list(int root_fd, struct io_request *request)
 {
-    int fd = openat(root_fd, request->path[0] == 0 ? "." : request->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(root_fd, request->path[0] == 0 ? "." : request->path,
+                    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return errno == ENOENT ? STATUS_OK : status_of_errno(errno);
     uint8_t entries[ENTRIES_SIZE] __attribute__((aligned(8)));
     uint64_t used = 0;
@@ -132,13 +133,9 @@ enum status io_directory_execute(int root_fd, struct io_request *request)
     case IO_UNLINK:
         if (unlinkat(root_fd, request->path, 0) == 0 || errno == ENOENT) return STATUS_OK;
         return status_of_errno(errno);
-    case IO_MKDIR:
-        return io_directory_make(root_fd, request->path);
-    case IO_SYNC_DIR:
-        return io_directory_sync(root_fd, request->path);
-    case IO_LIST:
-        return list(root_fd, request);
-    default:
-        unreachable();
+    case IO_MKDIR: return io_directory_make(root_fd, request->path);
+    case IO_SYNC_DIR: return io_directory_sync(root_fd, request->path);
+    case IO_LIST: return list(root_fd, request);
+    default: unreachable();
     }
 }

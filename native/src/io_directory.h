@@ -1,4 +1,5 @@
-/* io_directory.h: what io.h asks of folders: names, renames, removals, and the syncs that make them last. */
+/* io_directory.h: what io.h asks of folders: names, renames, removals, and the syncs that make them
+ * last. */
 #ifndef IO_DIRECTORY_H
 #define IO_DIRECTORY_H
 

@@ -14,12 +14,13 @@
 
 enum { SECTOR_SIZE = 4096, ZEROS_SIZE = 1048576 };
 
-_Static_assert(sizeof(pthread_t) == sizeof(unsigned long), "io_file.h names no system types: tests read it too");
+_Static_assert(sizeof(pthread_t) == sizeof(unsigned long),
+               "io_file.h names no system types: tests read it too");
 
 size_t io_file_memory_bytes(void)
 {
-    return arena_size(sizeof(struct io_file_slot) * IO_FILES_COUNT_MAX) + arena_size(ZEROS_SIZE) +
-           2 * arena_size(ring_bytes(sizeof(struct io_request *), IO_RING_COUNT)) + SECTOR_SIZE;
+    return arena_size(sizeof(struct io_file_slot) * IO_FILES_COUNT_MAX) + arena_size(ZEROS_SIZE)
+           + 2 * arena_size(ring_bytes(sizeof(struct io_request *), IO_RING_COUNT)) + SECTOR_SIZE;
 }
 
 static enum status status_of_errno(int error)
@@ -53,7 +54,8 @@ static enum status execute_open(struct io_file *file, const struct io_request *r
     slot->poisoned = STATUS_OK;
     slot->direct = 0;
     if ((request->flags & IO_DIRECT) && file->direct_io) {
-        int direct = openat(file->root_fd, request->path, O_WRONLY | O_CLOEXEC | O_DIRECT | O_DSYNC);
+        int direct =
+            openat(file->root_fd, request->path, O_WRONLY | O_CLOEXEC | O_DIRECT | O_DSYNC);
         /* Some file systems refuse O_DIRECT (EINVAL): plain writes and fdatasync are as durable. */
         slot->direct = direct < 0 ? 0 : direct + 1;
         file->direct_count += direct < 0 ? 0 : 1;
@@ -164,9 +166,11 @@ static enum status execute_write_sync(struct io_file *file, struct io_request *r
     if (slot->poisoned != STATUS_OK) return slot->poisoned;
     request->result_bytes = request->size;
     if (slot->direct == 0) {
-        return sync_slot(slot, write_whole(slot->plain - 1, request->buffer, request->size, request->offset));
+        return sync_slot(
+            slot, write_whole(slot->plain - 1, request->buffer, request->size, request->offset));
     }
-    enum status status = write_whole(slot->direct - 1, request->buffer, request->size, request->offset);
+    enum status status =
+        write_whole(slot->direct - 1, request->buffer, request->size, request->offset);
     if (status != STATUS_OK) slot->poisoned = STATUS_IO_POISONED;
     return status;
 }
@@ -187,7 +191,8 @@ static enum status execute_zero(struct io_file *file, struct io_request *request
     for (uint64_t done = 0; done < request->size;) {
         uint64_t part = request->size - done;
         if (part > ZEROS_SIZE) part = ZEROS_SIZE;
-        enum status status = write_whole(slot->plain - 1, file->zeros, part, request->offset + done);
+        enum status status =
+            write_whole(slot->plain - 1, file->zeros, part, request->offset + done);
         if (status != STATUS_OK) return status;
         done += part;
     }
@@ -200,7 +205,8 @@ static enum status execute_truncate(struct io_file *file, const struct io_reques
     struct io_file_slot *slot = slot_of(file, request->file);
     if (slot->plain == 0) return STATUS_FILE_NOT_FOUND;
     if (slot->poisoned != STATUS_OK) return slot->poisoned;
-    return ftruncate(slot->plain - 1, (off_t)request->size) == 0 ? STATUS_OK : status_of_errno(errno);
+    return ftruncate(slot->plain - 1, (off_t)request->size) == 0 ? STATUS_OK
+                                                                 : status_of_errno(errno);
 }
 
 static enum status execute_size(struct io_file *file, struct io_request *request)
@@ -253,8 +259,10 @@ static void submit(void *context, struct io_request *request)
         wake_raise(&file->thread_wake);
         return;
     }
-    if (file->waiting_tail != NULL) file->waiting_tail->next = request;
-    else file->waiting_head = request;
+    if (file->waiting_tail != NULL)
+        file->waiting_tail->next = request;
+    else
+        file->waiting_head = request;
     file->waiting_tail = request;
 }
 
@@ -281,7 +289,8 @@ struct io_request *io_file_completed(struct io_file *file)
     return request;
 }
 
-enum status io_file_read_now(struct io_file *file, uint32_t slot, uint64_t offset, uint8_t *target, size_t size)
+enum status io_file_read_now(struct io_file *file, uint32_t slot, uint64_t offset, uint8_t *target,
+                             size_t size)
 {
     int fd = slot_plain(file, slot);
     if (fd < 0) return STATUS_BUSY;
@@ -322,8 +331,8 @@ static void *thread_run(void *context)
     }
 }
 
-enum status io_file_open(struct io_file *file, struct arena *arena, const char *root, uint8_t direct_io,
-                         struct wake *pump_wake)
+enum status io_file_open(struct io_file *file, struct arena *arena, const char *root,
+                         uint8_t direct_io, struct wake *pump_wake)
 {
     *file = (struct io_file){.direct_io = direct_io, .pump_wake = pump_wake, .root_fd = -1};
     file->io = (struct io){.context = file, .perform = perform, .submit = submit};
@@ -333,7 +342,8 @@ enum status io_file_open(struct io_file *file, struct arena *arena, const char *
     file->slots = arena_take(arena, sizeof(struct io_file_slot) * IO_FILES_COUNT_MAX);
     file->zeros = arena_take_aligned(arena, ZEROS_SIZE, SECTOR_SIZE);
     uint8_t *requests = arena_take(arena, ring_bytes(sizeof(struct io_request *), IO_RING_COUNT));
-    uint8_t *completions = arena_take(arena, ring_bytes(sizeof(struct io_request *), IO_RING_COUNT));
+    uint8_t *completions =
+        arena_take(arena, ring_bytes(sizeof(struct io_request *), IO_RING_COUNT));
     if (!file->slots || !file->zeros || !requests || !completions) return STATUS_NO_MEMORY;
     ring_init(&file->requests, requests, sizeof(struct io_request *), IO_RING_COUNT);
     ring_init(&file->completions, completions, sizeof(struct io_request *), IO_RING_COUNT);

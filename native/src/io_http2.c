@@ -44,7 +44,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     struct call *call = call_take(connection->shard, connection, frame->hd.stream_id);
     if (call == NULL) {
         connection->shard->counters.calls_refused++;
-        (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
+        (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                        NGHTTP2_REFUSED_STREAM);
         http2_mark_dirty(connection);
         return 0;
     }
@@ -52,8 +53,9 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_size,
-                     const uint8_t *value, size_t value_size, uint8_t flags, void *user)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+                     void *user)
 {
     (void)flags;
     (void)user;
@@ -82,27 +84,29 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) return 0;
     struct call *call = stream_call(session, frame->hd.stream_id);
     if (call == NULL || call->half_closed) return 0;
-    (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+    (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                    NGHTTP2_NO_ERROR);
     return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data, size_t size,
-                   void *user)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
+                   size_t size, void *user)
 {
     (void)flags;
     struct connection *connection = user;
     struct call *call = stream_call(session, stream_id);
     size_t owed = call != NULL ? grpc_data(call, data, size) : 0;
     assert(owed <= size);
-    /* The connection's window is given back as bytes land in memory that is accounted for; the stream's window only as
-     * the host consumes, so that one stalled call stalls no other. */
+    /* The connection's window is given back as bytes land in memory that is accounted for; the
+     * stream's window only as the host consumes, so that one stalled call stalls no other. */
     (void)nghttp2_session_consume_connection(session, size);
     if (owed < size) (void)nghttp2_session_consume_stream(session, stream_id, size - owed);
     http2_mark_dirty(connection);
     return 0;
 }
 
-static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t error_code, void *user)
+static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t error_code,
+                           void *user)
 {
     (void)error_code;
     (void)user;
@@ -113,7 +117,8 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     return 0;
 }
 
-static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t size, int flags, void *user)
+static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t size, int flags,
+                       void *user)
 {
     (void)session;
     (void)flags;
@@ -121,8 +126,8 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t siz
     return taken == 0 ? NGHTTP2_ERR_WOULDBLOCK : taken;
 }
 
-static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *header, size_t size,
-                        nghttp2_data_source *source, void *user)
+static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *header,
+                        size_t size, nghttp2_data_source *source, void *user)
 {
     (void)source;
     struct connection *connection = user;
@@ -137,7 +142,8 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
 enum status http2_shared_open(struct shard *shard)
 {
     struct http2_shared *shared = &shard->http2;
-    shared->memory = (nghttp2_mem){&shard->pool, memory_take, memory_give, memory_take_zeroed, memory_resize};
+    shared->memory =
+        (nghttp2_mem){&shard->pool, memory_take, memory_give, memory_take_zeroed, memory_resize};
     if (nghttp2_session_callbacks_new(&shared->callbacks) != 0) return STATUS_NO_MEMORY;
     if (nghttp2_option_new(&shared->options) != 0) return STATUS_NO_MEMORY;
     nghttp2_session_callbacks_set_on_begin_headers_callback(shared->callbacks, on_begin_headers);
@@ -150,7 +156,8 @@ enum status http2_shared_open(struct shard *shard)
     nghttp2_session_callbacks_set_send_data_callback(shared->callbacks, on_send_data);
     nghttp2_option_set_no_auto_window_update(shared->options, 1);
     nghttp2_option_set_no_closed_streams(shared->options, 1);
-    nghttp2_option_set_stream_reset_rate_limit(shared->options, HTTP2_RESETS_BURST, HTTP2_RESETS_PER_S);
+    nghttp2_option_set_stream_reset_rate_limit(shared->options, HTTP2_RESETS_BURST,
+                                               HTTP2_RESETS_PER_S);
     return STATUS_OK;
 }
 
@@ -173,7 +180,8 @@ static int session_greet(nghttp2_session *session)
     int failed = nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings,
                                          sizeof settings / sizeof settings[0]);
     if (failed != 0) return failed;
-    return nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, HTTP2_CONNECTION_WINDOW);
+    return nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0,
+                                                 HTTP2_CONNECTION_WINDOW);
 }
 
 enum status http2_connection_open(struct shard *shard, int fd)
@@ -182,8 +190,8 @@ enum status http2_connection_open(struct shard *shard, int fd)
     if (connection == NULL) return STATUS_BUSY;
     assert(!connection->open);
     nghttp2_session *session = NULL;
-    int failed = nghttp2_session_server_new3(&session, shard->http2.callbacks, connection, shard->http2.options,
-                                             &shard->http2.memory);
+    int failed = nghttp2_session_server_new3(&session, shard->http2.callbacks, connection,
+                                             shard->http2.options, &shard->http2.memory);
     if (failed != 0) return STATUS_NO_MEMORY;
     if (session_greet(session) != 0) {
         nghttp2_session_del(session);
@@ -196,7 +204,8 @@ enum status http2_connection_open(struct shard *shard, int fd)
     }
     shard->connections_free = connection->next_free;
     uint32_t index = connection->index;
-    *connection = (struct connection){.shard = shard, .session = session, .fd = fd, .index = index, .open = 1};
+    *connection = (struct connection){
+        .shard = shard, .session = session, .fd = fd, .index = index, .open = 1};
     shard->connections_count++;
     shard->counters.connections_opened++;
     http2_mark_dirty(connection);
@@ -226,14 +235,16 @@ void http2_readable(struct connection *connection)
     for (int turn = 0; turn < HTTP2_READS_PER_TURN; turn++) {
         if (connection->closing) return;
         size_t size;
-        enum socket_answer answer = socket_read(connection->fd, shard->read_buffer, HTTP2_READ_SIZE, &size);
+        enum socket_answer answer =
+            socket_read(connection->fd, shard->read_buffer, HTTP2_READ_SIZE, &size);
         if (answer == SOCKET_GONE) http2_mark_closing(connection);
         if (answer != SOCKET_OK) return;
         shard->counters.bytes_received += size;
         ssize_t used = nghttp2_session_mem_recv(connection->session, shard->read_buffer, size);
         http2_mark_dirty(connection);
         if (used < 0 || (size_t)used != size) {
-            /* What the peer sent was not HTTP/2, or our memory ended: say goodbye if that is still possible. */
+            /* What the peer sent was not HTTP/2, or our memory ended: say goodbye if that is still
+             * possible. */
             (void)nghttp2_session_terminate_session(connection->session, NGHTTP2_PROTOCOL_ERROR);
             (void)nghttp2_session_send(connection->session);
             (void)http2_output_write(connection);
@@ -272,7 +283,8 @@ static void connection_flush(struct connection *connection)
         }
     }
     connection_arm(connection, 0);
-    if (!nghttp2_session_want_read(connection->session) && !nghttp2_session_want_write(connection->session)) {
+    if (!nghttp2_session_want_read(connection->session)
+        && !nghttp2_session_want_write(connection->session)) {
         http2_mark_closing(connection);
     }
 }
@@ -298,7 +310,8 @@ void http2_goaway(struct connection *connection)
     if (connection->goaway_sent || !connection->open) return;
     connection->goaway_sent = 1;
     int32_t last = nghttp2_session_get_last_proc_stream_id(connection->session);
-    (void)nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, NULL, 0);
+    (void)nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR,
+                                NULL, 0);
     http2_mark_dirty(connection);
 }
 

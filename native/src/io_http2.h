@@ -1,8 +1,9 @@
 /* io_http2.h: connections: a socket and an nghttp2 server session each.
  *
- * Owns sockets, sessions, flow control, output. Knows nothing of gRPC: what arrives is handed to grpc_server.h. A connection
- * is closed only between turns, never inside a callback. Output of a turn leaves with as few writev as the kernel takes:
- * frame headers and small bodies are copied into one block, large bodies are referenced in place. */
+ * Owns sockets, sessions, flow control, output. Knows nothing of gRPC: what arrives is handed to
+ * grpc_server.h. A connection is closed only between turns, never inside a callback. Output of a
+ * turn leaves with as few writev as the kernel takes: frame headers and small bodies are copied
+ * into one block, large bodies are referenced in place. */
 #ifndef IO_HTTP2_H
 #define IO_HTTP2_H
 
@@ -15,17 +16,17 @@
 #include "status.h"
 
 enum {
-    HTTP2_STREAMS_MAX = 256,              /* of one connection at once */
+    HTTP2_STREAMS_MAX = 256, /* of one connection at once */
     HTTP2_STREAM_WINDOW = 8388608,
     HTTP2_CONNECTION_WINDOW = 16777216,
     HTTP2_FRAME_SIZE_MAX = 131072,
-    HTTP2_READ_SIZE = 262144,             /* of one read; the buffer is the shard's */
+    HTTP2_READ_SIZE = 262144, /* of one read; the buffer is the shard's */
     HTTP2_READS_PER_TURN = 4,
-    HTTP2_OUTPUT_SIZE = 65536 - 16,       /* copied bytes waiting for the socket */
+    HTTP2_OUTPUT_SIZE = 65536 - 16, /* copied bytes waiting for the socket */
     HTTP2_VECTORS_MAX = 64,
-    HTTP2_REFERENCE_SIZE_MIN = 4096,      /* smaller bodies are copied: a vector costs more */
+    HTTP2_REFERENCE_SIZE_MIN = 4096, /* smaller bodies are copied: a vector costs more */
     HTTP2_TOKENS_CACHED = 4,
-    HTTP2_RESETS_BURST = 10000,           /* X30: a client that cancels long polls is fine, a flood is not */
+    HTTP2_RESETS_BURST = 10000, /* X30: a client that cancels long polls is fine, a flood is not */
     HTTP2_RESETS_PER_S = 2000,
 };
 
@@ -34,12 +35,12 @@ struct shard;
 struct output_vector {
     const uint8_t *data;
     size_t size;
-    struct reply *reply;                  /* counted while it waits here; NULL = lies in the output block */
+    struct reply *reply; /* counted while it waits here; NULL = lies in the output block */
 };
 
 /* An authorization header that was verified: valid while the grants' revision is the same. */
 struct cached_token {
-    uint32_t revision;                    /* 0 = empty */
+    uint32_t revision; /* 0 = empty */
     uint32_t size;
     int64_t expires_at_us;
     struct engine_caller caller;
@@ -52,12 +53,12 @@ struct connection {
     int fd;
     uint32_t index;
     uint8_t open;
-    uint8_t closing;                      /* on the shard's list of connections to close */
-    uint8_t dirty;                        /* on the shard's list of connections to flush */
-    uint8_t write_armed;                  /* waits for the socket to take more */
+    uint8_t closing;     /* on the shard's list of connections to close */
+    uint8_t dirty;       /* on the shard's list of connections to flush */
+    uint8_t write_armed; /* waits for the socket to take more */
     uint8_t goaway_sent;
     uint8_t tokens_next;
-    uint8_t *output;                      /* a block of HTTP2_OUTPUT_SIZE while something waits, else NULL */
+    uint8_t *output; /* a block of HTTP2_OUTPUT_SIZE while something waits, else NULL */
     uint32_t output_used;
     uint32_t vectors_first;
     uint32_t vectors_count;

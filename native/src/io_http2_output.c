@@ -1,3 +1,5 @@
+/* io_http2_output.c: the output of one connection: a block of copied bytes, references to large
+ * bodies, and the writev that sends both. A reference is counted until its bytes have left. */
 #include <string.h>
 
 #include "assert.h"
@@ -23,7 +25,8 @@ static void output_give(struct shard *shard, uint8_t *output)
 
 int http2_output_room(const struct connection *connection, size_t size)
 {
-    /* A data frame takes at most two vectors: its header with what lies before it, and a reference. */
+    /* A data frame takes at most two vectors: its header with what lies before it, and a reference.
+     */
     if (connection->vectors_first + connection->vectors_count + 2 > HTTP2_VECTORS_MAX) return 0;
     size_t copied = 9 + (size < HTTP2_REFERENCE_SIZE_MIN ? size : 0);
     return connection->output_used + copied <= HTTP2_OUTPUT_SIZE;
@@ -41,7 +44,8 @@ ssize_t http2_output_copy(struct connection *connection, const uint8_t *data, si
     if (taken == 0) return 0;
     uint8_t *target = connection->output + connection->output_used;
     uint32_t last = connection->vectors_first + connection->vectors_count;
-    struct output_vector *vector = last > connection->vectors_first ? &connection->vectors[last - 1] : NULL;
+    struct output_vector *vector =
+        last > connection->vectors_first ? &connection->vectors[last - 1] : NULL;
     if (vector != NULL && vector->reply == NULL && vector->data + vector->size == target) {
         vector->size += taken;
     } else {
@@ -92,7 +96,8 @@ int http2_output_write(struct connection *connection)
     struct iovec vectors[HTTP2_VECTORS_MAX];
     while (connection->vectors_count > 0) {
         for (uint32_t index = 0; index < connection->vectors_count; index++) {
-            const struct output_vector *vector = &connection->vectors[connection->vectors_first + index];
+            const struct output_vector *vector =
+                &connection->vectors[connection->vectors_first + index];
             vectors[index].iov_base = (void *)(uintptr_t)vector->data;
             vectors[index].iov_len = vector->size;
         }

@@ -31,7 +31,8 @@ static enum status socket_bind(const struct addrinfo *info, int *fd)
     if (*fd < 0) return STATUS_IO_FAILED;
     int on = 1;
     (void)setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(*fd, info->ai_addr, info->ai_addrlen) == 0 && listen(*fd, BACKLOG) == 0) return STATUS_OK;
+    if (bind(*fd, info->ai_addr, info->ai_addrlen) == 0 && listen(*fd, BACKLOG) == 0)
+        return STATUS_OK;
     enum status status = errno == EADDRINUSE ? STATUS_ADDRESS_IN_USE : STATUS_IO_FAILED;
     if (errno == EADDRNOTAVAIL) status = STATUS_CONFIG_INVALID;
     close(*fd);
@@ -82,7 +83,8 @@ enum socket_answer socket_read(int fd, uint8_t *target, size_t size, size_t *cou
     return taken == 0 ? SOCKET_GONE : answer_of_error();
 }
 
-enum socket_answer socket_write(int fd, const struct iovec *vectors, int vectors_count, size_t *count)
+enum socket_answer socket_write(int fd, const struct iovec *vectors, int vectors_count,
+                                size_t *count)
 {
     struct msghdr message = {
         .msg_iov = (struct iovec *)(uintptr_t)vectors,

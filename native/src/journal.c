@@ -12,7 +12,8 @@
 #include "assert.h"
 #include "bytes.h"
 
-static_assert(JOURNAL_EXTENTS_MIN > JOURNAL_EXTENTS_RESERVED + 2, "one extent is written while another is released");
+static_assert(JOURNAL_EXTENTS_MIN > JOURNAL_EXTENTS_RESERVED + 2,
+              "one extent is written while another is released");
 
 static uint32_t journal_directory_limit(const struct journal_config *config)
 {
@@ -24,7 +25,8 @@ static uint32_t journal_directory_limit(const struct journal_config *config)
 
 uint64_t journal_memory_bytes(const struct journal_config *config)
 {
-    uint64_t directories = 2 * (uint64_t)journal_directory_limit(config) * sizeof(struct journal_directory_item);
+    uint64_t directories =
+        2 * (uint64_t)journal_directory_limit(config) * sizeof(struct journal_directory_item);
     uint64_t items = (uint64_t)JOURNAL_ROUND_ENTRIES_MAX * sizeof(struct journal_item);
     uint64_t buffer = ((uint64_t)config->round_blocks_max + 1) * JOURNAL_BLOCK_BYTES;
     return arena_size(directories) + arena_size(items) + buffer + 2 * ARENA_PAGE_BYTES;
@@ -40,8 +42,10 @@ void journal_init(struct journal *journal, const struct journal_config *config, 
     *journal = (struct journal){.config = *config, .lsn_next = 1, .generation_oldest = 1};
     journal->directory_max = journal_directory_limit(config);
     journal->items = arena_take(arena, JOURNAL_ROUND_ENTRIES_MAX * sizeof(struct journal_item));
-    journal->own = arena_take(arena, journal->directory_max * sizeof(struct journal_directory_item));
-    journal->previous = arena_take(arena, journal->directory_max * sizeof(struct journal_directory_item));
+    journal->own =
+        arena_take(arena, journal->directory_max * sizeof(struct journal_directory_item));
+    journal->previous =
+        arena_take(arena, journal->directory_max * sizeof(struct journal_directory_item));
     journal->buffer = arena_take_aligned(
         arena, ((size_t)config->round_blocks_max + 1) * JOURNAL_BLOCK_BYTES, ARENA_PAGE_BYTES);
     assert(journal->items && journal->own && journal->previous && journal->buffer);
@@ -55,7 +59,8 @@ uint64_t journal_file_bytes(const struct journal_config *config)
 uint64_t journal_extent_offset(const struct journal_config *config, uint32_t extent)
 {
     assert(extent <= config->extents_count);
-    return JOURNAL_FILE_HEADER_BYTES + (uint64_t)extent * config->extent_blocks * JOURNAL_BLOCK_BYTES;
+    return JOURNAL_FILE_HEADER_BYTES
+           + (uint64_t)extent * config->extent_blocks * JOURNAL_BLOCK_BYTES;
 }
 
 uint64_t journal_extent_payload_bytes(const struct journal_config *config)
@@ -66,8 +71,9 @@ uint64_t journal_extent_payload_bytes(const struct journal_config *config)
 uint32_t journal_entry_bytes_max(const struct journal_config *config)
 {
     uint64_t payload = (uint64_t)config->round_blocks_max * JOURNAL_BLOCK_PAYLOAD_BYTES;
-    uint64_t overhead = JOURNAL_ROUND_HEADER_BYTES
-                        + ((uint64_t)journal_directory_limit(config) + 1) * JOURNAL_DIRECTORY_ITEM_BYTES;
+    uint64_t overhead =
+        JOURNAL_ROUND_HEADER_BYTES
+        + ((uint64_t)journal_directory_limit(config) + 1) * JOURNAL_DIRECTORY_ITEM_BYTES;
     assert(payload > overhead + JOURNAL_ENTRY_HEADER_BYTES);
     return (uint32_t)((payload - overhead) & ~(uint64_t)(JOURNAL_ENTRY_ALIGNMENT - 1));
 }
@@ -80,8 +86,12 @@ void journal_file_header_put(uint8_t *at, const struct journal_config *config)
         uint8_t *payload = block + JOURNAL_BLOCK_HEADER_BYTES;
         bytes_put_u32(payload, config->extents_count);
         bytes_put_u32(payload + 4, config->extent_blocks);
-        const struct journal_block fields = {.journal_id = config->id, .generation = 1, .number = copy,
-            .blocks_count = 2, .payload_bytes = 16, .kind = JOURNAL_BLOCK_FILE};
+        const struct journal_block fields = {.journal_id = config->id,
+                                             .generation = 1,
+                                             .number = copy,
+                                             .blocks_count = 2,
+                                             .payload_bytes = 16,
+                                             .kind = JOURNAL_BLOCK_FILE};
         journal_block_seal(block, &fields);
     }
 }
@@ -135,10 +145,12 @@ static int journal_extent_next(const struct journal *journal, uint32_t *found)
     return any;
 }
 
-static uint64_t journal_round_payload(const struct journal *journal, uint32_t own_more, uint64_t entries_more)
+static uint64_t journal_round_payload(const struct journal *journal, uint32_t own_more,
+                                      uint64_t entries_more)
 {
     uint64_t directories = (uint64_t)journal->own_count + own_more + journal->previous_count;
-    return JOURNAL_ROUND_HEADER_BYTES + directories * JOURNAL_DIRECTORY_ITEM_BYTES + journal->payload_bytes + entries_more;
+    return JOURNAL_ROUND_HEADER_BYTES + directories * JOURNAL_DIRECTORY_ITEM_BYTES
+           + journal->payload_bytes + entries_more;
 }
 
 int journal_round_begin(struct journal *journal, uint32_t size)
@@ -169,7 +181,8 @@ int journal_round_begin(struct journal *journal, uint32_t size)
         journal->place_generation = journal->generation + 1;
         left = journal->config.extent_blocks - 1;
     }
-    journal->place_blocks = left < journal->config.round_blocks_max ? left : journal->config.round_blocks_max;
+    journal->place_blocks =
+        left < journal->config.round_blocks_max ? left : journal->config.round_blocks_max;
     journal->open = 1;
     return 1;
 }
@@ -181,7 +194,8 @@ void journal_round_cancel(struct journal *journal)
     journal->open = 0;
 }
 
-int journal_round_add(struct journal *journal, uint8_t *entry, struct journal_mark *mark, const uint8_t *checksum)
+int journal_round_add(struct journal *journal, uint8_t *entry, struct journal_mark *mark,
+                      const uint8_t *checksum)
 {
     assert(journal->open);
     uint32_t size = bytes_get_u32(entry);
@@ -249,8 +263,9 @@ static uint64_t journal_round_copy_head(struct journal *journal, uint8_t *blocks
     uint8_t head[JOURNAL_ROUND_HEADER_BYTES];
     journal_round_put(head, &round, &crc);
     for (uint32_t index = 0; index < journal->own_count + journal->previous_count; index++) {
-        const struct journal_directory_item *item = index < journal->own_count
-            ? &journal->own[index] : &journal->previous[index - journal->own_count];
+        const struct journal_directory_item *item =
+            index < journal->own_count ? &journal->own[index]
+                                       : &journal->previous[index - journal->own_count];
         journal_directory_put(bytes, item);
         crc = journal_round_extend(crc, bytes);
         journal_round_copy(blocks, at, bytes, sizeof bytes);
@@ -275,7 +290,8 @@ void journal_round_seal(struct journal *journal, struct journal_write *write)
     assert(!journal->writing);
 
     uint64_t payload = journal_round_payload(journal, 0, 0);
-    uint32_t count = (uint32_t)((payload + JOURNAL_BLOCK_PAYLOAD_BYTES - 1) / JOURNAL_BLOCK_PAYLOAD_BYTES);
+    uint32_t count =
+        (uint32_t)((payload + JOURNAL_BLOCK_PAYLOAD_BYTES - 1) / JOURNAL_BLOCK_PAYLOAD_BYTES);
     assert(count <= journal->place_blocks);
     uint8_t *blocks = journal->buffer + JOURNAL_BLOCK_BYTES;
     journal_round_clear(blocks, count, payload);
@@ -292,14 +308,18 @@ void journal_round_seal(struct journal *journal, struct journal_write *write)
     }
     assert(at == payload);
 
-    struct journal_block fields = {.journal_id = journal->config.id, .generation = journal->place_generation,
-        .lsn = journal->lsn_next, .blocks_count = count, .kind = JOURNAL_BLOCK_ROUND};
+    struct journal_block fields = {.journal_id = journal->config.id,
+                                   .generation = journal->place_generation,
+                                   .lsn = journal->lsn_next,
+                                   .blocks_count = count,
+                                   .kind = JOURNAL_BLOCK_ROUND};
     uint64_t chain = 0;
     for (uint32_t number = 0; number < count; number++) {
         uint64_t left = payload - (uint64_t)number * JOURNAL_BLOCK_PAYLOAD_BYTES;
         uint8_t *block = blocks + (uint64_t)number * JOURNAL_BLOCK_BYTES;
         fields.number = number;
-        fields.payload_bytes = left < JOURNAL_BLOCK_PAYLOAD_BYTES ? (uint32_t)left : JOURNAL_BLOCK_PAYLOAD_BYTES;
+        fields.payload_bytes =
+            left < JOURNAL_BLOCK_PAYLOAD_BYTES ? (uint32_t)left : JOURNAL_BLOCK_PAYLOAD_BYTES;
         journal_block_seal(block, &fields);
         chain = XXH3_64bits_withSeed(block + 4, 4, chain);
     }
@@ -315,8 +335,12 @@ void journal_round_seal(struct journal *journal, struct journal_write *write)
         memset(journal->buffer, 0, JOURNAL_BLOCK_BYTES);
         uint8_t *body = journal->buffer + JOURNAL_BLOCK_HEADER_BYTES;
         bytes_put_u32(body, journal->place_extent);
-        const struct journal_block header = {.journal_id = journal->config.id, .generation = journal->place_generation,
-            .lsn = journal->lsn_next, .blocks_count = 1, .payload_bytes = 8, .kind = JOURNAL_BLOCK_EXTENT};
+        const struct journal_block header = {.journal_id = journal->config.id,
+                                             .generation = journal->place_generation,
+                                             .lsn = journal->lsn_next,
+                                             .blocks_count = 1,
+                                             .payload_bytes = 8,
+                                             .kind = JOURNAL_BLOCK_EXTENT};
         journal_block_seal(journal->buffer, &header);
         write->buffer -= JOURNAL_BLOCK_BYTES;
         write->offset -= JOURNAL_BLOCK_BYTES;

@@ -22,15 +22,16 @@ struct arena;
 enum journal_limit {
     JOURNAL_EXTENTS_MAX = 4096,
     JOURNAL_EXTENTS_MIN = 6,
-    JOURNAL_EXTENTS_RESERVED = 2,         /* J6: for re-append, view state, checkpoints, trims */
-    JOURNAL_ROUND_ENTRIES_MAX = 8192,     /* bounds the work between two syncs */
-    JOURNAL_DIRECTORY_MAX = 4096,         /* groups in one round */
-    JOURNAL_DAMAGES_MAX = 1024,           /* named group ranges that one recovery reports; more = the whole shard */
-    JOURNAL_CLOSED_MAX = 64,              /* TailClosed ranges remembered */
+    JOURNAL_EXTENTS_RESERVED = 2,     /* J6: for re-append, view state, checkpoints, trims */
+    JOURNAL_ROUND_ENTRIES_MAX = 8192, /* bounds the work between two syncs */
+    JOURNAL_DIRECTORY_MAX = 4096,     /* groups in one round */
+    JOURNAL_DAMAGES_MAX =
+        1024, /* named group ranges that one recovery reports; more = the whole shard */
+    JOURNAL_CLOSED_MAX = 64, /* TailClosed ranges remembered */
 };
 
 struct journal_config {
-    uint64_t id;                          /* of this journal: a block of another one is no block */
+    uint64_t id; /* of this journal: a block of another one is no block */
     uint32_t extents_count;
     uint32_t extent_blocks;
     uint32_t round_blocks_max;
@@ -49,23 +50,23 @@ struct journal_item {
 
 struct journal {
     struct journal_config config;
-    uint64_t generations[JOURNAL_EXTENTS_MAX];  /* 0 = never used */
-    uint64_t generation;                  /* of the extent appended to; 0 = none yet */
-    uint64_t generation_oldest;           /* live extents: generation_oldest..generation */
+    uint64_t generations[JOURNAL_EXTENTS_MAX]; /* 0 = never used */
+    uint64_t generation;                       /* of the extent appended to; 0 = none yet */
+    uint64_t generation_oldest;                /* live extents: generation_oldest..generation */
     uint32_t extent;
-    uint32_t block;                       /* next free block of it */
+    uint32_t block; /* next free block of it */
     uint64_t lsn_next;
-    uint64_t lsn_previous;                /* the last synced round; the next one's witness */
+    uint64_t lsn_previous; /* the last synced round; the next one's witness */
     uint64_t chain_previous;
     /* the round being made or written */
     int open;
     int writing;
-    int opens_extent;                     /* the extent's header goes with it */
+    int opens_extent; /* the extent's header goes with it */
     uint32_t place_extent;
     uint32_t place_block;
-    uint32_t place_blocks;                /* at most */
+    uint32_t place_blocks; /* at most */
     uint64_t place_generation;
-    uint64_t payload_bytes;               /* of the entries so far, padded */
+    uint64_t payload_bytes; /* of the entries so far, padded */
     uint64_t chain;
     uint32_t blocks_count;
     uint32_t items_count;
@@ -75,7 +76,7 @@ struct journal {
     struct journal_item *items;
     struct journal_directory_item *own;
     struct journal_directory_item *previous;
-    uint8_t *buffer;                      /* page-aligned, round_blocks_max + 1 blocks */
+    uint8_t *buffer; /* page-aligned, round_blocks_max + 1 blocks */
 };
 
 /* What recovery found (journal_recovery.c). */
@@ -84,36 +85,38 @@ enum journal_damage_kind { JOURNAL_ABSENT = 1, JOURNAL_UNKNOWN = 2, JOURNAL_CORR
 struct journal_damage {
     enum journal_damage_kind kind;
     uint64_t generation;
-    uint64_t lsn_from;                    /* of the damaged rounds, both included */
+    uint64_t lsn_from; /* of the damaged rounds, both included */
     uint64_t lsn_to;
-    int named;                            /* 1 = the group below; 0 = any group of the shard */
+    int named; /* 1 = the group below; 0 = any group of the shard */
     struct journal_directory_item item;
 };
 
 struct journal_report {
-    uint64_t lsn_last;                    /* last intact round; 0 = none */
-    uint64_t lsn_seen;                    /* highest of any valid block */
+    uint64_t lsn_last; /* last intact round; 0 = none */
+    uint64_t lsn_seen; /* highest of any valid block */
     uint64_t witness;
     uint64_t generation_oldest;
-    uint64_t last_offset;                 /* where the last round lies: J3 rewrites it */
+    uint64_t last_offset; /* where the last round lies: J3 rewrites it */
     uint32_t last_blocks;
     uint32_t last_entries;
     uint64_t rounds_count;
     uint64_t entries_count;
     uint32_t damages_count;
-    int overflow;                         /* more damages than fit: the whole shard */
+    int overflow; /* more damages than fit: the whole shard */
     struct journal_damage damages[JOURNAL_DAMAGES_MAX];
-    uint32_t closed_count;                /* TailClosed: damage that an earlier recovery has dealt with */
+    uint32_t closed_count; /* TailClosed: damage that an earlier recovery has dealt with */
     uint64_t closed_from[JOURNAL_CLOSED_MAX];
     uint64_t closed_to[JOURNAL_CLOSED_MAX];
 };
 
 /* An entry as recovery shows it: borrowed until the visitor returns; the visitor may change the body. */
-typedef enum status journal_visitor(void *context, uint8_t *bytes, const struct journal_entry *entry, uint64_t generation,
+typedef enum status journal_visitor(void *context, uint8_t *bytes,
+                                    const struct journal_entry *entry, uint64_t generation,
                                     uint64_t lsn);
 
 uint64_t journal_memory_bytes(const struct journal_config *config);
-void journal_init(struct journal *journal, const struct journal_config *config, struct arena *arena);
+void journal_init(struct journal *journal, const struct journal_config *config,
+                  struct arena *arena);
 
 uint64_t journal_file_bytes(const struct journal_config *config);
 uint64_t journal_extent_offset(const struct journal_config *config, uint32_t extent);
@@ -134,7 +137,8 @@ int journal_round_begin(struct journal *journal, uint32_t size);
 
 /* The entry stays in place until the round is sealed; its origin is set then. 0 = the round is full. `checksum` is of a
  * prepare, else NULL. */
-int journal_round_add(struct journal *journal, uint8_t *entry, struct journal_mark *mark, const uint8_t *checksum);
+int journal_round_add(struct journal *journal, uint8_t *entry, struct journal_mark *mark,
+                      const uint8_t *checksum);
 
 /* Nothing was added: as if it had not begun. */
 void journal_round_cancel(struct journal *journal);
@@ -160,11 +164,11 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
                          struct journal_report *report, journal_visitor *visitor, void *context);
 
 /* The rounds of one extent already in `buffer`. */
-enum status journal_scan_extent(struct journal *journal, uint64_t generation, uint8_t *buffer, journal_visitor *visitor,
-                                void *context);
+enum status journal_scan_extent(struct journal *journal, uint64_t generation, uint8_t *buffer,
+                                journal_visitor *visitor, void *context);
 
 /* J3: write the last round again, durably. Buffer as above. */
-enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_t file, uint8_t *buffer,
-                                 const struct journal_report *report);
+enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_t file,
+                                 uint8_t *buffer, const struct journal_report *report);
 
 #endif

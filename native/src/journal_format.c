@@ -20,11 +20,16 @@ static const uint8_t round_magic[4] = {'H', 'R', 'J', 'R'};
 
 enum { BLOCK_WORDS_AT = 48, STAMP_BYTES = 8 };
 
-static_assert(BLOCK_WORDS_AT + JOURNAL_SECTORS_COUNT * STAMP_BYTES == JOURNAL_BLOCK_HEADER_BYTES, "header ends with the words");
-static_assert(JOURNAL_BLOCK_HEADER_BYTES + JOURNAL_BLOCK_PAYLOAD_BYTES == JOURNAL_BLOCK_BYTES, "a block is header and payload");
-static_assert(JOURNAL_SECTOR_BYTES * JOURNAL_SECTORS_COUNT == JOURNAL_BLOCK_BYTES, "a block is whole sectors");
-static_assert(JOURNAL_BLOCK_HEADER_BYTES < JOURNAL_SECTOR_BYTES - STAMP_BYTES, "no stamp inside the header");
-static_assert(JOURNAL_BLOCK_PAYLOAD_BYTES % JOURNAL_ENTRY_ALIGNMENT == 0, "entries stay aligned across blocks");
+static_assert(BLOCK_WORDS_AT + JOURNAL_SECTORS_COUNT * STAMP_BYTES == JOURNAL_BLOCK_HEADER_BYTES,
+              "header ends with the words");
+static_assert(JOURNAL_BLOCK_HEADER_BYTES + JOURNAL_BLOCK_PAYLOAD_BYTES == JOURNAL_BLOCK_BYTES,
+              "a block is header and payload");
+static_assert(JOURNAL_SECTOR_BYTES * JOURNAL_SECTORS_COUNT == JOURNAL_BLOCK_BYTES,
+              "a block is whole sectors");
+static_assert(JOURNAL_BLOCK_HEADER_BYTES < JOURNAL_SECTOR_BYTES - STAMP_BYTES,
+              "no stamp inside the header");
+static_assert(JOURNAL_BLOCK_PAYLOAD_BYTES % JOURNAL_ENTRY_ALIGNMENT == 0,
+              "entries stay aligned across blocks");
 
 static uint8_t *block_stamp(uint8_t *block, uint32_t sector)
 {
@@ -77,7 +82,8 @@ int journal_block_get(const uint8_t *block, uint64_t journal_id, struct journal_
 void journal_block_restore(uint8_t *block)
 {
     for (uint32_t sector = 0; sector < JOURNAL_SECTORS_COUNT; sector++) {
-        memcpy(block_stamp(block, sector), block + BLOCK_WORDS_AT + sector * STAMP_BYTES, STAMP_BYTES);
+        memcpy(block_stamp(block, sector), block + BLOCK_WORDS_AT + sector * STAMP_BYTES,
+               STAMP_BYTES);
     }
 }
 
@@ -194,7 +200,8 @@ int journal_round_get(const uint8_t *at, uint64_t available, struct journal_roun
         .previous_count = bytes_get_u32(at + 16),
         .entries_count = bytes_get_u32(at + 20),
     };
-    uint64_t directories = ((uint64_t)round->own_count + round->previous_count) * JOURNAL_DIRECTORY_ITEM_BYTES;
+    uint64_t directories =
+        ((uint64_t)round->own_count + round->previous_count) * JOURNAL_DIRECTORY_ITEM_BYTES;
     if (directories > available - JOURNAL_ROUND_HEADER_BYTES) return 0;
     return bytes_get_u32(at + 4) == crc32c(at + 8, JOURNAL_ROUND_HEADER_BYTES - 8 + directories);
 }

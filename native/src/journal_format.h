@@ -13,8 +13,8 @@ enum journal_format {
     JOURNAL_SECTOR_BYTES = 512,
     JOURNAL_SECTORS_COUNT = 8,
     JOURNAL_BLOCK_HEADER_BYTES = 112,
-    JOURNAL_BLOCK_PAYLOAD_BYTES = 3984,   /* the rest of a block */
-    JOURNAL_FILE_HEADER_BYTES = 8192,     /* two blocks with the same contents */
+    JOURNAL_BLOCK_PAYLOAD_BYTES = 3984, /* the rest of a block */
+    JOURNAL_FILE_HEADER_BYTES = 8192,   /* two blocks with the same contents */
     JOURNAL_ROUND_HEADER_BYTES = 72,
     JOURNAL_DIRECTORY_ITEM_BYTES = 48,
     JOURNAL_ENTRY_HEADER_BYTES = 64,
@@ -35,7 +35,7 @@ enum journal_entry_kind {
     JOURNAL_ABSTAIN = 5,
     JOURNAL_SUFFIX_INSTALLED = 6,
     JOURNAL_METADATA_FLOOR = 7,
-    JOURNAL_FORGET = 8,                   /* the group left this node: nothing of it is live */
+    JOURNAL_FORGET = 8, /* the group left this node: nothing of it is live */
 };
 
 struct journal_block {
@@ -49,14 +49,14 @@ struct journal_block {
 };
 
 struct journal_entry {
-    uint32_t size;                        /* header and body, without padding */
+    uint32_t size; /* header and body, without padding */
     uint16_t kind;
     uint32_t partition;
     uint64_t topic;
     uint64_t created_revision;
     uint64_t op;
     uint64_t log_view;
-    uint64_t origin_lsn;                  /* 0 until its first round is formed */
+    uint64_t origin_lsn; /* 0 until its first round is formed */
     uint32_t tenure;
     uint32_t epoch;
 };
@@ -64,10 +64,10 @@ struct journal_entry {
 struct journal_directory_item {
     uint64_t topic;
     uint32_t partition;
-    uint32_t kinds;                       /* bit n = an entry of kind n */
+    uint32_t kinds; /* bit n = an entry of kind n */
     uint64_t op_first;
     uint64_t op_last;
-    uint8_t checksum[16];                 /* of the last prepare */
+    uint8_t checksum[16]; /* of the last prepare */
 };
 
 struct journal_round {
@@ -75,7 +75,7 @@ struct journal_round {
     uint64_t previous_lsn;
     uint64_t witness;
     uint64_t previous_chain;
-    uint64_t generation_oldest;           /* extents of older generations are dead */
+    uint64_t generation_oldest; /* extents of older generations are dead */
     uint64_t payload_bytes;
     uint32_t own_count;
     uint32_t previous_count;
@@ -94,10 +94,11 @@ void journal_block_restore(uint8_t *block);
 /* Does a damaged block prove that a write of (generation, lsn) did not reach all of it? (J2) */
 int journal_block_is_older(const uint8_t *block, uint64_t generation, uint64_t lsn);
 
-void journal_entry_put(uint8_t *at, const struct journal_entry *entry);   /* all but the checksum */
-void journal_entry_seal(uint8_t *at);                                     /* the checksum; origin_lsn is outside it */
+void journal_entry_put(uint8_t *at, const struct journal_entry *entry); /* all but the checksum */
+void journal_entry_seal(uint8_t *at); /* the checksum; origin_lsn is outside it */
 void journal_entry_set_origin(uint8_t *at, uint64_t lsn);
-int journal_entry_get(const uint8_t *at, uint64_t available, struct journal_entry *entry);  /* 1 = intact */
+int journal_entry_get(const uint8_t *at, uint64_t available,
+                      struct journal_entry *entry); /* 1 = intact */
 
 /* The header's fields, then each directory item in order, then the checksum over all of them. */
 void journal_round_put(uint8_t *at, const struct journal_round *round, uint32_t *crc);

@@ -20,22 +20,24 @@
 
 struct journal_walk {
     struct journal *journal;
-    struct journal_report *report;        /* NULL on later walks */
+    struct journal_report *report; /* NULL on later walks */
     journal_visitor *visitor;
     void *context;
     uint64_t generation;
     uint32_t extent;
     uint64_t last_lsn;
     uint64_t last_chain;
-    uint64_t accounted;                   /* rounds up to here are intact or named as damaged */
-    uint32_t pending;                     /* damages since the last intact round begin here */
-    uint32_t good_end;                    /* of the last intact round in this extent; 0 = none */
-    uint32_t unknown_end;                 /* of unknown damage behind it; 0 = none */
-    int failed;                           /* the chain of rounds contradicts itself */
+    uint64_t accounted;   /* rounds up to here are intact or named as damaged */
+    uint32_t pending;     /* damages since the last intact round begin here */
+    uint64_t hole;        /* generation of the extent where damage since then began; 0 = none seen */
+    uint64_t last_generation;
+    uint32_t good_end;    /* of the last intact round in this extent; 0 = none */
+    uint32_t unknown_end; /* of unknown damage behind it; 0 = none */
+    int failed;           /* the chain of rounds contradicts itself */
 };
 
-static void walk_damage(struct journal_walk *walk, enum journal_damage_kind kind, uint64_t from, uint64_t to,
-                        const struct journal_directory_item *item)
+static void walk_damage(struct journal_walk *walk, enum journal_damage_kind kind, uint64_t from,
+                        uint64_t to, const struct journal_directory_item *item)
 {
     struct journal_report *report = walk->report;
     if (!report) return;
@@ -44,15 +46,16 @@ static void walk_damage(struct journal_walk *walk, enum journal_damage_kind kind
         return;
     }
     struct journal_damage *damage = &report->damages[report->damages_count++];
-    *damage = (struct journal_damage){.kind = kind, .generation = walk->generation, .lsn_from = from, .lsn_to = to};
+    *damage = (struct journal_damage){
+        .kind = kind, .generation = walk->generation, .lsn_from = from, .lsn_to = to};
     if (item) {
         damage->named = 1;
         damage->item = *item;
     }
 }
 
-static void walk_damage_directory(struct journal_walk *walk, enum journal_damage_kind kind, uint64_t lsn,
-                                  const uint8_t *items, uint32_t count)
+static void walk_damage_directory(struct journal_walk *walk, enum journal_damage_kind kind,
+                                  uint64_t lsn, const uint8_t *items, uint32_t count)
 {
     for (uint32_t index = 0; index < count; index++) {
         struct journal_directory_item item;
@@ -75,16 +78,35 @@ static uint64_t walk_gather(uint8_t *blocks, uint32_t count)
     return total;
 }
 
+/* Damage that names nobody is kept only until a later round's directory says whose it was. */
+static void walk_drop_unnamed(struct journal_walk *walk)
+{
+    struct journal_report *report = walk->report;
+    uint32_t kept = walk->pending;
+    for (uint32_t index = walk->pending; index < report->damages_count; index++) {
+        if (!report->damages[index].named) continue;
+        report->damages[index].kind = JOURNAL_CORRUPT;
+        report->damages[kept++] = report->damages[index];
+    }
+    report->damages_count = kept;
+}
+
 /* An intact round follows: what of the damage before it counts, and whose it is. */
-static void walk_link(struct journal_walk *walk, const struct journal_round *round, const uint8_t *previous)
+static void walk_link(struct journal_walk *walk, const struct journal_round *round,
+                      const uint8_t *previous)
 {
     struct journal_report *report = walk->report;
     if (!report) return;
-    int damaged = report->damages_count > walk->pending;
+    uint64_t generation = walk->generation;
+    if (walk->hole != 0) walk->generation = walk->hole;
+    else if (walk->last_lsn != 0) walk->generation = walk->last_generation;
     if (walk->last_lsn == 0) {
-        /* The first intact round of all: older ones may rightly be gone, unless blocks before it are damaged. */
-        if (damaged) {
-            walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous, round->previous_count);
+        /* The first intact round of all: older ones may rightly be gone, unless blocks before it
+         * are damaged. */
+        walk_drop_unnamed(walk);
+        if (walk->hole != 0) {
+            walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous,
+                                  round->previous_count);
             walk_damage(walk, JOURNAL_CORRUPT, 1, round->previous_lsn, NULL);
         }
     } else if (round->previous_lsn == walk->last_lsn) {
@@ -92,16 +114,19 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
         report->damages_count = walk->pending;
         if (round->previous_chain != walk->last_chain) walk->failed = 1;
     } else {
+        walk_drop_unnamed(walk);
         if (round->previous_lsn > walk->accounted) {
             if (round->previous_lsn > walk->accounted + 1) {
-                walk_damage(walk, JOURNAL_CORRUPT, walk->accounted + 1, round->previous_lsn - 1, NULL);
+                walk_damage(walk, JOURNAL_CORRUPT, walk->accounted + 1, round->previous_lsn - 1,
+                            NULL);
             }
-            walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous, round->previous_count);
-        }
-        for (uint32_t index = walk->pending; index < report->damages_count; index++) {
-            report->damages[index].kind = JOURNAL_CORRUPT;
+            walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous,
+                                  round->previous_count);
         }
     }
+    walk->generation = generation;
+    walk->hole = 0;
+    walk->last_generation = generation;
     walk->pending = report->damages_count;
 }
 
@@ -113,7 +138,8 @@ static void walk_closed(struct journal_report *report, const uint8_t *body)
 }
 
 /* Blocks verified one by one: the round is whole. */
-static enum status walk_round(struct journal_walk *walk, uint32_t block, uint32_t count, uint8_t *blocks)
+static enum status walk_round(struct journal_walk *walk, uint32_t block, uint32_t count,
+                              uint8_t *blocks)
 {
     uint64_t chain = 0;
     for (uint32_t number = 0; number < count; number++) {
@@ -121,7 +147,8 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block, uint32_
     }
     uint64_t size = walk_gather(blocks, count);
     struct journal_round round;
-    if (!journal_round_get(blocks, size, &round) || round.payload_bytes != size) return STATUS_JOURNAL_DAMAGED;
+    if (!journal_round_get(blocks, size, &round) || round.payload_bytes != size)
+        return STATUS_JOURNAL_DAMAGED;
     if (round.own_count > walk->journal->directory_max) return STATUS_JOURNAL_DAMAGED;
     uint64_t own_size = (uint64_t)round.own_count * JOURNAL_DIRECTORY_ITEM_BYTES;
     uint64_t at = JOURNAL_ROUND_HEADER_BYTES + own_size;
@@ -133,9 +160,11 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block, uint32_
     for (uint32_t index = 0; index < round.entries_count; index++) {
         struct journal_entry entry;
         if (!journal_entry_get(blocks + at, size - at, &entry)) return STATUS_JOURNAL_DAMAGED;
-        if (report && entry.kind == JOURNAL_TAIL_CLOSED) walk_closed(report, blocks + at + JOURNAL_ENTRY_HEADER_BYTES);
+        if (report && entry.kind == JOURNAL_TAIL_CLOSED)
+            walk_closed(report, blocks + at + JOURNAL_ENTRY_HEADER_BYTES);
         uint64_t next = at + bytes_round_up(entry.size, JOURNAL_ENTRY_ALIGNMENT);
-        enum status status = walk->visitor(walk->context, blocks + at, &entry, walk->generation, round.lsn);
+        enum status status =
+            walk->visitor(walk->context, blocks + at, &entry, walk->generation, round.lsn);
         if (status != STATUS_OK) return status;
         at = next;
     }
@@ -157,14 +186,16 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block, uint32_
         report->entries_count += round.entries_count;
         walk->journal->previous_count = round.own_count;
         for (uint32_t index = 0; index < round.own_count; index++) {
-            journal_directory_get(blocks + JOURNAL_ROUND_HEADER_BYTES + (uint64_t)index * JOURNAL_DIRECTORY_ITEM_BYTES,
+            journal_directory_get(blocks + JOURNAL_ROUND_HEADER_BYTES
+                                      + (uint64_t)index * JOURNAL_DIRECTORY_ITEM_BYTES,
                                   &walk->journal->previous[index]);
         }
     }
     return STATUS_OK;
 }
 
-static int walk_block(const struct journal_walk *walk, const uint8_t *block, struct journal_block *fields)
+static int walk_block(const struct journal_walk *walk, const uint8_t *block,
+                      struct journal_block *fields)
 {
     if (!journal_block_get(block, walk->journal->config.id, fields)) return 0;
     if (fields->kind != JOURNAL_BLOCK_ROUND || fields->generation != walk->generation) return 0;
@@ -173,7 +204,8 @@ static int walk_block(const struct journal_walk *walk, const uint8_t *block, str
 }
 
 /* A round of which at least one block is intact: `first` is where it begins, `known` an intact block's fields. */
-static uint32_t walk_damaged(struct journal_walk *walk, uint8_t *buffer, uint32_t first, const struct journal_block *known)
+static uint32_t walk_damaged(struct journal_walk *walk, uint8_t *buffer, uint32_t first,
+                             const struct journal_block *known)
 {
     uint32_t end = first + known->blocks_count;
     if (end > walk->journal->config.extent_blocks) end = walk->journal->config.extent_blocks;
@@ -182,20 +214,23 @@ static uint32_t walk_damaged(struct journal_walk *walk, uint8_t *buffer, uint32_
     for (uint32_t index = first; index < end; index++) {
         uint8_t *block = buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES;
         struct journal_block fields;
-        if (walk_block(walk, block, &fields) && fields.lsn == known->lsn && fields.number == index - first) {
+        if (walk_block(walk, block, &fields) && fields.lsn == known->lsn
+            && fields.number == index - first) {
             if (prefix == index - first) prefix++;
         } else if (!journal_block_is_older(block, walk->generation, known->lsn)) {
             older = 0;
         }
     }
     enum journal_damage_kind kind = older ? JOURNAL_ABSENT : JOURNAL_UNKNOWN;
+    if (walk->hole == 0) walk->hole = walk->generation;
     if (!older) walk->unknown_end = end;
     uint8_t *blocks = buffer + (uint64_t)first * JOURNAL_BLOCK_BYTES;
     uint64_t size = walk_gather(blocks, prefix);
     struct journal_round round;
     if (walk->report && prefix > 0 && journal_round_get(blocks, size, &round)
         && round.previous_lsn == walk->accounted) {
-        walk_damage_directory(walk, kind, known->lsn, blocks + JOURNAL_ROUND_HEADER_BYTES, round.own_count);
+        walk_damage_directory(walk, kind, known->lsn, blocks + JOURNAL_ROUND_HEADER_BYTES,
+                              round.own_count);
         if (round.own_count == 0) walk_damage(walk, JOURNAL_ABSENT, known->lsn, known->lsn, NULL);
         walk->accounted = known->lsn;
     } else {
@@ -213,8 +248,8 @@ static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t 
         if (!walk_block(walk, buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES, &fields)) continue;
         uint32_t first = index >= fields.number ? index - fields.number : 0;
         if (first <= block) return walk_damaged(walk, buffer, block, &fields);
-        /* Whole rounds between are gone, and something above them is not: they cannot be the last. */
-        walk_damage(walk, JOURNAL_CORRUPT, walk->accounted + 1, fields.lsn - 1, NULL);
+        /* Whole rounds between are gone: the next one's directory says whose. */
+        if (walk->hole == 0) walk->hole = walk->generation;
         return first;
     }
     return blocks_count;
@@ -229,7 +264,8 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     while (block < blocks_count) {
         uint8_t *blocks = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
         struct journal_block first;
-        if (!walk_block(walk, blocks, &first) || first.number != 0 || first.blocks_count > blocks_count - block) {
+        if (!walk_block(walk, blocks, &first) || first.number != 0
+            || first.blocks_count > blocks_count - block) {
             block = walk_ahead(walk, buffer, block);
             continue;
         }
@@ -250,22 +286,26 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     return STATUS_OK;
 }
 
-static enum status journal_read(struct io *io, uint32_t file, uint8_t *buffer, uint64_t offset, uint64_t size)
+static enum status journal_read(struct io *io, uint32_t file, uint8_t *buffer, uint64_t offset,
+                                uint64_t size)
 {
-    struct io_request request = {.operation = IO_READ, .file = file, .offset = offset, .size = size, .buffer = buffer};
+    struct io_request request = {
+        .operation = IO_READ, .file = file, .offset = offset, .size = size, .buffer = buffer};
     enum status status = io->perform(io->context, &request);
     if (status != STATUS_OK) return status;
     return request.result_bytes == size ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
 }
 
-static enum status journal_read_extent(struct journal *journal, struct io *io, uint32_t file, uint32_t extent, uint8_t *buffer)
+static enum status journal_read_extent(struct journal *journal, struct io *io, uint32_t file,
+                                       uint32_t extent, uint8_t *buffer)
 {
     uint64_t size = (uint64_t)journal->config.extent_blocks * JOURNAL_BLOCK_BYTES;
     return journal_read(io, file, buffer, journal_extent_offset(&journal->config, extent), size);
 }
 
 /* Which generation an extent holds. Its header says so; if that is damaged, its blocks do. */
-static enum status journal_find_generations(struct journal *journal, struct io *io, uint32_t file, uint8_t *buffer)
+static enum status journal_find_generations(struct journal *journal, struct io *io, uint32_t file,
+                                            uint8_t *buffer)
 {
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
         uint64_t offset = journal_extent_offset(&journal->config, extent);
@@ -273,7 +313,8 @@ static enum status journal_find_generations(struct journal *journal, struct io *
         enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
         if (status != STATUS_OK) return status;
         journal->generations[extent] = 0;
-        if (journal_block_get(buffer, journal->config.id, &fields) && fields.kind == JOURNAL_BLOCK_EXTENT) {
+        if (journal_block_get(buffer, journal->config.id, &fields)
+            && fields.kind == JOURNAL_BLOCK_EXTENT) {
             journal->generations[extent] = fields.generation;
             continue;
         }
@@ -282,7 +323,8 @@ static enum status journal_find_generations(struct journal *journal, struct io *
         for (uint32_t block = 1; block < journal->config.extent_blocks; block++) {
             const uint8_t *at = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
             if (!journal_block_get(at, journal->config.id, &fields)) continue;
-            if (fields.generation > journal->generations[extent]) journal->generations[extent] = fields.generation;
+            if (fields.generation > journal->generations[extent])
+                journal->generations[extent] = fields.generation;
         }
     }
     return STATUS_OK;
@@ -307,7 +349,8 @@ static void journal_stand(struct journal_walk *walk)
     struct journal *journal = walk->journal;
     if (walk->good_end == 0 && walk->unknown_end == 0) {
         /* Its first round never completed: the extent was not opened. */
-        if (walk->report->lsn_last > 0 || walk->report->damages_count == 0) journal->generations[walk->extent] = 0;
+        if (walk->report->lsn_last > 0 || walk->report->damages_count == 0)
+            journal->generations[walk->extent] = 0;
         return;
     }
     journal->generation = walk->generation;
@@ -317,12 +360,14 @@ static void journal_stand(struct journal_walk *walk)
 
 /* Behind the last round lies what the next would have overwritten. If that is neither older bytes nor zeros, something
  * was there. `buffer` has the last extent with rounds, as read, from `block` on. */
-static enum status journal_check_end(struct journal_walk *walk, struct io *io, uint32_t file, uint8_t *buffer)
+static enum status journal_check_end(struct journal_walk *walk, struct io *io, uint32_t file,
+                                     uint8_t *buffer)
 {
     struct journal *journal = walk->journal;
     if (journal->generation == 0 || walk->report->damages_count > walk->pending) return STATUS_OK;
     if (journal->block >= journal->config.extent_blocks) return STATUS_OK;
-    uint64_t offset = journal_extent_offset(&journal->config, journal->extent) + (uint64_t)journal->block * JOURNAL_BLOCK_BYTES;
+    uint64_t offset = journal_extent_offset(&journal->config, journal->extent)
+                      + (uint64_t)journal->block * JOURNAL_BLOCK_BYTES;
     enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
     if (status != STATUS_OK) return status;
     if (journal_block_is_older(buffer, journal->generation, walk->last_lsn + 1)) return STATUS_OK;
@@ -340,7 +385,9 @@ static void journal_report_prune(struct journal_report *report)
         struct journal_damage *damage = &report->damages[index];
         int drop = damage->kind == JOURNAL_ABSENT || damage->generation < report->generation_oldest;
         for (uint32_t range = 0; range < report->closed_count; range++) {
-            if (damage->lsn_from >= report->closed_from[range] && damage->lsn_from <= report->closed_to[range]) drop = 1;
+            if (damage->lsn_from >= report->closed_from[range]
+                && damage->lsn_from <= report->closed_to[range])
+                drop = 1;
         }
         if (!drop) report->damages[kept++] = *damage;
     }
@@ -351,7 +398,8 @@ static void journal_resume(struct journal *journal, const struct journal_walk *w
 {
     const struct journal_report *report = walk->report;
     /* A torn round used the lsn after the last one: skip it, so that its remains are older than whatever comes. */
-    uint64_t used = report->lsn_last + 1 > report->lsn_seen ? report->lsn_last + 1 : report->lsn_seen;
+    uint64_t used =
+        report->lsn_last + 1 > report->lsn_seen ? report->lsn_last + 1 : report->lsn_seen;
     journal->lsn_previous = report->lsn_last;
     journal->lsn_next = report->lsn_last == 0 && report->lsn_seen == 0 ? 1 : used + 1;
     journal->chain_previous = walk->last_chain;
@@ -361,7 +409,8 @@ static void journal_resume(struct journal *journal, const struct journal_walk *w
 enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, uint8_t *buffer,
                          struct journal_report *report, journal_visitor *visitor, void *context)
 {
-    struct journal_walk walk = {.journal = journal, .report = report, .visitor = visitor, .context = context};
+    struct journal_walk walk = {
+        .journal = journal, .report = report, .visitor = visitor, .context = context};
     if (report) {
         memset(report, 0, sizeof *report);
         journal->generation = 0;
@@ -387,21 +436,23 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
     return STATUS_OK;
 }
 
-enum status journal_scan_extent(struct journal *journal, uint64_t generation, uint8_t *buffer, journal_visitor *visitor,
-                                void *context)
+enum status journal_scan_extent(struct journal *journal, uint64_t generation, uint8_t *buffer,
+                                journal_visitor *visitor, void *context)
 {
-    struct journal_walk walk = {.journal = journal, .visitor = visitor, .context = context, .generation = generation};
+    struct journal_walk walk = {
+        .journal = journal, .visitor = visitor, .context = context, .generation = generation};
     walk.extent = journal_extent_of(journal, generation);
     return walk_extent(&walk, buffer);
 }
 
-enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_t file, uint8_t *buffer,
-                                 const struct journal_report *report)
+enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_t file,
+                                 uint8_t *buffer, const struct journal_report *report)
 {
     if (report->lsn_last == 0) return STATUS_OK;
     uint64_t offset = report->last_offset;
     uint64_t size = (uint64_t)report->last_blocks * JOURNAL_BLOCK_BYTES;
-    uint64_t within = (offset - JOURNAL_FILE_HEADER_BYTES) / JOURNAL_BLOCK_BYTES % journal->config.extent_blocks;
+    uint64_t within =
+        (offset - JOURNAL_FILE_HEADER_BYTES) / JOURNAL_BLOCK_BYTES % journal->config.extent_blocks;
     if (within == 1) {
         /* It opened its extent: the header went with it. */
         offset -= JOURNAL_BLOCK_BYTES;
@@ -410,7 +461,7 @@ enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_
     assert(size <= (uint64_t)journal->config.extent_blocks * JOURNAL_BLOCK_BYTES);
     enum status status = journal_read(io, file, buffer, offset, size);
     if (status != STATUS_OK) return status;
-    struct io_request request = {.operation = IO_WRITE_SYNC, .file = file, .offset = offset, .size = size,
-        .buffer = buffer};
+    struct io_request request = {
+        .operation = IO_WRITE_SYNC, .file = file, .offset = offset, .size = size, .buffer = buffer};
     return io->perform(io->context, &request);
 }

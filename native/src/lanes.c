@@ -47,13 +47,16 @@ void lanes_post(struct shard *shard, struct lane_frame *frame, uint16_t target, 
     shard->lanes.raise |= UINT64_C(1) << target;
     if (end->letters_head == NULL && ring_push(end->ring, frame)) return;
     struct lane_letter *letter = shard->lanes.letters_free;
-    /* As many letters as there can be pendings, lent replies and hand-overs: more is our own error. */
+    /* As many letters as there can be pendings, lent replies and hand-overs: more is our own error.
+     */
     assert(letter != NULL);
     shard->lanes.letters_free = letter->next;
     letter->next = NULL;
     letter->frame = *frame;
-    if (end->letters_tail != NULL) end->letters_tail->next = letter;
-    else end->letters_head = letter;
+    if (end->letters_tail != NULL)
+        end->letters_tail->next = letter;
+    else
+        end->letters_head = letter;
     end->letters_tail = letter;
     shard->lanes.waiting++;
     shard->counters.frames_delayed_reply++;
@@ -169,8 +172,10 @@ void lanes_receive(struct shard *shard, enum lane lane)
         for (uint32_t left = ring_used(ring); left > 0 && ring_pop(ring, &frame); left--) {
             assert(frame.target == shard->index);
             assert(frame.source == source);
-            if (lane == LANE_MAIN) receive_main(shard, &frame);
-            else receive_reply(shard, &frame);
+            if (lane == LANE_MAIN)
+                receive_main(shard, &frame);
+            else
+                receive_reply(shard, &frame);
         }
     }
 }

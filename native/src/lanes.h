@@ -1,10 +1,12 @@
 /* lanes.h: typed frames between the shards of a node.
  *
- * From every shard to every shard two bounded rings: the main lane (requests, hand-overs) and the reply lane (outcomes,
- * releases). The main lane may refuse (LANE_FULL): the caller tells its client BUSY and the drop is counted. The reply
- * lane never loses: what finds it full waits in order in the sender's memory, and so do hand-overs of connections and tables.
- * Bodies are lent: the frame carries a pointer into the sender's memory that stays untouched until the answer (a request's
- * batch) or until LANE_RELEASE (a reply). The receiver checks that it is the target and owns the partition. */
+ * From every shard to every shard two bounded rings: the main lane (requests, hand-overs) and the
+ * reply lane (outcomes, releases). The main lane may refuse (LANE_FULL): the caller tells its
+ * client BUSY and the drop is counted. The reply lane never loses: what finds it full waits in
+ * order in the sender's memory, and so do hand-overs of connections and tables. Bodies are lent:
+ * the frame carries a pointer into the sender's memory that stays untouched until the answer (a
+ * request's batch) or until LANE_RELEASE (a reply). The receiver checks that it is the target and
+ * owns the partition. */
 #ifndef LANES_H
 #define LANES_H
 
@@ -24,8 +26,8 @@ enum lane_kind {
     LANE_FETCH_OFFSETS = 3,
     LANE_FETCH = 4,
     LANE_FETCH_CANCEL = 5,
-    LANE_CONNECTION = 6,        /* a socket accepted by shard 0 */
-    LANE_TABLES = 7,            /* a delta; answered by TABLES_DONE */
+    LANE_CONNECTION = 6, /* a socket accepted by shard 0 */
+    LANE_TABLES = 7,     /* a delta; answered by TABLES_DONE */
     LANE_READY = 8,
     LANE_OUTCOME = 16,
     LANE_FETCHED = 17,
@@ -36,7 +38,7 @@ enum lane_kind {
 
 struct lane_produce {
     struct engine_partition_id id;
-    const uint8_t *batch;       /* lent until the outcome */
+    const uint8_t *batch; /* lent until the outcome */
     uint64_t batch_size;
     uint32_t principal;
     uint32_t message_bytes_max;
@@ -71,10 +73,10 @@ struct lane_outcome {
 };
 
 struct lane_fetched {
-    enum status status;         /* OK: reply holds a FetchReply; else the call fails */
+    enum status status; /* OK: reply holds a FetchReply; else the call fails */
     uint32_t reserved;
     uint64_t expected;
-    struct reply *reply;        /* lent until LANE_RELEASE */
+    struct reply *reply; /* lent until LANE_RELEASE */
 };
 
 struct lane_offsets {
@@ -88,16 +90,16 @@ struct lane_offsets {
 
 struct lane_tables {
     uint64_t op;
-    const uint8_t *delta;       /* lent until TABLES_DONE */
+    const uint8_t *delta; /* lent until TABLES_DONE */
     uint64_t size;
 };
 
 struct lane_frame {
-    uint16_t kind;              /* enum lane_kind */
+    uint16_t kind; /* enum lane_kind */
     uint16_t source;
     uint16_t target;
     uint16_t reserved;
-    uint64_t token;             /* of the requester's pending */
+    uint64_t token; /* of the requester's pending */
     union {
         struct lane_produce produce;
         struct lane_commit commit;
@@ -126,11 +128,11 @@ struct lane_end {
 enum { LANES_SHARDS_MAX = ENGINE_SHARDS_MAX };
 
 struct lanes {
-    struct lane_end out[LANES_SHARDS_MAX][LANES_COUNT];  /* by target */
-    struct ring *in[LANES_SHARDS_MAX][LANES_COUNT];      /* by source */
+    struct lane_end out[LANES_SHARDS_MAX][LANES_COUNT]; /* by target */
+    struct ring *in[LANES_SHARDS_MAX][LANES_COUNT];     /* by source */
     struct lane_letter *letters_free;
-    uint64_t waiting;           /* letters in all ends */
-    uint64_t raise;             /* bit s: shard s got something this turn */
+    uint64_t waiting; /* letters in all ends */
+    uint64_t raise;   /* bit s: shard s got something this turn */
 };
 
 struct shard;

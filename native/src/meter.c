@@ -162,8 +162,8 @@ const struct meter_close *meter_next(const struct meter *meter, uint64_t after,
 
 size_t meter_encoded_bytes(const struct meter *meter)
 {
-    return METER_FIXED_BYTES + (size_t)meter->closes_count * METER_CLOSE_BYTES +
-           (size_t)meter->sums_count * METER_SUM_BYTES;
+    return METER_FIXED_BYTES + (size_t)meter->closes_count * METER_CLOSE_BYTES
+           + (size_t)meter->sums_count * METER_SUM_BYTES;
 }
 
 /* sequence | from_op | closed_until | first | acked, u64 each | closes u32 | sums u32 | open u32
@@ -226,9 +226,9 @@ enum status meter_decode(struct meter *meter, struct bytes_reader *reader)
     meter->closes_count = bytes_read_u32(reader);
     meter->sums_count = bytes_read_u32(reader);
     meter->open_count = bytes_read_u32(reader);
-    if (reader->failed || meter->closes_count > METER_CLOSES_MAX ||
-        meter->sums_count > METER_SUMS_MAX || meter->open_count > meter->sums_count ||
-        meter->acked > meter->sequence) {
+    if (reader->failed || meter->closes_count > METER_CLOSES_MAX
+        || meter->sums_count > METER_SUMS_MAX || meter->open_count > meter->sums_count
+        || meter->acked > meter->sequence) {
         return STATUS_CHECKPOINT_DAMAGED;
     }
     enum status status = meter_decode_closes(meter, reader);

@@ -28,10 +28,12 @@ void node_identity_encode(const struct node_identity *identity, uint8_t bytes[NO
     bytes_put_u32(bytes + AT_CHECKSUM, crc32c(bytes + AT_CHECKED, NODE_IDENTITY_SIZE - AT_CHECKED));
 }
 
-enum status node_identity_decode(const uint8_t bytes[NODE_IDENTITY_SIZE], struct node_identity *identity)
+enum status node_identity_decode(const uint8_t bytes[NODE_IDENTITY_SIZE],
+                                 struct node_identity *identity)
 {
     if (memcmp(bytes, "HRNI", 4) != 0) return STATUS_IDENTITY_DAMAGED;
-    if (bytes_get_u32(bytes + AT_CHECKSUM) != crc32c(bytes + AT_CHECKED, NODE_IDENTITY_SIZE - AT_CHECKED)) {
+    if (bytes_get_u32(bytes + AT_CHECKSUM)
+        != crc32c(bytes + AT_CHECKED, NODE_IDENTITY_SIZE - AT_CHECKED)) {
         return STATUS_IDENTITY_DAMAGED;
     }
     if (bytes_get_u16(bytes + 8) > NODE_IDENTITY_VERSION) return STATUS_IDENTITY_NEWER;
@@ -85,8 +87,9 @@ static enum status identity_read(int fd, struct node_identity *identity)
     return node_identity_decode(bytes, identity);
 }
 
-static enum status identity_compare(const struct engine_config *config, const struct node_identity *identity,
-                                    char *detail, size_t detail_size)
+static enum status identity_compare(const struct engine_config *config,
+                                    const struct node_identity *identity, char *detail,
+                                    size_t detail_size)
 {
     if (memcmp(config->cluster_id, identity->cluster_id, ENGINE_ID_SIZE) != 0) {
         snprintf(detail, detail_size, "%.47s", identity->cluster_id);
@@ -97,15 +100,16 @@ static enum status identity_compare(const struct engine_config *config, const st
         return STATUS_IDENTITY_OTHER_NODE;
     }
     if (config->shards_count != identity->shards_count) {
-        snprintf(detail, detail_size, "laid out for %u shards, configured for %u", identity->shards_count,
-                 (unsigned)config->shards_count);
+        snprintf(detail, detail_size, "laid out for %u shards, configured for %u",
+                 identity->shards_count, (unsigned)config->shards_count);
         return STATUS_IDENTITY_SHARDS;
     }
     return STATUS_OK;
 }
 
-enum status node_identity_open(const struct engine_config *config, uint64_t incarnation, struct node_identity *identity,
-                               int *lock_fd, char *detail, size_t detail_size)
+enum status node_identity_open(const struct engine_config *config, uint64_t incarnation,
+                               struct node_identity *identity, int *lock_fd, char *detail,
+                               size_t detail_size)
 {
     snprintf(detail, detail_size, "%s", config->data_path);
     if (strlen(config->data_path) > PATH_SIZE - 32) return STATUS_CONFIG_INVALID;
@@ -120,7 +124,8 @@ enum status node_identity_open(const struct engine_config *config, uint64_t inca
     if (fd >= 0) {
         status = identity_read(fd, identity);
         close(fd);
-        return status != STATUS_OK ? status : identity_compare(config, identity, detail, detail_size);
+        return status != STATUS_OK ? status
+                                   : identity_compare(config, identity, detail, detail_size);
     }
     if (errno != ENOENT) return STATUS_IO_FAILED;
     *identity = (struct node_identity){

@@ -1,7 +1,9 @@
-/* node_identity.h: whose data directory this is (docs/internals/log-format.md), and the lock that keeps others out.
+/* node_identity.h: whose data directory this is (docs/internals/log-format.md), and the lock that
+ * keeps others out.
  *
- * A directory of another cluster, another node, another number of shards or a newer release is refused by name and nothing
- * in it is changed. An empty one is formatted: written beside, synced, renamed, directory synced. */
+ * A directory of another cluster, another node, another number of shards or a newer release is
+ * refused by name and nothing in it is changed. An empty one is formatted: written beside, synced,
+ * renamed, directory synced. */
 #ifndef NODE_IDENTITY_H
 #define NODE_IDENTITY_H
 
@@ -24,10 +26,12 @@ struct node_identity {
 
 /* Pure: the file's bytes. */
 void node_identity_encode(const struct node_identity *identity, uint8_t bytes[NODE_IDENTITY_SIZE]);
-enum status node_identity_decode(const uint8_t bytes[NODE_IDENTITY_SIZE], struct node_identity *identity);
+enum status node_identity_decode(const uint8_t bytes[NODE_IDENTITY_SIZE],
+                                 struct node_identity *identity);
 
 /* Lock the directory (*lock_fd keeps it until closed), then read or format. */
-enum status node_identity_open(const struct engine_config *config, uint64_t incarnation, struct node_identity *identity,
-                               int *lock_fd, char *detail, size_t detail_size);
+enum status node_identity_open(const struct engine_config *config, uint64_t incarnation,
+                               struct node_identity *identity, int *lock_fd, char *detail,
+                               size_t detail_size);
 
 #endif

@@ -11,8 +11,8 @@
 size_t partition_pools_bytes(const struct partition_limits *limits)
 {
     uint32_t chunks = (limits->segments_max + SEGMENT_CHUNK_COUNT - 1) / SEGMENT_CHUNK_COUNT;
-    return producer_pool_bytes(limits->producers_max) + segment_pool_bytes(chunks) +
-           offset_index_pool_bytes(limits->index_blocks_max);
+    return producer_pool_bytes(limits->producers_max) + segment_pool_bytes(chunks)
+           + offset_index_pool_bytes(limits->index_blocks_max);
 }
 
 enum status partition_pools_init(struct partition_pools *pools, struct arena *arena,
@@ -135,7 +135,8 @@ static enum status partition_apply_batch(struct partition *partition, uint64_t o
     if (batch_decode_server(body, size, &server) != STATUS_OK || server.size_bytes != size)
         return STATUS_OP_MALFORMED;
     if (batch_decode_client(body + BATCH_SERVER_HEADER_BYTES, size - BATCH_SERVER_HEADER_BYTES,
-                            &client) != STATUS_OK) {
+                            &client)
+        != STATUS_OK) {
         return STATUS_OP_MALFORMED;
     }
     if (server.op != op || server.append_time_us != append_time_us) return STATUS_OP_MALFORMED;
@@ -149,8 +150,8 @@ static enum status partition_apply_batch(struct partition *partition, uint64_t o
      * stays free. */
     struct producer_decision decision = producer_table_decide(&partition->producers, &batch);
     int fresh = decision.status == STATUS_OK && !decision.duplicate;
-    if (fresh && partition->config.metered &&
-        meter_admit(&partition->meter, server.principal) != STATUS_OK) {
+    if (fresh && partition->config.metered
+        && meter_admit(&partition->meter, server.principal) != STATUS_OK) {
         result->status = STATUS_METER_FULL;
         producer_table_refuse(&partition->producers, &batch);
         return STATUS_OK;
@@ -275,6 +276,7 @@ struct partition_place partition_find(struct partition *partition, uint64_t offs
     place.segment_base_offset = segment->base_offset;
     place.segment_data_bytes = segment->data_bytes;
     place.position = entry.position;
+    place.stride_bytes = segment->index.stride_bytes;
     place.sealed = segment->sealed;
     place.indexed = segment->index.walked_bytes == segment->data_bytes;
     return place;
@@ -290,8 +292,8 @@ int partition_in_flight_due(const struct partition *partition, uint64_t group, u
 {
     struct group_state state;
     if (group_table_state(&partition->groups, group, &state) != STATUS_OK) return 0;
-    return state.generation == generation && state.closed &&
-           group_table_fetch(&partition->groups, group, generation) == STATUS_GROUP_PENDING;
+    return state.generation == generation && state.closed
+           && group_table_fetch(&partition->groups, group, generation) == STATUS_GROUP_PENDING;
 }
 
 enum status partition_group_state(const struct partition *partition, uint64_t group,

@@ -190,6 +190,7 @@ struct partition_place {
     uint64_t segment_base_offset;
     uint64_t segment_data_bytes; /* do not read beyond */
     uint64_t position; /* of a batch that begins at or before the offset: walk headers from here */
+    uint64_t stride_bytes; /* an indexed offset lies within so many bytes, and one batch, of it */
     uint8_t sealed;
     uint8_t indexed; /* 0 = the segment was not walked since the start: position is 0 or far away */
 };

@@ -26,10 +26,10 @@ enum {
 
 size_t partition_checkpoint_bytes(const struct partition *partition)
 {
-    return PARTITION_CHECKPOINT_HEADER_BYTES + PARTITION_CHECKPOINT_FIXED_BYTES +
-           producer_table_encoded_bytes(&partition->producers) +
-           group_table_encoded_bytes(&partition->groups) + meter_encoded_bytes(&partition->meter) +
-           segment_list_encoded_bytes(&partition->segments);
+    return PARTITION_CHECKPOINT_HEADER_BYTES + PARTITION_CHECKPOINT_FIXED_BYTES
+           + producer_table_encoded_bytes(&partition->producers)
+           + group_table_encoded_bytes(&partition->groups) + meter_encoded_bytes(&partition->meter)
+           + segment_list_encoded_bytes(&partition->segments);
 }
 
 void partition_checkpoint_encode(const struct partition *partition, uint8_t *bytes, size_t size)

@@ -142,8 +142,8 @@ static const struct producer_remembered *producer_remembered_find(
 {
     for (uint32_t index = 0; index < entry->remembered_count; index++) {
         const struct producer_remembered *known = &entry->remembered[index];
-        if (known->base_sequence == batch->base_sequence &&
-            known->record_count == batch->record_count)
+        if (known->base_sequence == batch->base_sequence
+            && known->record_count == batch->record_count)
             return known;
     }
     return NULL;
@@ -384,8 +384,8 @@ size_t producer_table_encoded_bytes(const struct producer_table *table)
     size_t size = 4;
     for (const struct producer_entry *entry = table->oldest; entry; entry = entry->newer) {
         if (entry->remembered_count == 0) continue;
-        size += PRODUCER_ENTRY_FIXED_BYTES +
-                (size_t)entry->remembered_count * PRODUCER_REMEMBERED_BYTES;
+        size += PRODUCER_ENTRY_FIXED_BYTES
+                + (size_t)entry->remembered_count * PRODUCER_REMEMBERED_BYTES;
     }
     return size;
 }

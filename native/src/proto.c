@@ -21,7 +21,8 @@ struct proto_field {
     struct proto_bytes bytes;
 };
 
-/* Protobuf takes varints that are longer than need be: unlike records (bytes.h), messages have no checksum to protect. */
+/* Protobuf takes varints that are longer than need be: unlike records (bytes.h), messages have no
+ * checksum to protect. */
 static int proto_varint(struct proto_cursor *cursor, uint64_t *value)
 {
     uint64_t result = 0;
@@ -54,12 +55,9 @@ static int proto_next(struct proto_cursor *cursor, struct proto_field *field)
     field->wire = (uint32_t)(tag & 7);
     if (field->number == 0 || tag > UINT32_MAX) return -1;
     switch (field->wire) {
-    case WIRE_VARINT:
-        return proto_varint(cursor, &field->value) ? 1 : -1;
-    case WIRE_I64:
-        return proto_fixed(cursor, 8) ? 1 : -1;
-    case WIRE_I32:
-        return proto_fixed(cursor, 4) ? 1 : -1;
+    case WIRE_VARINT: return proto_varint(cursor, &field->value) ? 1 : -1;
+    case WIRE_I64: return proto_fixed(cursor, 8) ? 1 : -1;
+    case WIRE_I32: return proto_fixed(cursor, 4) ? 1 : -1;
     case WIRE_BYTES: {
         uint64_t size;
         if (!proto_varint(cursor, &size)) return -1;
@@ -68,14 +66,15 @@ static int proto_next(struct proto_cursor *cursor, struct proto_field *field)
         cursor->at += size;
         return 1;
     }
-    default:
-        return -1;
+    default: return -1;
     }
 }
 
-/* Scalars by field number into values[1..]; `bytes_number` is the one field of type bytes (0 = none). */
+/* Scalars by field number into values[1..]; `bytes_number` is the one field of type bytes (0 =
+ * none). */
 static enum status proto_decode(const uint8_t *data, size_t size, uint64_t values[FIELDS_MAX],
-                                uint64_t scalars_max, uint64_t bytes_number, struct proto_bytes *bytes)
+                                uint64_t scalars_max, uint64_t bytes_number,
+                                struct proto_bytes *bytes)
 {
     assert(scalars_max < FIELDS_MAX);
     memset(values, 0, FIELDS_MAX * sizeof values[0]);
@@ -94,7 +93,8 @@ static enum status proto_decode(const uint8_t *data, size_t size, uint64_t value
     return found == 0 ? STATUS_OK : STATUS_INVALID;
 }
 
-enum status proto_decode_produce(const uint8_t *bytes, size_t size, struct proto_produce_request *request)
+enum status proto_decode_produce(const uint8_t *bytes, size_t size,
+                                 struct proto_produce_request *request)
 {
     uint64_t values[FIELDS_MAX];
     struct proto_bytes batch = {0};
@@ -109,7 +109,8 @@ enum status proto_decode_produce(const uint8_t *bytes, size_t size, struct proto
     return status;
 }
 
-enum status proto_decode_fetch(const uint8_t *bytes, size_t size, struct proto_fetch_request *request)
+enum status proto_decode_fetch(const uint8_t *bytes, size_t size,
+                               struct proto_fetch_request *request)
 {
     uint64_t values[FIELDS_MAX];
     enum status status = proto_decode(bytes, size, values, 8, 0, NULL);
@@ -126,7 +127,8 @@ enum status proto_decode_fetch(const uint8_t *bytes, size_t size, struct proto_f
     return status;
 }
 
-enum status proto_decode_commit(const uint8_t *bytes, size_t size, struct proto_commit_request *request)
+enum status proto_decode_commit(const uint8_t *bytes, size_t size,
+                                struct proto_commit_request *request)
 {
     uint64_t values[FIELDS_MAX];
     enum status status = proto_decode(bytes, size, values, 6, 0, NULL);
@@ -141,7 +143,8 @@ enum status proto_decode_commit(const uint8_t *bytes, size_t size, struct proto_
     return status;
 }
 
-enum status proto_decode_fetch_offsets(const uint8_t *bytes, size_t size, struct proto_commit_request *request)
+enum status proto_decode_fetch_offsets(const uint8_t *bytes, size_t size,
+                                       struct proto_commit_request *request)
 {
     uint64_t values[FIELDS_MAX];
     enum status status = proto_decode(bytes, size, values, 4, 0, NULL);

@@ -1,9 +1,10 @@
 /* proto.h: the small subset of protobuf that the hot methods need, bounded and without allocation.
  *
- * Owns the byte layout of stream.proto's hot messages, grpc.health.v1 and the Error inside a Status. Decoding follows the
- * protobuf rules: unknown fields are skipped, the last of a repeated scalar wins, uint32 takes the low 32 bits; groups,
- * a wrong wire type of a known field, field number 0 and anything that runs over its end are refused. Bytes are borrowed from
- * the input. Encoders write canonical proto3: fields in order of number, zeros left out. */
+ * Owns the byte layout of stream.proto's hot messages, grpc.health.v1 and the Error inside a
+ * Status. Decoding follows the protobuf rules: unknown fields are skipped, the last of a repeated
+ * scalar wins, uint32 takes the low 32 bits; groups, a wrong wire type of a known field, field
+ * number 0 and anything that runs over its end are refused. Bytes are borrowed from the input.
+ * Encoders write canonical proto3: fields in order of number, zeros left out. */
 #ifndef PROTO_H
 #define PROTO_H
 
@@ -62,7 +63,7 @@ struct proto_produce_reply {
     uint32_t replicas;
     uint32_t duplicate;
     int64_t append_time_us;
-    const struct proto_error *error;  /* NULL = none */
+    const struct proto_error *error; /* NULL = none */
 };
 
 enum proto_fetch_status {
@@ -91,17 +92,21 @@ struct proto_offsets_reply {
 };
 
 enum proto_size {
-    PROTO_PRODUCE_REPLY_SIZE_MAX = 1024,  /* with an Error whose texts come from our own table */
-    PROTO_FETCH_HEADER_SIZE_MAX = 64,     /* everything of a FetchReply before the bytes of `batches` */
+    PROTO_PRODUCE_REPLY_SIZE_MAX = 1024, /* with an Error whose texts come from our own table */
+    PROTO_FETCH_HEADER_SIZE_MAX = 64, /* everything of a FetchReply before the bytes of `batches` */
     PROTO_OFFSETS_REPLY_SIZE_MAX = 64,
     PROTO_STATUS_SIZE_MAX = 1024,
 };
 
-enum status proto_decode_produce(const uint8_t *bytes, size_t size, struct proto_produce_request *request);
-enum status proto_decode_fetch(const uint8_t *bytes, size_t size, struct proto_fetch_request *request);
-enum status proto_decode_commit(const uint8_t *bytes, size_t size, struct proto_commit_request *request);
+enum status proto_decode_produce(const uint8_t *bytes, size_t size,
+                                 struct proto_produce_request *request);
+enum status proto_decode_fetch(const uint8_t *bytes, size_t size,
+                               struct proto_fetch_request *request);
+enum status proto_decode_commit(const uint8_t *bytes, size_t size,
+                                struct proto_commit_request *request);
 /* FetchOffsetsRequest: generation and offset stay 0. */
-enum status proto_decode_fetch_offsets(const uint8_t *bytes, size_t size, struct proto_commit_request *request);
+enum status proto_decode_fetch_offsets(const uint8_t *bytes, size_t size,
+                                       struct proto_commit_request *request);
 /* Any message: checks its shape only. */
 enum status proto_check(const uint8_t *bytes, size_t size);
 /* The text in field 2 of a Status; size 0 = none or malformed. */

@@ -5,8 +5,10 @@
 #include "../include/engine.h"
 #include "assert.h"
 
-_Static_assert(sizeof(struct ring_end) == RING_CACHE_LINE, "the two ends must not share a cache line");
-_Static_assert(sizeof(struct engine_frame) == ENGINE_FRAME_HEADER_SIZE, "a frame's header is 32 bytes");
+_Static_assert(sizeof(struct ring_end) == RING_CACHE_LINE,
+               "the two ends must not share a cache line");
+_Static_assert(sizeof(struct engine_frame) == ENGINE_FRAME_HEADER_SIZE,
+               "a frame's header is 32 bytes");
 
 enum { FRAME_ALIGNMENT = 8 };
 
@@ -92,7 +94,8 @@ uint64_t frame_ring_free(struct frame_ring *ring)
 }
 
 /* Copy into the ring at a position, around its end if need be. */
-static void frame_ring_write(struct frame_ring *ring, uint64_t position, const void *source, size_t size)
+static void frame_ring_write(struct frame_ring *ring, uint64_t position, const void *source,
+                             size_t size)
 {
     if (size == 0) return;
     uint64_t place = position & (ring->capacity - 1);
@@ -102,7 +105,8 @@ static void frame_ring_write(struct frame_ring *ring, uint64_t position, const v
     if (first < size) memcpy(ring->bytes, (const uint8_t *)source + first, size - first);
 }
 
-static void frame_ring_read(const struct frame_ring *ring, uint64_t position, void *target, size_t size)
+static void frame_ring_read(const struct frame_ring *ring, uint64_t position, void *target,
+                            size_t size)
 {
     uint64_t place = position & (ring->capacity - 1);
     size_t first = size;
@@ -111,8 +115,8 @@ static void frame_ring_read(const struct frame_ring *ring, uint64_t position, vo
     if (first < size) memcpy((uint8_t *)target + first, ring->bytes, size - first);
 }
 
-int frame_ring_push(struct frame_ring *ring, const struct engine_frame *frame, const void *body, size_t body_size,
-                    const void *tail, size_t tail_size)
+int frame_ring_push(struct frame_ring *ring, const struct engine_frame *frame, const void *body,
+                    size_t body_size, const void *tail, size_t tail_size)
 {
     assert(frame->size == sizeof *frame + body_size + tail_size);
     assert(frame->size <= ENGINE_FRAME_SIZE_MAX);

@@ -329,19 +329,19 @@ enum status segment_footer_decode(const uint8_t *bytes, size_t size, struct segm
         .digest_high = bytes_get_u64(bytes + 80),
         .record_count = bytes_get_u64(bytes + 88),
     };
-    int ordered = footer->base_offset < footer->end_offset && footer->first_op <= footer->last_op &&
-                  footer->min_time_us <= footer->max_time_us && footer->data_bytes > 0;
+    int ordered = footer->base_offset < footer->end_offset && footer->first_op <= footer->last_op
+                  && footer->min_time_us <= footer->max_time_us && footer->data_bytes > 0;
     return ordered ? STATUS_OK : STATUS_FOOTER_DAMAGED;
 }
 
 enum status segment_footer_check(const struct segment_footer *footer, const struct segment *segment)
 {
-    int same = footer->base_offset == segment->base_offset &&
-               footer->end_offset == segment->end_offset &&
-               footer->data_bytes == segment->data_bytes && footer->first_op == segment->first_op &&
-               footer->last_op == segment->last_op && footer->min_time_us == segment->min_time_us &&
-               footer->max_time_us == segment->max_time_us &&
-               footer->record_count == segment->record_count;
+    int same = footer->base_offset == segment->base_offset
+               && footer->end_offset == segment->end_offset
+               && footer->data_bytes == segment->data_bytes && footer->first_op == segment->first_op
+               && footer->last_op == segment->last_op && footer->min_time_us == segment->min_time_us
+               && footer->max_time_us == segment->max_time_us
+               && footer->record_count == segment->record_count;
     return same ? STATUS_OK : STATUS_FOOTER_DAMAGED;
 }
 

@@ -26,7 +26,9 @@ static int is_connection(uint64_t token)
 static int rings_have(const struct shard *shard)
 {
     if (ring_used(&shard->file.completions) > 0) return 1;
-    if (shard->host_in.consumer.position != __atomic_load_n(&shard->host_in.producer.position, __ATOMIC_ACQUIRE)) return 1;
+    if (shard->host_in.consumer.position
+        != __atomic_load_n(&shard->host_in.producer.position, __ATOMIC_ACQUIRE))
+        return 1;
     for (uint16_t other = 0; other < shard->shards_count; other++) {
         if (other == shard->index) continue;
         if (ring_used(shard->lanes.in[other][LANE_MAIN]) > 0) return 1;
@@ -54,7 +56,8 @@ static uint32_t turn_wait(struct shard *shard, struct poll_event *events)
     if (timeout_ns > 0 && rings_have(shard)) timeout_ns = 0;
     uint32_t count = poll_wait(&shard->poll, events, timeout_ns);
     wake_settle(&shard->wake);
-    shard->now = (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
+    shard->now =
+        (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
     return count;
 }
 
@@ -97,8 +100,10 @@ static void turn_timers(struct shard *shard)
 {
     struct timer *timer;
     while ((timer = timer_due(&shard->timers, shard->now.monotonic_ns)) != NULL) {
-        if (timer->kind == TIMER_FETCH) stream_fetch_timeout(shard, timer);
-        else host_call_timeout(shard, timer);
+        if (timer->kind == TIMER_FETCH)
+            stream_fetch_timeout(shard, timer);
+        else
+            host_call_timeout(shard, timer);
     }
 }
 
@@ -180,7 +185,8 @@ static void drain_advance(struct shard *shard)
         shard->drained = 1;
         __atomic_fetch_add(&engine->drained_count, 1, __ATOMIC_ACQ_REL);
     }
-    /* Others may still forward to this shard: only when all are quiet does the last checkpoint begin. */
+    /* Others may still forward to this shard: only when all are quiet does the last checkpoint
+     * begin. */
     if (__atomic_load_n(&engine->drained_count, __ATOMIC_ACQUIRE) < shard->shards_count) return;
     if (!shard->checkpointing) {
         shard->checkpointing = 1;
@@ -198,7 +204,8 @@ static void turn_stop(struct shard *shard)
         shard->done = 1;
         return;
     }
-    if (!shard->draining && __atomic_load_n(&engine->stopping, __ATOMIC_ACQUIRE)) drain_begin(shard);
+    if (!shard->draining && __atomic_load_n(&engine->stopping, __ATOMIC_ACQUIRE))
+        drain_begin(shard);
     if (shard->draining) drain_advance(shard);
 }
 
@@ -220,7 +227,8 @@ static void turn(struct shard *shard)
     store_flush(shard->store, shard->now);
     turn_outcomes(shard);
     lanes_receive(shard, LANE_REPLY);
-    /* What outcomes led to (an applied metadata op, a group's InFlight) goes into this turn's round if none is out yet. */
+    /* What outcomes led to (an applied metadata op, a group's InFlight) goes into this turn's round
+     * if none is out yet. */
     if (store_work(shard->store)) store_flush(shard->store, shard->now);
 
     io_file_flush(&shard->file);
@@ -245,7 +253,8 @@ void *shard_run(void *context)
 {
     struct shard *shard = context;
     pin(shard);
-    shard->now = (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
+    shard->now =
+        (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
     if (shard->index == 0) host_metadata_start(shard);
     host_flush(shard);
     while (!shard->done) turn(shard);

@@ -2,11 +2,13 @@
  *
  * The pump's order is fixed (A3):
  *
- *     wait -> stop -> tick (timers, store_tick) -> main lane (I/O completions, host, other shards, sockets)
- *          -> store_flush -> outcomes, advances, metadata, meters -> reply lane -> flush connections -> close connections
+ *     wait -> stop -> tick (timers, store_tick)
+ *          -> main lane (I/O completions, host, other shards, sockets) -> store_flush
+ *          -> outcomes, advances, metadata, meters -> reply lane
+ *          -> flush connections -> close connections
  *
- * Nothing here waits for Python, for another shard or for the disk. Other threads reach a shard only through rings, its
- * wake and the few atomics that are marked as such. */
+ * Nothing here waits for Python, for another shard or for the disk. Other threads reach a shard
+ * only through rings, its wake and the few atomics that are marked as such. */
 #ifndef SHARD_H
 #define SHARD_H
 
@@ -33,13 +35,14 @@ enum {
     SHARD_PENDINGS_COUNT_MAX = 65536,
     SHARD_FETCHES_COUNT_MAX = 8192,
     SHARD_FETCH_BUCKETS_COUNT = 8192,
-    SHARD_READS_COUNT_MAX = 64,            /* fetches that wait for the disk at once */
-    SHARD_HOST_RING_BYTES = 16777216,      /* each way; holds the largest frame */
-    SHARD_STREAM_PENDINGS_MAX = 16384,     /* unanswered messages of one ProduceStream: beyond it BUSY */
-    SHARD_TICK_NS = 10000000,              /* the longest sleep while the store works */
+    SHARD_READS_COUNT_MAX = 64,       /* fetches that wait for the disk at once */
+    SHARD_HOST_RING_BYTES = 16777216, /* each way; holds the largest frame */
+    SHARD_STREAM_PENDINGS_MAX =
+        16384,                /* unanswered messages of one ProduceStream: beyond it BUSY */
+    SHARD_TICK_NS = 10000000, /* the longest sleep while the store works */
     SHARD_IDLE_TICK_NS = 100000000,
-    SHARD_WAIT_MS_MAX = 60000,             /* a long poll */
-    SHARD_HOST_BEAT_MS_MAX = 5000,         /* silence of the host after which health says NOT_SERVING */
+    SHARD_WAIT_MS_MAX = 60000,     /* a long poll */
+    SHARD_HOST_BEAT_MS_MAX = 5000, /* silence of the host after which health says NOT_SERVING */
     SHARD_FETCH_BYTES_DEFAULT = 1048576,
     SHARD_FETCH_BYTES_MAX = 8388608,
 };
@@ -48,46 +51,52 @@ struct engine;
 
 enum pending_kind {
     PENDING_FREE = 0,
-    PENDING_PRODUCE = 1,        /* a call waits (here or forwarded) */
+    PENDING_PRODUCE = 1, /* a call waits (here or forwarded) */
     PENDING_COMMIT = 2,
     PENDING_FETCH_OFFSETS = 3,
-    PENDING_FETCH = 4,          /* forwarded: the owner runs the fetch */
-    PENDING_REMOTE = 5,         /* another shard waits: (shard, its token) */
-    PENDING_HOST = 6,           /* the host waits: (cookie, frame kind) */
+    PENDING_FETCH = 4,  /* forwarded: the owner runs the fetch */
+    PENDING_REMOTE = 5, /* another shard waits: (shard, its token) */
+    PENDING_HOST = 6,   /* the host waits: (cookie, frame kind) */
 };
 
 /* An operation whose outcome is to come. Its token is generation << 32 | index. */
 struct pending {
-    uint32_t generation;        /* never 0 */
-    uint8_t kind;               /* enum pending_kind */
-    uint8_t remote_kind;        /* PENDING_REMOTE: enum pending_kind on the other side */
-    uint16_t shard;             /* PENDING_REMOTE */
+    uint32_t generation; /* never 0 */
+    uint8_t kind;        /* enum pending_kind */
+    uint8_t remote_kind; /* PENDING_REMOTE: enum pending_kind on the other side */
+    uint16_t shard;      /* PENDING_REMOTE */
     uint32_t call_index;
     uint32_t call_generation;
-    uint64_t number;            /* produce: the client's request; remote: its token; host: cookie */
-    uint32_t host_kind;         /* PENDING_HOST: enum engine_frame_kind */
+    uint64_t number;    /* produce: the client's request; remote: its token; host: cookie */
+    uint32_t host_kind; /* PENDING_HOST: enum engine_frame_kind */
     uint32_t next_free;
-    void *loan;                 /* a buffer lent to another shard until the outcome */
+    void *loan; /* a buffer lent to another shard until the outcome */
 };
 
-enum fetch_state { FETCH_FREE = 0, FETCH_RUNNING = 1, FETCH_WAITING = 2, FETCH_QUEUED = 3, FETCH_READING = 4 };
+enum fetch_state {
+    FETCH_FREE = 0,
+    FETCH_RUNNING = 1,
+    FETCH_WAITING = 2,
+    FETCH_QUEUED = 3,
+    FETCH_READING = 4
+};
 
 struct fetch {
     uint32_t index;
     uint32_t generation;
-    uint8_t state;              /* enum fetch_state */
-    uint8_t remote;             /* the requester is another shard */
-    uint8_t cancelled;          /* forget the answer; a read is still out */
+    uint8_t state;     /* enum fetch_state */
+    uint8_t remote;    /* the requester is another shard */
+    uint8_t cancelled; /* forget the answer; a read is still out */
     uint8_t reserved;
-    uint16_t shard;             /* remote: who */
-    uint16_t read;              /* FETCH_READING: index of its read */
-    uint64_t token;             /* remote: its pending */
+    uint16_t shard; /* remote: who */
+    uint16_t read;  /* FETCH_READING: index of its read */
+    uint64_t token; /* remote: its pending */
     uint32_t call_index;
     uint32_t call_generation;
     struct lane_fetch request;
-    uint64_t deadline_ns;       /* of the wait; 0 = answer at once */
+    uint64_t deadline_ns; /* of the wait; 0 = answer at once */
     struct timer timer;
-    struct queue_link link;     /* in its bucket, or in reads_waiting */
+    struct queue_link link; /* in its bucket, or in reads_waiting */
 };
 
 struct fetch_read {
@@ -101,24 +110,24 @@ struct fetch_read {
 enum timer_kind { TIMER_FETCH = 1, TIMER_CALL = 2 };
 
 enum metadata_phase {
-    METADATA_NONE = 0,          /* not shard 0 */
-    METADATA_RESTORING = 1,     /* RESTORE sent */
-    METADATA_IDLE = 2,          /* nothing at the host */
-    METADATA_APPLYING = 3,      /* one APPLY at the host */
-    METADATA_SPREADING = 4,     /* its delta is on its way to all shards */
+    METADATA_NONE = 0,      /* not shard 0 */
+    METADATA_RESTORING = 1, /* RESTORE sent */
+    METADATA_IDLE = 2,      /* nothing at the host */
+    METADATA_APPLYING = 3,  /* one APPLY at the host */
+    METADATA_SPREADING = 4, /* its delta is on its way to all shards */
     METADATA_SNAPSHOTTING = 5,
 };
 
 struct metadata_host {
-    uint8_t phase;              /* enum metadata_phase */
-    uint8_t ready;              /* READY was sent */
-    uint8_t restoring;          /* SPREADING the tables of RESTORED */
+    uint8_t phase;     /* enum metadata_phase */
+    uint8_t ready;     /* READY was sent */
+    uint8_t restoring; /* SPREADING the tables of RESTORED */
     uint16_t acks_missing;
-    uint64_t op;                /* what is at the host or spreading */
-    uint64_t applied_op;        /* the host's machine has applied all up to here, and so have the tables */
-    uint8_t *delta;             /* in the pool, lent to the other shards */
+    uint64_t op;         /* what is at the host or spreading */
+    uint64_t applied_op; /* the host's machine has applied all up to here, and so have the tables */
+    uint8_t *delta;      /* in the pool, lent to the other shards */
     uint64_t last_recovered_op;
-    uint8_t *result;            /* in the pool, until the spreading is over */
+    uint8_t *result; /* in the pool, until the spreading is over */
     size_t result_size;
 };
 
@@ -136,14 +145,14 @@ struct shard_counters {
 struct shard {
     uint16_t index;
     uint16_t shards_count;
-    uint8_t ready;              /* METADATA_READY has passed: calls from outside are served */
+    uint8_t ready; /* METADATA_READY has passed: calls from outside are served */
     uint8_t draining;
     uint8_t drained;
     uint8_t checkpointing;
     uint8_t done;
     struct engine *engine;
     struct store_now now;
-    uint64_t host_beat_ns;      /* of the last HOST_BEAT; 0 = never */
+    uint64_t host_beat_ns; /* of the last HOST_BEAT; 0 = never */
 
     struct arena arena;
     struct buffer_pool pool;
@@ -158,8 +167,9 @@ struct shard {
     struct call *calls;
     uint32_t *calls_free;
     uint32_t calls_free_count;
-    uint32_t *calls_cancelled;  /* atomic, by slot: generation of a host call whose client is gone; 0 = none */
-    uint32_t calls_cancelled_count;  /* atomic: grows with each */
+    /* Atomic, by slot: generation of a host call whose client is gone; 0 = none. */
+    uint32_t *calls_cancelled;
+    uint32_t calls_cancelled_count; /* atomic: grows with each */
     struct connection *connections;
     struct connection *connections_free;
     uint32_t connections_count;
@@ -170,7 +180,7 @@ struct shard {
     uint32_t output_spare_count;
 
     struct pending *pendings;
-    uint32_t pendings_free;     /* index + 1 */
+    uint32_t pendings_free; /* index + 1 */
     uint32_t pendings_count;
     struct fetch *fetches;
     uint32_t *fetches_free;
@@ -184,12 +194,12 @@ struct shard {
 
     struct frame_ring host_out;
     struct frame_ring host_in;
-    struct host_letter *host_letters_head;  /* frames that found host_out full, in order */
+    struct host_letter *host_letters_head; /* frames that found host_out full, in order */
     struct host_letter *host_letters_tail;
     uint8_t *host_scratch;
-    uint8_t host_posted;        /* raise the host's wake at the end of the turn */
+    uint8_t host_posted; /* raise the host's wake at the end of the turn */
 
-    int listener;               /* shard 0 */
+    int listener; /* shard 0 */
     uint16_t hand_next;
     pthread_t thread;
     uint8_t thread_started;

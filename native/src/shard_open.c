@@ -33,7 +33,8 @@ static void store_configure(const struct engine *engine, uint16_t index, struct 
 
 static uint64_t pool_bytes(const struct engine *engine)
 {
-    uint64_t memory = engine->config.memory_bytes == 0 ? MEMORY_DEFAULT : engine->config.memory_bytes;
+    uint64_t memory =
+        engine->config.memory_bytes == 0 ? MEMORY_DEFAULT : engine->config.memory_bytes;
     uint64_t wanted = memory / 2 / POOL_UNIT * POOL_UNIT;
     return wanted < 4 * POOL_UNIT ? 4 * (uint64_t)POOL_UNIT : wanted;
 }
@@ -42,14 +43,15 @@ static size_t lanes_bytes(uint16_t shards_count)
 {
     size_t rings = (size_t)shards_count * LANES_COUNT;
     size_t slots = ring_bytes(sizeof(struct lane_frame), lanes_slots(shards_count));
-    return rings * (arena_size(slots) + arena_size(sizeof(struct ring))) +
-           arena_size(sizeof(struct lane_letter) * LANE_LETTERS_COUNT);
+    return rings * (arena_size(slots) + arena_size(sizeof(struct ring)))
+           + arena_size(sizeof(struct lane_letter) * LANE_LETTERS_COUNT);
 }
 
 static size_t memory_bytes(const struct engine *engine, const struct store_config *store)
 {
     uint64_t pool = pool_bytes(engine);
-    size_t total = store_memory_bytes(store) + io_file_memory_bytes() + lanes_bytes(engine->shards_count);
+    size_t total =
+        store_memory_bytes(store) + io_file_memory_bytes() + lanes_bytes(engine->shards_count);
     total += arena_size((size_t)pool) + arena_size(buffer_pool_table_bytes(pool));
     total += arena_size(tables_topics_bytes()) + arena_size(grants_slots_bytes());
     total += arena_size(timer_wheel_bytes());
@@ -80,19 +82,23 @@ static enum status open_slots(struct shard *shard)
     shard->fetches_free = arena_take(arena, sizeof(uint32_t) * SHARD_FETCHES_COUNT_MAX);
     shard->fetch_buckets = arena_take(arena, sizeof(struct queue) * SHARD_FETCH_BUCKETS_COUNT);
     shard->reads = arena_take(arena, sizeof(struct fetch_read) * SHARD_READS_COUNT_MAX);
-    if (!shard->calls || !shard->calls_free || !shard->calls_cancelled || !shard->connections) return STATUS_NO_MEMORY;
-    if (!shard->read_buffer || !shard->pendings || !shard->fetches || !shard->fetches_free) return STATUS_NO_MEMORY;
+    if (!shard->calls || !shard->calls_free || !shard->calls_cancelled || !shard->connections)
+        return STATUS_NO_MEMORY;
+    if (!shard->read_buffer || !shard->pendings || !shard->fetches || !shard->fetches_free)
+        return STATUS_NO_MEMORY;
     if (!shard->fetch_buckets || !shard->reads) return STATUS_NO_MEMORY;
     for (uint32_t index = SHARD_CALLS_COUNT_MAX; index-- > 0;) {
         shard->calls[index] = (struct call){.index = index, .generation = 1};
         shard->calls_free[shard->calls_free_count++] = index;
     }
     for (uint32_t index = SHARD_CONNECTIONS_COUNT_MAX; index-- > 0;) {
-        shard->connections[index] = (struct connection){.index = index, .fd = -1, .next_free = shard->connections_free};
+        shard->connections[index] =
+            (struct connection){.index = index, .fd = -1, .next_free = shard->connections_free};
         shard->connections_free = &shard->connections[index];
     }
     for (uint32_t index = SHARD_PENDINGS_COUNT_MAX; index-- > 0;) {
-        shard->pendings[index] = (struct pending){.generation = 1, .next_free = shard->pendings_free};
+        shard->pendings[index] =
+            (struct pending){.generation = 1, .next_free = shard->pendings_free};
         shard->pendings_free = index + 1;
     }
     for (uint32_t index = SHARD_FETCHES_COUNT_MAX; index-- > 0;) {
@@ -147,8 +153,8 @@ static enum status open_memory(struct shard *shard)
     return grants_init(&shard->tables.grants, grants, config->admin_key_id, config->admin_sha256);
 }
 
-enum status shard_open(struct shard *shard, struct engine *engine, uint16_t index, const char *folder, char *detail,
-                       size_t detail_size)
+enum status shard_open(struct shard *shard, struct engine *engine, uint16_t index,
+                       const char *folder, char *detail, size_t detail_size)
 {
     *shard = (struct shard){
         .engine = engine,
@@ -173,12 +179,14 @@ enum status shard_open(struct shard *shard, struct engine *engine, uint16_t inde
     if (status == STATUS_OK) status = http2_shared_open(shard);
     if (status != STATUS_OK) return status;
     snprintf(detail, detail_size, "%s", folder);
-    status = io_file_open(&shard->file, &shard->arena, folder, engine->config.direct_io, &shard->wake);
+    status =
+        io_file_open(&shard->file, &shard->arena, folder, engine->config.direct_io, &shard->wake);
     if (status != STATUS_OK) return status;
     shard->store = store_allocate(&store, &shard->arena);
     if (shard->store == NULL) return STATUS_NO_MEMORY;
     arena_seal(&shard->arena);
-    shard->now = (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
+    shard->now =
+        (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
     return store_open(shard->store, &shard->file.io, shard->now, detail, detail_size);
 }
 

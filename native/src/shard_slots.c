@@ -1,3 +1,5 @@
+/* shard_slots.c: the slots of calls and pendings: taken, found by (index, generation), given back. A
+ * generation grows when its slot is given back and is never 0, so an old name finds nothing. */
 #include "assert.h"
 #include "shard.h"
 

@@ -3,18 +3,21 @@
 
 enum store_default {
     STORE_EXTENT_BYTES = 16777216,
-    STORE_JOURNAL_BYTES = 201334784,      /* 12 extents and the two header blocks */
+    STORE_JOURNAL_BYTES = 201334784, /* 12 extents and the two header blocks */
     STORE_PREPARES_BYTES = 67108864,
     STORE_PARTITIONS_MAX = 1024,
     STORE_PRODUCERS_MAX = 16384,
     STORE_WINDOW_S = 60,
     STORE_ROUND_BLOCKS_MAX = 2560,        /* 10 MiB: the largest batch and two directories */
     STORE_METADATA_RING_BYTES = 33554432, /* four of the largest commands */
-    STORE_SEGMENTS_SPARE = 4096,
+    STORE_SEGMENTS_SPARE =
+        64, /* chunks and index blocks per partition beyond the first, up to 4096 */
+    STORE_SEGMENTS_SPARE_MAX = 4096,
 };
 
 static_assert((uint64_t)STORE_ROUND_BLOCKS_MAX * JOURNAL_BLOCK_PAYLOAD_BYTES
-                  > BATCH_STORED_BYTES_MAX + 4096 + 2 * (uint64_t)JOURNAL_DIRECTORY_MAX * JOURNAL_DIRECTORY_ITEM_BYTES,
+                  > BATCH_STORED_BYTES_MAX + 4096
+                        + 2 * (uint64_t)JOURNAL_DIRECTORY_MAX * JOURNAL_DIRECTORY_ITEM_BYTES,
               "the largest batch fits a round");
 
 static struct store_config store_config_full(const struct store_config *given)
@@ -34,13 +37,15 @@ static struct store_config store_config_full(const struct store_config *given)
 
 static struct journal_config store_journal_config(const struct store_config *config)
 {
-    struct journal_config journal = {.extent_blocks = (uint32_t)(config->extent_bytes / JOURNAL_BLOCK_BYTES)};
+    struct journal_config journal = {.extent_blocks =
+                                         (uint32_t)(config->extent_bytes / JOURNAL_BLOCK_BYTES)};
     uint64_t count = (config->journal_bytes - JOURNAL_FILE_HEADER_BYTES) / config->extent_bytes;
     if (count < JOURNAL_EXTENTS_MIN) count = JOURNAL_EXTENTS_MIN;
     if (count > JOURNAL_EXTENTS_MAX) count = JOURNAL_EXTENTS_MAX;
     journal.extents_count = (uint32_t)count;
     journal.round_blocks_max = journal.extent_blocks - 1 < STORE_ROUND_BLOCKS_MAX
-        ? journal.extent_blocks - 1 : STORE_ROUND_BLOCKS_MAX;
+                                   ? journal.extent_blocks - 1
+                                   : STORE_ROUND_BLOCKS_MAX;
     /* A journal belongs to one shard of one node in one life: blocks of another are no blocks. */
     uint8_t name[2 * ENGINE_ID_SIZE + 16];
     uint8_t digest[16];
@@ -55,10 +60,12 @@ static struct journal_config store_journal_config(const struct store_config *con
 
 static struct partition_limits store_partition_limits(const struct store_config *config)
 {
+    uint32_t spare = config->partitions_max * STORE_SEGMENTS_SPARE;
+    if (spare > STORE_SEGMENTS_SPARE_MAX) spare = STORE_SEGMENTS_SPARE_MAX;
     return (struct partition_limits){
         .producers_max = config->producers_max,
-        .segments_max = config->partitions_max * SEGMENT_CHUNK_COUNT + STORE_SEGMENTS_SPARE,
-        .index_blocks_max = config->partitions_max * 2 + STORE_SEGMENTS_SPARE,
+        .segments_max = config->partitions_max * SEGMENT_CHUNK_COUNT + spare,
+        .index_blocks_max = config->partitions_max * 2 + spare,
     };
 }
 
@@ -102,14 +109,18 @@ size_t store_memory_bytes(const struct store_config *given)
     struct store_sizes sizes = store_measure(given);
     size_t total = arena_size(sizeof(struct store)) + arena_size(sizeof(struct journal_report));
     total += journal_memory_bytes(&sizes.journal) + partition_pools_bytes(&sizes.partitions);
-    total += arena_size(sizes.groups * sizeof(struct store_group)) + arena_size(STORE_TOPICS_MAX * sizeof(struct store_topic));
+    total += arena_size(sizes.groups * sizeof(struct store_group))
+             + arena_size(STORE_TOPICS_MAX * sizeof(struct store_topic));
     total += arena_size(store_buckets(sizes.groups) * sizeof(uint32_t));
-    total += arena_size(store_buckets(STORE_TOPICS_MAX) * sizeof(uint32_t)) + arena_size(STORE_FILES_MAX * sizeof(uint32_t));
+    total += arena_size(store_buckets(STORE_TOPICS_MAX) * sizeof(uint32_t))
+             + arena_size(STORE_FILES_MAX * sizeof(uint32_t));
     total += arena_size(STORE_OUTCOMES_MAX * sizeof(struct store_outcome));
     total += arena_size(sizes.journal.extents_count * sizeof(struct queue));
-    total += arena_size(STORE_IOS_MAX * sizeof(struct store_io)) + arena_size(STORE_FILES_MAX * sizeof(struct store_file));
+    total += arena_size(STORE_IOS_MAX * sizeof(struct store_io))
+             + arena_size(STORE_FILES_MAX * sizeof(struct store_file));
     total += sizes.config.prepares_bytes + sizes.metadata_ring + store_control_bytes(&sizes.config);
-    total += sizes.config.extent_bytes + STORE_BLOB_MAX + arena_size(sizes.snapshot) + arena_size(sizes.results);
+    total += sizes.config.extent_bytes + STORE_BLOB_MAX + arena_size(sizes.snapshot)
+             + arena_size(sizes.results);
     return total + 16 * ARENA_PAGE_BYTES;
 }
 
@@ -129,11 +140,13 @@ static void store_free_lists(struct store *store)
     }
 }
 
-static int store_take_rings(struct store *store, const struct store_sizes *sizes, struct arena *arena)
+static int store_take_rings(struct store *store, const struct store_sizes *sizes,
+                            struct arena *arena)
 {
     uint8_t *data = arena_take_aligned(arena, sizes->config.prepares_bytes, ARENA_PAGE_BYTES);
     uint8_t *metadata = arena_take_aligned(arena, sizes->metadata_ring, ARENA_PAGE_BYTES);
-    uint8_t *control = arena_take_aligned(arena, store_control_bytes(&sizes->config), ARENA_PAGE_BYTES);
+    uint8_t *control =
+        arena_take_aligned(arena, store_control_bytes(&sizes->config), ARENA_PAGE_BYTES);
     store->extent_buffer = arena_take_aligned(arena, sizes->config.extent_bytes, ARENA_PAGE_BYTES);
     store->blob = arena_take_aligned(arena, STORE_BLOB_MAX, ARENA_PAGE_BYTES);
     store->snapshot.buffer = arena_take(arena, sizes->snapshot);
@@ -196,9 +209,11 @@ void store_advance_push(struct store *store, struct store_group *group)
 int store_advance_next(struct store *store, struct engine_partition_id *id)
 {
     if (queue_empty(&store->advances)) return 0;
-    struct store_group *group = queue_element(queue_pop(&store->advances), struct store_group, advance_link);
-    *id = (struct engine_partition_id){
-        .topic = group->topic, .created_revision = group->created_revision, .partition = group->partition};
+    struct store_group *group =
+        queue_element(queue_pop(&store->advances), struct store_group, advance_link);
+    *id = (struct engine_partition_id){.topic = group->topic,
+                                       .created_revision = group->created_revision,
+                                       .partition = group->partition};
     return 1;
 }
 
@@ -219,7 +234,8 @@ int64_t store_time_us(const struct store *store)
     return store->clock_uncertain ? 0 : store->now.wall_us;
 }
 
-struct store_io *store_io_take(struct store *store, enum store_io_kind kind, enum io_operation operation)
+struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
+                               enum io_operation operation)
 {
     struct store_io *io = store->ios_free;
     if (!io) return NULL;
@@ -263,7 +279,8 @@ static void store_control_done(struct store *store, const struct store_io *io)
 {
     enum status status = io->request.status;
     if (status == STATUS_OK) return;
-    if (io->request.operation == IO_UNLINK || io->request.operation == IO_CLOSE) return;  /* the next start sweeps */
+    if (io->request.operation == IO_UNLINK || io->request.operation == IO_CLOSE)
+        return; /* the next start sweeps */
     if (io->file != 0) store->files[io->file - 1].broken = 1;
     if (status == STATUS_STORAGE_FULL) {
         store->storage_full = 1;
@@ -276,9 +293,12 @@ static void store_control_done(struct store *store, const struct store_io *io)
 static void store_blob_step_done(struct store *store, const struct store_io *io)
 {
     uint32_t which = io->request.file - STORE_SLOT_CHECKPOINT;
-    if (io->request.status == STATUS_STORAGE_FULL) store->blob_failed[which] = 1;
-    else if (io->request.status != STATUS_OK) store_fail(store, io->request.status);
-    if (io->request.kind == STORE_IO_BLOB_DONE && store->failed == STATUS_OK) store_blob_done(store, io->request.file);
+    if (io->request.status == STATUS_STORAGE_FULL)
+        store->blob_failed[which] = 1;
+    else if (io->request.status != STATUS_OK)
+        store_fail(store, io->request.status);
+    if (io->request.kind == STORE_IO_BLOB_DONE && store->failed == STATUS_OK)
+        store_blob_done(store, io->request.file);
 }
 
 void store_complete(struct store *store, struct io_request *request)
@@ -301,8 +321,10 @@ void store_complete(struct store *store, struct io_request *request)
         if (request->status != STATUS_OK) store_fail(store, request->status);
         break;
     case STORE_IO_RELEASE_READ:
-        if (request->status != STATUS_OK) store_fail(store, request->status);
-        else store_release_read_done(store);
+        if (request->status != STATUS_OK)
+            store_fail(store, request->status);
+        else
+            store_release_read_done(store);
         break;
     case STORE_IO_BLOB:
     case STORE_IO_BLOB_DONE: store_blob_step_done(store, io); break;
@@ -319,7 +341,7 @@ void store_clock_tick(struct store *store)
     store->clock_jumped = leap > STORE_CLOCK_JUMP_MAX_US || leap < -STORE_CLOCK_JUMP_MAX_US;
     int behind = store->now.wall_us + STORE_CLOCK_JUMP_MAX_US < store->stamp_max_us;
     store->clock_uncertain = store->clock_jumped || behind || store->config.boot_uncertain;
-    if (!store->clock_jumped) store->clock_reference = store->now;  /* slow drift is not a jump */
+    if (!store->clock_jumped) store->clock_reference = store->now; /* slow drift is not a jump */
 }
 
 void store_clock_confirm(struct store *store, struct store_now now)
@@ -340,11 +362,14 @@ void store_tick(struct store *store, struct store_now now)
         if (!store->blob_retry[which] || store->storage_full) continue;
         store->blob_retry[which] = 0;
         uint8_t *data = which == 0 ? store->blob : store->snapshot.buffer;
-        (void)store_blob_write(store, STORE_SLOT_CHECKPOINT + which, store->blob_digest[which], data, store->blob_size[which]);
+        (void)store_blob_write(store, STORE_SLOT_CHECKPOINT + which, store->blob_digest[which],
+                               data, store->blob_size[which]);
     }
     store_meter_tick(store);
     int idle = !store->journal.writing && !store_round_pending(store);
-    if (store->witness_due && idle && now.monotonic_ns - store->round_at_ns >= STORE_WITNESS_AFTER_NS) store->witness_now = 1;
+    if (store->witness_due && idle
+        && now.monotonic_ns - store->round_at_ns >= STORE_WITNESS_AFTER_NS)
+        store->witness_now = 1;
 }
 
 void store_flush(struct store *store, struct store_now now)
@@ -361,7 +386,8 @@ int store_idle(const struct store *store)
 {
     if (store->journal.writing || store->ios_in_flight > 0 || store_round_pending(store)) return 0;
     if (!queue_empty(&store->writes) || !queue_empty(&store->removals)) return 0;
-    return store->release.phase == STORE_RELEASE_IDLE && !store->release.all_after && !store_release_due(store);
+    return store->release.phase == STORE_RELEASE_IDLE && !store->release.all_after
+           && !store_release_due(store);
 }
 
 int store_work(const struct store *store)
@@ -369,7 +395,8 @@ int store_work(const struct store *store)
     if (store->failed != STATUS_OK) return 0;
     if (!store->journal.writing && (store_round_pending(store) || store->witness_now)) return 1;
     if (!queue_empty(&store->writes) && !store->storage_full) return 1;
-    if (store->release.phase == STORE_RELEASE_IDLE) return store->release.all_after || store_release_due(store);
+    if (store->release.phase == STORE_RELEASE_IDLE)
+        return store->release.all_after || store_release_due(store);
     return store->release.phase == STORE_RELEASE_WITNESS && !store->journal.writing;
 }
 

@@ -27,12 +27,13 @@ struct store_config {
     uint16_t shard;
     uint16_t shards_count;
     uint8_t direct_io;
-    uint8_t boot_uncertain;        /* simulator: treat the clock as unconfirmed (C2) */
+    uint8_t boot_uncertain; /* simulator: treat the clock as unconfirmed (C2) */
     uint64_t journal_bytes;
     uint64_t extent_bytes;
-    uint64_t prepares_bytes;       /* memory for prepares: in flight, not yet in segments, and the hot tail */
+    uint64_t
+        prepares_bytes; /* memory for prepares: in flight, not yet in segments, and the hot tail */
     uint32_t partitions_max;
-    uint32_t producers_max;        /* of the whole shard */
+    uint32_t producers_max; /* of the whole shard */
     uint32_t metering_window_s;
     char cluster_id[ENGINE_ID_SIZE];
     char node_id[ENGINE_ID_SIZE];
@@ -46,7 +47,7 @@ struct store_now {
 
 struct store_produce {
     struct engine_partition_id id;
-    const uint8_t *batch;          /* a client part; borrowed until the call returns */
+    const uint8_t *batch; /* a client part; borrowed until the call returns */
     size_t batch_size;
     uint32_t principal;
     uint32_t message_bytes_max;
@@ -55,16 +56,18 @@ struct store_produce {
 
 struct store_outcome {
     uint64_t token;
-    enum status status;            /* STATUS_OK, STATUS_ALREADY_COMMITTED, STATUS_OUT_OF_SEQUENCE, STATUS_DAMAGED, .. */
-    uint64_t base_offset;          /* produce; commit: the offset */
-    uint64_t expected;             /* STATUS_OUT_OF_SEQUENCE */
+    enum status
+        status; /* STATUS_OK, STATUS_ALREADY_COMMITTED, STATUS_OUT_OF_SEQUENCE, STATUS_DAMAGED, .. */
+    uint64_t base_offset; /* produce; commit: the offset */
+    uint64_t expected;    /* STATUS_OUT_OF_SEQUENCE */
     uint32_t record_count;
     uint32_t persisted;
     uint32_t replicas;
     uint8_t duplicate;
     int64_t append_time_us;
-    struct engine_group_state group;  /* fences and commits */
-    const uint8_t *body;           /* metadata: the result's bytes, borrowed until the next call into the store */
+    struct engine_group_state group; /* fences and commits */
+    const uint8_t
+        *body; /* metadata: the result's bytes, borrowed until the next call into the store */
     size_t body_size;
 };
 
@@ -73,7 +76,8 @@ enum store_fetch_place { STORE_FETCH_NOTHING = 0, STORE_FETCH_MEMORY = 1, STORE_
 /* Where the batches from an offset on lie. MEMORY: whole batches at `data`, the first contains the offset; borrowed until
  * the next call into the store. FILE: read `size` bytes at `file_offset` of the slot, then store_fetch_trim. */
 struct store_fetch {
-    enum status status;            /* OK, STATUS_TRUNCATED, STATUS_OFFSET_OUT_OF_RANGE, STATUS_CORRUPT, STATUS_FENCED, .. */
+    enum status
+        status; /* OK, STATUS_TRUNCATED, STATUS_OFFSET_OUT_OF_RANGE, STATUS_CORRUPT, STATUS_FENCED, .. */
     enum store_fetch_place place;
     uint64_t log_start;
     uint64_t high_watermark;
@@ -89,25 +93,29 @@ size_t store_memory_bytes(const struct store_config *config);
 struct store *store_allocate(const struct store_config *config, struct arena *arena);
 
 /* Recover everything of the shard (rules J1..J4): blocks, through io->perform. Running it twice gives equal bytes. */
-enum status store_open(struct store *store, struct io *io, struct store_now now, char *detail, size_t detail_size);
+enum status store_open(struct store *store, struct io *io, struct store_now now, char *detail,
+                       size_t detail_size);
 
 /* Calls. Statuses at once: NOT_FOUND, RECREATED, INVALID_BATCH.., MESSAGE_TOO_LARGE, BUSY, STORAGE_FULL, DAMAGED, FENCED. */
 enum status store_produce(struct store *store, const struct store_produce *request);
-enum status store_commit_offset(struct store *store, const struct engine_partition_id *id, uint64_t group,
-                                uint64_t generation, uint64_t offset, uint64_t token);
+enum status store_commit_offset(struct store *store, const struct engine_partition_id *id,
+                                uint64_t group, uint64_t generation, uint64_t offset,
+                                uint64_t token);
 enum status store_group_fence(struct store *store, const struct engine_partition_id *id,
                               const struct engine_group_fence *fence, uint64_t token);
-enum status store_group_state(struct store *store, const struct engine_partition_id *id, uint64_t group,
-                              struct engine_group_state *state);
+enum status store_group_state(struct store *store, const struct engine_partition_id *id,
+                              uint64_t group, struct engine_group_state *state);
 
 /* Group fetches (group != 0): the first data of an assignment waits for InFlight(group, generation) to be applied (G2):
  * until then the status is STATUS_GROUP_PENDING and store_advance_next names the partition when to ask again. */
-void store_fetch(struct store *store, const struct engine_partition_id *id, uint64_t offset, uint32_t bytes_max,
-                 uint64_t group, uint64_t generation, struct store_fetch *result);
+void store_fetch(struct store *store, const struct engine_partition_id *id, uint64_t offset,
+                 uint32_t bytes_max, uint64_t group, uint64_t generation,
+                 struct store_fetch *result);
 
 /* After a FILE read: cut to whole verified batches, the first holding `offset`. STATUS_CORRUPT stops that partition. */
-enum status store_fetch_trim(struct store *store, const struct engine_partition_id *id, uint64_t offset,
-                             uint32_t bytes_max, const uint8_t *bytes, size_t size, size_t *begin, size_t *end);
+enum status store_fetch_trim(struct store *store, const struct engine_partition_id *id,
+                             uint64_t offset, uint32_t bytes_max, const uint8_t *bytes, size_t size,
+                             size_t *begin, size_t *end);
 
 enum status store_describe(struct store *store, const struct engine_partition_id *id,
                            struct engine_partition_state *state);
@@ -117,21 +125,29 @@ enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *
 
 /* Metadata (shard 0). submit: outcome carries the result. next: the lowest committed op not yet handed out; its command is
  * borrowed until applied. snapshot_due: an op of which a snapshot is wanted. */
-enum status store_metadata_submit(struct store *store, const uint8_t *command, size_t size, uint64_t token);
-int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_us, const uint8_t **command, size_t *size);
-enum status store_metadata_applied(struct store *store, uint64_t op, const uint8_t *result, size_t size);
+enum status store_metadata_submit(struct store *store, const uint8_t *command, size_t size,
+                                  uint64_t token);
+int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_us,
+                        const uint8_t **command, size_t *size);
+enum status store_metadata_applied(struct store *store, uint64_t op, const uint8_t *result,
+                                   size_t size);
 int store_metadata_snapshot_due(struct store *store, uint64_t *op);
-enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint8_t *snapshot, size_t size);
+enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint8_t *snapshot,
+                                    size_t size);
 /* What recovery found: the snapshot (borrowed until store_metadata_recovered) and the last op to be replayed above it. */
-void store_metadata_recovery(struct store *store, uint64_t *snapshot_op, const uint8_t **snapshot, size_t *size, uint64_t *last_op);
+void store_metadata_recovery(struct store *store, uint64_t *snapshot_op, const uint8_t **snapshot,
+                             size_t *size, uint64_t *last_op);
 void store_metadata_recovered(struct store *store);
 
 /* Meters: closes not yet acknowledged, each handed out once per start and again on retry ticks. */
-int store_meter_next(struct store *store, struct engine_meter_close *close, struct engine_meter_sum *sums, uint32_t sums_max);
-enum status store_meter_ack(struct store *store, const struct engine_partition_id *id, uint64_t sequence);
+int store_meter_next(struct store *store, struct engine_meter_close *close,
+                     struct engine_meter_sum *sums, uint32_t sums_max);
+enum status store_meter_ack(struct store *store, const struct engine_partition_id *id,
+                            uint64_t sequence);
 /* Close the open window if anything billable was appended; the outcome's base_offset is the last sequence,
  * expected the last acknowledged one. */
-enum status store_meter_flush(struct store *store, const struct engine_partition_id *id, uint64_t token);
+enum status store_meter_flush(struct store *store, const struct engine_partition_id *id,
+                              uint64_t token);
 
 /* Time, I/O, turn's end. flush starts a round when none is in flight, and the segment writes of what was applied. */
 void store_tick(struct store *store, struct store_now now);
@@ -140,20 +156,25 @@ void store_flush(struct store *store, struct store_now now);
 /* The operator or the control plane vouches for the wall clock (C2). */
 void store_clock_confirm(struct store *store, struct store_now now);
 
-int store_idle(const struct store *store);      /* nothing in flight, nothing gathered */
-int store_work(const struct store *store);      /* flush would start something */
-enum status store_failed(const struct store *store);  /* not OK: the disk failed under the journal, the shard must stop */
+int store_idle(const struct store *store); /* nothing in flight, nothing gathered */
+int store_work(const struct store *store); /* flush would start something */
+enum status store_failed(
+    const struct store *store); /* not OK: the disk failed under the journal, the shard must stop */
 
 int store_outcome_next(struct store *store, struct store_outcome *outcome);
-int store_advance_next(struct store *store, struct engine_partition_id *id);  /* fetchable data grew, or a fence moved */
+int store_advance_next(struct store *store,
+                       struct engine_partition_id *id); /* fetchable data grew, or a fence moved */
 
 /* A final round with checkpoints, so that the next start replays little. Drive until store_idle. */
 void store_checkpoint_all(struct store *store);
 
 struct store_statistics {
-    uint64_t rounds, round_bytes, syncs, entries, produce_batches, produce_bytes, produce_records, duplicates;
-    uint64_t refused_busy, refused_full, refused_damaged, out_of_sequence, checkpoints, extents_released;
-    uint64_t segments_opened, segments_sealed, groups_live, groups_damaged, prepares_bytes_used, journal_bytes_live;
+    uint64_t rounds, round_bytes, syncs, entries, produce_batches, produce_bytes, produce_records,
+        duplicates;
+    uint64_t refused_busy, refused_full, refused_damaged, out_of_sequence, checkpoints,
+        extents_released;
+    uint64_t segments_opened, segments_sealed, groups_live, groups_damaged, prepares_bytes_used,
+        journal_bytes_live;
 };
 void store_statistics(const struct store *store, struct store_statistics *statistics);
 

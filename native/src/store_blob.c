@@ -23,9 +23,11 @@ static uint32_t store_blob_index(uint32_t slot)
 }
 
 /* 0 = too few requests are free: later. `data` stays until store_blob_done. */
-int store_blob_write(struct store *store, uint32_t slot, const uint8_t digest[16], uint8_t *data, uint64_t size)
+int store_blob_write(struct store *store, uint32_t slot, const uint8_t digest[16], uint8_t *data,
+                     uint64_t size)
 {
-    static const enum io_operation steps[] = {IO_OPEN, IO_TRUNCATE, IO_WRITE, IO_SYNC, IO_CLOSE, IO_SYNC_DIR};
+    static const enum io_operation steps[] = {IO_OPEN, IO_TRUNCATE, IO_WRITE,
+                                              IO_SYNC, IO_CLOSE,    IO_SYNC_DIR};
     enum { STEPS_COUNT = sizeof steps / sizeof *steps };
     uint32_t which = store_blob_index(slot);
     memmove(store->blob_digest[which], digest, 16);
@@ -37,7 +39,8 @@ int store_blob_write(struct store *store, uint32_t slot, const uint8_t digest[16
     store->blob_failed[which] = 0;
     for (uint32_t step = 0; step < STEPS_COUNT; step++) {
         int last = step + 1 == STEPS_COUNT;
-        struct store_io *io = store_io_take(store, last ? STORE_IO_BLOB_DONE : STORE_IO_BLOB, steps[step]);
+        struct store_io *io =
+            store_io_take(store, last ? STORE_IO_BLOB_DONE : STORE_IO_BLOB, steps[step]);
         assert(io != NULL);
         io->request.file = slot;
         if (steps[step] == IO_OPEN) {
@@ -60,14 +63,16 @@ void store_blob_done(struct store *store, uint32_t slot)
         store->blob_retry[store_blob_index(slot)] = 1;
         return;
     }
-    if (slot == STORE_SLOT_SNAPSHOT) store_snapshot_blob_done(store);
-    else store_release_blob_done(store);
+    if (slot == STORE_SLOT_SNAPSHOT)
+        store_snapshot_blob_done(store);
+    else
+        store_release_blob_done(store);
 }
 
 /* The entry in use was replaced by one that has just become durable. */
 void store_garbage_add(struct store *store, const uint8_t digest[16])
 {
-    if (store->garbage_count == STORE_GARBAGE_MAX) return;  /* the next start sweeps it */
+    if (store->garbage_count == STORE_GARBAGE_MAX) return; /* the next start sweeps it */
     struct store_garbage *garbage = &store->garbage[store->garbage_count++];
     garbage->lsn = store->journal.lsn_previous;
     memcpy(garbage->digest, digest, 16);
@@ -79,7 +84,8 @@ void store_garbage_witnessed(struct store *store)
     for (uint32_t index = 0; index < store->garbage_count; index++) {
         struct store_garbage garbage = store->garbage[index];
         struct store_io *io = NULL;
-        if (store->journal.lsn_previous > garbage.lsn) io = store_io_take(store, STORE_IO_CONTROL, IO_UNLINK);
+        if (store->journal.lsn_previous > garbage.lsn)
+            io = store_io_take(store, STORE_IO_CONTROL, IO_UNLINK);
         if (!io) {
             store->garbage[kept++] = garbage;
             continue;

@@ -3,7 +3,8 @@
 #include "store_state.h"
 
 /* A refusal that carries data, or a duplicate: an outcome at once. */
-static void store_call_answer(struct store *store, uint64_t token, const struct partition_admission *admission)
+static void store_call_answer(struct store *store, uint64_t token,
+                              const struct partition_admission *admission)
 {
     struct store_outcome outcome = {
         .token = token,
@@ -35,7 +36,8 @@ static int store_call_has_data(const struct partition_admission *admission)
 enum status store_produce(struct store *store, const struct store_produce *request)
 {
     struct batch_client client;
-    enum status status = batch_check_client(request->batch, request->batch_size, request->message_bytes_max, &client);
+    enum status status = batch_check_client(request->batch, request->batch_size,
+                                            request->message_bytes_max, &client);
     if (status != STATUS_OK) return status;
     struct store_group *group;
     status = store_group_open(store, &request->id, &group);
@@ -44,7 +46,8 @@ enum status store_produce(struct store *store, const struct store_produce *reque
     status = store_admit_op(store, BATCH_SERVER_HEADER_BYTES + request->batch_size);
     if (status != STATUS_OK) return status;
 
-    struct partition_admission admission = partition_admit_batch(&group->state, &client, request->principal);
+    struct partition_admission admission =
+        partition_admit_batch(&group->state, &client, request->principal);
     if (store_call_has_data(&admission)) {
         store_call_answer(store, request->token, &admission);
         return STATUS_OK;
@@ -54,8 +57,9 @@ enum status store_produce(struct store *store, const struct store_produce *reque
     return STATUS_OK;
 }
 
-static enum status store_call_op(struct store *store, const struct engine_partition_id *id, enum partition_op operation,
-                                 const uint8_t *body, size_t size, uint64_t token)
+static enum status store_call_op(struct store *store, const struct engine_partition_id *id,
+                                 enum partition_op operation, const uint8_t *body, size_t size,
+                                 uint64_t token)
 {
     struct store_group *group;
     enum status status = store_group_open(store, id, &group);
@@ -66,10 +70,12 @@ static enum status store_call_op(struct store *store, const struct engine_partit
     return STATUS_OK;
 }
 
-enum status store_commit_offset(struct store *store, const struct engine_partition_id *id, uint64_t group,
-                                uint64_t generation, uint64_t offset, uint64_t token)
+enum status store_commit_offset(struct store *store, const struct engine_partition_id *id,
+                                uint64_t group, uint64_t generation, uint64_t offset,
+                                uint64_t token)
 {
-    const struct partition_commit commit = {.group = group, .generation = generation, .offset = offset};
+    const struct partition_commit commit = {
+        .group = group, .generation = generation, .offset = offset};
     uint8_t body[PARTITION_COMMIT_BYTES];
     partition_encode_commit(&commit, body);
     return store_call_op(store, id, PARTITION_COMMIT_OFFSET, body, sizeof body, token);
@@ -78,16 +84,19 @@ enum status store_commit_offset(struct store *store, const struct engine_partiti
 enum status store_group_fence(struct store *store, const struct engine_partition_id *id,
                               const struct engine_group_fence *fence, uint64_t token)
 {
-    const struct partition_fence own = {.group = fence->group, .generation = fence->generation, .intent_op = fence->intent_op};
-    if (fence->kind != ENGINE_FENCE_FREEZE && fence->kind != ENGINE_FENCE_CLOSE) return STATUS_INVALID;
+    const struct partition_fence own = {
+        .group = fence->group, .generation = fence->generation, .intent_op = fence->intent_op};
+    if (fence->kind != ENGINE_FENCE_FREEZE && fence->kind != ENGINE_FENCE_CLOSE)
+        return STATUS_INVALID;
     uint8_t body[PARTITION_FENCE_BYTES];
     partition_encode_fence(&own, body);
-    enum partition_op operation = fence->kind == ENGINE_FENCE_FREEZE ? PARTITION_FREEZE : PARTITION_CLOSE;
+    enum partition_op operation =
+        fence->kind == ENGINE_FENCE_FREEZE ? PARTITION_FREEZE : PARTITION_CLOSE;
     return store_call_op(store, id, operation, body, sizeof body, token);
 }
 
-enum status store_group_state(struct store *store, const struct engine_partition_id *id, uint64_t number,
-                              struct engine_group_state *state)
+enum status store_group_state(struct store *store, const struct engine_partition_id *id,
+                              uint64_t number, struct engine_group_state *state)
 {
     struct store_group *group;
     memset(state, 0, sizeof *state);
@@ -103,7 +112,8 @@ enum status store_group_state(struct store *store, const struct engine_partition
     return STATUS_OK;
 }
 
-enum status store_describe(struct store *store, const struct engine_partition_id *id, struct engine_partition_state *state)
+enum status store_describe(struct store *store, const struct engine_partition_id *id,
+                           struct engine_partition_state *state)
 {
     struct store_group *group;
     memset(state, 0, sizeof *state);

@@ -8,15 +8,17 @@
 enum { STORE_WALK_BYTES = 1048576 };
 
 /* G2: the first data of an assignment leaves after InFlight was applied. Proposed once, by the first fetch. */
-static enum status store_fetch_group(struct store *store, const struct engine_partition_id *id, struct store_group **group,
-                                     uint64_t number, uint64_t generation)
+static enum status store_fetch_group(struct store *store, const struct engine_partition_id *id,
+                                     struct store_group **group, uint64_t number,
+                                     uint64_t generation)
 {
     enum status status = store_group_open(store, id, group);
     if (status != STATUS_OK) return status;
     status = partition_group_fetch(&(*group)->state, number, generation);
     if (status != STATUS_GROUP_PENDING) return status;
     if (!partition_in_flight_due(&(*group)->state, number, generation)) return STATUS_GROUP_PENDING;
-    if ((*group)->in_flight_busy && (*group)->in_flight_group == number && (*group)->in_flight_generation == generation) {
+    if ((*group)->in_flight_busy && (*group)->in_flight_group == number
+        && (*group)->in_flight_generation == generation) {
         return STATUS_GROUP_PENDING;
     }
     status = store_admit_op(store, PARTITION_IN_FLIGHT_BYTES);
@@ -32,7 +34,8 @@ static enum status store_fetch_group(struct store *store, const struct engine_pa
 }
 
 /* From the newest batch back. All batches that are not yet in files are here. */
-static int store_fetch_memory(struct store *store, const struct store_group *group, uint64_t offset, struct store_fetch *result)
+static int store_fetch_memory(struct store *store, const struct store_group *group, uint64_t offset,
+                              struct store_fetch *result)
 {
     const struct store_ring *ring = &store->data;
     uint64_t position = group->hot_last;
@@ -42,7 +45,8 @@ static int store_fetch_memory(struct store *store, const struct store_group *gro
         if (record->base_offset <= offset) {
             if (offset >= record->base_offset + record->record_count) return 0;
             result->place = STORE_FETCH_MEMORY;
-            result->data = store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES;
+            result->data =
+                store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES;
             result->size = record->batch_bytes;
             return 1;
         }
@@ -56,13 +60,14 @@ static struct segment *store_segment_of(struct store_group *group, uint64_t base
     return segment_find(&group->state.segments, base_offset);
 }
 
-static void store_fetch_file(struct store *store, struct store_group *group, uint64_t offset, uint32_t bytes_max,
-                             struct store_fetch *result)
+static void store_fetch_file(struct store *store, struct store_group *group, uint64_t offset,
+                             uint32_t bytes_max, struct store_fetch *result)
 {
     struct partition_place place = partition_find(&group->state, offset);
     assert(place.status == STATUS_OK);
     uint64_t end = place.segment_data_bytes;
-    if (place.segment_base_offset == group->written_segment && group->written_position < end) end = group->written_position;
+    if (place.segment_base_offset == group->written_segment && group->written_position < end)
+        end = group->written_position;
     uint64_t size = (uint64_t)bytes_max + OFFSET_INDEX_STRIDE_BYTES;
     uint64_t position = place.position;
     if (!place.indexed) {
@@ -89,8 +94,9 @@ static void store_fetch_file(struct store *store, struct store_group *group, uin
     result->size = size;
 }
 
-void store_fetch(struct store *store, const struct engine_partition_id *id, uint64_t offset, uint32_t bytes_max,
-                 uint64_t number, uint64_t generation, struct store_fetch *result)
+void store_fetch(struct store *store, const struct engine_partition_id *id, uint64_t offset,
+                 uint32_t bytes_max, uint64_t number, uint64_t generation,
+                 struct store_fetch *result)
 {
     memset(result, 0, sizeof *result);
     struct store_group *group;
@@ -107,17 +113,22 @@ void store_fetch(struct store *store, const struct engine_partition_id *id, uint
         if (offset > 0) result->status = STATUS_OFFSET_OUT_OF_RANGE;
         return;
     }
-    if (group->vsr.status == VSR_DAMAGED) result->status = STATUS_DAMAGED;
-    else if (group->corrupt) result->status = STATUS_CORRUPT;
-    else if (offset < group->state.log_start) result->status = STATUS_TRUNCATED;
-    else if (offset > group->state.next_offset) result->status = STATUS_OFFSET_OUT_OF_RANGE;
+    if (group->vsr.status == VSR_DAMAGED)
+        result->status = STATUS_DAMAGED;
+    else if (group->corrupt)
+        result->status = STATUS_CORRUPT;
+    else if (offset < group->state.log_start)
+        result->status = STATUS_TRUNCATED;
+    else if (offset > group->state.next_offset)
+        result->status = STATUS_OFFSET_OUT_OF_RANGE;
     if (result->status != STATUS_OK || offset == group->state.next_offset) return;
     if (store_fetch_memory(store, group, offset, result)) return;
     store_fetch_file(store, group, offset, bytes_max, result);
 }
 
 /* Bytes that continue the walk of a sealed segment: verify them and note the index. 1 = they were that. */
-static enum status store_fetch_walk(struct store_group *group, uint64_t first_offset, const uint8_t *bytes, size_t size)
+static enum status store_fetch_walk(struct store_group *group, uint64_t first_offset,
+                                    const uint8_t *bytes, size_t size)
 {
     if (!group->walk_any || group->walk_next != first_offset) return STATUS_OK;
     struct segment *segment = store_segment_of(group, group->walk_segment);
@@ -137,8 +148,8 @@ static enum status store_fetch_walk(struct store_group *group, uint64_t first_of
     return STATUS_OK;
 }
 
-static enum status store_fetch_cut(struct store_group *group, uint64_t offset, uint32_t bytes_max, const uint8_t *bytes,
-                                   size_t size, size_t *begin, size_t *end)
+static enum status store_fetch_cut(struct store_group *group, uint64_t offset, uint32_t bytes_max,
+                                   const uint8_t *bytes, size_t size, size_t *begin, size_t *end)
 {
     size_t at = 0;
     while (at < size) {
@@ -149,10 +160,12 @@ static enum status store_fetch_cut(struct store_group *group, uint64_t offset, u
         if (status != STATUS_OK) return status;
         if (server.size_bytes > size - at) {
             /* The one looked for does not fit the read: the next reads more. */
-            if (*end == *begin && at + server.size_bytes > group->fetch_bytes) group->fetch_bytes = at + server.size_bytes;
+            if (*end == *begin && at + server.size_bytes > group->fetch_bytes)
+                group->fetch_bytes = at + server.size_bytes;
             return STATUS_OK;
         }
-        status = batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES, size - at - BATCH_SERVER_HEADER_BYTES, &client);
+        status = batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES,
+                                     size - at - BATCH_SERVER_HEADER_BYTES, &client);
         if (status != STATUS_OK) return status;
         if (server.base_offset + client.record_count > offset) {
             if (*end > *begin && at + server.size_bytes - *begin > bytes_max) return STATUS_OK;
@@ -166,8 +179,9 @@ static enum status store_fetch_cut(struct store_group *group, uint64_t offset, u
     return STATUS_OK;
 }
 
-enum status store_fetch_trim(struct store *store, const struct engine_partition_id *id, uint64_t offset,
-                             uint32_t bytes_max, const uint8_t *bytes, size_t size, size_t *begin, size_t *end)
+enum status store_fetch_trim(struct store *store, const struct engine_partition_id *id,
+                             uint64_t offset, uint32_t bytes_max, const uint8_t *bytes, size_t size,
+                             size_t *begin, size_t *end)
 {
     *begin = *end = 0;
     struct store_group *group;
@@ -177,7 +191,8 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
     struct batch_server first;
     status = size == 0 ? STATUS_BATCH_SHORT : batch_decode_server(bytes, size, &first);
     if (status == STATUS_OK) status = store_fetch_walk(group, first.base_offset, bytes, size);
-    if (status == STATUS_OK) status = store_fetch_cut(group, offset, bytes_max, bytes, size, begin, end);
+    if (status == STATUS_OK)
+        status = store_fetch_cut(group, offset, bytes_max, bytes, size, begin, end);
     if (status == STATUS_OK) return STATUS_OK;
     if (status == STATUS_NO_MEMORY) return STATUS_BUSY;
     group->corrupt = 1;

@@ -9,18 +9,21 @@
 
 enum { METADATA_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES };
 
-enum status store_metadata_submit(struct store *store, const uint8_t *command, size_t size, uint64_t token)
+enum status store_metadata_submit(struct store *store, const uint8_t *command, size_t size,
+                                  uint64_t token)
 {
     struct store_group *group = store->metadata_group;
     if (!group) return STATUS_NOT_FOUND;
     if (group->vsr.status == VSR_DAMAGED) return STATUS_DAMAGED;
     uint64_t entry_size = METADATA_HEADERS_BYTES + size;
-    if (entry_size > journal_entry_bytes_max(&store->journal.config)) return STATUS_MESSAGE_TOO_LARGE;
+    if (entry_size > journal_entry_bytes_max(&store->journal.config))
+        return STATUS_MESSAGE_TOO_LARGE;
     uint64_t held = store->snapshot.bytes_since + (store->metadata.head - store->metadata.settled);
     if (held + entry_size > store->metadata.size / 2) return STATUS_BUSY;
     enum status status = store_admit(store, &store->metadata, entry_size + 512);
     if (status != STATUS_OK) return status;
-    store_prepare_op(store, &store->metadata, group, VSR_OPERATION_METADATA, command, size, token, 1);
+    store_prepare_op(store, &store->metadata, group, VSR_OPERATION_METADATA, command, size, token,
+                     1);
     return STATUS_OK;
 }
 
@@ -37,7 +40,8 @@ static uint64_t store_metadata_at(const struct store *store, uint64_t position)
     return position;
 }
 
-int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_us, const uint8_t **command, size_t *size)
+int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_us,
+                        const uint8_t **command, size_t *size)
 {
     struct store_snapshot *snapshot = &store->snapshot;
     uint64_t position = store_metadata_at(store, store->metadata_handed);
@@ -61,7 +65,8 @@ int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_
     return 1;
 }
 
-enum status store_metadata_applied(struct store *store, uint64_t op, const uint8_t *result, size_t size)
+enum status store_metadata_applied(struct store *store, uint64_t op, const uint8_t *result,
+                                   size_t size)
 {
     struct store_group *group = store->metadata_group;
     uint64_t position = store_metadata_at(store, store->metadata_applied);
@@ -72,7 +77,8 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
     if (record->outcome && size > STORE_RESULTS_BYTES - store->results_used) return STATUS_BUSY;
 
     struct vsr_prepare prepare;
-    int intact = vsr_prepare_decode(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
+    int intact =
+        vsr_prepare_decode(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
     assert(intact);
     struct vsr_event event = {.kind = VSR_EXECUTED, .op = op, .time_us = prepare.append_time_us};
     memcpy(event.checksum, prepare.checksum, 16);
@@ -81,8 +87,13 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
     store->metadata_applied = position + record->size;
     record->state = STORE_RECORD_DONE;
     if (record->outcome) {
-        struct store_outcome outcome = {.token = record->token, .status = STATUS_OK, .persisted = 1, .replicas = 1,
-            .base_offset = op, .append_time_us = prepare.append_time_us, .body_size = size};
+        struct store_outcome outcome = {.token = record->token,
+                                        .status = STATUS_OK,
+                                        .persisted = 1,
+                                        .replicas = 1,
+                                        .base_offset = op,
+                                        .append_time_us = prepare.append_time_us,
+                                        .body_size = size};
         outcome.body = store->results + store->results_used;
         if (size > 0) memcpy(store->results + store->results_used, result, size);
         store->results_used += size;
@@ -98,8 +109,10 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
 int store_metadata_snapshot_due(struct store *store, uint64_t *op)
 {
     struct store_snapshot *snapshot = &store->snapshot;
-    if (!store->metadata_group || snapshot->busy || snapshot->wanted || snapshot->borrowed) return 0;
-    if (snapshot->ops_since < STORE_SNAPSHOT_OPS && snapshot->bytes_since < STORE_SNAPSHOT_BYTES) return 0;
+    if (!store->metadata_group || snapshot->busy || snapshot->wanted || snapshot->borrowed)
+        return 0;
+    if (snapshot->ops_since < STORE_SNAPSHOT_OPS && snapshot->bytes_since < STORE_SNAPSHOT_BYTES)
+        return 0;
     *op = snapshot->op = snapshot->handed_op;
     snapshot->time_us = snapshot->handed_time_us;
     memcpy(snapshot->checksum, snapshot->handed_checksum, 16);
@@ -109,15 +122,19 @@ int store_metadata_snapshot_due(struct store *store, uint64_t *op)
     return 1;
 }
 
-enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint8_t *bytes, size_t size)
+enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint8_t *bytes,
+                                    size_t size)
 {
     struct store_snapshot *snapshot = &store->snapshot;
     struct store_group *group = store->metadata_group;
     if (!group || !snapshot->wanted || snapshot->busy || op != snapshot->op) return STATUS_INVALID;
     if (size > STORE_SNAPSHOT_MAX) return STATUS_MESSAGE_TOO_LARGE;
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_CHECKPOINT_BYTES,
-        .kind = JOURNAL_CHECKPOINT, .op = op, .log_view = group->vsr.log_view, .tenure = group->vsr.tenure,
-        .epoch = group->vsr.epoch};
+                                        .kind = JOURNAL_CHECKPOINT,
+                                        .op = op,
+                                        .log_view = group->vsr.log_view,
+                                        .tenure = group->vsr.tenure,
+                                        .epoch = group->vsr.epoch};
     if (!store_ring_fits(&store->control, entry.size)) return STATUS_BUSY;
     memcpy(snapshot->buffer, bytes, size);
     snapshot->size = size;
@@ -136,13 +153,17 @@ void store_snapshot_blob_done(struct store *store)
     struct store_group *group = store->metadata_group;
     assert(snapshot->busy);
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_CHECKPOINT_BYTES,
-        .kind = JOURNAL_CHECKPOINT, .op = snapshot->op, .log_view = group->vsr.log_view, .tenure = group->vsr.tenure,
-        .epoch = group->vsr.epoch};
+                                        .kind = JOURNAL_CHECKPOINT,
+                                        .op = snapshot->op,
+                                        .log_view = group->vsr.log_view,
+                                        .tenure = group->vsr.tenure,
+                                        .epoch = group->vsr.epoch};
     if (!store_ring_fits(&store->control, entry.size)) {
-        store->blob_retry[1] = 1;         /* the ring drains by itself: write the file again then */
+        store->blob_retry[1] = 1; /* the ring drains by itself: write the file again then */
         return;
     }
-    struct store_record *record = store_entry_begin(store, &store->control, &entry, &snapshot->record);
+    struct store_record *record =
+        store_entry_begin(store, &store->control, &entry, &snapshot->record);
     uint8_t *body = store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES;
     store_checkpoint_put(group, 1, snapshot->size, snapshot->digest, body);
     memcpy(body + 64, snapshot->checksum, 16);
@@ -166,15 +187,16 @@ void store_snapshot_executed(struct store *store, const struct store_record *rec
     memcpy(group->checkpoint_digest, snapshot->digest, 16);
     snapshot->ops_since -= snapshot->ops_wanted;
     snapshot->bytes_since -= snapshot->bytes_wanted;
-    uint64_t dead = snapshot->bytes_wanted < group->live_bytes ? snapshot->bytes_wanted : group->live_bytes;
+    uint64_t dead =
+        snapshot->bytes_wanted < group->live_bytes ? snapshot->bytes_wanted : group->live_bytes;
     group->live_bytes -= dead;
     store->live_bytes -= dead;
     snapshot->busy = 0;
     store->statistics.checkpoints++;
 }
 
-void store_metadata_recovery(struct store *store, uint64_t *snapshot_op, const uint8_t **bytes, size_t *size,
-                             uint64_t *last_op)
+void store_metadata_recovery(struct store *store, uint64_t *snapshot_op, const uint8_t **bytes,
+                             size_t *size, uint64_t *last_op)
 {
     struct store_group *group = store->metadata_group;
     assert(group != NULL);

@@ -8,18 +8,21 @@
 #define STORE_CLOSES_AGAIN_NS UINT64_C(5000000000)
 
 /* At most one close is in flight per partition: the next is proposed when this one was applied. */
-static enum status store_meter_propose(struct store *store, struct store_group *group, int force, uint64_t token, int outcome)
+static enum status store_meter_propose(struct store *store, struct store_group *group, int force,
+                                       uint64_t token, int outcome)
 {
     struct partition_meter_close close;
     if (group->vsr.status != VSR_NORMAL || group->removing) return STATUS_REBUILDING;
-    if (!partition_meter_due(&group->state, store_time_us(store), store->config.metering_window_s, force, &close)) {
+    if (!partition_meter_due(&group->state, store_time_us(store), store->config.metering_window_s,
+                             force, &close)) {
         return STATUS_NOT_FOUND;
     }
     enum status status = store_admit_op(store, PARTITION_METER_CLOSE_BYTES);
     if (status != STATUS_OK) return status;
     uint8_t body[PARTITION_METER_CLOSE_BYTES];
     partition_encode_meter_close(&close, body);
-    store_prepare_op(store, &store->data, group, PARTITION_METER_CLOSE, body, sizeof body, token, outcome);
+    store_prepare_op(store, &store->data, group, PARTITION_METER_CLOSE, body, sizeof body, token,
+                     outcome);
     group->meter_busy = 1;
     return STATUS_OK;
 }
@@ -34,7 +37,8 @@ void store_meter_watch(struct store *store, struct store_group *group)
 {
     const struct meter_sum *sums;
     if (!partition_meter_next(&group->state, group->state.meter.acked_here, &sums)) return;
-    if (group->closes_link.queue == &store->closes_waiting) queue_remove(&store->closes_waiting, &group->closes_link);
+    if (group->closes_link.queue == &store->closes_waiting)
+        queue_remove(&store->closes_waiting, &group->closes_link);
     if (group->closes_link.queue == NULL) queue_push(&store->closes_ready, &group->closes_link);
 }
 
@@ -58,8 +62,10 @@ void store_meter_tick(struct store *store)
 {
     uint64_t count = store->windows.count;
     while (count-- > 0) {
-        struct store_group *group = queue_element(store->windows.head, struct store_group, window_link);
-        enum status status = group->meter_busy ? STATUS_BUSY : store_meter_propose(store, group, 0, 0, 0);
+        struct store_group *group =
+            queue_element(store->windows.head, struct store_group, window_link);
+        enum status status =
+            group->meter_busy ? STATUS_BUSY : store_meter_propose(store, group, 0, 0, 0);
         /* Not due: nor is anyone behind it. But with all closes unacknowledged it may wait while others are due. */
         int full = group->state.meter.closes_count == METER_CLOSES_MAX;
         if (status == STATUS_NOT_FOUND && !full) break;
@@ -68,7 +74,8 @@ void store_meter_tick(struct store *store)
         queue_push(&store->windows, &group->window_link);
     }
     while (!queue_empty(&store->closes_waiting)) {
-        struct store_group *group = queue_element(store->closes_waiting.head, struct store_group, closes_link);
+        struct store_group *group =
+            queue_element(store->closes_waiting.head, struct store_group, closes_link);
         if (store->now.monotonic_ns - group->closes_at_ns < STORE_CLOSES_AGAIN_NS) break;
         group->closes_handed = group->state.meter.acked_here;
         queue_remove(&store->closes_waiting, &group->closes_link);
@@ -76,10 +83,12 @@ void store_meter_tick(struct store *store)
     }
 }
 
-int store_meter_next(struct store *store, struct engine_meter_close *close, struct engine_meter_sum *sums, uint32_t sums_max)
+int store_meter_next(struct store *store, struct engine_meter_close *close,
+                     struct engine_meter_sum *sums, uint32_t sums_max)
 {
     while (!queue_empty(&store->closes_ready)) {
-        struct store_group *group = queue_element(store->closes_ready.head, struct store_group, closes_link);
+        struct store_group *group =
+            queue_element(store->closes_ready.head, struct store_group, closes_link);
         uint64_t after = group->closes_handed;
         if (after < group->state.meter.acked_here) after = group->state.meter.acked_here;
         const struct meter_sum *own;
@@ -94,7 +103,9 @@ int store_meter_next(struct store *store, struct engine_meter_close *close, stru
         }
         assert(next->sums_count <= sums_max);
         *close = (struct engine_meter_close){
-            .id = {.topic = group->topic, .created_revision = group->created_revision, .partition = group->partition},
+            .id = {.topic = group->topic,
+                   .created_revision = group->created_revision,
+                   .partition = group->partition},
             .sequence = next->sequence,
             .from_op = next->from_op,
             .to_op = next->to_op,
@@ -116,7 +127,8 @@ int store_meter_next(struct store *store, struct engine_meter_close *close, stru
     return 0;
 }
 
-enum status store_meter_ack(struct store *store, const struct engine_partition_id *id, uint64_t sequence)
+enum status store_meter_ack(struct store *store, const struct engine_partition_id *id,
+                            uint64_t sequence)
 {
     struct store_group *group;
     enum status status = store_group_lookup(store, id, &group);
@@ -131,7 +143,8 @@ enum status store_meter_ack(struct store *store, const struct engine_partition_i
     return STATUS_OK;
 }
 
-enum status store_meter_flush(struct store *store, const struct engine_partition_id *id, uint64_t token)
+enum status store_meter_flush(struct store *store, const struct engine_partition_id *id,
+                              uint64_t token)
 {
     struct store_group *group;
     enum status status = store_group_lookup(store, id, &group);
@@ -139,7 +152,8 @@ enum status store_meter_flush(struct store *store, const struct engine_partition
     if (group && group->meter_busy) return STATUS_BUSY;
     status = group ? store_meter_propose(store, group, 1, token, 1) : STATUS_NOT_FOUND;
     if (status != STATUS_NOT_FOUND) return status;
-    struct store_outcome outcome = {.token = token, .status = STATUS_OK, .persisted = 1, .replicas = 1};
+    struct store_outcome outcome = {
+        .token = token, .status = STATUS_OK, .persisted = 1, .replicas = 1};
     if (group) {
         outcome.base_offset = group->state.meter.sequence;
         outcome.expected = group->state.meter.acked_here;

@@ -16,9 +16,12 @@ static int store_journal_has(const struct store *store, uint64_t entry_size)
 {
     const struct journal *journal = &store->journal;
     uint32_t free = journal_extents_free(journal);
-    uint64_t usable = free > JOURNAL_EXTENTS_RESERVED
-        ? (free - JOURNAL_EXTENTS_RESERVED) * journal_extent_payload_bytes(&journal->config) : 0;
-    uint64_t gathered = store_gathered(&store->data) + store_gathered(&store->metadata) + entry_size;
+    uint64_t usable =
+        free > JOURNAL_EXTENTS_RESERVED
+            ? (free - JOURNAL_EXTENTS_RESERVED) * journal_extent_payload_bytes(&journal->config)
+            : 0;
+    uint64_t gathered =
+        store_gathered(&store->data) + store_gathered(&store->metadata) + entry_size;
     uint64_t half = journal_file_bytes(&journal->config) / 2;
     return usable >= 2 * gathered && store->live_bytes + gathered <= half;
 }
@@ -30,8 +33,9 @@ enum status store_admit(struct store *store, struct store_ring *ring, uint64_t e
         store->statistics.refused_full++;
         return STATUS_STORAGE_FULL;
     }
-    int room = store_ring_fits(ring, entry_size) && store_journal_has(store, entry_size)
-               && store->accepted + (store->outcomes_head - store->outcomes_tail) < STORE_OUTCOMES_MAX;
+    int room =
+        store_ring_fits(ring, entry_size) && store_journal_has(store, entry_size)
+        && store->accepted + (store->outcomes_head - store->outcomes_tail) < STORE_OUTCOMES_MAX;
     if (!room) {
         store->statistics.refused_busy++;
         return STATUS_BUSY;
@@ -44,12 +48,13 @@ enum status store_admit_op(struct store *store, uint64_t payload_size)
 {
     uint64_t size = ENTRY_HEADERS_BYTES + payload_size;
     if (size > journal_entry_bytes_max(&store->journal.config)) return STATUS_MESSAGE_TOO_LARGE;
-    uint64_t view_state = 2 * (STORE_RECORD_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES + STORE_VIEW_STATE_BYTES);
+    uint64_t view_state =
+        2 * (STORE_RECORD_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES + STORE_VIEW_STATE_BYTES);
     return store_admit(store, &store->data, size + view_state);
 }
 
-struct store_record *store_entry_begin(struct store *store, struct store_ring *ring, const struct journal_entry *entry,
-                                       uint64_t *position)
+struct store_record *store_entry_begin(struct store *store, struct store_ring *ring,
+                                       const struct journal_entry *entry, uint64_t *position)
 {
     struct store_record *record = store_ring_reserve(ring, entry->size, position);
     uint8_t *bytes = store_record_entry(record);
@@ -82,7 +87,8 @@ void store_view_state_put(const struct store_group *group, uint64_t segment_byte
     bytes_put_u64(at + 32, segment_bytes);
 }
 
-static struct journal_entry store_group_entry(const struct store_group *group, uint16_t kind, uint64_t body_size)
+static struct journal_entry store_group_entry(const struct store_group *group, uint16_t kind,
+                                              uint64_t body_size)
 {
     return (struct journal_entry){
         .size = (uint32_t)(JOURNAL_ENTRY_HEADER_BYTES + body_size),
@@ -101,11 +107,13 @@ static struct journal_entry store_group_entry(const struct store_group *group, u
 void store_view_state_entry(struct store *store, struct store_group *group)
 {
     struct store_ring *ring = group == store->metadata_group ? &store->metadata : &store->data;
-    const struct journal_entry entry = store_group_entry(group, JOURNAL_VIEW_STATE, STORE_VIEW_STATE_BYTES);
+    const struct journal_entry entry =
+        store_group_entry(group, JOURNAL_VIEW_STATE, STORE_VIEW_STATE_BYTES);
     uint64_t position;
     struct store_record *record = store_entry_begin(store, ring, &entry, &position);
     record->group = store_group_index(store, group);
-    store_view_state_put(group, group->segment_bytes, store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES);
+    store_view_state_put(group, group->segment_bytes,
+                         store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES);
     store_entry_ready(record);
     group->configured = 1;
 }
@@ -136,8 +144,9 @@ static void store_group_configure(struct store *store, struct store_group *group
 }
 
 /* The step, and the record with all its headers; the caller puts the payload behind them. */
-static struct store_record *store_prepare_begin(struct store *store, struct store_ring *ring, struct store_group *group,
-                                                struct vsr_event *event, uint64_t *position)
+static struct store_record *store_prepare_begin(struct store *store, struct store_ring *ring,
+                                                struct store_group *group, struct vsr_event *event,
+                                                uint64_t *position)
 {
     store_group_configure(store, group);
     event->kind = VSR_REQUEST;
@@ -148,8 +157,8 @@ static struct store_record *store_prepare_begin(struct store *store, struct stor
     assert(update.journal);
     event->prepare = update.prepare;
 
-    struct journal_entry entry = store_group_entry(group, JOURNAL_PREPARE,
-        VSR_PREPARE_HEADER_BYTES + (uint64_t)update.prepare.payload_bytes);
+    struct journal_entry entry = store_group_entry(
+        group, JOURNAL_PREPARE, VSR_PREPARE_HEADER_BYTES + (uint64_t)update.prepare.payload_bytes);
     entry.op = update.prepare.op;
     struct store_record *record = store_entry_begin(store, ring, &entry, position);
     vsr_prepare_encode(&event->prepare, store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES);
@@ -158,8 +167,9 @@ static struct store_record *store_prepare_begin(struct store *store, struct stor
     return record;
 }
 
-void store_prepare_op(struct store *store, struct store_ring *ring, struct store_group *group, uint16_t operation,
-                      const uint8_t *body, size_t size, uint64_t token, int outcome)
+void store_prepare_op(struct store *store, struct store_ring *ring, struct store_group *group,
+                      uint16_t operation, const uint8_t *body, size_t size, uint64_t token,
+                      int outcome)
 {
     struct vsr_event event = {.prepare = {.operation = operation, .payload_bytes = (uint32_t)size}};
     vsr_digest(body, size, event.prepare.digest);
@@ -172,15 +182,17 @@ void store_prepare_op(struct store *store, struct store_ring *ring, struct store
     store_entry_ready(record);
 }
 
-void store_prepare_batch(struct store *store, struct store_group *group, const struct store_produce *request,
-                         const struct batch_client *client)
+void store_prepare_batch(struct store *store, struct store_group *group,
+                         const struct store_produce *request, const struct batch_client *client)
 {
     uint32_t batch_bytes = (uint32_t)(BATCH_SERVER_HEADER_BYTES + request->batch_size);
-    struct vsr_event event = {.prepare = {.operation = PARTITION_BATCH, .principal = request->principal,
+    struct vsr_event event = {.prepare = {.operation = PARTITION_BATCH,
+                                          .principal = request->principal,
                                           .payload_bytes = batch_bytes}};
     vsr_digest(request->batch, request->batch_size, event.prepare.digest);
     uint64_t position;
-    struct store_record *record = store_prepare_begin(store, &store->data, group, &event, &position);
+    struct store_record *record =
+        store_prepare_begin(store, &store->data, group, &event, &position);
     uint8_t *stored = store_record_entry(record) + ENTRY_HEADERS_BYTES;
     const struct batch_server server = {
         .size_bytes = batch_bytes,

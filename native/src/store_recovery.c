@@ -10,8 +10,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static enum status store_open_perform(struct store *store, enum io_operation operation, uint32_t slot, const char *path,
-                                      uint32_t flags)
+static enum status store_open_perform(struct store *store, enum io_operation operation,
+                                      uint32_t slot, const char *path, uint32_t flags)
 {
     struct io_request request = {.operation = operation, .file = slot, .flags = flags};
     snprintf(request.path, sizeof request.path, "%s", path);
@@ -21,14 +21,18 @@ static enum status store_open_perform(struct store *store, enum io_operation ope
 static enum status store_format_journal(struct store *store)
 {
     const struct journal_config *config = &store->journal.config;
-    enum status status = store_open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal.new", IO_CREATE | IO_DIRECT);
+    enum status status = store_open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal.new",
+                                            IO_CREATE | IO_DIRECT);
     if (status != STATUS_OK) return status;
-    struct io_request zero = {.operation = IO_ZERO, .file = STORE_SLOT_JOURNAL, .size = journal_file_bytes(config)};
+    struct io_request zero = {
+        .operation = IO_ZERO, .file = STORE_SLOT_JOURNAL, .size = journal_file_bytes(config)};
     status = store_perform(store, &zero);
     if (status != STATUS_OK) return status;
     journal_file_header_put(store->extent_buffer, config);
-    struct io_request write = {.operation = IO_WRITE_SYNC, .file = STORE_SLOT_JOURNAL, .size = JOURNAL_FILE_HEADER_BYTES,
-        .buffer = store->extent_buffer};
+    struct io_request write = {.operation = IO_WRITE_SYNC,
+                               .file = STORE_SLOT_JOURNAL,
+                               .size = JOURNAL_FILE_HEADER_BYTES,
+                               .buffer = store->extent_buffer};
     status = store_perform(store, &write);
     if (status != STATUS_OK) return status;
     status = store_open_perform(store, IO_CLOSE, STORE_SLOT_JOURNAL, "", 0);
@@ -52,20 +56,27 @@ static enum status store_open_journal(struct store_recovery *recovery)
         status = store_open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal", flags);
     }
     if (status != STATUS_OK) return status;
-    struct io_request read = {.operation = IO_READ, .file = STORE_SLOT_JOURNAL, .size = JOURNAL_FILE_HEADER_BYTES,
-        .buffer = store->extent_buffer};
+    struct io_request read = {.operation = IO_READ,
+                              .file = STORE_SLOT_JOURNAL,
+                              .size = JOURNAL_FILE_HEADER_BYTES,
+                              .buffer = store->extent_buffer};
     status = store_perform(store, &read);
     if (status != STATUS_OK) return status;
     struct journal_config found;
-    if (read.result_bytes != read.size || !journal_file_header_get(store->extent_buffer, store->journal.config.id, &found)) {
-        snprintf(recovery->detail, sizeof recovery->detail, "journal: both header blocks are damaged or of another node");
+    if (read.result_bytes != read.size
+        || !journal_file_header_get(store->extent_buffer, store->journal.config.id, &found)) {
+        snprintf(recovery->detail, sizeof recovery->detail,
+                 "journal: both header blocks are damaged or of another node");
         return STATUS_JOURNAL_DAMAGED;
     }
     const struct journal_config *config = &store->journal.config;
-    if (found.extents_count != config->extents_count || found.extent_blocks != config->extent_blocks) {
+    if (found.extents_count != config->extents_count
+        || found.extent_blocks != config->extent_blocks) {
         snprintf(recovery->detail, sizeof recovery->detail,
-                 "the journal was made with %u extents of %u blocks, the configuration asks for %u of %u",
-                 found.extents_count, found.extent_blocks, config->extents_count, config->extent_blocks);
+                 "the journal was made with %u extents of %u blocks, the configuration asks for %u "
+                 "of %u",
+                 found.extents_count, found.extent_blocks, config->extents_count,
+                 config->extent_blocks);
         return STATUS_CONFIG_INVALID;
     }
     return STATUS_OK;
@@ -74,7 +85,8 @@ static enum status store_open_journal(struct store_recovery *recovery)
 /* Checkpoint files that no entry names: left behind between their making and their entry, or after their replacement. */
 static enum status store_sweep_checkpoints(struct store *store)
 {
-    struct io_request list = {.operation = IO_LIST, .buffer = store->extent_buffer, .size = store->config.extent_bytes};
+    struct io_request list = {
+        .operation = IO_LIST, .buffer = store->extent_buffer, .size = store->config.extent_bytes};
     snprintf(list.path, sizeof list.path, "checkpoints");
     enum status status = store_perform(store, &list);
     if (status != STATUS_OK) return status;
@@ -110,8 +122,10 @@ static void store_apply_damage(struct store *store)
             continue;
         }
         if (damage->item.topic == STORE_NOBODY) continue;
-        struct store_group *group = store_group_find(store, damage->item.topic, damage->item.partition);
-        if (!group) group = store_group_make(store, damage->item.topic, 0, damage->item.partition, 1, 0);
+        struct store_group *group =
+            store_group_find(store, damage->item.topic, damage->item.partition);
+        if (!group)
+            group = store_group_make(store, damage->item.topic, 0, damage->item.partition, 1, 0);
         if (!group) continue;
         const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = damage->item.op_last};
         struct vsr_update update;
@@ -137,8 +151,10 @@ static void store_tail_closed(struct store *store)
         if (report->damages[index].lsn_from < from) from = report->damages[index].lsn_from;
         if (report->damages[index].lsn_to > to) to = report->damages[index].lsn_to;
     }
-    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_TAIL_CLOSED_BYTES,
-        .kind = JOURNAL_TAIL_CLOSED, .topic = STORE_NOBODY};
+    const struct journal_entry entry = {.size =
+                                            JOURNAL_ENTRY_HEADER_BYTES + STORE_TAIL_CLOSED_BYTES,
+                                        .kind = JOURNAL_TAIL_CLOSED,
+                                        .topic = STORE_NOBODY};
     uint64_t position;
     struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
     bytes_put_u64(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, from);
@@ -157,7 +173,8 @@ static void store_recover_groups(struct store *store)
         vsr_step(&group->vsr, &event, &update);
         if (update.damaged) store_abstain_entry(store, group);
         if (group->vsr.status == VSR_DAMAGED) store->statistics.groups_damaged++;
-        if (group->vsr.append_time_us > store->stamp_max_us) store->stamp_max_us = group->vsr.append_time_us;
+        if (group->vsr.append_time_us > store->stamp_max_us)
+            store->stamp_max_us = group->vsr.append_time_us;
         if (group->pin != 0) {
             uint64_t oldest = store->journal.generation_oldest;
             store_group_pin(store, group, group->pin > oldest ? group->pin : oldest);
@@ -199,7 +216,8 @@ static enum status store_open_steps(struct store_recovery *recovery)
     if (status == STATUS_OK) status = store_open_perform(store, IO_SYNC_DIR, 0, ".", 0);
     if (status == STATUS_OK) status = store_recover_states(recovery);
     if (status == STATUS_OK) {
-        status = journal_rewrite_last(&store->journal, store->io, STORE_SLOT_JOURNAL, store->extent_buffer, store->report);
+        status = journal_rewrite_last(&store->journal, store->io, STORE_SLOT_JOURNAL,
+                                      store->extent_buffer, store->report);
     }
     if (status == STATUS_OK) status = store_recover_segments(recovery);
     if (status == STATUS_OK) status = store_recover_ops(recovery);
@@ -212,7 +230,8 @@ static enum status store_open_steps(struct store_recovery *recovery)
     return status;
 }
 
-enum status store_open(struct store *store, struct io *io, struct store_now now, char *detail, size_t detail_size)
+enum status store_open(struct store *store, struct io *io, struct store_now now, char *detail,
+                       size_t detail_size)
 {
     assert(!store->io);
     store->io = io;
@@ -227,7 +246,8 @@ enum status store_open(struct store *store, struct io *io, struct store_now now,
     struct store_recovery recovery = {.store = store, .now = now};
     enum status status = store_open_steps(&recovery);
     if (status == STATUS_OK) status = store->failed;
-    if (status != STATUS_OK && detail && detail_size > 0) snprintf(detail, detail_size, "%s", recovery.detail);
+    if (status != STATUS_OK && detail && detail_size > 0)
+        snprintf(detail, detail_size, "%s", recovery.detail);
     store->recovering = 0;
     store->witness_due = 0;
     store_clock_tick(store);

@@ -16,11 +16,14 @@ static struct store_group *recover_group(struct store *store, const struct journ
 {
     if (entry->topic == 0 && !store->metadata_group) return NULL;
     struct store_group *group = store_group_find(store, entry->topic, entry->partition);
-    if (group && group != store->metadata_group && group->created_revision != entry->created_revision) {
+    if (group && group != store->metadata_group
+        && group->created_revision != entry->created_revision) {
         store_group_drop(store, group);
         group = NULL;
     }
-    if (!group) group = store_group_make(store, entry->topic, entry->created_revision, entry->partition, 1, 0);
+    if (!group)
+        group =
+            store_group_make(store, entry->topic, entry->created_revision, entry->partition, 1, 0);
     return group;
 }
 
@@ -37,7 +40,8 @@ static void recover_configure(struct store_group *group, const uint8_t *body)
     group->configured = 1;
 }
 
-static enum status recover_blob(struct store *store, struct store_group *group, const uint8_t *blob, uint64_t size)
+static enum status recover_blob(struct store *store, struct store_group *group, const uint8_t *blob,
+                                uint64_t size)
 {
     uint8_t digest[16];
     vsr_digest(blob, size, digest);
@@ -49,13 +53,15 @@ static enum status recover_blob(struct store *store, struct store_group *group, 
 }
 
 /* The latest stands for all before it. */
-static enum status recover_checkpoint(struct store *store, struct store_group *group, const uint8_t *body, uint64_t body_size,
+static enum status recover_checkpoint(struct store *store, struct store_group *group,
+                                      const uint8_t *body, uint64_t body_size,
                                       const struct journal_entry *entry, uint64_t generation)
 {
     if (body_size < STORE_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
     if (entry->op < group->checkpoint_op) return STATUS_OK;
     recover_configure(group, body);
-    struct vsr_event event = {.kind = VSR_CHECKPOINT_FOUND, .op = entry->op, .time_us = bytes_get_i64(body + 80)};
+    struct vsr_event event = {
+        .kind = VSR_CHECKPOINT_FOUND, .op = entry->op, .time_us = bytes_get_i64(body + 80)};
     memcpy(event.checksum, body + 64, 16);
     struct vsr_update update;
     vsr_step(&group->vsr, &event, &update);
@@ -67,7 +73,8 @@ static enum status recover_checkpoint(struct store *store, struct store_group *g
     store->live_bytes += entry->size - group->live_bytes;
     group->live_bytes = entry->size;
     if (group->checkpoint_is_file) return STATUS_OK;
-    if (group->checkpoint_bytes != body_size - STORE_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
+    if (group->checkpoint_bytes != body_size - STORE_CHECKPOINT_BYTES)
+        return STATUS_CHECKPOINT_DAMAGED;
     return recover_blob(store, group, body + STORE_CHECKPOINT_BYTES, group->checkpoint_bytes);
 }
 
@@ -76,8 +83,9 @@ static void recover_forget(struct store *store, const struct journal_entry *entr
 {
     struct store_group *group = store_group_find(store, entry->topic, entry->partition);
     if (group && group->created_revision == entry->created_revision) store_group_drop(store, group);
-    const struct store_group name = {.topic = entry->topic, .created_revision = entry->created_revision,
-        .partition = entry->partition};
+    const struct store_group name = {.topic = entry->topic,
+                                     .created_revision = entry->created_revision,
+                                     .partition = entry->partition};
     struct io_request list = {.operation = IO_LIST, .buffer = store->blob, .size = STORE_BLOB_MAX};
     store_group_path(&name, list.path);
     if (store_perform(store, &list) != STATUS_OK) return;
@@ -92,7 +100,8 @@ static void recover_forget(struct store *store, const struct journal_entry *entr
     }
 }
 
-static enum status recover_visit_states(void *context, uint8_t *bytes, const struct journal_entry *entry, uint64_t generation,
+static enum status recover_visit_states(void *context, uint8_t *bytes,
+                                        const struct journal_entry *entry, uint64_t generation,
                                         uint64_t lsn)
 {
     struct store *store = ((struct store_recovery *)context)->store;
@@ -105,7 +114,8 @@ static enum status recover_visit_states(void *context, uint8_t *bytes, const str
     case JOURNAL_CHECKPOINT:
         group = recover_group(store, entry);
         if (!group) return STATUS_NO_MEMORY;
-        if (recover_checkpoint(store, group, body, body_size, entry, generation) != STATUS_OK) recover_damage(group);
+        if (recover_checkpoint(store, group, body, body_size, entry, generation) != STATUS_OK)
+            recover_damage(group);
         return STATUS_OK;
     case JOURNAL_VIEW_STATE:
         if (body_size < STORE_VIEW_STATE_BYTES) return STATUS_JOURNAL_DAMAGED;
@@ -117,7 +127,8 @@ static enum status recover_visit_states(void *context, uint8_t *bytes, const str
     case JOURNAL_ABSTAIN: {
         group = recover_group(store, entry);
         if (!group) return STATUS_NO_MEMORY;
-        const struct vsr_event event = {.kind = VSR_ABSTAINED, .op = bytes_get_u64(body), .op_to = bytes_get_u64(body + 8)};
+        const struct vsr_event event = {
+            .kind = VSR_ABSTAINED, .op = bytes_get_u64(body), .op_to = bytes_get_u64(body + 8)};
         struct vsr_update update;
         vsr_step(&group->vsr, &event, &update);
         if (group->pin == 0) group->pin = generation;
@@ -145,9 +156,12 @@ static enum status recover_blob_file(struct store *store, struct store_group *gr
     struct io_request request = {.operation = IO_OPEN, .file = STORE_SLOT_CHECKPOINT};
     store_blob_path(group->checkpoint_digest, request.path);
     enum status status = store_perform(store, &request);
-    if (status != STATUS_OK) return status == STATUS_FILE_NOT_FOUND ? STATUS_CHECKPOINT_DAMAGED : status;
-    struct io_request read = {.operation = IO_READ, .file = STORE_SLOT_CHECKPOINT, .size = group->checkpoint_bytes,
-        .buffer = target};
+    if (status != STATUS_OK)
+        return status == STATUS_FILE_NOT_FOUND ? STATUS_CHECKPOINT_DAMAGED : status;
+    struct io_request read = {.operation = IO_READ,
+                              .file = STORE_SLOT_CHECKPOINT,
+                              .size = group->checkpoint_bytes,
+                              .buffer = target};
     status = store_perform(store, &read);
     struct io_request close = {.operation = IO_CLOSE, .file = STORE_SLOT_CHECKPOINT};
     (void)store_perform(store, &close);
@@ -159,14 +173,16 @@ static enum status recover_blob_file(struct store *store, struct store_group *gr
     store->snapshot.size = group->checkpoint_bytes;
     store->snapshot.op = group->checkpoint_op;
     store->snapshot.borrowed = 1;
-    return memcmp(digest, group->checkpoint_digest, 16) == 0 ? STATUS_OK : STATUS_CHECKPOINT_DAMAGED;
+    return memcmp(digest, group->checkpoint_digest, 16) == 0 ? STATUS_OK
+                                                             : STATUS_CHECKPOINT_DAMAGED;
 }
 
 enum status store_recover_states(struct store_recovery *recovery)
 {
     struct store *store = recovery->store;
-    enum status status = journal_scan(&store->journal, store->io, STORE_SLOT_JOURNAL, store->extent_buffer, store->report,
-                                      recover_visit_states, recovery);
+    enum status status =
+        journal_scan(&store->journal, store->io, STORE_SLOT_JOURNAL, store->extent_buffer,
+                     store->report, recover_visit_states, recovery);
     if (status != STATUS_OK) {
         snprintf(recovery->detail, sizeof recovery->detail, "journal: after round %llu",
                  (unsigned long long)store->report->lsn_last);
@@ -189,8 +205,11 @@ enum status store_recover_states(struct store_recovery *recovery)
 static enum status recover_segment_sealed(struct store *store, const struct segment *segment)
 {
     uint8_t bytes[SEGMENT_FOOTER_BYTES];
-    struct io_request read = {.operation = IO_READ, .file = STORE_SLOT_CHECKPOINT, .offset = segment->data_bytes,
-        .size = SEGMENT_FOOTER_BYTES, .buffer = bytes};
+    struct io_request read = {.operation = IO_READ,
+                              .file = STORE_SLOT_CHECKPOINT,
+                              .offset = segment->data_bytes,
+                              .size = SEGMENT_FOOTER_BYTES,
+                              .buffer = bytes};
     enum status status = store_perform(store, &read);
     if (status != STATUS_OK) return status;
     struct segment_footer footer;
@@ -200,26 +219,32 @@ static enum status recover_segment_sealed(struct store *store, const struct segm
 }
 
 /* Cut to the checkpointed length: what is above is written again from the journal (J3). Then read, for index and digest. */
-static enum status recover_segment_active(struct store *store, struct store_group *group, struct segment *segment)
+static enum status recover_segment_active(struct store *store, struct store_group *group,
+                                          struct segment *segment)
 {
     struct io_request size = {.operation = IO_SIZE, .file = STORE_SLOT_CHECKPOINT};
     enum status status = store_perform(store, &size);
     if (status != STATUS_OK) return status;
     if (size.result_bytes < segment->data_bytes) return STATUS_SEGMENT_DAMAGED;
-    struct io_request cut = {.operation = IO_TRUNCATE, .file = STORE_SLOT_CHECKPOINT, .size = segment->data_bytes};
+    struct io_request cut = {
+        .operation = IO_TRUNCATE, .file = STORE_SLOT_CHECKPOINT, .size = segment->data_bytes};
     status = store_perform(store, &cut);
     if (status != STATUS_OK) return status;
     segment_walk_begin(&group->state.segments, segment);
-    uint64_t piece = store->config.extent_bytes;  /* a batch fits: its round fitted an extent */
+    uint64_t piece = store->config.extent_bytes; /* a batch fits: its round fitted an extent */
     uint64_t position = 0;
     while (position < segment->data_bytes) {
-        struct io_request read = {.operation = IO_READ, .file = STORE_SLOT_CHECKPOINT, .offset = position, .size = piece,
-            .buffer = store->extent_buffer};
+        struct io_request read = {.operation = IO_READ,
+                                  .file = STORE_SLOT_CHECKPOINT,
+                                  .offset = position,
+                                  .size = piece,
+                                  .buffer = store->extent_buffer};
         if (read.size > segment->data_bytes - position) read.size = segment->data_bytes - position;
         status = store_perform(store, &read);
         if (status != STATUS_OK) return status;
         size_t consumed = 0;
-        status = segment_walk(&group->state.segments, segment, read.buffer, read.result_bytes, &consumed);
+        status = segment_walk(&group->state.segments, segment, read.buffer, read.result_bytes,
+                              &consumed);
         if (status != STATUS_OK) return status;
         if (consumed == 0) return STATUS_SEGMENT_DAMAGED;
         position += consumed;
@@ -240,7 +265,8 @@ static enum status recover_group_segments(struct store *store, struct store_grou
         enum status status = store_perform(store, &open);
         if (status == STATUS_FILE_NOT_FOUND) return STATUS_SEGMENT_DAMAGED;
         if (status != STATUS_OK) return status;
-        status = segment->sealed ? recover_segment_sealed(store, segment) : recover_segment_active(store, group, segment);
+        status = segment->sealed ? recover_segment_sealed(store, segment)
+                                 : recover_segment_active(store, group, segment);
         struct io_request close = {.operation = IO_CLOSE, .file = STORE_SLOT_CHECKPOINT};
         enum status closed = store_perform(store, &close);
         if (status == STATUS_OK) status = closed;
@@ -264,12 +290,14 @@ enum status store_recover_segments(struct store_recovery *recovery)
 }
 
 /* Into the ring, as if it had just become durable. */
-static enum status recover_execute(struct store *store, struct store_group *group, const uint8_t *bytes,
-                                   const struct journal_entry *entry, uint64_t generation)
+static enum status recover_execute(struct store *store, struct store_group *group,
+                                   const uint8_t *bytes, const struct journal_entry *entry,
+                                   uint64_t generation)
 {
     struct store_ring *ring = group == store->metadata_group ? &store->metadata : &store->data;
     while (!store_ring_fits(ring, entry->size)) {
-        if (ring != &store->data || queue_empty(&store->writes) || store->storage_full) return STATUS_NO_MEMORY;
+        if (ring != &store->data || queue_empty(&store->writes) || store->storage_full)
+            return STATUS_NO_MEMORY;
         store_segments_write(store);
         if (store->failed != STATUS_OK) return store->failed;
     }
@@ -290,7 +318,8 @@ static enum status recover_execute(struct store *store, struct store_group *grou
     return store->failed;
 }
 
-static enum status recover_visit_ops(void *context, uint8_t *bytes, const struct journal_entry *entry, uint64_t generation,
+static enum status recover_visit_ops(void *context, uint8_t *bytes,
+                                     const struct journal_entry *entry, uint64_t generation,
                                      uint64_t lsn)
 {
     struct store_recovery *recovery = context;
@@ -300,13 +329,16 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes, const struct
     struct store_group *group = store_group_find(store, entry->topic, entry->partition);
     if (!group || group->created_revision != entry->created_revision) return STATUS_OK;
     if (entry->kind == JOURNAL_VIEW_STATE) {
-        if (entry->op == group->vsr.op) recover_configure(group, bytes + JOURNAL_ENTRY_HEADER_BYTES);
+        if (entry->op == group->vsr.op)
+            recover_configure(group, bytes + JOURNAL_ENTRY_HEADER_BYTES);
         return STATUS_OK;
     }
     if (group->corrupt) return STATUS_OK;
     struct vsr_event event = {.kind = VSR_PREPARE_FOUND};
-    if (entry->size < JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES) return STATUS_JOURNAL_DAMAGED;
-    if (!vsr_prepare_decode(bytes + JOURNAL_ENTRY_HEADER_BYTES, &event.prepare)) return STATUS_JOURNAL_DAMAGED;
+    if (entry->size < JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES)
+        return STATUS_JOURNAL_DAMAGED;
+    if (!vsr_prepare_decode(bytes + JOURNAL_ENTRY_HEADER_BYTES, &event.prepare))
+        return STATUS_JOURNAL_DAMAGED;
     struct vsr_update update;
     vsr_step(&group->vsr, &event, &update);
     if (!update.execute) {
@@ -323,8 +355,8 @@ enum status store_recover_ops(struct store_recovery *recovery)
     struct store *store = recovery->store;
     do {
         recovery->progress = recovery->behind = 0;
-        enum status status = journal_scan(&store->journal, store->io, STORE_SLOT_JOURNAL, store->extent_buffer, NULL,
-                                          recover_visit_ops, recovery);
+        enum status status = journal_scan(&store->journal, store->io, STORE_SLOT_JOURNAL,
+                                          store->extent_buffer, NULL, recover_visit_ops, recovery);
         if (status != STATUS_OK) return status;
     } while (recovery->progress > 0 && recovery->behind > 0);
     while (!queue_empty(&store->writes)) {

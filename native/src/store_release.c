@@ -24,8 +24,8 @@ int store_release_due(const struct store *store)
 }
 
 /*  view state (64) | checksum of the op (16) | append time | place u32: 1 inline, 2 file | size u32 | digest (16) | blob */
-void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t blob_size, const uint8_t digest[16],
-                          uint8_t *at)
+void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t blob_size,
+                          const uint8_t digest[16], uint8_t *at)
 {
     store_view_state_put(group, group->state.config.segment_bytes, at);
     memcpy(at + 64, group->vsr.executed_checksum, 16);
@@ -50,16 +50,23 @@ static int release_encode(struct store *store, struct store_group *group)
                   || blob_size > journal_entry_bytes_max(&store->journal.config) / 2;
     assert(blob_size <= STORE_BLOB_MAX);
     if (release->count == STORE_RELEASE_BATCH_MAX || (is_file && release->blob_used)) return 0;
-    const struct journal_entry entry = {
-        .size = (uint32_t)(JOURNAL_ENTRY_HEADER_BYTES + STORE_CHECKPOINT_BYTES + (is_file ? 0 : blob_size)),
-        .kind = JOURNAL_CHECKPOINT, .topic = group->topic, .partition = group->partition,
-        .created_revision = group->created_revision, .op = group->vsr.commit_min, .log_view = group->vsr.log_view,
-        .tenure = group->vsr.tenure, .epoch = group->vsr.epoch};
+    const struct journal_entry entry = {.size = (uint32_t)(JOURNAL_ENTRY_HEADER_BYTES
+                                                           + STORE_CHECKPOINT_BYTES
+                                                           + (is_file ? 0 : blob_size)),
+                                        .kind = JOURNAL_CHECKPOINT,
+                                        .topic = group->topic,
+                                        .partition = group->partition,
+                                        .created_revision = group->created_revision,
+                                        .op = group->vsr.commit_min,
+                                        .log_view = group->vsr.log_view,
+                                        .tenure = group->vsr.tenure,
+                                        .epoch = group->vsr.epoch};
     if (!store_ring_fits(&store->control, entry.size)) return 0;
     assert(group->state.applied_op == group->vsr.commit_min);
 
     struct store_release_item *item = &release->items[release->count];
-    *item = (struct store_release_item){.group = store_group_index(store, group), .is_file = is_file != 0};
+    *item = (struct store_release_item){.group = store_group_index(store, group),
+                                        .is_file = is_file != 0};
     struct store_record *record = store_entry_begin(store, &store->control, &entry, &item->record);
     uint8_t *body = store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES;
     uint8_t *blob = is_file ? store->blob : body + STORE_CHECKPOINT_BYTES;
@@ -84,7 +91,8 @@ static void release_finish_collect(struct store *store)
     if (release->count > 0) {
         release->sync_cursor = 0;
         release->phase = STORE_RELEASE_WRITES;
-    } else if (!release->all && (release->reappend.count > 0 || store->floor_pin == release->generation)) {
+    } else if (!release->all
+               && (release->reappend.count > 0 || store->floor_pin == release->generation)) {
         release->skip = 0;
         release->read_done = 0;
         release->phase = STORE_RELEASE_READ;
@@ -100,7 +108,9 @@ static int release_collect_all(struct store *store)
     struct store_release *release = &store->release;
     for (; release->all_cursor < store->groups_max; release->all_cursor++) {
         struct store_group *group = &store->groups[release->all_cursor];
-        if (!group->used || group->removing || group->pin == 0 || release_prefers_append(store, group)) continue;
+        if (!group->used || group->removing || group->pin == 0
+            || release_prefers_append(store, group))
+            continue;
         if (group->vsr.commit_min == group->checkpoint_op) continue;
         if (!release_encode(store, group)) return release->count > 0;
     }
@@ -156,8 +166,10 @@ static int release_sync_folder(struct store *store, struct store_group *group)
     for (uint32_t level = 0; level < 2; level++) {
         struct store_io *io = store_io_take(store, STORE_IO_RELEASE_SYNC, IO_SYNC_DIR);
         if (!io) return 0;
-        if (level == 0) store_group_path(group, io->request.path);
-        else snprintf(io->request.path, IO_PATH_SIZE, "topics");
+        if (level == 0)
+            store_group_path(group, io->request.path);
+        else
+            snprintf(io->request.path, IO_PATH_SIZE, "topics");
         store->release.syncs++;
         store_io_send(store, io);
     }
@@ -195,7 +207,8 @@ static int release_syncs(struct store *store)
         for (uint32_t index = 0; index < release->count; index++) {
             const struct store_release_item *item = &release->items[index];
             if (item->is_file) {
-                (void)store_blob_write(store, STORE_SLOT_CHECKPOINT, item->digest, store->blob, item->blob_bytes);
+                (void)store_blob_write(store, STORE_SLOT_CHECKPOINT, item->digest, store->blob,
+                                       item->blob_bytes);
             }
         }
         return 1;
@@ -220,7 +233,8 @@ static int release_round(struct store *store)
 {
     struct store_release *release = &store->release;
     if (store->control.durable < release->wait_position) return 0;
-    for (uint32_t index = 0; index < release->count; index++) store->groups[release->items[index].group].in_release = 0;
+    for (uint32_t index = 0; index < release->count; index++)
+        store->groups[release->items[index].group].in_release = 0;
     release->count = 0;
     if (release->read_done) {
         release->wait_lsn = store->journal.lsn_previous;
@@ -231,7 +245,8 @@ static int release_round(struct store *store)
     return 1;
 }
 
-void store_checkpoint_executed(struct store *store, struct store_group *group, const struct store_record *record)
+void store_checkpoint_executed(struct store *store, struct store_group *group,
+                               const struct store_record *record)
 {
     const struct store_release_item *item = &store->release.items[record->token];
     assert(record->token < store->release.count);
@@ -250,10 +265,12 @@ void store_checkpoint_executed(struct store *store, struct store_group *group, c
 }
 
 /* Is this entry of the extent being released still needed, and not in a checkpoint just written? */
-static int release_is_live(struct store *store, const struct journal_entry *entry, struct store_group **group)
+static int release_is_live(struct store *store, const struct journal_entry *entry,
+                           struct store_group **group)
 {
     *group = NULL;
-    if (entry->topic == STORE_NOBODY) return entry->kind == JOURNAL_TAIL_CLOSED || entry->op == store->floor_op;
+    if (entry->topic == STORE_NOBODY)
+        return entry->kind == JOURNAL_TAIL_CLOSED || entry->op == store->floor_op;
     *group = store_group_find(store, entry->topic, entry->partition);
     if (!*group || (*group)->created_revision != entry->created_revision) return 0;
     if ((*group)->pin_link.queue != &store->release.reappend) return 0;
@@ -266,8 +283,8 @@ static int release_is_live(struct store *store, const struct journal_entry *entr
     }
 }
 
-static enum status release_visit(void *context, uint8_t *bytes, const struct journal_entry *entry, uint64_t generation,
-                                 uint64_t lsn)
+static enum status release_visit(void *context, uint8_t *bytes, const struct journal_entry *entry,
+                                 uint64_t generation, uint64_t lsn)
 {
     struct store *store = context;
     struct store_group *group;
@@ -284,7 +301,7 @@ static enum status release_visit(void *context, uint8_t *bytes, const struct jou
     record->op = entry->op;
     record->group = group ? store_group_index(store, group) : UINT32_MAX;
     record->operation = STORE_REAPPENDED;
-    record->state = STORE_RECORD_READY;   /* sealed when it was made; origin and checksum stay */
+    record->state = STORE_RECORD_READY; /* sealed when it was made; origin and checksum stay */
     store->statistics.entries++;
     return STATUS_OK;
 }
@@ -309,7 +326,8 @@ void store_release_read_done(struct store *store)
 {
     struct store_release *release = &store->release;
     release->seen = 0;
-    enum status status = journal_scan_extent(&store->journal, release->generation, store->extent_buffer, release_visit, store);
+    enum status status = journal_scan_extent(&store->journal, release->generation,
+                                             store->extent_buffer, release_visit, store);
     release->wait_position = store->control.head;
     if (status == STATUS_BUSY) {
         release->skip = release->seen;
@@ -321,7 +339,8 @@ void store_release_read_done(struct store *store)
     }
     release->read_done = 1;
     while (!queue_empty(&release->reappend)) {
-        struct store_group *group = queue_element(release->reappend.head, struct store_group, pin_link);
+        struct store_group *group =
+            queue_element(release->reappend.head, struct store_group, pin_link);
         store_group_pin(store, group, release->generation + 1);
     }
 }

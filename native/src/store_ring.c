@@ -6,7 +6,8 @@
 #include "assert.h"
 #include "bytes.h"
 
-static_assert(sizeof(struct store_record) == STORE_RECORD_HEADER_BYTES, "a header is two cache lines");
+static_assert(sizeof(struct store_record) == STORE_RECORD_HEADER_BYTES,
+              "a header is two cache lines");
 static_assert(STORE_RECORD_HEADER_BYTES % STORE_RECORD_ALIGNMENT == 0, "entries are aligned");
 
 void store_ring_init(struct store_ring *ring, uint8_t *memory, uint64_t size)
@@ -49,7 +50,8 @@ struct store_record *store_ring_at(const struct store_ring *ring, uint64_t posit
     return (struct store_record *)(void *)(ring->memory + position % ring->size);
 }
 
-struct store_record *store_ring_reserve(struct store_ring *ring, uint64_t entry_size, uint64_t *position)
+struct store_record *store_ring_reserve(struct store_ring *ring, uint64_t entry_size,
+                                        uint64_t *position)
 {
     assert(store_ring_fits(ring, entry_size));
     uint64_t need = store_ring_need(entry_size);
@@ -57,7 +59,8 @@ struct store_record *store_ring_reserve(struct store_ring *ring, uint64_t entry_
     uint64_t head = ring->head + total;
     if (head > ring->size && ring->tail < head - ring->size) ring->tail = head - ring->size;
     if (total > need) {
-        struct store_record *pad = (struct store_record *)(void *)(ring->memory + ring->head % ring->size);
+        struct store_record *pad =
+            (struct store_record *)(void *)(ring->memory + ring->head % ring->size);
         memset(pad, 0, STORE_RECORD_ALIGNMENT);
         pad->size = (uint32_t)(total - need);
         pad->state = STORE_RECORD_PAD;

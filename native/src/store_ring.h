@@ -16,31 +16,32 @@ enum { STORE_RECORD_HEADER_BYTES = 128, STORE_RECORD_ALIGNMENT = 64 };
 
 enum store_record_state {
     STORE_RECORD_PAD = 1,
-    STORE_RECORD_HELD,             /* reserved: may not enter a round yet */
-    STORE_RECORD_READY,            /* complete: the next round takes it */
-    STORE_RECORD_ROUNDED,          /* in the round in flight, or durable and not yet executed */
-    STORE_RECORD_EXECUTED,         /* pinned: its bytes go to a segment, or metadata has it */
+    STORE_RECORD_HELD,     /* reserved: may not enter a round yet */
+    STORE_RECORD_READY,    /* complete: the next round takes it */
+    STORE_RECORD_ROUNDED,  /* in the round in flight, or durable and not yet executed */
+    STORE_RECORD_EXECUTED, /* pinned: its bytes go to a segment, or metadata has it */
     STORE_RECORD_DONE,
 };
 
 struct store_record {
-    uint32_t size;                 /* of the record, aligned */
-    uint32_t group;                /* index */
+    uint32_t size;  /* of the record, aligned */
+    uint32_t group; /* index */
     uint8_t state;
-    uint8_t outcome;               /* 1 = somebody waits for its token */
-    uint8_t sealed;                /* before this batch a segment was sealed: its footer lies over the entry's headers */
-    uint8_t opened;                /* this batch begins a segment */
+    uint8_t outcome; /* 1 = somebody waits for its token */
+    uint8_t
+        sealed; /* before this batch a segment was sealed: its footer lies over the entry's headers */
+    uint8_t opened; /* this batch begins a segment */
     uint32_t record_count;
     uint64_t token;
     uint64_t op;
-    uint64_t previous;             /* batch before it in the same group: position + 1; 0 = none */
-    uint64_t next;                 /* batch after it that waits for its segment write; position + 1; 0 = none */
+    uint64_t previous; /* batch before it in the same group: position + 1; 0 = none */
+    uint64_t next;     /* batch after it that waits for its segment write; position + 1; 0 = none */
     uint64_t base_offset;
-    uint64_t segment;              /* base offset of the segment it goes to */
-    uint64_t position;             /* in it */
+    uint64_t segment;  /* base offset of the segment it goes to */
+    uint64_t position; /* in it */
     uint64_t sealed_segment;
     uint64_t sealed_bytes;
-    uint32_t batch_bytes;          /* stored batch, at the end of the entry */
+    uint32_t batch_bytes; /* stored batch, at the end of the entry */
     uint32_t operation;
     uint64_t reserved[4];
 };
@@ -61,7 +62,8 @@ void store_ring_init(struct store_ring *ring, uint8_t *memory, uint64_t size);
 int store_ring_fits(const struct store_ring *ring, uint64_t entry_size);
 
 /* Room for an entry; the caller checked that it fits. Its state is HELD. */
-struct store_record *store_ring_reserve(struct store_ring *ring, uint64_t entry_size, uint64_t *position);
+struct store_record *store_ring_reserve(struct store_ring *ring, uint64_t entry_size,
+                                        uint64_t *position);
 
 struct store_record *store_ring_at(const struct store_ring *ring, uint64_t position);
 uint8_t *store_record_entry(struct store_record *record);

@@ -16,16 +16,19 @@ static int store_ring_pending(const struct store_ring *ring)
 
 int store_round_pending(const struct store *store)
 {
-    return store_ring_pending(&store->control) || store_ring_pending(&store->metadata) || store_ring_pending(&store->data);
+    return store_ring_pending(&store->control) || store_ring_pending(&store->metadata)
+           || store_ring_pending(&store->data);
 }
 
-static struct journal_mark *store_mark(struct store *store, const struct store_record *record, struct journal_mark *nobody)
+static struct journal_mark *store_mark(struct store *store, const struct store_record *record,
+                                       struct journal_mark *nobody)
 {
     return record->group == UINT32_MAX ? nobody : &store->groups[record->group].mark;
 }
 
 /* Take what fits of one ring. 0 = the round is full. */
-static int store_round_take(struct store *store, struct store_ring *ring, struct journal_mark *nobody, int spare)
+static int store_round_take(struct store *store, struct store_ring *ring,
+                            struct journal_mark *nobody, int spare)
 {
     struct journal *journal = &store->journal;
     for (;;) {
@@ -37,16 +40,19 @@ static int store_round_take(struct store *store, struct store_ring *ring, struct
         uint32_t size = bytes_get_u32(entry);
         if (!journal->open) {
             if (!journal_round_begin(journal, size)) return 0;
-            if (journal->opens_extent && !spare && journal_extents_free(journal) <= JOURNAL_EXTENTS_RESERVED) {
+            if (journal->opens_extent && !spare
+                && journal_extents_free(journal) <= JOURNAL_EXTENTS_RESERVED) {
                 journal_round_cancel(journal);
                 return 0;
             }
-        } else if (journal->opens_extent && !spare && journal_extents_free(journal) <= JOURNAL_EXTENTS_RESERVED) {
+        } else if (journal->opens_extent && !spare
+                   && journal_extents_free(journal) <= JOURNAL_EXTENTS_RESERVED) {
             return 0;
         }
         int is_prepare = bytes_get_u16(entry + 52) == JOURNAL_PREPARE;
         const uint8_t *checksum = is_prepare ? entry + JOURNAL_ENTRY_HEADER_BYTES : NULL;
-        if (!journal_round_add(journal, entry, store_mark(store, record, nobody), checksum)) return 0;
+        if (!journal_round_add(journal, entry, store_mark(store, record, nobody), checksum))
+            return 0;
         record->state = STORE_RECORD_ROUNDED;
         ring->rounded += record->size;
     }
@@ -59,7 +65,8 @@ void store_round_start(struct store *store)
     if (journal->writing || store->failed != STATUS_OK) return;
     struct journal_mark nobody = {0};
     if (store_round_pending(store)) {
-        if (store_round_take(store, &store->control, &nobody, 1) && store_round_take(store, &store->metadata, &nobody, 0)) {
+        if (store_round_take(store, &store->control, &nobody, 1)
+            && store_round_take(store, &store->metadata, &nobody, 0)) {
             (void)store_round_take(store, &store->data, &nobody, 0);
         }
     } else if (store->witness_now) {
@@ -89,7 +96,8 @@ void store_round_start(struct store *store)
     }
 }
 
-static void store_answer(struct store *store, const struct store_record *record, struct store_outcome *outcome)
+static void store_answer(struct store *store, const struct store_record *record,
+                         struct store_outcome *outcome)
 {
     if (!record->outcome) return;
     outcome->token = record->token;
@@ -100,8 +108,9 @@ static void store_answer(struct store *store, const struct store_record *record,
     store_outcome_push(store, outcome);
 }
 
-static void store_execute_result(struct store *store, struct store_group *group, struct store_record *record,
-                                 uint64_t position, const struct partition_result *result)
+static void store_execute_result(struct store *store, struct store_group *group,
+                                 struct store_record *record, uint64_t position,
+                                 const struct partition_result *result)
 {
     struct store_outcome outcome = {
         .status = result->status,
@@ -128,17 +137,13 @@ static void store_execute_result(struct store *store, struct store_group *group,
             store->statistics.duplicates++;
         }
         break;
-    case PARTITION_COMMIT_OFFSET:
-        outcome.base_offset = result->group.committed;
-        break;
+    case PARTITION_COMMIT_OFFSET: outcome.base_offset = result->group.committed; break;
     case PARTITION_IN_FLIGHT:
         group->in_flight_busy = 0;
         store_advance_push(store, group);
         break;
     case PARTITION_FREEZE:
-    case PARTITION_CLOSE:
-        store_advance_push(store, group);
-        break;
+    case PARTITION_CLOSE: store_advance_push(store, group); break;
     case PARTITION_METER_CLOSE:
         store_meter_closed(store, group, result->status);
         outcome.status = STATUS_OK;
@@ -149,8 +154,8 @@ static void store_execute_result(struct store *store, struct store_group *group,
     store_answer(store, record, &outcome);
 }
 
-void store_execute_prepare(struct store *store, struct store_group *group, struct store_record *record,
-                                  uint64_t position)
+void store_execute_prepare(struct store *store, struct store_group *group,
+                           struct store_record *record, uint64_t position)
 {
     uint8_t *entry = store_record_entry(record);
     struct vsr_prepare prepare;
@@ -163,14 +168,16 @@ void store_execute_prepare(struct store *store, struct store_group *group, struc
         return;
     }
     struct partition_result result = {0};
-    enum status status = partition_apply(&group->state, prepare.op, (enum partition_op)prepare.operation,
-                                         prepare.append_time_us, body, prepare.payload_bytes, &result);
+    enum status status =
+        partition_apply(&group->state, prepare.op, (enum partition_op)prepare.operation,
+                        prepare.append_time_us, body, prepare.payload_bytes, &result);
     if (status != STATUS_OK) {
         /* This replica cannot go on with the group: a newer release wrote the op, or pools are too small. */
         store_fail(store, status);
         return;
     }
-    struct vsr_event event = {.kind = VSR_EXECUTED, .op = prepare.op, .time_us = prepare.append_time_us};
+    struct vsr_event event = {
+        .kind = VSR_EXECUTED, .op = prepare.op, .time_us = prepare.append_time_us};
     memcpy(event.checksum, prepare.checksum, 16);
     struct vsr_update update;
     vsr_step(&group->vsr, &event, &update);
@@ -178,7 +185,8 @@ void store_execute_prepare(struct store *store, struct store_group *group, struc
 }
 
 /* One durable entry. `generation` is of the extent it lies in. */
-void store_execute(struct store *store, struct store_ring *ring, uint64_t position, uint64_t generation)
+void store_execute(struct store *store, struct store_ring *ring, uint64_t position,
+                   uint64_t generation)
 {
     struct store_record *record = store_ring_at(ring, position);
     uint8_t *entry = store_record_entry(record);
@@ -191,10 +199,12 @@ void store_execute(struct store *store, struct store_ring *ring, uint64_t positi
     }
     assert(record->group < store->groups_max);
     struct store_group *group = &store->groups[record->group];
-    if (!group->used) return;             /* appended again for a group that has gone meanwhile */
+    if (!group->used) return; /* appended again for a group that has gone meanwhile */
     if (kind == JOURNAL_CHECKPOINT && record->operation != STORE_REAPPENDED) {
-        if (group == store->metadata_group) store_snapshot_executed(store, record);
-        else store_checkpoint_executed(store, group, record);
+        if (group == store->metadata_group)
+            store_snapshot_executed(store, record);
+        else
+            store_checkpoint_executed(store, group, record);
         return;
     }
     if (record->operation == STORE_REAPPENDED) return;
@@ -215,16 +225,12 @@ void store_execute(struct store *store, struct store_ring *ring, uint64_t positi
         store->live_bytes += size;
         group->state.config.segment_bytes = bytes_get_u64(entry + JOURNAL_ENTRY_HEADER_BYTES + 32);
         break;
-    case JOURNAL_FORGET:
-        queue_push(&store->removals, &group->removal_link);
-        break;
-    case JOURNAL_ABSTAIN:
-        break;
+    case JOURNAL_FORGET: queue_push(&store->removals, &group->removal_link); break;
+    case JOURNAL_ABSTAIN: break;
     case JOURNAL_CHECKPOINT:
     case JOURNAL_TAIL_CLOSED:
     case JOURNAL_SUFFIX_INSTALLED:
-    case JOURNAL_METADATA_FLOOR:
-        unreachable();
+    case JOURNAL_METADATA_FLOOR: unreachable();
     }
 }
 

@@ -11,8 +11,9 @@
 
 void store_group_path(const struct store_group *group, char path[IO_PATH_SIZE])
 {
-    int size = snprintf(path, IO_PATH_SIZE, "topics/%016llx-%llu-%u", (unsigned long long)group->topic,
-                        (unsigned long long)group->created_revision, group->partition);
+    int size =
+        snprintf(path, IO_PATH_SIZE, "topics/%016llx-%llu-%u", (unsigned long long)group->topic,
+                 (unsigned long long)group->created_revision, group->partition);
     assert(size > 0 && size < IO_PATH_SIZE);
 }
 
@@ -80,7 +81,8 @@ void store_files_forget(struct store *store, const struct store_group *group)
 static struct store_file *store_file_free(struct store *store)
 {
     if (store->files_opened < STORE_FILES_MAX) return &store->files[store->files_opened++];
-    queue_each(&store->files_used, link) {
+    queue_each(&store->files_used, link)
+    {
         struct store_file *file = queue_element(link, struct store_file, link);
         if (file->users == 0) return store_file_close(store, file) ? file : NULL;
     }
@@ -88,7 +90,8 @@ static struct store_file *store_file_free(struct store *store)
 }
 
 /* The file of a segment, opened if it is not. NULL = no slot or request is free: later. */
-struct store_file *store_file_open(struct store *store, struct store_group *group, uint64_t segment, uint32_t flags)
+struct store_file *store_file_open(struct store *store, struct store_group *group, uint64_t segment,
+                                   uint32_t flags)
 {
     uint32_t index = store_group_index(store, group);
     struct store_file *file = store_file_find(store, index, segment);
@@ -123,8 +126,8 @@ struct store_file *store_file_open(struct store *store, struct store_group *grou
 }
 
 /* A batch was executed: chain it for its write. The entry's headers are spent, a footer may lie over them. */
-void store_batch_queue(struct store *store, struct store_group *group, struct store_record *record, uint64_t position,
-                       const struct partition_result *result)
+void store_batch_queue(struct store *store, struct store_group *group, struct store_record *record,
+                       uint64_t position, const struct partition_result *result)
 {
     assert(result->append);
     record->state = STORE_RECORD_EXECUTED;
@@ -138,15 +141,19 @@ void store_batch_queue(struct store *store, struct store_group *group, struct st
     group->hot_last = position + 1;
     group->batches_executed++;
     if (record->sealed) {
-        static_assert(SEGMENT_FOOTER_BYTES <= JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES, "a footer fits there");
+        static_assert(SEGMENT_FOOTER_BYTES <= JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES,
+                      "a footer fits there");
         record->sealed_segment = result->place.sealed_base_offset;
         record->sealed_bytes = result->place.sealed_data_bytes;
         memcpy(store_record_entry(record), result->place.footer, SEGMENT_FOOTER_BYTES);
     }
-    if (group->write_first == 0) group->write_first = position + 1;
-    else store_ring_at(&store->data, group->write_last - 1)->next = position + 1;
+    if (group->write_first == 0)
+        group->write_first = position + 1;
+    else
+        store_ring_at(&store->data, group->write_last - 1)->next = position + 1;
     group->write_last = position + 1;
-    if (!group->write_busy && group->write_link.queue == NULL) queue_push(&store->writes, &group->write_link);
+    if (!group->write_busy && group->write_link.queue == NULL)
+        queue_push(&store->writes, &group->write_link);
 }
 
 static uint8_t *store_record_batch(struct store_record *record)
@@ -155,7 +162,8 @@ static uint8_t *store_record_batch(struct store_record *record)
 }
 
 /* Footer and sync of the segment before this batch. */
-static int store_segment_seal(struct store *store, struct store_group *group, struct store_record *record)
+static int store_segment_seal(struct store *store, struct store_group *group,
+                              struct store_record *record)
 {
     struct store_file *file = store_file_open(store, group, record->sealed_segment, IO_CREATE);
     if (!file) return 0;
@@ -183,7 +191,8 @@ static int store_segment_seal(struct store *store, struct store_group *group, st
 }
 
 /* The folder and an empty file for a segment that begins here. */
-static int store_segment_begin(struct store *store, struct store_group *group, struct store_record *record)
+static int store_segment_begin(struct store *store, struct store_group *group,
+                               struct store_record *record)
 {
     if (!group->folder_made) {
         struct store_io *make = store_io_take(store, STORE_IO_CONTROL, IO_MKDIR);
@@ -220,7 +229,8 @@ static int store_segment_append(struct store *store, struct store_group *group)
     uint64_t position = group->write_first;
     while (position != 0 && request->vectors_count < IO_VECTORS_MAX) {
         struct store_record *next = store_ring_at(&store->data, position - 1);
-        if (request->vectors_count > 0 && (next->sealed || next->opened || next->position != end)) break;
+        if (request->vectors_count > 0 && (next->sealed || next->opened || next->position != end))
+            break;
         request->vectors[request->vectors_count++] =
             (struct io_vector){.data = store_record_batch(next), .size = next->batch_bytes};
         end += next->batch_bytes;
@@ -253,7 +263,8 @@ void store_segments_write(struct store *store)
     if (store->storage_full || store->failed != STATUS_OK) return;
     uint64_t count = store->writes.count;
     while (count-- > 0) {
-        struct store_group *group = queue_element(queue_pop(&store->writes), struct store_group, write_link);
+        struct store_group *group =
+            queue_element(queue_pop(&store->writes), struct store_group, write_link);
         if (!store_segment_step(store, group)) {
             queue_push(&store->writes, &group->write_link);
             return;
@@ -262,7 +273,8 @@ void store_segments_write(struct store *store)
     }
 }
 
-static void store_batches_written(struct store *store, struct store_group *group, const struct store_io *io)
+static void store_batches_written(struct store *store, struct store_group *group,
+                                  const struct store_io *io)
 {
     for (uint32_t index = 0; index < io->records; index++) {
         assert(group->write_first != 0);
@@ -300,8 +312,9 @@ void store_segment_done(struct store *store, struct store_io *io)
     }
     if (io->request.kind == STORE_IO_FOOTER) {
         group->footer_failed = status != STATUS_OK;
-        return;                           /* its sync follows */
+        return; /* its sync follows */
     }
     group->write_busy = 0;
-    if (group->write_first != 0 && group->write_link.queue == NULL) queue_push(&store->writes, &group->write_link);
+    if (group->write_first != 0 && group->write_link.queue == NULL)
+        queue_push(&store->writes, &group->write_link);
 }

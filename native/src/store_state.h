@@ -27,43 +27,46 @@ enum store_limit {
     STORE_SLOT_JOURNAL = 0,
     STORE_SLOT_CHECKPOINT = 1,
     STORE_SLOT_SNAPSHOT = 2,
-    STORE_SLOT_FILES = 3,                 /* segment files from here */
-    STORE_FILES_MAX = 512,                /* open at once: half of the usual limit of descriptors */
-    STORE_IOS_MAX = 512,                  /* requests in flight but the round's */
-    STORE_OUTCOMES_MAX = 16384,           /* accepted calls without an answer */
+    STORE_SLOT_FILES = 3,       /* segment files from here */
+    STORE_FILES_MAX = 512,      /* open at once: half of the usual limit of descriptors */
+    STORE_IOS_MAX = 512,        /* requests in flight but the round's */
+    STORE_OUTCOMES_MAX = 16384, /* accepted calls without an answer */
     STORE_TOPICS_MAX = 32768,
-    STORE_INLINE_CHECKPOINT_MAX = 65536,  /* J7 */
-    STORE_BLOB_MAX = 4194304,             /* a partition's checkpoint file */
+    STORE_INLINE_CHECKPOINT_MAX = 65536, /* J7 */
+    STORE_BLOB_MAX = 4194304,            /* a partition's checkpoint file */
     STORE_SNAPSHOT_MAX = ENGINE_FRAME_SIZE_MAX,
     STORE_RESULTS_BYTES = ENGINE_FRAME_SIZE_MAX + 1048576,
     STORE_RELEASE_BATCH_MAX = 256,
     STORE_GARBAGE_MAX = 64,
-    STORE_HOT_STEPS_MAX = 16,             /* batches a fetch looks back in memory; further back a file read gets more */
+    STORE_HOT_STEPS_MAX =
+        16, /* batches a fetch looks back in memory; further back a file read gets more */
     STORE_SNAPSHOT_OPS = 1024,
     STORE_SNAPSHOT_BYTES = 1048576,
-    STORE_VIEW_STATE_BYTES = 64,          /* [bytes] */
-    STORE_CHECKPOINT_BYTES = 112,         /* [bytes] before the blob */
-    STORE_ABSTAIN_BYTES = 24,             /* [bytes] */
-    STORE_TAIL_CLOSED_BYTES = 16,         /* [bytes] */
-    STORE_FLOOR_BYTES = 8,                /* [bytes] */
+    STORE_VIEW_STATE_BYTES = 64,  /* [bytes] */
+    STORE_CHECKPOINT_BYTES = 112, /* [bytes] before the blob */
+    STORE_ABSTAIN_BYTES = 24,     /* [bytes] */
+    STORE_TAIL_CLOSED_BYTES = 16, /* [bytes] */
+    STORE_FLOOR_BYTES = 8,        /* [bytes] */
     STORE_DETAIL_BYTES = 256,
-    STORE_REAPPENDED = 65535,             /* operation of a record that is a copy of an older entry */
-    STORE_CLOCK_JUMP_MAX_US = 5000000,    /* C2: more than a stepping NTP client does, less than a person */
-    STORE_WITNESS_AFTER_NS = 20000000,    /* an idle shard's witness round: not in the way of the next request */
-    STORE_RETRY_AFTER_NS = 500000000,     /* a full disk is asked again */
+    STORE_REAPPENDED = 65535, /* operation of a record that is a copy of an older entry */
+    STORE_CLOCK_JUMP_MAX_US =
+        5000000, /* C2: more than a stepping NTP client does, less than a person */
+    STORE_WITNESS_AFTER_NS =
+        20000000, /* an idle shard's witness round: not in the way of the next request */
+    STORE_RETRY_AFTER_NS = 500000000, /* a full disk is asked again */
 };
 
-#define STORE_NOBODY UINT64_MAX           /* topic of entries that belong to no group */
+#define STORE_NOBODY UINT64_MAX /* topic of entries that belong to no group */
 
 enum store_io_kind {
     STORE_IO_ROUND = 1,
-    STORE_IO_CONTROL,                     /* open, close, mkdir, truncate, unlink */
+    STORE_IO_CONTROL, /* open, close, mkdir, truncate, unlink */
     STORE_IO_BATCHES,
     STORE_IO_FOOTER,
     STORE_IO_SEAL_SYNC,
     STORE_IO_RELEASE_SYNC,
     STORE_IO_RELEASE_READ,
-    STORE_IO_BLOB,                        /* all but the last request of a checkpoint file */
+    STORE_IO_BLOB, /* all but the last request of a checkpoint file */
     STORE_IO_BLOB_DONE,
 };
 
@@ -71,7 +74,7 @@ struct store_io {
     struct io_request request;
     struct store_io *next_free;
     uint32_t group;
-    uint32_t file;                        /* index in files + 1; 0 = none */
+    uint32_t file; /* index in files + 1; 0 = none */
     uint64_t bytes;
     uint32_t records;
     uint32_t reserved;
@@ -79,11 +82,11 @@ struct store_io {
 };
 
 struct store_file {
-    struct queue_link link;               /* least recently used first */
+    struct queue_link link; /* least recently used first */
     uint64_t segment;
     uint32_t group;
-    uint32_t users;                       /* requests of ours in flight */
-    uint32_t next;                        /* in its bucket, index + 1 */
+    uint32_t users; /* requests of ours in flight */
+    uint32_t next;  /* in its bucket, index + 1 */
     uint8_t open;
     uint8_t broken;
 };
@@ -94,7 +97,7 @@ struct store_topic {
     uint64_t segment_bytes;
     uint32_t partitions_count;
     uint32_t flags;
-    uint32_t next;                        /* in its bucket or the free list, index + 1 */
+    uint32_t next; /* in its bucket or the free list, index + 1 */
     uint32_t reserved;
 };
 
@@ -102,39 +105,39 @@ struct store_group {
     uint64_t topic;
     uint64_t created_revision;
     uint32_t partition;
-    uint32_t next;                        /* in its bucket or the free list, index + 1 */
+    uint32_t next; /* in its bucket or the free list, index + 1 */
     uint8_t used;
-    uint8_t removing;                     /* FORGET is on its way */
-    uint8_t in_release;                   /* a checkpoint of it is being made */
+    uint8_t removing;   /* FORGET is on its way */
+    uint8_t in_release; /* a checkpoint of it is being made */
     uint8_t folder_made;
-    uint8_t folder_dirty;                 /* names in it since the last sync of the folder */
-    uint8_t data_dirty;                   /* bytes in the active segment since its last sync */
+    uint8_t folder_dirty; /* names in it since the last sync of the folder */
+    uint8_t data_dirty;   /* bytes in the active segment since its last sync */
     uint8_t write_busy;
-    uint8_t meter_busy;                   /* a METER_CLOSE is in flight */
-    uint8_t footer_failed;                /* the footer before the sync in flight was not written */
-    uint8_t corrupt;                      /* a read found damage: nothing is served any more */
+    uint8_t meter_busy;    /* a METER_CLOSE is in flight */
+    uint8_t footer_failed; /* the footer before the sync in flight was not written */
+    uint8_t corrupt;       /* a read found damage: nothing is served any more */
     struct vsr vsr;
     struct journal_mark mark;
-    uint64_t segment_bytes;               /* configuration as of the last view state entry */
+    uint64_t segment_bytes; /* configuration as of the last view state entry */
     uint8_t metered;
     uint8_t metered_wanted;
     uint8_t checkpoint_is_file;
-    uint8_t configured;                   /* its view state is in the journal or on its way */
+    uint8_t configured; /* its view state is in the journal or on its way */
     uint32_t checkpoint_bytes;
     uint64_t checkpoint_op;
-    uint64_t checkpoint_lsn;              /* of the entry in use, as recovery found it */
+    uint64_t checkpoint_lsn; /* of the entry in use, as recovery found it */
     uint8_t checkpoint_digest[16];
-    uint64_t pin;                         /* generation of the oldest extent with a live entry; 0 = none */
+    uint64_t pin; /* generation of the oldest extent with a live entry; 0 = none */
     uint64_t live_bytes;
     struct queue_link pin_link;
-    uint64_t hot_last;                    /* newest batch in the ring: position + 1 */
-    uint64_t write_first;                 /* chain of batches to be written: position + 1; 0 = none */
+    uint64_t hot_last;    /* newest batch in the ring: position + 1 */
+    uint64_t write_first; /* chain of batches to be written: position + 1; 0 = none */
     uint64_t write_last;
     uint64_t batches_executed;
     uint64_t batches_written;
-    uint64_t written_segment;             /* all batches below (segment, position) are in files */
+    uint64_t written_segment; /* all batches below (segment, position) are in files */
     uint64_t written_position;
-    uint64_t walk_segment;                /* sealed segment being verified by reads, and the offset next in it */
+    uint64_t walk_segment; /* sealed segment being verified by reads, and the offset next in it */
     uint64_t walk_next;
     uint8_t walk_any;
     uint8_t reserved[7];
@@ -146,8 +149,8 @@ struct store_group {
     uint64_t closes_at_ns;
     uint64_t closes_handed;
     uint64_t flush_token;
-    uint64_t fetch_bytes;                 /* a batch as large as this was met: reads must hold it */
-    uint64_t in_flight_group;             /* the last InFlight proposed and not yet executed */
+    uint64_t fetch_bytes;     /* a batch as large as this was met: reads must hold it */
+    uint64_t in_flight_group; /* the last InFlight proposed and not yet executed */
     uint64_t in_flight_generation;
     uint8_t in_flight_busy;
     struct partition state;
@@ -168,8 +171,8 @@ enum store_release_phase {
 struct store_release_item {
     uint32_t group;
     uint8_t is_file;
-    uint64_t record;                      /* in the control ring */
-    uint64_t batches;                     /* must be written before the entry may go */
+    uint64_t record;  /* in the control ring */
+    uint64_t batches; /* must be written before the entry may go */
     uint64_t pin;
     uint64_t live_bytes;
     uint32_t entry_bytes;
@@ -183,21 +186,21 @@ struct store_release {
     uint32_t count;
     uint32_t syncs;
     uint32_t blob_used;
-    uint32_t all_cursor;                  /* checkpoint_all: next group to look at */
+    uint32_t all_cursor; /* checkpoint_all: next group to look at */
     uint8_t all;
-    uint8_t all_after;                    /* when this release is over */
+    uint8_t all_after; /* when this release is over */
     uint8_t read_done;
-    uint64_t wait_position;               /* of the control ring */
+    uint64_t wait_position; /* of the control ring */
     uint64_t wait_lsn;
-    uint64_t skip;                        /* live entries of the extent appended already */
+    uint64_t skip; /* live entries of the extent appended already */
     uint64_t seen;
     uint32_t sync_cursor;
-    struct queue reappend;                /* groups whose live entries are copied from the extent */
+    struct queue reappend; /* groups whose live entries are copied from the extent */
     struct store_release_item items[STORE_RELEASE_BATCH_MAX];
 };
 
 struct store_garbage {
-    uint64_t lsn;                         /* unlink once a round above it is durable; 0 = entry not durable yet */
+    uint64_t lsn; /* unlink once a round above it is durable; 0 = entry not durable yet */
     uint8_t digest[16];
 };
 
@@ -205,17 +208,17 @@ struct store_snapshot {
     uint8_t *buffer;
     uint64_t size;
     uint64_t op;
-    uint64_t record;                      /* control ring position of the held entry */
+    uint64_t record; /* control ring position of the held entry */
     uint8_t digest[16];
     uint8_t busy;
-    uint8_t borrowed;                     /* recovery's copy is still being read */
-    uint8_t wanted;                       /* asked for, not yet given */
-    uint8_t checksum[16];                 /* of `op` */
+    uint8_t borrowed;     /* recovery's copy is still being read */
+    uint8_t wanted;       /* asked for, not yet given */
+    uint8_t checksum[16]; /* of `op` */
     int64_t time_us;
-    uint64_t handed_op;                   /* the last op handed out, its checksum and time */
+    uint64_t handed_op; /* the last op handed out, its checksum and time */
     uint8_t handed_checksum[16];
     int64_t handed_time_us;
-    uint64_t ops_wanted;                  /* counters when it was asked for */
+    uint64_t ops_wanted; /* counters when it was asked for */
     uint64_t bytes_wanted;
     uint64_t ops_since;
     uint64_t bytes_since;
@@ -246,7 +249,7 @@ struct store {
     uint32_t *topic_buckets;
     uint32_t topic_buckets_count;
     struct store_group *metadata_group;
-    uint64_t metadata_handed;             /* metadata ring: next to hand out, next to be applied */
+    uint64_t metadata_handed; /* metadata ring: next to hand out, next to be applied */
     uint64_t metadata_applied;
     uint64_t floor_op;
     uint64_t floor_pin;
@@ -258,14 +261,14 @@ struct store {
     struct store_outcome *outcomes;
     uint64_t outcomes_head;
     uint64_t outcomes_tail;
-    uint64_t accepted;                    /* calls without an outcome yet */
-    struct queue removals;                /* forgotten groups, gone once nothing of them is in flight */
+    uint64_t accepted;     /* calls without an outcome yet */
+    struct queue removals; /* forgotten groups, gone once nothing of them is in flight */
     struct queue writes;
     struct queue advances;
     struct queue windows;
     struct queue closes_ready;
     struct queue closes_waiting;
-    struct queue *pins;                   /* by generation mod extents */
+    struct queue *pins; /* by generation mod extents */
     /* files and requests */
     struct store_io *ios;
     struct store_io *ios_free;
@@ -277,7 +280,7 @@ struct store {
     uint32_t files_opened;
     uint8_t *extent_buffer;
     uint8_t *blob;
-    uint8_t blob_failed[2];               /* by slot: checkpoint, snapshot */
+    uint8_t blob_failed[2]; /* by slot: checkpoint, snapshot */
     uint8_t blob_retry[2];
     uint8_t blob_digest[2][16];
     uint64_t blob_size[2];
@@ -285,13 +288,13 @@ struct store {
     struct store_garbage garbage[STORE_GARBAGE_MAX];
     uint32_t garbage_count;
     /* rounds */
-    uint64_t round_at_ns;                 /* when the last one was durable */
-    uint8_t witness_due;                  /* the last durable round had entries */
+    uint64_t round_at_ns; /* when the last one was durable */
+    uint8_t witness_due;  /* the last durable round had entries */
     uint8_t witness_now;
     /* clock (C1, C2) */
     uint8_t clock_uncertain;
     uint8_t clock_jumped;
-    int64_t stamp_max_us;                 /* the latest append time that recovery found */
+    int64_t stamp_max_us; /* the latest append time that recovery found */
     struct store_now clock_reference;
     uint64_t live_bytes;
     struct journal_report *report;
@@ -304,7 +307,8 @@ void store_fail(struct store *store, enum status status);
 int64_t store_time_us(const struct store *store);
 void store_clock_tick(struct store *store);
 void store_advance_push(struct store *store, struct store_group *group);
-struct store_io *store_io_take(struct store *store, enum store_io_kind kind, enum io_operation operation);
+struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
+                               enum io_operation operation);
 void store_io_return(struct store *store, struct store_io *io);
 void store_io_send(struct store *store, struct store_io *io);
 enum status store_perform(struct store *store, struct io_request *request);
@@ -312,11 +316,13 @@ enum status store_perform(struct store *store, struct io_request *request);
 /* store_tables.c */
 struct store_topic *store_topic_find(struct store *store, uint64_t topic);
 struct store_group *store_group_find(struct store *store, uint64_t topic, uint32_t partition);
-struct store_group *store_group_make(struct store *store, uint64_t topic, uint64_t created_revision, uint32_t partition,
-                                     uint64_t segment_bytes, int metered);
+struct store_group *store_group_make(struct store *store, uint64_t topic, uint64_t created_revision,
+                                     uint32_t partition, uint64_t segment_bytes, int metered);
 void store_group_drop(struct store *store, struct store_group *group);
-enum status store_group_lookup(struct store *store, const struct engine_partition_id *id, struct store_group **group);
-enum status store_group_open(struct store *store, const struct engine_partition_id *id, struct store_group **group);
+enum status store_group_lookup(struct store *store, const struct engine_partition_id *id,
+                               struct store_group **group);
+enum status store_group_open(struct store *store, const struct engine_partition_id *id,
+                             struct store_group **group);
 void store_groups_remove(struct store *store);
 uint32_t store_group_index(const struct store *store, const struct store_group *group);
 void store_group_pin(struct store *store, struct store_group *group, uint64_t generation);
@@ -324,13 +330,14 @@ void store_group_pin(struct store *store, struct store_group *group, uint64_t ge
 /* store_prepare.c */
 enum status store_admit(struct store *store, struct store_ring *ring, uint64_t entry_size);
 enum status store_admit_op(struct store *store, uint64_t payload_size);
-struct store_record *store_entry_begin(struct store *store, struct store_ring *ring, const struct journal_entry *entry,
-                                       uint64_t *position);
+struct store_record *store_entry_begin(struct store *store, struct store_ring *ring,
+                                       const struct journal_entry *entry, uint64_t *position);
 void store_entry_ready(struct store_record *record);
-void store_prepare_op(struct store *store, struct store_ring *ring, struct store_group *group, uint16_t operation,
-                      const uint8_t *body, size_t size, uint64_t token, int outcome);
-void store_prepare_batch(struct store *store, struct store_group *group, const struct store_produce *request,
-                         const struct batch_client *client);
+void store_prepare_op(struct store *store, struct store_ring *ring, struct store_group *group,
+                      uint16_t operation, const uint8_t *body, size_t size, uint64_t token,
+                      int outcome);
+void store_prepare_batch(struct store *store, struct store_group *group,
+                         const struct store_produce *request, const struct batch_client *client);
 void store_view_state_put(const struct store_group *group, uint64_t segment_bytes, uint8_t *at);
 void store_view_state_entry(struct store *store, struct store_group *group);
 void store_abstain_entry(struct store *store, struct store_group *group);
@@ -339,17 +346,20 @@ void store_abstain_entry(struct store *store, struct store_group *group);
 void store_round_start(struct store *store);
 void store_round_done(struct store *store, enum status status);
 int store_round_pending(const struct store *store);
-void store_execute_prepare(struct store *store, struct store_group *group, struct store_record *record, uint64_t position);
-void store_execute(struct store *store, struct store_ring *ring, uint64_t position, uint64_t generation);
+void store_execute_prepare(struct store *store, struct store_group *group,
+                           struct store_record *record, uint64_t position);
+void store_execute(struct store *store, struct store_ring *ring, uint64_t position,
+                   uint64_t generation);
 
 /* store_segment.c */
 void store_group_path(const struct store_group *group, char path[IO_PATH_SIZE]);
 void store_segment_path(const struct store_group *group, uint64_t segment, char path[IO_PATH_SIZE]);
-struct store_file *store_file_open(struct store *store, struct store_group *group, uint64_t segment, uint32_t flags);
+struct store_file *store_file_open(struct store *store, struct store_group *group, uint64_t segment,
+                                   uint32_t flags);
 void store_files_forget(struct store *store, const struct store_group *group);
 uint32_t store_file_slot(const struct store *store, const struct store_file *file);
-void store_batch_queue(struct store *store, struct store_group *group, struct store_record *record, uint64_t position,
-                       const struct partition_result *result);
+void store_batch_queue(struct store *store, struct store_group *group, struct store_record *record,
+                       uint64_t position, const struct partition_result *result);
 void store_segments_write(struct store *store);
 void store_segment_done(struct store *store, struct store_io *io);
 
@@ -358,11 +368,13 @@ void store_release_step(struct store *store);
 void store_release_blob_done(struct store *store);
 void store_release_read_done(struct store *store);
 int store_release_due(const struct store *store);
-void store_checkpoint_executed(struct store *store, struct store_group *group, const struct store_record *record);
-void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t blob_size, const uint8_t digest[16],
-                          uint8_t *at);
+void store_checkpoint_executed(struct store *store, struct store_group *group,
+                               const struct store_record *record);
+void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t blob_size,
+                          const uint8_t digest[16], uint8_t *at);
 void store_blob_path(const uint8_t digest[16], char path[IO_PATH_SIZE]);
-int store_blob_write(struct store *store, uint32_t slot, const uint8_t digest[16], uint8_t *data, uint64_t size);
+int store_blob_write(struct store *store, uint32_t slot, const uint8_t digest[16], uint8_t *data,
+                     uint64_t size);
 void store_blob_done(struct store *store, uint32_t slot);
 void store_garbage_add(struct store *store, const uint8_t digest[16]);
 void store_garbage_witnessed(struct store *store);

@@ -20,7 +20,8 @@ static uint32_t *store_topic_bucket(struct store *store, uint64_t topic)
 struct store_topic *store_topic_find(struct store *store, uint64_t topic)
 {
     uint32_t index = *store_topic_bucket(store, topic);
-    while (index != 0 && store->topics[index - 1].topic != topic) index = store->topics[index - 1].next;
+    while (index != 0 && store->topics[index - 1].topic != topic)
+        index = store->topics[index - 1].next;
     return index == 0 ? NULL : &store->topics[index - 1];
 }
 
@@ -46,8 +47,8 @@ uint32_t store_group_index(const struct store *store, const struct store_group *
     return (uint32_t)(group - store->groups);
 }
 
-struct store_group *store_group_make(struct store *store, uint64_t topic, uint64_t created_revision, uint32_t partition,
-                                     uint64_t segment_bytes, int metered)
+struct store_group *store_group_make(struct store *store, uint64_t topic, uint64_t created_revision,
+                                     uint32_t partition, uint64_t segment_bytes, int metered)
 {
     assert(store_group_find(store, topic, partition) == NULL);
     if (store->groups_free == 0) return NULL;
@@ -61,7 +62,8 @@ struct store_group *store_group_make(struct store *store, uint64_t topic, uint64
     group->segment_bytes = segment_bytes;
     group->metered = group->metered_wanted = metered != 0;
     vsr_init(&group->vsr, 0, 0);
-    const struct partition_config config = {.segment_bytes = segment_bytes, .metered = metered != 0};
+    const struct partition_config config = {.segment_bytes = segment_bytes,
+                                            .metered = metered != 0};
     partition_init(&group->state, &store->pools, &config);
     uint32_t *bucket = store_group_bucket(store, topic, partition);
     group->next = *bucket;
@@ -98,14 +100,16 @@ void store_group_drop(struct store *store, struct store_group *group)
 }
 
 /* The topic's row and the group, NULL while nothing happened in the partition. */
-enum status store_group_lookup(struct store *store, const struct engine_partition_id *id, struct store_group **group)
+enum status store_group_lookup(struct store *store, const struct engine_partition_id *id,
+                               struct store_group **group)
 {
     *group = NULL;
     const struct store_topic *topic = store_topic_find(store, id->topic);
     if (!topic || id->topic == OWNER_METADATA_TOPIC) return STATUS_NOT_FOUND;
     if (topic->created_revision != id->created_revision) return STATUS_RECREATED;
     if (id->partition >= topic->partitions_count) return STATUS_NOT_FOUND;
-    if (owner_of(id->topic, id->partition, store->config.shards_count) != store->config.shard) return STATUS_NOT_FOUND;
+    if (owner_of(id->topic, id->partition, store->config.shards_count) != store->config.shard)
+        return STATUS_NOT_FOUND;
     *group = store_group_find(store, id->topic, id->partition);
     /* Revision 0: damage named the group and took all else that was known of it. */
     uint64_t revision = *group ? (*group)->created_revision : 0;
@@ -117,14 +121,16 @@ enum status store_group_lookup(struct store *store, const struct engine_partitio
 }
 
 /* The same, made if absent: only for calls that are about to journal something. */
-enum status store_group_open(struct store *store, const struct engine_partition_id *id, struct store_group **group)
+enum status store_group_open(struct store *store, const struct engine_partition_id *id,
+                             struct store_group **group)
 {
     enum status status = store_group_lookup(store, id, group);
     if (status != STATUS_OK) return status;
     const struct store_topic *topic = store_topic_find(store, id->topic);
     int metered = !(topic->flags & ENGINE_TOPIC_SYSTEM);
     if (!*group) {
-        *group = store_group_make(store, id->topic, id->created_revision, id->partition, topic->segment_bytes, metered);
+        *group = store_group_make(store, id->topic, id->created_revision, id->partition,
+                                  topic->segment_bytes, metered);
         if (!*group) return STATUS_BUSY;
         const struct vsr_event event = {.kind = VSR_RECOVERED};
         struct vsr_update update;
@@ -140,7 +146,8 @@ enum status store_group_open(struct store *store, const struct engine_partition_
 void store_group_pin(struct store *store, struct store_group *group, uint64_t generation)
 {
     assert(generation >= store->journal.generation_oldest);
-    if (group->pin_link.queue) queue_remove((struct queue *)(uintptr_t)group->pin_link.queue, &group->pin_link);
+    if (group->pin_link.queue)
+        queue_remove((struct queue *)(uintptr_t)group->pin_link.queue, &group->pin_link);
     group->pin = generation;
     queue_push(&store->pins[generation % store->journal.config.extents_count], &group->pin_link);
 }
@@ -152,7 +159,7 @@ static void store_group_unlink(struct store *store, struct store_group *group)
         struct segment *segment = partition_segment(&group->state, position);
         if (!segment) break;
         struct store_io *io = store_io_take(store, STORE_IO_CONTROL, IO_UNLINK);
-        if (!io) break;                   /* the next start sweeps what is left */
+        if (!io) break; /* the next start sweeps what is left */
         store_segment_path(group, segment->base_offset, io->request.path);
         store_io_send(store, io);
     }
@@ -194,8 +201,12 @@ static void store_topic_put(struct store *store, const struct engine_row_topic *
 static void store_group_forget(struct store *store, struct store_group *group)
 {
     if (group->removing) return;
-    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES, .kind = JOURNAL_FORGET, .topic = group->topic,
-        .partition = group->partition, .created_revision = group->created_revision, .op = group->vsr.op};
+    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES,
+                                        .kind = JOURNAL_FORGET,
+                                        .topic = group->topic,
+                                        .partition = group->partition,
+                                        .created_revision = group->created_revision,
+                                        .op = group->vsr.op};
     uint64_t position;
     struct store_record *record = store_entry_begin(store, &store->data, &entry, &position);
     record->group = store_group_index(store, group);
@@ -207,10 +218,13 @@ static enum status store_topic_gone(struct store *store, uint64_t number, uint64
 {
     struct store_topic *topic = store_topic_find(store, number);
     if (!topic) return STATUS_OK;
-    if (!store_ring_fits(&store->data, (uint64_t)(topic->partitions_count + 2) * 256)) return STATUS_BUSY;
+    if (!store_ring_fits(&store->data, (uint64_t)(topic->partitions_count + 2) * 256))
+        return STATUS_BUSY;
     if (op > store->floor_op) {
         const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_FLOOR_BYTES,
-            .kind = JOURNAL_METADATA_FLOOR, .topic = STORE_NOBODY, .op = op};
+                                            .kind = JOURNAL_METADATA_FLOOR,
+                                            .topic = STORE_NOBODY,
+                                            .op = op};
         uint64_t position;
         struct store_record *record = store_entry_begin(store, &store->data, &entry, &position);
         bytes_put_u64(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, op);

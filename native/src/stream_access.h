@@ -1,4 +1,5 @@
-/* stream_access.h: may this caller do this to this partition? The one place where a topic handle is judged. */
+/* stream_access.h: may this caller do this to this partition? The one place where a topic handle is
+ * judged. */
 #ifndef STREAM_ACCESS_H
 #define STREAM_ACCESS_H
 
@@ -8,8 +9,10 @@
 #include "grpc_error.h"
 #include "tables.h"
 
-/* NONE = yes, and *topic is its row (borrowed until the tables change). `verb` is one enum engine_verb. */
+/* NONE = yes, and *topic is its row (borrowed until the tables change). `verb` is one enum
+ * engine_verb. */
 enum grpc_error stream_access(const struct tables *tables, const struct engine_caller *caller,
-                              const struct engine_partition_id *id, uint32_t verb, const struct table_topic **topic);
+                              const struct engine_partition_id *id, uint32_t verb,
+                              const struct table_topic **topic);
 
 #endif

@@ -8,8 +8,13 @@
 #include "shard.h"
 #include "stream_access.h"
 
-/* A caller whose deadline is its wait wants EMPTY, not DEADLINE_EXCEEDED: answer so much earlier. */
-enum { FETCH_HEAD_START_NS = 20000000, FETCH_ROOM = PROTO_FETCH_HEADER_SIZE_MAX };
+/* A caller whose deadline is its wait wants EMPTY, not DEADLINE_EXCEEDED: answer earlier by a part of it. */
+enum {
+    FETCH_HEAD_START_NS_MIN = 20000000,
+    FETCH_HEAD_START_NS_MAX = 250000000,
+    FETCH_HEAD_START_PART = 8,
+    FETCH_ROOM = PROTO_FETCH_HEADER_SIZE_MAX,
+};
 
 static struct queue *bucket_of(struct shard *shard, const struct engine_partition_id *id)
 {
@@ -41,13 +46,15 @@ static void fetch_give(struct shard *shard, struct fetch *fetch)
 static void fetch_unlink(struct shard *shard, struct fetch *fetch)
 {
     timer_clear(&shard->timers, &fetch->timer);
-    if (fetch->state == FETCH_WAITING) queue_remove(bucket_of(shard, &fetch->request.id), &fetch->link);
+    if (fetch->state == FETCH_WAITING)
+        queue_remove(bucket_of(shard, &fetch->request.id), &fetch->link);
     if (fetch->state == FETCH_QUEUED) queue_remove(&shard->reads_waiting, &fetch->link);
     fetch->state = FETCH_RUNNING;
 }
 
 /* The one answer; `reply` is given away. Frees the fetch. */
-static void fetch_answer(struct shard *shard, struct fetch *fetch, enum status status, uint64_t expected, struct reply *reply)
+static void fetch_answer(struct shard *shard, struct fetch *fetch, enum status status,
+                         uint64_t expected, struct reply *reply)
 {
     ergo(status == STATUS_OK, reply != NULL);
     if (fetch->remote) {
@@ -75,7 +82,8 @@ static void fetch_answer(struct shard *shard, struct fetch *fetch, enum status s
     grpc_finish_ok(call);
 }
 
-/* A reply of `header` and the `size` bytes that lie behind FETCH_ROOM in its buffer, from `begin` on. */
+/* A reply of `header` and the `size` bytes that lie behind FETCH_ROOM in its buffer, from `begin`
+ * on. */
 static void reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin)
 {
     uint8_t encoded[PROTO_FETCH_HEADER_SIZE_MAX];
@@ -94,7 +102,8 @@ static void reply_shape(struct reply *reply, const struct proto_fetch_reply *hea
     reply->size = (uint32_t)(GRPC_PREFIX_SIZE + size);
 }
 
-static struct proto_fetch_reply reply_header(enum proto_fetch_status status, const struct store_fetch *found, size_t size)
+static struct proto_fetch_reply reply_header(enum proto_fetch_status status,
+                                             const struct store_fetch *found, size_t size)
 {
     return (struct proto_fetch_reply){
         .status = (uint32_t)status,
@@ -133,7 +142,8 @@ static void fetch_memory(struct shard *shard, struct fetch *fetch, const struct 
 }
 
 /* Bytes of a segment are in the reply's buffer: cut to whole verified batches and answer. */
-static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply *reply, size_t size)
+static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply *reply,
+                          size_t size)
 {
     struct store_fetch found = {0};
     struct engine_partition_state state = {0};
@@ -148,8 +158,10 @@ static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply
     found.log_end = state.log_end;
     if (status != STATUS_OK) {
         grpc_reply_release(shard, reply);
-        if (status == STATUS_CORRUPT) answer_status(shard, fetch, PROTO_FETCH_CORRUPT, &found);
-        else fetch_answer(shard, fetch, status, 0, NULL);
+        if (status == STATUS_CORRUPT)
+            answer_status(shard, fetch, PROTO_FETCH_CORRUPT, &found);
+        else
+            fetch_answer(shard, fetch, status, 0, NULL);
         return;
     }
     assert(begin <= end);
@@ -179,7 +191,8 @@ static void fetch_file(struct shard *shard, struct fetch *fetch, const struct st
         return;
     }
     uint8_t *target = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM;
-    if (io_file_read_now(&shard->file, found->file, found->file_offset, target, found->size) == STATUS_OK) {
+    if (io_file_read_now(&shard->file, found->file, found->file_offset, target, found->size)
+        == STATUS_OK) {
         fetch_trimmed(shard, fetch, reply, found->size);
         return;
     }
@@ -219,7 +232,8 @@ static void fetch_run(struct shard *shard, struct fetch *fetch)
     assert(fetch->state == FETCH_RUNNING);
     struct store_fetch found = {0};
     const struct lane_fetch *request = &fetch->request;
-    store_fetch(shard->store, &request->id, request->offset, request->bytes_max, request->group, request->generation, &found);
+    store_fetch(shard->store, &request->id, request->offset, request->bytes_max, request->group,
+                request->generation, &found);
     int nothing = found.status == STATUS_OK && found.place == STORE_FETCH_NOTHING;
     int may_wait = fetch->deadline_ns > shard->now.monotonic_ns && !shard->draining;
     if ((nothing || found.status == STATUS_GROUP_PENDING) && may_wait) {
@@ -229,25 +243,18 @@ static void fetch_run(struct shard *shard, struct fetch *fetch)
     timer_clear(&shard->timers, &fetch->timer);
     switch (found.status) {
     case STATUS_OK:
-        if (nothing) answer_status(shard, fetch, PROTO_FETCH_EMPTY, &found);
-        else if (found.place == STORE_FETCH_MEMORY) fetch_memory(shard, fetch, &found);
-        else fetch_file(shard, fetch, &found);
+        if (nothing)
+            answer_status(shard, fetch, PROTO_FETCH_EMPTY, &found);
+        else if (found.place == STORE_FETCH_MEMORY)
+            fetch_memory(shard, fetch, &found);
+        else
+            fetch_file(shard, fetch, &found);
         return;
-    case STATUS_TRUNCATED:
-        answer_status(shard, fetch, PROTO_FETCH_TRUNCATED, &found);
-        return;
-    case STATUS_CORRUPT:
-        answer_status(shard, fetch, PROTO_FETCH_CORRUPT, &found);
-        return;
-    case STATUS_NOT_PRIMARY:
-        answer_status(shard, fetch, PROTO_FETCH_NOT_PRIMARY, &found);
-        return;
-    case STATUS_REBUILDING:
-        answer_status(shard, fetch, PROTO_FETCH_REBUILDING, &found);
-        return;
-    default:
-        fetch_answer(shard, fetch, found.status, found.log_start, NULL);
-        return;
+    case STATUS_TRUNCATED: answer_status(shard, fetch, PROTO_FETCH_TRUNCATED, &found); return;
+    case STATUS_CORRUPT: answer_status(shard, fetch, PROTO_FETCH_CORRUPT, &found); return;
+    case STATUS_NOT_PRIMARY: answer_status(shard, fetch, PROTO_FETCH_NOT_PRIMARY, &found); return;
+    case STATUS_REBUILDING: answer_status(shard, fetch, PROTO_FETCH_REBUILDING, &found); return;
+    default: fetch_answer(shard, fetch, found.status, found.log_start, NULL); return;
     }
 }
 
@@ -256,15 +263,24 @@ static uint64_t wait_deadline(const struct call *call, uint32_t wait_ms_max, uin
     if (wait_ms_max == 0) return 0;
     if (wait_ms_max > SHARD_WAIT_MS_MAX) wait_ms_max = SHARD_WAIT_MS_MAX;
     uint64_t deadline_ns = now_ns + wait_ms_max * UINT64_C(1000000);
-    if (call->deadline_ns == 0 || call->deadline_ns > deadline_ns + FETCH_HEAD_START_NS) return deadline_ns;
-    return call->deadline_ns > FETCH_HEAD_START_NS ? call->deadline_ns - FETCH_HEAD_START_NS : 0;
+    if (call->deadline_ns == 0) return deadline_ns;
+    if (call->deadline_ns <= now_ns) return 0;
+    uint64_t left_ns = call->deadline_ns - now_ns;
+    uint64_t head_start_ns = left_ns / FETCH_HEAD_START_PART;
+    if (head_start_ns < FETCH_HEAD_START_NS_MIN) head_start_ns = FETCH_HEAD_START_NS_MIN;
+    if (head_start_ns > FETCH_HEAD_START_NS_MAX) head_start_ns = FETCH_HEAD_START_NS_MAX;
+    if (left_ns <= head_start_ns) return 0;
+    uint64_t answer_ns = call->deadline_ns - head_start_ns;
+    return answer_ns < deadline_ns ? answer_ns : deadline_ns;
 }
 
 static void fetch_forward(struct call *call, const struct lane_fetch *request, uint16_t owner)
 {
     struct shard *shard = call->connection->shard;
-    struct pending values = {.kind = PENDING_FETCH, .call_index = call->index, .call_generation = call->generation};
-    struct lane_frame frame = {.kind = LANE_FETCH, .token = pending_take(shard, &values), .fetch = *request};
+    struct pending values = {
+        .kind = PENDING_FETCH, .call_index = call->index, .call_generation = call->generation};
+    struct lane_frame frame = {
+        .kind = LANE_FETCH, .token = pending_take(shard, &values), .fetch = *request};
     if (frame.token != 0 && lanes_try(shard, &frame, owner)) {
         call->fetch_pending = frame.token;
         call->fetch_owner = owner;
@@ -288,7 +304,9 @@ void stream_fetch(struct call *call, const uint8_t *message, size_t size)
     uint32_t bytes_max = request.bytes_max == 0 ? SHARD_FETCH_BYTES_DEFAULT : request.bytes_max;
     if (bytes_max > SHARD_FETCH_BYTES_MAX) bytes_max = SHARD_FETCH_BYTES_MAX;
     struct lane_fetch wanted = {
-        .id = {.topic = request.topic, .created_revision = request.created_revision, .partition = request.partition},
+        .id = {.topic = request.topic,
+               .created_revision = request.created_revision,
+               .partition = request.partition},
         .offset = request.offset,
         .group = request.group,
         .generation = request.generation,
@@ -296,7 +314,8 @@ void stream_fetch(struct call *call, const uint8_t *message, size_t size)
         .bytes_max = bytes_max,
     };
     const struct table_topic *topic;
-    enum grpc_error error = stream_access(&shard->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
+    enum grpc_error error =
+        stream_access(&shard->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
     if (error != GRPC_ERROR_NONE) {
         grpc_finish_error(call, error);
         return;
@@ -323,7 +342,8 @@ void stream_remote_fetch(struct shard *shard, const struct lane_frame *frame)
 {
     struct fetch *fetch = fetch_take(shard);
     if (fetch == NULL) {
-        struct lane_frame answer = {.kind = LANE_FETCHED, .token = frame->token, .fetched = {.status = STATUS_BUSY}};
+        struct lane_frame answer = {
+            .kind = LANE_FETCHED, .token = frame->token, .fetched = {.status = STATUS_BUSY}};
         lanes_post(shard, &answer, frame->source, LANE_REPLY);
         return;
     }
@@ -348,9 +368,11 @@ static void fetch_cancel(struct shard *shard, struct fetch *fetch)
 void stream_remote_fetch_cancel(struct shard *shard, const struct lane_frame *frame)
 {
     /* Rare enough for a walk over those that wait for this partition. */
-    queue_each(bucket_of(shard, &frame->fetch.id), link) {
+    queue_each(bucket_of(shard, &frame->fetch.id), link)
+    {
         struct fetch *fetch = queue_element(link, struct fetch, link);
-        if (!fetch->remote || fetch->token != frame->token || fetch->shard != frame->source) continue;
+        if (!fetch->remote || fetch->token != frame->token || fetch->shard != frame->source)
+            continue;
         fetch_unlink(shard, fetch);
         fetch_answer(shard, fetch, STATUS_CANCELLED, 0, NULL);
         return;
@@ -365,13 +387,16 @@ void stream_fetch_cancel(struct call *call)
         call->fetch_index = 0;
         return;
     }
-    /* Its pending stays until the owner answers CANCELLED, or with data that it had sent already. */
-    struct lane_frame frame = {.kind = LANE_FETCH_CANCEL, .token = call->fetch_pending, .fetch = {.id = call->fetch_id}};
+    /* Its pending stays until the owner answers CANCELLED, or with data that it had sent already.
+     */
+    struct lane_frame frame = {
+        .kind = LANE_FETCH_CANCEL, .token = call->fetch_pending, .fetch = {.id = call->fetch_id}};
     lanes_post(shard, &frame, call->fetch_owner, LANE_MAIN);
     call->fetch_pending = 0;
 }
 
-void stream_fetched(struct shard *shard, struct pending *pending, const struct lane_fetched *fetched)
+void stream_fetched(struct shard *shard, struct pending *pending,
+                    const struct lane_fetched *fetched)
 {
     struct call *call = call_find(shard, pending->call_index, pending->call_generation);
     pending_give(shard, pending);

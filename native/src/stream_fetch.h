@@ -1,10 +1,11 @@
 /* stream_fetch.h: Fetch with its long poll, on the shard that owns the partition.
  *
- *     RUNNING -> answered                 bytes in memory, in the page cache, or nothing and no wait
- *     RUNNING -> WAITING -> RUNNING       nothing there yet: in the partition's bucket until data or its fence moves
- *     RUNNING -> QUEUED -> READING        the disk must be read: one of a few reads, others wait their turn
+ *     RUNNING -> answered            bytes in memory, in the page cache, or nothing and no wait
+ *     RUNNING -> WAITING -> RUNNING  nothing yet: in its bucket until data or its fence moves
+ *     RUNNING -> QUEUED -> READING   the disk must be read: one of a few reads, others wait
  *
- * A fetch of a call on another shard is the same fetch with another requester; its reply is lent across. */
+ * A fetch of a call on another shard is the same fetch with another requester; its reply is lent
+ * across. */
 #ifndef STREAM_FETCH_H
 #define STREAM_FETCH_H
 
@@ -24,7 +25,8 @@ void stream_fetch_cancel(struct call *call);
 
 void stream_remote_fetch(struct shard *shard, const struct lane_frame *frame);
 void stream_remote_fetch_cancel(struct shard *shard, const struct lane_frame *frame);
-void stream_fetched(struct shard *shard, struct pending *pending, const struct lane_fetched *fetched);
+void stream_fetched(struct shard *shard, struct pending *pending,
+                    const struct lane_fetched *fetched);
 
 /* A partition has more to give (store_advance_next). */
 void stream_fetch_advance(struct shard *shard, const struct engine_partition_id *id);

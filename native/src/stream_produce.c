@@ -10,9 +10,11 @@
 
 enum { HEALTH_SERVING = 1, HEALTH_NOT_SERVING = 2 };
 
-static struct engine_partition_id partition_id(uint64_t topic, uint64_t created_revision, uint32_t partition)
+static struct engine_partition_id partition_id(uint64_t topic, uint64_t created_revision,
+                                               uint32_t partition)
 {
-    return (struct engine_partition_id){.topic = topic, .created_revision = created_revision, .partition = partition};
+    return (struct engine_partition_id){
+        .topic = topic, .created_revision = created_revision, .partition = partition};
 }
 
 /* On a stream the error is a message and the stream lives on; a unary call ends with it. */
@@ -54,9 +56,10 @@ static uint64_t call_pending(struct call *call, enum pending_kind kind, uint64_t
     return pending_take(call->connection->shard, &values);
 }
 
-/* To the shard that owns the partition: the message is lent until the outcome. Returns 1 if `owned` was taken over. */
-static int produce_forward(struct call *call, const struct store_produce *produce, uint16_t owner, uint64_t request,
-                           uint8_t *owned)
+/* To the shard that owns the partition: the message is lent until the outcome. Returns 1 if `owned`
+ * was taken over. */
+static int produce_forward(struct call *call, const struct store_produce *produce, uint16_t owner,
+                           uint64_t request, uint8_t *owned)
 {
     struct shard *shard = call->connection->shard;
     struct pending *pending = pending_find(shard, produce->token);
@@ -75,13 +78,14 @@ static int produce_forward(struct call *call, const struct store_produce *produc
     struct lane_frame frame = {
         .kind = LANE_PRODUCE,
         .token = produce->token,
-        .produce = {
-            .id = produce->id,
-            .batch = batch,
-            .batch_size = produce->batch_size,
-            .principal = produce->principal,
-            .message_bytes_max = produce->message_bytes_max,
-        },
+        .produce =
+            {
+                .id = produce->id,
+                .batch = batch,
+                .batch_size = produce->batch_size,
+                .principal = produce->principal,
+                .message_bytes_max = produce->message_bytes_max,
+            },
     };
     if (!lanes_try(shard, &frame, owner)) {
         buffer_give(&shard->pool, copy);
@@ -110,9 +114,11 @@ int stream_produce(struct call *call, const uint8_t *message, size_t size, uint8
         .principal = call->caller.principal,
     };
     const struct table_topic *topic;
-    enum grpc_error error = stream_access(&shard->tables, &call->caller, &produce.id, ENGINE_VERB_PRODUCE, &topic);
+    enum grpc_error error =
+        stream_access(&shard->tables, &call->caller, &produce.id, ENGINE_VERB_PRODUCE, &topic);
     if (error == GRPC_ERROR_NONE && request.batch.size == 0) error = GRPC_ERROR_INVALID_BATCH;
-    if (error == GRPC_ERROR_NONE && call->pending_count >= SHARD_STREAM_PENDINGS_MAX) error = GRPC_ERROR_BUSY;
+    if (error == GRPC_ERROR_NONE && call->pending_count >= SHARD_STREAM_PENDINGS_MAX)
+        error = GRPC_ERROR_BUSY;
     if (error != GRPC_ERROR_NONE) {
         produce_fail_error(call, request.request, error);
         return 0;
@@ -124,7 +130,8 @@ int stream_produce(struct call *call, const uint8_t *message, size_t size, uint8
         return 0;
     }
     uint16_t owner = owner_of(request.topic, request.partition, shard->shards_count);
-    if (owner != shard->index) return produce_forward(call, &produce, owner, request.request, owned);
+    if (owner != shard->index)
+        return produce_forward(call, &produce, owner, request.request, owned);
     enum status status = store_produce(shard->store, &produce);
     if (status != STATUS_OK) {
         pending_give(shard, pending_find(shard, produce.token));
@@ -157,7 +164,8 @@ void stream_remote_produce(struct shard *shard, const struct lane_frame *frame)
         if (status == STATUS_OK) return;
         pending_give(shard, pending_find(shard, produce.token));
     }
-    struct lane_frame answer = {.kind = LANE_OUTCOME, .token = frame->token, .outcome = {.status = status}};
+    struct lane_frame answer = {
+        .kind = LANE_OUTCOME, .token = frame->token, .outcome = {.status = status}};
     lanes_post(shard, &answer, frame->source, LANE_REPLY);
 }
 
@@ -169,9 +177,11 @@ void stream_commit(struct call *call, const uint8_t *message, size_t size)
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
-    struct engine_partition_id id = partition_id(request.topic, request.created_revision, request.partition);
+    struct engine_partition_id id =
+        partition_id(request.topic, request.created_revision, request.partition);
     const struct table_topic *topic;
-    enum grpc_error error = stream_access(&shard->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
+    enum grpc_error error =
+        stream_access(&shard->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
     uint64_t token = error == GRPC_ERROR_NONE ? call_pending(call, PENDING_COMMIT, 0) : 0;
     if (error == GRPC_ERROR_NONE && token == 0) error = GRPC_ERROR_BUSY;
     if (error != GRPC_ERROR_NONE) {
@@ -181,12 +191,16 @@ void stream_commit(struct call *call, const uint8_t *message, size_t size)
     enum status status;
     uint16_t owner = owner_of(id.topic, id.partition, shard->shards_count);
     if (owner == shard->index) {
-        status = store_commit_offset(shard->store, &id, request.group, request.generation, request.offset, token);
+        status = store_commit_offset(shard->store, &id, request.group, request.generation,
+                                     request.offset, token);
     } else {
         struct lane_frame frame = {
             .kind = LANE_COMMIT,
             .token = token,
-            .commit = {.id = id, .group = request.group, .generation = request.generation, .offset = request.offset},
+            .commit = {.id = id,
+                       .group = request.group,
+                       .generation = request.generation,
+                       .offset = request.offset},
         };
         status = lanes_try(shard, &frame, owner) ? STATUS_OK : STATUS_BUSY;
     }
@@ -211,11 +225,13 @@ void stream_remote_commit(struct shard *shard, const struct lane_frame *frame)
     enum status status = STATUS_BUSY;
     if (token != 0) {
         const struct lane_commit *commit = &frame->commit;
-        status = store_commit_offset(shard->store, &commit->id, commit->group, commit->generation, commit->offset, token);
+        status = store_commit_offset(shard->store, &commit->id, commit->group, commit->generation,
+                                     commit->offset, token);
         if (status == STATUS_OK) return;
         pending_give(shard, pending_find(shard, token));
     }
-    struct lane_frame answer = {.kind = LANE_OUTCOME, .token = frame->token, .outcome = {.status = status}};
+    struct lane_frame answer = {
+        .kind = LANE_OUTCOME, .token = frame->token, .outcome = {.status = status}};
     lanes_post(shard, &answer, frame->source, LANE_REPLY);
 }
 
@@ -265,9 +281,11 @@ void stream_fetch_offsets(struct call *call, const uint8_t *message, size_t size
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
-    struct engine_partition_id id = partition_id(request.topic, request.created_revision, request.partition);
+    struct engine_partition_id id =
+        partition_id(request.topic, request.created_revision, request.partition);
     const struct table_topic *topic;
-    enum grpc_error error = stream_access(&shard->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
+    enum grpc_error error =
+        stream_access(&shard->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
     if (error != GRPC_ERROR_NONE) {
         grpc_finish_error(call, error);
         return;
@@ -307,10 +325,12 @@ void stream_health(struct call *call, const uint8_t *message, size_t size)
     }
     const struct shard *shard = call->connection->shard;
     uint64_t silence_ns = shard->now.monotonic_ns - shard->host_beat_ns;
-    int host_alive = shard->host_beat_ns != 0 && silence_ns < SHARD_HOST_BEAT_MS_MAX * UINT64_C(1000000);
+    int host_alive =
+        shard->host_beat_ns != 0 && silence_ns < SHARD_HOST_BEAT_MS_MAX * UINT64_C(1000000);
     int serving = shard->ready && !shard->draining && host_alive;
     uint8_t reply[16];
-    grpc_reply_small(call, reply, proto_encode_health(serving ? HEALTH_SERVING : HEALTH_NOT_SERVING, reply));
+    grpc_reply_small(call, reply,
+                     proto_encode_health(serving ? HEALTH_SERVING : HEALTH_NOT_SERVING, reply));
     grpc_finish_ok(call);
 }
 
@@ -348,7 +368,8 @@ static void commit_answer(struct call *call, const struct lane_outcome *outcome)
     grpc_finish_ok(call);
 }
 
-void stream_outcome(struct shard *shard, struct pending *pending, const struct lane_outcome *outcome)
+void stream_outcome(struct shard *shard, struct pending *pending,
+                    const struct lane_outcome *outcome)
 {
     struct call *call = call_find(shard, pending->call_index, pending->call_generation);
     struct pending done = *pending;
@@ -366,10 +387,12 @@ void stream_outcome(struct shard *shard, struct pending *pending, const struct l
     }
     assert(done.kind == PENDING_PRODUCE);
     produce_answer(call, done.number, outcome);
-    if (call->method == METHOD_PRODUCE_STREAM && call->half_closed && call->pending_count == 0) grpc_finish_ok(call);
+    if (call->method == METHOD_PRODUCE_STREAM && call->half_closed && call->pending_count == 0)
+        grpc_finish_ok(call);
 }
 
-void stream_offsets(struct shard *shard, struct pending *pending, const struct lane_offsets *offsets)
+void stream_offsets(struct shard *shard, struct pending *pending,
+                    const struct lane_offsets *offsets)
 {
     struct call *call = call_find(shard, pending->call_index, pending->call_generation);
     pending_give(shard, pending);

@@ -1,5 +1,6 @@
-/* stream_produce.h: Produce, ProduceStream, CommitOffsets, FetchOffsets and Health.Check on a shard: requests that wait for
- * one outcome of the store, here or on the shard that owns the partition. */
+/* stream_produce.h: Produce, ProduceStream, CommitOffsets, FetchOffsets and Health.Check on a
+ * shard: requests that wait for one outcome of the store, here or on the shard that owns the
+ * partition. */
 #ifndef STREAM_PRODUCE_H
 #define STREAM_PRODUCE_H
 
@@ -24,7 +25,9 @@ void stream_remote_commit(struct shard *shard, const struct lane_frame *frame);
 void stream_remote_offsets(struct shard *shard, const struct lane_frame *frame);
 
 /* An outcome for a call of this shard. Frees the pending. */
-void stream_outcome(struct shard *shard, struct pending *pending, const struct lane_outcome *outcome);
-void stream_offsets(struct shard *shard, struct pending *pending, const struct lane_offsets *offsets);
+void stream_outcome(struct shard *shard, struct pending *pending,
+                    const struct lane_outcome *outcome);
+void stream_offsets(struct shard *shard, struct pending *pending,
+                    const struct lane_offsets *offsets);
 
 #endif

@@ -86,13 +86,10 @@ static size_t row_size(uint16_t kind)
 {
     switch (kind) {
     case ENGINE_ROW_TOPIC:
-    case ENGINE_ROW_TOPIC_GONE:
-        return sizeof(struct engine_row_topic);
+    case ENGINE_ROW_TOPIC_GONE: return sizeof(struct engine_row_topic);
     case ENGINE_ROW_GRANT:
-    case ENGINE_ROW_GRANT_GONE:
-        return sizeof(struct engine_row_grant);
-    default:
-        return 0;
+    case ENGINE_ROW_GRANT_GONE: return sizeof(struct engine_row_grant);
+    default: return 0;
     }
 }
 
@@ -124,13 +121,17 @@ static void row_apply(struct tables *tables, uint16_t kind, const uint8_t *at)
     if (kind == ENGINE_ROW_TOPIC || kind == ENGINE_ROW_TOPIC_GONE) {
         struct engine_row_topic row;
         memcpy(&row, at, sizeof row);
-        if (kind == ENGINE_ROW_TOPIC) topic_put(tables, &row);
-        else topic_remove(tables, row.topic);
+        if (kind == ENGINE_ROW_TOPIC)
+            topic_put(tables, &row);
+        else
+            topic_remove(tables, row.topic);
     } else {
         struct engine_row_grant row;
         memcpy(&row, at, sizeof row);
-        if (kind == ENGINE_ROW_GRANT) (void)grants_put(&tables->grants, &row);
-        else grants_remove(&tables->grants, row.key_id);
+        if (kind == ENGINE_ROW_GRANT)
+            (void)grants_put(&tables->grants, &row);
+        else
+            grants_remove(&tables->grants, row.key_id);
     }
 }
 

@@ -1,7 +1,8 @@
-/* tables.h: what metadata compiled for the hot path: topics by number and keys (grants.h), and the rows that change them.
+/* tables.h: what metadata compiled for the hot path: topics by number and keys (grants.h), and the
+ * rows that change them.
  *
- * Every shard has the whole table and applies the same deltas in op order (A8). A delta is taken whole or not at all:
- * it is checked before the first row changes anything. */
+ * Every shard has the whole table and applies the same deltas in op order (A8). A delta is taken
+ * whole or not at all: it is checked before the first row changes anything. */
 #ifndef TABLES_H
 #define TABLES_H
 
@@ -18,18 +19,18 @@ enum {
 };
 
 struct table_topic {
-    uint64_t topic;                /* 0 = free slot: topic 0 is the metadata group and never in a table */
+    uint64_t topic; /* 0 = free slot: topic 0 is the metadata group and never in a table */
     uint64_t created_revision;
     uint32_t organization;
     uint32_t project;
     uint32_t partitions_count;
     uint32_t message_bytes_max;
-    uint32_t flags;                /* enum engine_topic_flag */
+    uint32_t flags; /* enum engine_topic_flag */
     uint32_t reserved;
 };
 
 struct tables {
-    struct table_topic *topics;    /* TABLES_TOPIC_SLOTS_COUNT */
+    struct table_topic *topics; /* TABLES_TOPIC_SLOTS_COUNT */
     uint32_t topics_count;
     uint32_t reserved;
     uint64_t topics_refused_count; /* rows that found the table full */
@@ -41,7 +42,8 @@ size_t tables_topics_bytes(void);
 void tables_init(struct tables *tables, struct table_topic *topics);
 const struct table_topic *tables_topic(const struct tables *tables, uint64_t topic);
 
-/* STATUS_INVALID and nothing changed if the delta is malformed. Rows of unknown kinds are refused: a newer host. */
+/* STATUS_INVALID and nothing changed if the delta is malformed. Rows of unknown kinds are refused:
+ * a newer host. */
 enum status tables_apply(struct tables *tables, const uint8_t *delta, size_t size);
 
 #endif

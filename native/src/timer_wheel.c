@@ -22,8 +22,10 @@ static uint32_t slot_of(uint64_t absolute)
 static void occupied_set(struct timer_wheel *wheel, uint32_t slot)
 {
     uint64_t bit = UINT64_C(1) << (slot % 64);
-    if (queue_empty(&wheel->slots[slot])) wheel->occupied[slot / 64] &= ~bit;
-    else wheel->occupied[slot / 64] |= bit;
+    if (queue_empty(&wheel->slots[slot]))
+        wheel->occupied[slot / 64] &= ~bit;
+    else
+        wheel->occupied[slot / 64] |= bit;
 }
 
 void timer_set(struct timer_wheel *wheel, struct timer *timer, uint64_t deadline_ns)
@@ -31,7 +33,8 @@ void timer_set(struct timer_wheel *wheel, struct timer *timer, uint64_t deadline
     assert(timer->deadline_ns == 0);
     assert(deadline_ns > 0);
     timer->deadline_ns = deadline_ns;
-    /* Rounded up: a slot is visited once its end has passed, so everything in it for this revolution is due. */
+    /* Rounded up: a slot is visited once its end has passed, so everything in it for this
+     * revolution is due. */
     uint64_t absolute = deadline_ns / TIMER_SLOT_NS + 1;
     if (absolute <= wheel->visited) absolute = wheel->visited + 1;
     uint32_t slot = slot_of(absolute);
@@ -57,10 +60,12 @@ struct timer *timer_due(struct timer_wheel *wheel, uint64_t now_ns)
     uint64_t now_slot = now_ns / TIMER_SLOT_NS;
     if (wheel->count == 0) wheel->visited = now_slot > wheel->visited ? now_slot : wheel->visited;
     /* One revolution sees every slot: a pause longer than that needs no more. */
-    if (now_slot > wheel->visited + TIMER_SLOTS_COUNT) wheel->visited = now_slot - TIMER_SLOTS_COUNT;
+    if (now_slot > wheel->visited + TIMER_SLOTS_COUNT)
+        wheel->visited = now_slot - TIMER_SLOTS_COUNT;
     while (wheel->visited < now_slot) {
         uint32_t slot = slot_of(wheel->visited + 1);
-        queue_each(&wheel->slots[slot], link) {
+        queue_each(&wheel->slots[slot], link)
+        {
             struct timer *timer = queue_element(link, struct timer, link);
             if (timer->deadline_ns > now_ns) continue;
             timer_clear(wheel, timer);

@@ -1,7 +1,9 @@
-/* timer_wheel.h: deadlines by the thousand: set and cleared in constant time, as long polls need it.
+/* timer_wheel.h: deadlines by the thousand: set and cleared in constant time, as long polls need
+ * it.
  *
- * A timer lies in the slot of its deadline (4 ms wide); the wheel spans 65 s and a later deadline stays in its slot for the
- * revolutions it needs. A timer fires at most one slot late, never early. Pure: the time is an argument. */
+ * A timer lies in the slot of its deadline (4 ms wide); the wheel spans 65 s and a later deadline
+ * stays in its slot for the revolutions it needs. A timer fires at most one slot late, never early.
+ * Pure: the time is an argument. */
 #ifndef TIMER_WHEEL_H
 #define TIMER_WHEEL_H
 
@@ -10,19 +12,23 @@
 
 #include "queue.h"
 
-enum { TIMER_SLOTS_COUNT = 16384, TIMER_SLOT_NS = 4000000, TIMER_WORDS_COUNT = TIMER_SLOTS_COUNT / 64 };
+enum {
+    TIMER_SLOTS_COUNT = 16384,
+    TIMER_SLOT_NS = 4000000,
+    TIMER_WORDS_COUNT = TIMER_SLOTS_COUNT / 64
+};
 
 struct timer {
     struct queue_link link;
-    uint64_t deadline_ns;      /* CLOCK_MONOTONIC; 0 = not set */
-    uint32_t kind;             /* the owner's */
+    uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = not set */
+    uint32_t kind;        /* the owner's */
     uint32_t reserved;
 };
 
 struct timer_wheel {
-    struct queue *slots;       /* TIMER_SLOTS_COUNT */
-    uint64_t *occupied;        /* one bit a slot */
-    uint64_t visited;          /* slots up to here (absolute numbers) were looked at */
+    struct queue *slots; /* TIMER_SLOTS_COUNT */
+    uint64_t *occupied;  /* one bit a slot */
+    uint64_t visited;    /* slots up to here (absolute numbers) were looked at */
     uint64_t count;
 };
 

@@ -14,7 +14,8 @@ static const struct machine_state vsr_states[VSR_STATUSES_COUNT] = {
 
 void vsr_init(struct vsr *vsr, uint32_t epoch, uint32_t tenure)
 {
-    *vsr = (struct vsr){.status = VSR_RECOVERING, .members_count = 1, .epoch = epoch, .tenure = tenure};
+    *vsr = (struct vsr){
+        .status = VSR_RECOVERING, .members_count = 1, .epoch = epoch, .tenure = tenure};
     vsr->quorum = (uint8_t)(vsr->members_count / 2 + 1);
 }
 

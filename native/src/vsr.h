@@ -34,7 +34,7 @@ enum vsr_format {
 struct vsr_prepare {
     uint8_t checksum[16];
     uint8_t parent[16];
-    uint8_t digest[16];            /* XXH3-128 of the payload; of a batch: of its client part only */
+    uint8_t digest[16]; /* XXH3-128 of the payload; of a batch: of its client part only */
     uint64_t op;
     int64_t append_time_us;
     uint64_t first_view;
@@ -45,7 +45,7 @@ struct vsr_prepare {
 };
 
 struct vsr {
-    uint8_t status;                /* enum vsr_status */
+    uint8_t status; /* enum vsr_status */
     uint8_t members_count;
     uint8_t quorum;
     uint8_t reserved;
@@ -56,7 +56,7 @@ struct vsr {
     uint64_t op;
     uint64_t commit_max;
     uint64_t commit_min;
-    uint64_t seen_max;             /* recovery: the highest op that some intact bytes or directory named */
+    uint64_t seen_max; /* recovery: the highest op that some intact bytes or directory named */
     uint64_t damaged_from;
     uint64_t damaged_to;
     int64_t append_time_us;        /* of the head */
@@ -66,30 +66,30 @@ struct vsr {
 };
 
 enum vsr_event_kind {
-    VSR_REQUEST = 1,               /* prepare.operation, .principal, .payload_bytes, .digest; time_us */
-    VSR_PERSISTED,                 /* op: durable here up to it: our own PrepareOk */
-    VSR_EXECUTED,                  /* op, checksum, time_us */
-    VSR_CHECKPOINT_FOUND,          /* recovery: op, checksum, time_us */
-    VSR_PREPARE_FOUND,             /* recovery: prepare, intact */
-    VSR_DAMAGE_FOUND,              /* recovery: ops up to `op` existed; their bytes may be lost */
-    VSR_ABSTAINED,                 /* recovery: op = the last good one, op_to: an earlier recovery stopped the group */
-    VSR_RECOVERED,                 /* recovery: all was shown */
+    VSR_REQUEST = 1,      /* prepare.operation, .principal, .payload_bytes, .digest; time_us */
+    VSR_PERSISTED,        /* op: durable here up to it: our own PrepareOk */
+    VSR_EXECUTED,         /* op, checksum, time_us */
+    VSR_CHECKPOINT_FOUND, /* recovery: op, checksum, time_us */
+    VSR_PREPARE_FOUND,    /* recovery: prepare, intact */
+    VSR_DAMAGE_FOUND,     /* recovery: ops up to `op` existed; their bytes may be lost */
+    VSR_ABSTAINED, /* recovery: op = the last good one, op_to: an earlier recovery stopped the group */
+    VSR_RECOVERED, /* recovery: all was shown */
 };
 
 struct vsr_event {
     enum vsr_event_kind kind;
     uint64_t op;
     uint64_t op_to;
-    int64_t time_us;               /* REQUEST: agreed time; 0 = unknown, stamp last + 1 */
+    int64_t time_us; /* REQUEST: agreed time; 0 = unknown, stamp last + 1 */
     uint8_t checksum[16];
     struct vsr_prepare prepare;
 };
 
 struct vsr_update {
-    enum status status;            /* REQUEST: DAMAGED, REBUILDING */
-    uint8_t journal;               /* write update.prepare and its payload into the next round */
-    uint8_t execute;               /* run ops commit_min + 1 .. commit_max, each followed by EXECUTED */
-    uint8_t damaged;               /* the group has just been stopped: remember it (J4) */
+    enum status status; /* REQUEST: DAMAGED, REBUILDING */
+    uint8_t journal;    /* write update.prepare and its payload into the next round */
+    uint8_t execute;    /* run ops commit_min + 1 .. commit_max, each followed by EXECUTED */
+    uint8_t damaged;    /* the group has just been stopped: remember it (J4) */
     uint8_t reserved;
     struct vsr_prepare prepare;
 };
@@ -100,13 +100,15 @@ const char *vsr_status_name(const struct vsr *vsr);
 
 /* The parts of the step, one concept a file. */
 void vsr_prepare_request(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update);
-void vsr_commit_persisted(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update);
+void vsr_commit_persisted(struct vsr *vsr, const struct vsr_event *event,
+                          struct vsr_update *update);
 void vsr_commit_executed(struct vsr *vsr, const struct vsr_event *event);
 void vsr_recovery_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update);
 
 /* Bytes [bytes]. */
-void vsr_prepare_encode(struct vsr_prepare *prepare, uint8_t bytes[VSR_PREPARE_HEADER_BYTES]);  /* fills checksum */
-int vsr_prepare_decode(const uint8_t *bytes, struct vsr_prepare *prepare);                      /* 1 = checksum holds */
+void vsr_prepare_encode(struct vsr_prepare *prepare,
+                        uint8_t bytes[VSR_PREPARE_HEADER_BYTES]);          /* fills checksum */
+int vsr_prepare_decode(const uint8_t *bytes, struct vsr_prepare *prepare); /* 1 = checksum holds */
 void vsr_digest(const uint8_t *payload, uint64_t size, uint8_t digest[16]);
 
 #endif

@@ -76,7 +76,8 @@ void vsr_prepare_request(struct vsr *vsr, const struct vsr_event *event, struct 
     prepare->op = vsr->op + 1;
     prepare->first_view = vsr->view;
     prepare->epoch = vsr->epoch;
-    prepare->append_time_us = event->time_us > vsr->append_time_us ? event->time_us : vsr->append_time_us + 1;
+    prepare->append_time_us =
+        event->time_us > vsr->append_time_us ? event->time_us : vsr->append_time_us + 1;
     memcpy(prepare->parent, vsr->checksum, 16);
 
     uint8_t bytes[VSR_PREPARE_HEADER_BYTES];

@@ -11,7 +11,8 @@
 
 #include "assert.h"
 
-static void vsr_recovery_prepare(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update)
+static void vsr_recovery_prepare(struct vsr *vsr, const struct vsr_event *event,
+                                 struct vsr_update *update)
 {
     const struct vsr_prepare *prepare = &event->prepare;
     if (prepare->op > vsr->seen_max) vsr->seen_max = prepare->op;
@@ -38,9 +39,7 @@ void vsr_recovery_step(struct vsr *vsr, const struct vsr_event *event, struct vs
         memcpy(vsr->checksum, event->checksum, 16);
         memcpy(vsr->executed_checksum, event->checksum, 16);
         break;
-    case VSR_PREPARE_FOUND:
-        vsr_recovery_prepare(vsr, event, update);
-        break;
+    case VSR_PREPARE_FOUND: vsr_recovery_prepare(vsr, event, update); break;
     case VSR_DAMAGE_FOUND:
         if (event->op > vsr->seen_max) vsr->seen_max = event->op;
         break;
@@ -59,7 +58,6 @@ void vsr_recovery_step(struct vsr *vsr, const struct vsr_event *event, struct vs
             vsr->status = VSR_NORMAL;
         }
         break;
-    default:
-        unreachable();
+    default: unreachable();
     }
 }

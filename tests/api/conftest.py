@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import JsonValue as Json
 
 from api.access.tokens import new_token
 from api.app import create_app
-from api.bootstrap import Bootstrapped, bootstrap
+from api.bootstrap import Bootstrapped, bootstrap, readdress
 from api.database import Database
 from api.reconcile.keys import KeyReconciler
 from api.reconcile.loop import Loop
@@ -108,11 +109,21 @@ def _logs() -> None:
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated, empty database, to be copied."""
+def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Bootstrapped]:
+    """A bootstrapped database, to be copied, and what its first run made."""
     path = tmp_path_factory.mktemp("template") / "control.db"
     migrate(f"sqlite:///{path}")
-    return path
+    database = Database(f"sqlite:///{path}", clock=Clock())
+    first = bootstrap(database, node_address="127.0.0.1:1")
+    assert first is not None
+    database.close()
+    return path, first
+
+
+@pytest.fixture(scope="session")
+def application() -> FastAPI:
+    """The application; each test puts its own database under it, for building one takes time."""
+    return create_app(Settings(), Database("sqlite://"))
 
 
 @pytest.fixture
@@ -127,10 +138,16 @@ def node() -> Iterator[FakeNode]:
 
 
 @pytest.fixture
-def service(tmp_path: Path, template: Path, clock: Clock, node: FakeNode) -> Iterator[Service]:
+def service(
+    tmp_path: Path,
+    template: tuple[Path, Bootstrapped],
+    application: FastAPI,
+    clock: Clock,
+    node: FakeNode,
+) -> Iterator[Service]:
     """A bootstrapped control plane; its loop runs when the test says so."""
-    path = tmp_path / "control.db"
-    shutil.copy(template, path)
+    path, first = tmp_path / "control.db", template[1]
+    shutil.copy(template[0], path)
     key_file = tmp_path / "node.key"
     key_file.write_text(new_token("node").text)
     settings = Settings(
@@ -139,15 +156,16 @@ def service(tmp_path: Path, template: Path, clock: Clock, node: FakeNode) -> Ite
         reports=ReportsSettings(uri=str(tmp_path / "reports"), logs=str(tmp_path / "logs")),
     )
     database = Database(settings.database.url, clock=clock)
-    first = bootstrap(database, node_address=node.address)
-    assert first is not None
+    readdress(database, node_id=first.identity.node_id, node_address=node.address)
     nodes = NodeClients(key_file)
     loop = Loop(
         database,
         {"topic": TopicReconciler(database, nodes), "key": KeyReconciler(database, nodes)},
         dice=random.Random(7),
     )
-    client = TestClient(create_app(settings, database), raise_server_exceptions=False)
+    application.state.settings = settings
+    application.state.database = database
+    client = TestClient(application, raise_server_exceptions=False)
     yield Service(client, database, clock, loop, node, first, settings)
     client.close()
     nodes.close()

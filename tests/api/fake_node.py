@@ -54,6 +54,7 @@ class FakeNode(node_pb2_grpc.AdminServicer):
     secrets: dict[str, node_pb2.PutKey] = field(default_factory=dict)
     applied: list[node_pb2.ApplyRequest] = field(default_factory=list)
     fenced: int = 0
+    flushes: int = 0
     tokens: set[str] = field(default_factory=set)
     partition_state: str = "READY"
     address: str = ""
@@ -85,6 +86,14 @@ class FakeNode(node_pb2_grpc.AdminServicer):
             topics=[self.topics[each] for each in request.topic_ids if each in self.topics],
             keys=[self.keys[each] for each in request.key_ids if each in self.keys],
         )
+
+    def FlushUsage(  # noqa: N802
+        self, request: node_pb2.FlushUsageRequest, context: grpc.ServicerContext
+    ) -> node_pb2.FlushUsageReply:
+        """Counts that it was asked."""
+        self._see(context)
+        self.flushes += 1
+        return node_pb2.FlushUsageReply()
 
     def _see(self, context: grpc.ServicerContext) -> None:
         self.tokens.update(

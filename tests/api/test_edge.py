@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.api.conftest import Service
+from tests.api.conftest import Body, Service
 
 MEMBERS = {"type", "title", "status", "detail", "instance", "code", "request_id", "retriable"}
 
@@ -39,12 +39,12 @@ def test_an_error_has_one_shape_and_its_status(
     service: Service,
     method: str,
     path: str,
-    options: dict[str, bytes],
+    options: Body,
     status: int,
     code: str,
 ) -> None:
     headers = {**service.owner, "Content-Type": "application/json"}
-    response = service.client.request(method, path, headers=headers, **options)  # type: ignore[arg-type]
+    response = service.client.request(method, path, headers=headers, **options)
     assert (response.status_code, response.json()["code"]) == (status, code)
     assert response.headers["content-type"] == "application/problem+json"
     assert response.json().keys() >= MEMBERS

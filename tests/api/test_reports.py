@@ -34,6 +34,7 @@ def test_a_run_is_queued_started_with_its_token_and_fails_if_it_published_nothin
     run = response.json()
     assert run["state"] == "QUEUED"
     assert _loop(service, status=0).run_once() == 1
+    assert service.node.flushes == 1
     token, node_key, *arguments = _told(service, run)
     assert arguments == [
         "usage", "--run", run["id"], "--api", "http://api.test",

@@ -6,7 +6,7 @@ import pytest
 import structlog
 
 from api.access.tokens import new_token
-from api.telemetry import redact
+from api.telemetry import configure_logs, redact
 
 
 def test_a_token_loses_its_secret_and_keeps_its_public_id() -> None:
@@ -19,6 +19,7 @@ def test_a_token_loses_its_secret_and_keeps_its_public_id() -> None:
 
 
 def test_a_token_in_a_traceback_is_redacted(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("warning")
     token = new_token("node")
     try:
         raise ValueError(f"refused {token.text}")

@@ -13,45 +13,30 @@ import pytest
 
 from dataplane.wire import node_pb2
 from headrace.wire import stream_pb2, usage_pb2
-from tests.dataplane import builders
-from tests.dataplane.node_process import ROOT, NodeProcess, refusal, token
+from tests.support.furnishing import (
+    EDITOR,
+    VIEWER,
+    furnish,
+    topic_wish,
+)
+from tests.support.node_process import ROOT, NodeProcess, refusal
 from tests.support.platform import wait_until
 
-EDITOR, EDITOR_SHA256 = token("user", "editor0001", "editor")
-VIEWER, VIEWER_SHA256 = token("user", "viewer0001", "viewer")
 FENCE = node_pb2.Fence(db_epoch=1, generation=1, lease_token=1)
-
-
-def _topic_wish(name: str, partitions: int = 2) -> node_pb2.ApplyRequest:
-    return builders.put_topic(f"tp_{name}", topic=name, partitions=partitions).control.request
-
-
-def _key_wish(key_id: str, public_id: str, sha256: bytes, role: str) -> node_pb2.ApplyRequest:
-    request = builders.put_key(key_id, public_id=public_id, role=role).control.request
-    request.put_key.secret_sha256 = sha256
-    return request
-
-
-def _furnish(node: NodeProcess, *topics: str) -> None:
-    admin = node.admin()
-    admin.apply(_key_wish("key_editor", "editor0001", EDITOR_SHA256, "editor"))
-    admin.apply(_key_wish("key_viewer", "viewer0001", VIEWER_SHA256, "viewer"))
-    for topic in topics:
-        admin.apply(_topic_wish(topic))
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     """A node with two keys; each test makes its own topics."""
     with NodeProcess(tmp_path_factory.mktemp("node")) as running:
-        _furnish(running)
+        furnish(running)
         yield running
 
 
 def test_a_wish_becomes_a_topic_that_takes_and_gives_records(node: NodeProcess) -> None:
-    reply = node.admin().apply(_topic_wish("clicks"))
+    reply = node.admin().apply(topic_wish("clicks"))
     assert reply.changed
-    assert node.admin().apply(_topic_wish("clicks")).number == reply.number
+    assert node.admin().apply(topic_wish("clicks")).number == reply.number
     editor = node.client(EDITOR)
     topic = editor.topic("clicks")
     assert (topic.name, topic.number) == ("default/clicks", reply.number)
@@ -68,7 +53,7 @@ def test_a_wish_becomes_a_topic_that_takes_and_gives_records(node: NodeProcess) 
 
 
 def test_describe_shows_what_a_key_may_see_and_names_what_is_missing(node: NodeProcess) -> None:
-    node.admin().apply(_topic_wish("seen"))
+    node.admin().apply(topic_wish("seen"))
     reply = node.client(VIEWER).describe("default/seen", "nothing", "_usage")
     assert reply.cluster_id == "cl_test"
     assert reply.nodes[0].address == f"127.0.0.1:{node.grpc_port}"
@@ -85,7 +70,7 @@ def test_describe_shows_what_a_key_may_see_and_names_what_is_missing(node: NodeP
 
 def test_who_may_not_call_is_refused_with_a_typed_error(node: NodeProcess) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        node.client(EDITOR).apply(_topic_wish("mine"))
+        node.client(EDITOR).apply(topic_wish("mine"))
     code, error = refusal(caught.value)
     assert (code, error.code) == (grpc.StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED")
     assert error.hint
@@ -95,11 +80,11 @@ def test_who_may_not_call_is_refused_with_a_typed_error(node: NodeProcess) -> No
 
 
 def test_a_stale_fence_is_aborted(node: NodeProcess) -> None:
-    request = _topic_wish("fenced")
+    request = topic_wish("fenced")
     request.fence.generation = 5
     node.admin().apply(request)
     with pytest.raises(grpc.RpcError) as caught:
-        node.admin().apply(_topic_wish("fenced"))
+        node.admin().apply(topic_wish("fenced"))
     code, error = refusal(caught.value)
     assert (code, error.code) == (grpc.StatusCode.ABORTED, "COMMAND_FENCED")
 
@@ -125,7 +110,7 @@ def test_a_message_of_another_kind_is_an_invalid_argument(node: NodeProcess) -> 
 def test_two_members_share_a_topic_and_go_on_where_the_first_committed(
     node: NodeProcess,
 ) -> None:
-    node.admin().apply(_topic_wish("shared"))
+    node.admin().apply(topic_wish("shared"))
     client = node.client(EDITOR)
     topic = client.topic("shared")
     for partition in (0, 1):
@@ -168,9 +153,9 @@ def test_two_members_share_a_topic_and_go_on_where_the_first_committed(
 
 
 def test_a_silent_member_is_expired_and_its_partitions_move(node: NodeProcess) -> None:
-    node.admin().apply(_topic_wish("silence"))
+    node.admin().apply(topic_wish("silence"))
     client = node.client(EDITOR)
-    silent = client.join("silent", "silence", group="silence", timeout_ms=500)
+    silent = client.join("silent", "silence", group="silence", timeout_ms=1500)
     silent.assigned(2)
     ended = silent.next_event().ended
     assert (ended.code, ended.kind) == ("SESSION_EXPIRED", stream_pb2.SESSION_EXPIRED)
@@ -180,7 +165,7 @@ def test_a_silent_member_is_expired_and_its_partitions_move(node: NodeProcess) -
 
 
 def test_a_second_session_of_a_name_ends_the_first(node: NodeProcess) -> None:
-    node.admin().apply(_topic_wish("twins"))
+    node.admin().apply(topic_wish("twins"))
     client = node.client(EDITOR)
     first = client.join("twin", "twins", group="twins")
     before = first.assigned(2)
@@ -195,10 +180,9 @@ def test_a_second_session_of_a_name_ends_the_first(node: NodeProcess) -> None:
 
 
 def test_an_owner_that_does_not_release_is_closed_after_its_time(node: NodeProcess) -> None:
-    node.admin().apply(_topic_wish("stubborn"))
+    node.admin().apply(topic_wish("stubborn"))
     client = node.client(EDITOR)
     stubborn = client.join("stubborn", "stubborn", group="stubborn", timeout_ms=1000)
-    stubborn.assigned(2)
     beating = threading.Event()
 
     def beat() -> None:
@@ -208,6 +192,7 @@ def test_an_owner_that_does_not_release_is_closed_after_its_time(node: NodeProce
     heart = threading.Thread(target=beat)
     heart.start()
     try:
+        stubborn.assigned(2)
         other = client.join("other", "stubborn", group="stubborn")
         assert len(other.assigned(1).assigned) == 1
     finally:
@@ -218,7 +203,7 @@ def test_an_owner_that_does_not_release_is_closed_after_its_time(node: NodeProce
 
 
 def test_a_client_that_goes_away_leaves_the_group(node: NodeProcess) -> None:
-    node.admin().apply(_topic_wish("gone"))
+    node.admin().apply(topic_wish("gone"))
     client = node.client(EDITOR)
     gone = client.join("gone", "gone", group="gone", timeout_ms=60_000)
     gone.assigned(2)
@@ -233,7 +218,7 @@ def test_joining_a_topic_that_is_not_there_is_refused(node: NodeProcess) -> None
 
 
 def test_flushed_usage_is_exactly_what_the_log_holds(node: NodeProcess) -> None:
-    node.admin().apply(_topic_wish("billed"))
+    node.admin().apply(topic_wish("billed"))
     client = node.client(EDITOR)
     topic = client.topic("billed")
     client.produce(topic, 0, [b"one", b"two"])
@@ -288,7 +273,7 @@ def _closes(values: list[bytes | None]) -> list[usage_pb2.Close]:
 
 def test_sigterm_drains_and_a_restart_keeps_everything(tmp_path: Path) -> None:
     with NodeProcess(tmp_path) as running:
-        _furnish(running, "kept")
+        furnish(running, "kept")
         client = running.client(EDITOR)
         topic = client.topic("kept")
         client.produce(topic, 0, [b"a", b"b", b"c"])
@@ -319,7 +304,7 @@ def test_sigterm_drains_and_a_restart_keeps_everything(tmp_path: Path) -> None:
 
 def test_kill_9_loses_nothing_acknowledged_and_bills_nothing_twice(tmp_path: Path) -> None:
     with NodeProcess(tmp_path) as running:
-        _furnish(running, "crash")
+        furnish(running, "crash")
         topic = running.client(EDITOR).topic("crash")
         for life in range(3):
             client = running.client(EDITOR)

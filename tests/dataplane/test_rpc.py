@@ -26,7 +26,7 @@ from dataplane.rpc import (
 )
 from headrace.wire import stream_pb2
 from native.engine import Engine, EngineConfig
-from tests.dataplane.node_process import refusal, token
+from tests.support.node_process import refusal, token
 from tests.support.platform import wait_until
 
 NODE_KEY, NODE_SHA256 = token("node", "nodekey001", "node")

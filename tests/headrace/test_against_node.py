@@ -13,7 +13,7 @@ from headrace.batching import Delivery
 from headrace.client import Client
 from headrace.errors import (
     AccessDenied,
-    OffsetExpired,
+    OffsetBeyondEnd,
     StartRequired,
     TopicNotFound,
     Unauthenticated,
@@ -21,7 +21,7 @@ from headrace.errors import (
 from headrace.messages import TopicPartition
 from headrace.settings import Settings
 from tests.dataplane import builders
-from tests.dataplane.node_process import NodeProcess, token
+from tests.support.node_process import NodeProcess, token
 
 KILLS = 3
 
@@ -156,7 +156,7 @@ def test_a_missing_topic_and_an_offset_beyond_the_log_are_typed(user: Client, to
     with pytest.raises(TopicNotFound, match="nope"):
         user.topic("nope").send(b"x")
     user.topic(topic).send(b"x", partition=0)
-    with pytest.raises(OffsetExpired):
+    with pytest.raises(OffsetBeyondEnd):
         next(user.topic(topic).consume(partition=0, start=1000))
 
 

@@ -271,7 +271,7 @@ def test_a_member_that_leaves_hands_its_partitions_over_where_it_stopped(
             message = next(first)
             seen.append((message.partition, message.offset))
     with Client(settings) as other:
-        rest = other.topic("orders").consume(group="g", start="earliest", until="end")
+        rest = other.topic("orders").consume(group="g", until="end")
         seen += [(m.partition, m.offset) for m in rest]
     assert sorted(seen) == [(p, o) for p in range(4) for o in range(10)]
 
@@ -285,3 +285,13 @@ def test_a_member_survives_a_restart_of_the_node(client: Client, node: ScriptedN
         node.start()
         client.topic("single").send(b"after")
         assert any(message.value == b"after" for message in consumer)
+
+
+def test_a_loop_left_by_break_leaves_the_group(client: Client, node: ScriptedNode) -> None:
+    fill(client, "single", 5)
+    for message in client.topic("single").consume(group="g", start="earliest"):
+        if message.offset == 2:
+            break
+    with node.changed:
+        assert node.changed.wait_for(lambda: not node.groups["g"].members, 10)
+    assert committed(node, "single") == {0: 2}

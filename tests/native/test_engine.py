@@ -1,4 +1,4 @@
-"""The engine's life: who may open a data directory, start, stop, restart; metadata and host frames."""
+"""The engine's life: who may open a data directory, start, stop, restart; the host's frames."""
 
 import socket
 import struct

@@ -3,20 +3,21 @@
 import asyncio
 import base64
 import itertools
+import socket
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import grpc
 import pytest
-from headrace import codec
 
+from headrace import codec
 from headrace.wire import stream_pb2 as wire
 from tests.support import engine_host
 from tests.support.engine_host import Host, grant_row, token, topic_row
 
 WAIT_S = engine_host.WAIT_S
+PRODUCE = "/headrace.stream.v1.Stream/Produce"
 SECRET = "s" * 43
 EDITOR, VIEWER, STRANGER, EXPIRED, SCOPED = (
     "editor0001",
@@ -42,7 +43,9 @@ ROWS = (
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
-def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+def host(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Host]:
     folder = tmp_path_factory.mktemp("node") / "node"
     settings = engine_host.config(folder, shards=request.param, direct_io=request.param != 2)
     with Host(settings) as running:
@@ -66,19 +69,23 @@ def batch(*values: bytes) -> bytes:
     return codec.encode([codec.Record(None, value, 1_000_000) for value in values])
 
 
-def request(values: tuple[bytes, ...] = (b"v",), **changes: int) -> wire.ProduceRequest:
+def request(values: tuple[bytes, ...] = (b"v",), /, **changes: int) -> wire.ProduceRequest:
     fields = {"topic": TOPIC, "created_revision": 7, "partition": 0, **changes}
     return wire.ProduceRequest(batch=batch(*values), **fields)
 
 
-def produce(channel: grpc.Channel, message: wire.ProduceRequest, **options: object) -> wire.ProduceReply:
+def produce(
+    channel: grpc.Channel,
+    message: wire.ProduceRequest,
+    *,
+    metadata: tuple[tuple[str, str], ...] | None = None,
+    compression: grpc.Compression | None = None,
+) -> wire.ProduceReply:
     call = channel.unary_unary(
-        "/headrace.stream.v1.Stream/Produce",
-        wire.ProduceRequest.SerializeToString,
-        wire.ProduceReply.FromString,
+        PRODUCE, wire.ProduceRequest.SerializeToString, wire.ProduceReply.FromString
     )
-    options = {"metadata": bearer(), "timeout": WAIT_S, **options}
-    return call(message, **options)
+    sent = bearer() if metadata is None else metadata
+    return call(message, metadata=sent, timeout=WAIT_S, compression=compression)
 
 
 def fetch(channel: grpc.Channel, **fields: int) -> wire.FetchReply:
@@ -97,14 +104,15 @@ def values_of(reply: wire.FetchReply) -> list[bytes | None]:
     ]
 
 
-def raw(channel: grpc.Channel, path: str) -> grpc.UnaryUnaryMultiCallable:
+def raw(channel: grpc.Channel, path: str) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":
     return channel.unary_unary(path, lambda data: data, lambda data: data)
 
 
 def refusal(failure: pytest.ExceptionInfo[grpc.RpcError]) -> tuple[grpc.StatusCode, wire.Error]:
     """The status and the Error in its details."""
     error = failure.value
-    details = dict(error.trailing_metadata())["grpc-status-details-bin"]
+    trailers = {entry.key: entry.value for entry in error.trailing_metadata()}
+    details = trailers["grpc-status-details-bin"]
     status = wire.Status.FromString(details)
     assert status.code == error.code().value[0]
     assert status.message == error.details()
@@ -162,7 +170,7 @@ def test_a_cancelled_cold_call_is_reported_to_the_host_once(
     host: Host, channel: grpc.Channel
 ) -> None:
     call = raw(channel, "/headrace.test.Echo/Never").future(b"", metadata=bearer())
-    host.wait_until(lambda: host.opened and host.opened[-1][1].endswith("/Never"))
+    host.wait_until(lambda: bool(host.opened) and host.opened[-1][1].endswith("/Never"))
     key = host.opened[-1][0]
     call.cancel()
     host.wait_until(lambda: key in host.cancelled)
@@ -228,7 +236,7 @@ def test_a_topic_handle_is_judged_before_anything_is_stored(
     host: Host, channel: grpc.Channel, key: str, changes: dict[str, int], status: str, code: str
 ) -> None:
     with pytest.raises(grpc.RpcError) as failure:
-        produce(channel, request(**changes), metadata=bearer(key))
+        produce(channel, request((b"v",), **changes), metadata=bearer(key))
     found, error = refusal(failure)
     assert (found.name, error.code) == (status, code)
 
@@ -351,7 +359,11 @@ def test_bad_batches_are_refused_by_name(host: Host, channel: grpc.Channel) -> N
     good = batch(b"v")
     damaged = bytearray(good)
     damaged[-1] ^= 1
-    for bytes_, code in ((b"", "INVALID_BATCH"), (b"x", "INVALID_BATCH"), (bytes(damaged), "INVALID_BATCH")):
+    for bytes_, code in (
+        (b"", "INVALID_BATCH"),
+        (b"x", "INVALID_BATCH"),
+        (bytes(damaged), "INVALID_BATCH"),
+    ):
         with pytest.raises(grpc.RpcError) as failure:
             produce(channel, wire.ProduceRequest(topic=TOPIC, created_revision=7, batch=bytes_))
         assert refusal(failure)[1].code == code
@@ -416,7 +428,8 @@ def test_offsets_are_committed_in_the_partitions_log_and_fenced(
     where = {"topic": TOPIC, "created_revision": 7, "partition": partition, "group": 41}
     fence = engine_host.PARTITION_ID.pack(TOPIC, 7, partition, 0)
     close = fence + b"".join(
-        value.to_bytes(size, "little") for value, size in ((41, 8), (3, 8), (100, 8), (2, 4), (0, 4))
+        value.to_bytes(size, "little")
+        for value, size in ((41, 8), (3, 8), (100, 8), (2, 4), (0, 4))
     )
     assert host.request(engine_host.GROUP_FENCE, close)[0] == 0
     commit = channel.unary_unary(
@@ -435,8 +448,8 @@ def test_offsets_are_committed_in_the_partitions_log_and_fenced(
     assert commit(message, metadata=bearer(), timeout=WAIT_S).offset == 1
     after = read(wire.FetchOffsetsRequest(**where), metadata=bearer(), timeout=WAIT_S)
     assert (after.found, after.offset) == (True, 1)
+    message = wire.CommitOffsetsRequest(**where, generation=2, offset=2)
     with pytest.raises(grpc.RpcError) as failure:
-        message = wire.CommitOffsetsRequest(**where, generation=2, offset=2)
         commit(message, metadata=bearer(), timeout=WAIT_S)
     assert refusal(failure)[1].code == "FENCED"
 
@@ -462,7 +475,9 @@ def test_a_method_nobody_knows_and_a_malformed_message_are_refused(
     host: Host, channel: grpc.Channel
 ) -> None:
     with pytest.raises(grpc.RpcError) as failure:
-        raw(channel, "/headrace.stream.v1.Stream/Produce")(b"\xff", metadata=bearer(), timeout=WAIT_S)
+        raw(channel, "/headrace.stream.v1.Stream/Produce")(
+            b"\xff", metadata=bearer(), timeout=WAIT_S
+        )
     assert refusal(failure)[1].code == "MALFORMED_REQUEST"
 
 
@@ -471,7 +486,9 @@ def test_a_message_above_the_limit_is_refused_before_it_is_read(
 ) -> None:
     message = bytes(9 << 20)
     with pytest.raises(grpc.RpcError) as failure:
-        raw(channel, "/headrace.stream.v1.Stream/Produce")(message, metadata=bearer(), timeout=WAIT_S)
+        raw(channel, "/headrace.stream.v1.Stream/Produce")(
+            message, metadata=bearer(), timeout=WAIT_S
+        )
     assert refusal(failure)[1].code == "REQUEST_TOO_LARGE"
     assert produce(channel, request(partition=1)).record_count == 1
 
@@ -494,7 +511,7 @@ def test_an_aio_client_speaks_the_same(host: Host) -> None:
     async def run() -> list[int]:
         async with grpc.aio.insecure_channel(host.address, GRPC_OPTIONS) as opened:
             call = opened.unary_unary(
-                "/headrace.stream.v1.Stream/Produce",
+                PRODUCE,
                 wire.ProduceRequest.SerializeToString,
                 wire.ProduceReply.FromString,
             )
@@ -520,9 +537,12 @@ def test_an_aio_client_speaks_the_same(host: Host) -> None:
 
 
 def test_garbage_on_the_port_closes_only_that_connection(host: Host, channel: grpc.Channel) -> None:
-    import socket
 
-    for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\0" * 100, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 64):
+    for garbage in (
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\0" * 100,
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 64,
+    ):
         with socket.create_connection(("127.0.0.1", host.port), timeout=WAIT_S) as peer:
             peer.sendall(garbage)
             while peer.recv(4096):

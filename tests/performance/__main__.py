@@ -3,17 +3,17 @@
     produce    many records through one Python client: server CPU a record, records a second
     consume    the same records out again
     send       one record a call, one in flight: what a synchronous caller feels
+    unary      one batch of one record a call, 64 in flight, from a client in C
+    stream     the same on one bidirectional stream
 
-The first figure is the node's CPU-microseconds a record, read from /proc: it does not depend on how
-busy the machine is. Rates stand beside the machine's own limits, measured in the same run by
-limit.c. Medians of five rounds, with the spread. Refuses to judge: bounds are tests' business.
+The first figure is the node's CPU-microseconds a record, from /proc: it does not depend on how busy
+the machine is. Rates stand beside the machine's own limits, measured in the same run by limit.c.
+Medians of five rounds, with the spread. Refuses to judge: bounds are tests' business.
 """
 
 import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -23,37 +23,28 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-import headrace  # noqa: E402 - found by the path above
-from tests.support.platform import Platform  # noqa: E402
+import grpc  # noqa: E402 - found by the path above, like the rest
 
-FOLDER = ROOT / "build" / "bench"
+import headrace  # noqa: E402
+from headrace import codec  # noqa: E402
+from headrace.wire import stream_pb2 as wire  # noqa: E402
+from headrace.wire import stream_pb2_grpc as rpc  # noqa: E402
+from tests.performance.machine import (  # noqa: E402
+    FOLDER,
+    Figures,
+    built,
+    cpu_seconds,
+    machine_limits,
+    said,
+)
+from tests.support.platform import Platform, Profile  # noqa: E402
+
 ROUNDS = 5
 RECORDS = 200_000
-SENDS = 2_000
+SENDS = 1_000
 SIZES = (100, 1024)
-LIMIT_SECONDS = 0.5
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-
-Figures = dict[str, float]
-
-
-def machine_limits() -> Figures:
-    """What the machine allows right now, by limit.c."""
-    program = FOLDER / "limit"
-    source = ROOT / "tests" / "performance" / "limit.c"
-    flags = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-pthread"]
-    subprocess.run(["cc", *flags, str(source), "-lisal", "-o", str(program)], check=True)
-    said = subprocess.run(
-        [program, FOLDER, str(LIMIT_SECONDS)], check=True, capture_output=True, text=True
-    )
-    limits: Figures = json.loads(said.stdout)
-    return limits
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+LOAD_SECONDS = 2.0
+IN_FLIGHT = 64
 
 
 @contextmanager
@@ -103,11 +94,61 @@ def bench_send(platform: Platform, client: headrace.Client, size: int) -> Figure
     return figures
 
 
+def produce_message(profile: Profile, topic: str, size: int) -> bytes:
+    """A ProduceRequest of one record, without a producer id: it may be sent again and again."""
+    with grpc.insecure_channel(profile.bootstrap) as channel:
+        described = rpc.ClusterStub(channel).Describe(
+            wire.DescribeRequest(topics=[topic]),
+            metadata=(("authorization", f"Bearer {profile.key}"),),
+            timeout=10,
+        )
+    record = codec.Record(key=None, value=b"x" * size, timestamp_us=0)
+    found = described.topics[0]
+    return wire.ProduceRequest(
+        topic=found.number, created_revision=found.created_revision, batch=codec.encode([record])
+    ).SerializeToString()
+
+
+def load(platform: Platform, size: int, how: str) -> Figures:
+    """What load.c gets through, and what it costs the node."""
+    profile = platform.profile()
+    message = FOLDER / "message.bin"
+    message.write_bytes(produce_message(profile, f"bench-{size}", size))
+    method = "ProduceStream" if how == "stream" else "Produce"
+    pid = platform.node_pid()
+    cpu = cpu_seconds(pid)
+    figures = said(
+        built("load", "nghttp2"),
+        profile.bootstrap.rpartition(":")[2],
+        f"/headrace.stream.v1.Stream/{method}",
+        profile.key,
+        message,
+        str(IN_FLIGHT),
+        str(LOAD_SECONDS),
+        how,
+    )
+    assert not figures["errors"], figures
+    figures["node_cpu_us_per_record"] = (cpu_seconds(pid) - cpu) * 1e6 / figures["calls"]
+    return figures
+
+
+def bench_unary(platform: Platform, _client: headrace.Client, size: int) -> Figures:
+    """Unary produce."""
+    return load(platform, size, "unary")
+
+
+def bench_stream(platform: Platform, _client: headrace.Client, size: int) -> Figures:
+    """Produce on one stream."""
+    return load(platform, size, "stream")
+
+
 Bench = Callable[[Platform, headrace.Client, int], Figures]
 BENCHES: dict[str, Bench] = {
     "produce": bench_produce,
     "consume": bench_consume,
     "send": bench_send,
+    "unary": bench_unary,
+    "stream": bench_stream,
 }
 
 

@@ -1,9 +1,11 @@
-/* load.c: a gRPC load generator on nghttp2: one connection, one thread, a window of unary calls or one stream.
+/* load.c: a gRPC load generator on nghttp2: one connection, one thread, a window of unary calls or
+ * one stream.
  *
  *     load PORT PATH TOKEN MESSAGE_FILE IN_FLIGHT SECONDS unary|stream
  *
- * Sends the message's bytes again and again, IN_FLIGHT unanswered at a time, and prints one line of JSON: calls, errors, seconds,
- * calls per second. Knows nothing of protobuf: whoever starts it makes the message. */
+ * Sends the message's bytes again and again, IN_FLIGHT unanswered at a time, and prints one line of
+ * JSON: calls, errors, seconds, calls per second. Knows nothing of protobuf: whoever starts it
+ * makes the message. */
 #include <nghttp2/nghttp2.h>
 
 #include <arpa/inet.h>
@@ -22,13 +24,13 @@ enum { READ_SIZE = 1048576, WINDOW = 16777216, MESSAGE_SIZE_MAX = 8388608 };
 static nghttp2_session *session;
 static nghttp2_nv headers[8];
 static size_t headers_count;
-static uint8_t *framed;             /* prefix and message */
+static uint8_t *framed; /* prefix and message */
 static size_t framed_size;
 static uint64_t answered, failed, in_flight_target;
 static int streaming, ending;
 static int32_t stream_id;
-static uint64_t stream_unsent;      /* messages that may still be sent */
-static size_t stream_at;            /* bytes of the current one already sent */
+static uint64_t stream_unsent; /* messages that may still be sent */
+static size_t stream_at;       /* bytes of the current one already sent */
 static uint8_t reply_prefix[5];
 static size_t reply_prefix_size, reply_left;
 
@@ -39,8 +41,8 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static ssize_t read_unary(nghttp2_session *from, int32_t id, uint8_t *buffer, size_t length, uint32_t *flags,
-                          nghttp2_data_source *source, void *user)
+static ssize_t read_unary(nghttp2_session *from, int32_t id, uint8_t *buffer, size_t length,
+                          uint32_t *flags, nghttp2_data_source *source, void *user)
 {
     (void)from, (void)id, (void)user;
     size_t *at = source->ptr;
@@ -55,8 +57,8 @@ static ssize_t read_unary(nghttp2_session *from, int32_t id, uint8_t *buffer, si
     return (ssize_t)taken;
 }
 
-static ssize_t read_stream(nghttp2_session *from, int32_t id, uint8_t *buffer, size_t length, uint32_t *flags,
-                           nghttp2_data_source *source, void *user)
+static ssize_t read_stream(nghttp2_session *from, int32_t id, uint8_t *buffer, size_t length,
+                           uint32_t *flags, nghttp2_data_source *source, void *user)
 {
     (void)from, (void)id, (void)source, (void)user;
     size_t written = 0;
@@ -86,18 +88,22 @@ static void call_start(void)
     if (stream_id < 0) exit(3);
 }
 
-static int on_header(nghttp2_session *from, const nghttp2_frame *frame, const uint8_t *name, size_t name_size,
-                     const uint8_t *value, size_t value_size, uint8_t flags, void *user)
+static int on_header(nghttp2_session *from, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+                     void *user)
 {
     (void)from, (void)frame, (void)flags, (void)user;
-    if (name_size == 11 && memcmp(name, "grpc-status", 11) == 0 && !(value_size == 1 && value[0] == '0')) failed++;
+    if (name_size == 11 && memcmp(name, "grpc-status", 11) == 0
+        && !(value_size == 1 && value[0] == '0'))
+        failed++;
     if (name_size == 12 && memcmp(name, "grpc-message", 12) == 0 && failed == 1) {
         fprintf(stderr, "%.*s\n", (int)value_size, (const char *)value);
     }
     return 0;
 }
 
-static int on_data(nghttp2_session *from, uint8_t flags, int32_t id, const uint8_t *data, size_t size, void *user)
+static int on_data(nghttp2_session *from, uint8_t flags, int32_t id, const uint8_t *data,
+                   size_t size, void *user)
 {
     (void)from, (void)flags, (void)id, (void)user;
     if (!streaming) return 0;
@@ -110,8 +116,8 @@ static int on_data(nghttp2_session *from, uint8_t flags, int32_t id, const uint8
             reply_prefix[reply_prefix_size++] = data[at++];
             if (reply_prefix_size < 5) continue;
             reply_prefix_size = 0;
-            reply_left = (size_t)reply_prefix[1] << 24 | (size_t)reply_prefix[2] << 16 |
-                         (size_t)reply_prefix[3] << 8 | reply_prefix[4];
+            reply_left = (size_t)reply_prefix[1] << 24 | (size_t)reply_prefix[2] << 16
+                         | (size_t)reply_prefix[3] << 8 | reply_prefix[4];
             answered++;
             if (!ending) stream_unsent++;
         }
@@ -227,6 +233,7 @@ int main(int count, char **arguments)
     while (now_s() - started < seconds) pump(fd, buffer);
     double elapsed = now_s() - started;
     printf("{\"calls\": %llu, \"errors\": %llu, \"seconds\": %.3f, \"per_second\": %.0f}\n",
-           (unsigned long long)answered, (unsigned long long)failed, elapsed, (double)answered / elapsed);
+           (unsigned long long)answered, (unsigned long long)failed, elapsed,
+           (double)answered / elapsed);
     return 0;
 }

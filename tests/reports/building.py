@@ -1,8 +1,7 @@
 """Synthetic inputs: closes, batches, names and prices, as a cluster would have left them."""
 
-import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -97,9 +96,9 @@ class Close:
         }
 
 
-def minutes(quantities: Iterable[tuple[int, int]], **fields: int | str) -> list[Close]:
+def minutes(quantities: Iterable[tuple[int, int]]) -> list[Close]:
     """Consecutive one-minute windows of (bytes, records) each, from 10:00."""
-    closes = [
+    return [
         Close(
             sequence=index + 1,
             sums=(Sum(size, count),),
@@ -108,7 +107,6 @@ def minutes(quantities: Iterable[tuple[int, int]], **fields: int | str) -> list[
         )
         for index, (size, count) in enumerate(quantities)
     ]
-    return [replace(close, **fields) for close in closes]  # type: ignore[arg-type]  # by name
 
 
 def batches_of(closes: Sequence[Close]) -> list[dict[str, object]]:
@@ -200,9 +198,3 @@ def frozen(
         write_parquet(usage.repartition(1).sortWithinPartitions("offset"), folder, "usage")
         write_parquet(headers.repartition(1).sortWithinPartitions("op"), folder, "batches")
         return archive(spark, root, folder, names or export())
-
-
-def emptied(folder: Path) -> Path:
-    """The folder, gone."""
-    shutil.rmtree(folder)
-    return folder

@@ -14,6 +14,8 @@ from reports.session import open_session
 def spark() -> Iterator[SparkSession]:
     """local[2], as a run has it."""
     session = open_session("local[2]")
+    # Hundreds of small plans: compiling each costs more than running it. test_command.py compiles.
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
     yield session
     session.stop()
 

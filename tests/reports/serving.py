@@ -167,11 +167,14 @@ class Node(stream_pb2_grpc.StreamServicer, stream_pb2_grpc.ClusterServicer):
 
 
 def refuse(
-    context: grpc.ServicerContext, status: grpc.StatusCode, code: str, kind: int
+    context: grpc.ServicerContext,
+    status: grpc.StatusCode,
+    code: str,
+    kind: stream_pb2.ErrorKind,
 ) -> NoReturn:
     """End the call as the node does: a status, and a typed error in its details."""
     error = stream_pb2.Error(code=code, message=f"Refused: {code}.", hint="Try again.")
-    error.kind = kind  # type: ignore[assignment]  # an enum value by number
+    error.kind = kind
     details = stream_pb2.Status(code=status.value[0], message=code)
     details.details.add().Pack(error)
     context.set_trailing_metadata((("grpc-status-details-bin", details.SerializeToString()),))

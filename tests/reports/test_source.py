@@ -45,13 +45,18 @@ def node() -> Iterator[Node]:
         yield served
 
 
-def load(spark: SparkSession, node: Node, **options: object) -> DataFrame:
+def load(spark: SparkSession, node: Node, **options: str | int) -> DataFrame:
     """The source's DataFrame; the key comes as an option."""
     spark.dataSource.register(HeadraceSource)
-    chosen = {"topic": FLIGHTS, "bootstrap": node.address, "key": KEY, **options}
+    chosen: dict[str, str | int] = {
+        "topic": FLIGHTS,
+        "bootstrap": node.address,
+        "key": KEY,
+        **options,
+    }
     if "handles" in options:
         del chosen["topic"]
-    return spark.read.format("headrace").options(**chosen).load()  # type: ignore[arg-type]  # str or int
+    return spark.read.format("headrace").options(**chosen).load()
 
 
 def reader(node: Node, seconds: float = 20.0) -> ClusterReader:

@@ -209,9 +209,7 @@ class Host:
             self._commands.append(frame.body)
             result = b"applied"
             padded = result.ljust((len(result) + 7) // 8 * 8, b"\0")
-            self._send(
-                Frame(APPLIED, arg0=frame.arg0, arg1=len(result), body=padded + frame.body)
-            )
+            self._send(Frame(APPLIED, arg0=frame.arg0, arg1=len(result), body=padded + frame.body))
         elif frame.kind == SNAPSHOT:
             self._send(Frame(SNAPSHOT_IS, arg0=frame.arg0, body=b"".join(self._commands)))
         elif frame.kind == READY:

@@ -1,7 +1,7 @@
-"""The whole product as real processes: what `headrace up` starts, in a folder of its own, on free ports.
+"""The whole product as real processes: what `headrace up` starts, in a folder, on free ports.
 
-Owns the supervisor it started and ends it by process id. Refuses to guess: everything it knows comes from `up.json` and the
-client profile that `up` wrote.
+Owns the supervisor it started and ends it by process id. Refuses to guess: everything it knows
+comes from `up.json` and the client profile that `up` wrote.
 """
 
 import json
@@ -120,27 +120,29 @@ class Platform:
 
     def pids(self) -> list[int]:
         """Every process of the platform, supervisor first."""
-        up = self.up_file()
-        return [_pid(up[name]) for name in ("supervisor", "api", "node")]
+        found = [self._pid_of(name) for name in ("supervisor", "api", "node")]
+        return [pid for pid in found if pid is not None]
 
-    def node_pid(self) -> int:
-        """The node's process now; another one after a crash."""
-        return self.pids()[2]
+    def _pid_of(self, name: str) -> int | None:
+        """A process id from `up.json`; None while the supervisor is about to start another."""
+        process = self.up_file()[name]
+        assert isinstance(process, dict)
+        return process["pid"] if process["pid"] is None else int(process["pid"])
 
     def kill_node(self) -> int:
         """kill -9. Returns the process id that is gone."""
-        pid = self.node_pid()
+        pid = self._pid_of("node")
+        assert pid is not None, "the node is being started"
         os.kill(pid, signal.SIGKILL)
         return pid
+
+    def wait_for_another_node(self, gone: int) -> None:
+        """Return once the supervisor has replaced the node whose process was ``gone``."""
+        wait_until(lambda: self._pid_of("node") not in (None, gone), "the node is started again")
+        assert not alive(gone)
 
     def profile(self) -> Profile:
         """The client profile that `up` wrote."""
         path = Path(self.environment["XDG_CONFIG_HOME"]) / "headrace" / "config.toml"
         default = tomllib.loads(path.read_text())["profiles"]["default"]
         return Profile(default["api_url"], default["bootstrap"], default["key"])
-
-
-def _pid(process: object) -> int:
-    """The process id in one entry of `up.json`."""
-    assert isinstance(process, dict)
-    return int(process["pid"])

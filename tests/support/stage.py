@@ -28,11 +28,13 @@ class Stage:
             api_url=profile.api_url, bootstrap=profile.bootstrap, key=profile.key
         )
 
-    def print_logs(self) -> None:
+    def log_tails(self) -> list[str]:
         """The last lines of every process, for whoever must find out."""
+        lines: list[str] = []
         for log in sorted((self.platform.data / "logs").glob("*")):
-            print(f"--- {log.name}")
-            print("\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES_MAX:]))
+            lines.append(f"--- {log.name}")
+            lines.extend(log.read_text(errors="replace").splitlines()[-LOG_LINES_MAX:])
+        return lines
 
 
 Act = Callable[[Stage], tuple[Figures, str]]

@@ -1,7 +1,8 @@
-"""A node whose interpreter lock can be held on demand: run like `python -m dataplane`, with one more argument in front.
+"""A node whose interpreter lock can be held on demand.
 
-`gil_node.py FIFO --config FILE`: each byte that arrives in the FIFO holds the lock for 500 ms. PyDLL calls do not release it,
-so no Python of the process runs meanwhile; the shards must not notice.
+`gil_node.py FIFO --config FILE` is `python -m dataplane --config FILE`, but each byte that arrives
+in the FIFO holds the lock for 500 ms. PyDLL calls do not release it, so no Python of the process
+runs meanwhile; the shards must not notice.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""The whole path through real processes: REST, gRPC from plain grpcio (sync and aio), the CLI, and ten crashes."""
+"""The whole path through real processes: REST, plain grpcio (sync and aio), CLI, ten crashes."""
 
 import asyncio
 import json
@@ -169,8 +169,7 @@ def test_ten_kills_in_the_middle_of_producing_lose_nothing_and_repeat_nothing(st
                 return producing.acked > than or producing.error is not None
 
             wait_until(grown, "records are acknowledged")
-            gone = stage.platform.kill_node()
-            wait_until(lambda pid=gone: stage.platform.node_pid() != pid, "the node is back")
+            stage.platform.wait_for_another_node(stage.platform.kill_node())
         acked = producing.acked
         wait_until(lambda: producing.acked > acked or producing.error is not None, "it goes on")
         producing.stop.set()

@@ -42,7 +42,9 @@ def test_a_file_appears_whole_with_its_mode(tmp_path: Path) -> None:
 
 
 def test_what_is_written_is_toml() -> None:
-    sections = {"api": {"port": 1, "on": True, "name": 'a "quoted" \\ name'}}
+    sections: dict[str, dict[str, str | int | bool]] = {
+        "api": {"port": 1, "on": True, "name": 'a "quoted" \\ name'}
+    }
     assert tomllib.loads(toml_text(sections)) == sections
 
 

@@ -62,8 +62,15 @@ def token(kind: str, public_id: str, seed: str) -> tuple[str, bytes]:
 class NodeProcess:
     """One node; start and stop it as often as you like, its folder stays."""
 
-    def __init__(self, folder: Path, *, window_seconds: int = 60) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        window_seconds: int = 60,
+        program: Sequence[str] = (sys.executable, "-m", "dataplane"),
+    ) -> None:
         self.folder = folder
+        self._program = program
         self.node_key, _ = token("node", "nodekey001", "node")
         self.grpc_port = 0
         self.http_port = 0
@@ -95,7 +102,7 @@ class NodeProcess:
         )
         with (self.folder / "node.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "dataplane", "--config", str(config)],
+                [*self._program, "--config", str(config)],
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=log,

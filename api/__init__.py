@@ -1,0 +1,1 @@
+"""The control plane: wishes in SQL, and workers that make them true."""

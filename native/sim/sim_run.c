@@ -1,0 +1,101 @@
+/* sim_run.c: a world is made from its seed, lives its steps, comes to rest, and is judged once more. */
+#include "sim_run.h"
+
+#include <string.h>
+
+#include "assert.h"
+#include "bytes.h"
+#include "sim_world.h"
+
+#define SIM_BEGIN_US INT64_C(1767225600000000)
+
+static void sim_world_make(struct sim_world *world, uint64_t seed)
+{
+    random_init(&world->random, seed);
+    world->now = (struct store_now){.monotonic_ns = 1000000000, .wall_us = SIM_BEGIN_US};
+    size_t size = 2 * sim_storage_memory_bytes() + SIM_BATCHES_MAX * sizeof(struct sim_batch)
+                  + SIM_CLOSES_MAX * sizeof(struct sim_close)
+                  + SIM_WAITS_MAX * sizeof(struct sim_wait) + 2 * 1048576 + 65536;
+    enum status status = arena_open(&world->arena, size);
+    assert(status == STATUS_OK);
+    sim_storage_init(&world->storage, &world->arena, seed ^ 0x5bd1e995);
+    sim_storage_init(&world->copy, &world->arena, seed);
+    world->batches = arena_take(&world->arena, SIM_BATCHES_MAX * sizeof *world->batches);
+    world->closes = arena_take(&world->arena, SIM_CLOSES_MAX * sizeof *world->closes);
+    world->waits = arena_take(&world->arena, SIM_WAITS_MAX * sizeof *world->waits);
+    world->batch_bytes = arena_take(&world->arena, 1048576);
+    world->read_bytes = arena_take(&world->arena, 1048576);
+    assert(world->batches && world->closes && world->waits && world->batch_bytes
+           && world->read_bytes);
+    uint64_t extents = random_between(&world->random, 6, 12);
+    uint64_t extent_bytes = 4096 * random_between(&world->random, 16, 40);
+    world->config = (struct store_config){
+        .shards_count = 1,
+        .extent_bytes = extent_bytes,
+        .journal_bytes = extents * extent_bytes + 8192,
+        .prepares_bytes = 4096 * random_between(&world->random, 40, 100),
+        .partitions_max = SIM_PARTITIONS_MAX,
+        .producers_max = 256,
+        .metering_window_s = 1,
+        .cluster_id = "cl_sim",
+        .node_id = "nd_sim",
+        .node_incarnation = 1,
+    };
+    world->partitions_count = (uint32_t)random_between(&world->random, 2, SIM_PARTITIONS_MAX);
+    for (uint32_t index = 0; index < world->partitions_count; index++) {
+        struct sim_partition *partition = &world->partitions[index];
+        partition->id = (struct engine_partition_id){
+            .topic = 16 + index / 2, .created_revision = 5, .partition = index % 2};
+        partition->segment_bytes = random_between(&world->random, 8, 64) * 1024;
+        if (index % 2) partition->segment_bytes = world->partitions[index - 1].segment_bytes;
+        for (uint32_t producer = 0; producer < SIM_PRODUCERS_MAX; producer++) {
+            bytes_put_u64(partition->producers[producer].id, index * 16 + producer + 1);
+        }
+    }
+    world->op_now = 10;
+}
+
+static void sim_world_finish(struct sim_world *world)
+{
+    world->storage.disk_full = 0;
+    sim_settle(world);
+    if (!world->result->failed) sim_crash(world);
+    for (uint32_t round = 0; round < 3 && !world->result->failed; round++) {
+        for (uint32_t index = 0; index < world->partitions_count; index++) {
+            if (!world->partitions[index].deleted) sim_client_produce(world, index);
+        }
+        sim_settle(world);
+    }
+    if (!world->result->failed) sim_check_meters(world);
+    if (!world->result->failed) {
+        store_checkpoint_all(world->store);
+        sim_settle(world);
+    }
+    if (!world->result->failed) sim_crash(world);
+}
+
+int sim_run(uint64_t seed, uint64_t steps, char *trace, size_t trace_room,
+            struct sim_result *result)
+{
+    struct arena holder;
+    memset(result, 0, sizeof *result);
+    result->seed = seed;
+    enum status status = arena_open(&holder, sizeof(struct sim_world) + 4096);
+    assert(status == STATUS_OK);
+    struct sim_world *world = arena_take(&holder, sizeof *world);
+    world->result = result;
+    world->trace = trace;
+    world->trace_room = trace_room;
+    sim_world_make(world, seed);
+    sim_recover(world);
+    for (; result->steps < steps && !result->failed; result->steps++) sim_step(world);
+    if (!result->failed) sim_world_finish(world);
+    result->simulated_us = world->now.monotonic_ns / 1000;
+    memcpy(result->faults, world->storage.faults, sizeof result->faults);
+    result->metadata_ops = world->host.ids_count;
+    result->closes = world->closes_count;
+    arena_close(&world->store_arena);
+    arena_close(&world->arena);
+    arena_close(&holder);
+    return result->failed;
+}

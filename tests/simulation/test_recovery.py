@@ -1,0 +1,46 @@
+"""One node, crashed at any point: a few seeds of the simulator in every test run.
+
+`make sim` runs hundreds; see native/sim/sim_world.h for what a seed does and what it checks.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.run import regressions, run_seed, trace_page
+
+SEEDS = [*range(1001, 1013), *regressions()]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_node_keeps_its_promises_through_crashes(seed: int) -> None:
+    outcome = run_seed(seed, steps=1000)
+    assert outcome.message == "", f"make sim SEED={seed} TRACE=1"
+
+
+def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
+    outcomes = [run_seed(seed, steps=1500) for seed in range(1, 9)]
+    assert sum(o.recoveries for o in outcomes) > 20
+    assert sum(o.batches_acked for o in outcomes) > 1000
+    assert sum(o.extents_released for o in outcomes) > 20
+    assert sum(o.segments_sealed for o in outcomes) > 20
+    assert sum(o.metadata_ops for o in outcomes) > 100
+    assert sum(o.closes for o in outcomes) > 50
+    crash, lost, torn, name, size, cut, full, again, _, kill = (
+        sum(values) for values in zip(*(o.faults for o in outcomes), strict=True)
+    )
+    assert min(crash, lost, torn, name, size, cut, full, again, kill) > 0
+
+
+def test_the_same_seed_gives_the_same_world() -> None:
+    first = run_seed(77, steps=400, trace=True)
+    second = run_seed(77, steps=400, trace=True)
+    assert first == second
+    assert "crash" in first.trace
+
+
+def test_a_trace_becomes_a_page() -> None:
+    outcome = run_seed(3, steps=300, trace=True)
+    page = trace_page(outcome)
+    assert page.count("<tr") > 3
+    assert "everything held" in page
