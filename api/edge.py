@@ -7,6 +7,7 @@ a pointer, and our own faults say nothing but the id to look for in the log.
 
 import re
 import secrets
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -67,8 +68,17 @@ class Edge:
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
 
+        started = time.perf_counter()
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
+                log.info(
+                    "request",
+                    method=scope["method"],
+                    path=scope["path"],
+                    status=message["status"],
+                    milliseconds=round((time.perf_counter() - started) * 1000, 1),
+                )
                 outgoing = MutableHeaders(scope=message)
                 outgoing["X-Request-Id"] = request_id
                 for name, value in SECURITY_HEADERS.items():

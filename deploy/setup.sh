@@ -45,10 +45,10 @@ stamp() {
 }
 
 missing_packages() {
+    installed="$(dpkg-query -W -f '${db:Status-Abbrev}${Package} ' "$@" 2>/dev/null || true)"
     for package in "$@"; do
-        state="$(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null || true)"
-        case "$state" in
-        ii*) ;;
+        case " $installed" in
+        *" ii $package "*) ;;
         *) printf ' %s' "$package" ;;
         esac
     done

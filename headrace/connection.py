@@ -22,7 +22,13 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import grpc
 import grpc.aio
 
-from headrace.errors import DeadlineExceeded, HeadraceError, TopicNotFound, Unreachable
+from headrace.errors import (
+    DeadlineExceeded,
+    HeadraceError,
+    NotFound,
+    TopicNotFound,
+    Unreachable,
+)
 from headrace.retry import Backoff, Deadline, changes_route, repeatable
 from headrace.runtime import note_transport_used
 from headrace.settings import Settings
@@ -141,10 +147,16 @@ class Connection:
         """Repeat `once` until it succeeds, fails for good, or the deadline passes. It must be
         idempotent."""
         deadline, backoff = Deadline(timeout), Backoff()
+        resolved_anew = False
         while True:
             try:
                 return await once(deadline)
             except HeadraceError as error:
+                if topic is not None and isinstance(error, NotFound) and not resolved_anew:
+                    # The handle may be of an earlier topic of this name: look once more.
+                    resolved_anew = True
+                    self.metadata.forget(topic)
+                    continue
                 if not repeatable(error, idempotent=True):
                     raise
                 pause = backoff.pause(error.retry_after)
@@ -190,8 +202,12 @@ class ClusterMetadata:
         self.cluster_id = ""
 
     def forget(self, name: str) -> None:
-        """Resolve the name anew at its next use."""
-        self._routes.pop(name, None)
+        """Resolve the name anew at its next use, and every other name of the same topic."""
+        found = self._routes.pop(name, None)
+        if found is not None:
+            others = [n for n, route in self._routes.items() if route.name == found.name]
+            for other in others:
+                del self._routes[other]
 
     async def close(self) -> None:
         """Stop asking; whoever waits is cancelled."""
@@ -223,7 +239,7 @@ class ClusterMetadata:
             if topic.HasField("error"):
                 raise _with_name(error_of(topic.error), name)
             route = _route(topic, {node.id: node.address for node in reply.nodes})
-            self._routes[name] = route
+            self._routes[name] = self._routes[route.name] = route
             return route
         raise _with_name(TopicNotFound(f'Topic "{name}" does not exist'), name)
 

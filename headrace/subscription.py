@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headrace.connection import ATTEMPT_TIMEOUT, CALL_TIMEOUT, COMMIT_OFFSETS, Connection
-from headrace.errors import Fenced, HeadraceError, Invalid, StartRequired
+from headrace.errors import Fenced, HeadraceError, Invalid, NotFound, StartRequired
 from headrace.membership import Membership
 from headrace.messages import TopicPartition
 from headrace.reading import (
@@ -219,6 +219,8 @@ class Subscription:
         if slot.group and isinstance(error, Fenced):
             logger.debug("%s was fenced: %s", slot.name, error.message)
             return
+        if isinstance(error, NotFound):
+            self._connection.metadata.forget(slot.name.topic)
         self.mailbox.close(error)
 
     # ---- offsets ----

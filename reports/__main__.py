@@ -2,7 +2,7 @@
 
     python -m reports usage --run RUN --api URL --bootstrap HOST:PORT --uri DIR --master local[*]
     python -m reports usage --export FILE --bootstrap HOST:PORT --uri DIR --master local[*]
-    python -m reports usage --export FILE --inputs SHA256 --uri DIR --master local[*]
+    python -m reports usage --inputs SHA256 --uri DIR --master local[*]
     python -m reports warm
 
 Owns arguments, the environment (HEADRACE_RUN_TOKEN, HEADRACE_NODE_KEY) and exit statuses
@@ -74,7 +74,9 @@ def _usage(chosen: argparse.Namespace) -> dict[str, object]:
     return {name: report.manifest[name] for name in shown}
 
 
-def _export(chosen: argparse.Namespace) -> tuple[RunClient | None, Export]:
+def _export(chosen: argparse.Namespace) -> tuple[RunClient | None, Export | None]:
+    if chosen.inputs and not chosen.run:
+        return None, None
     if bool(chosen.export) == bool(chosen.run):
         raise ArgumentError(
             "EXPORT_MISSING",

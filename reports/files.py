@@ -16,12 +16,15 @@ from pathlib import Path
 from tempfile import mkdtemp
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from reports.errors import ArgumentError, PublishError
 
 PENDING = ".pending-"
 PENDING_SECONDS_MAX = 24 * 3600
+ROWS_PER_GROUP = 131_072
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +114,35 @@ def sweep(parent: Path) -> None:
 
 
 def write_parquet(frame: DataFrame, folder: Path, name: str) -> list[Path]:
-    """Write one file per Spark partition as `name-00000.parquet`, ...
+    """Write one file per Spark partition as `name-00000.parquet`, ..; Spark's names are random.
 
-    Spark's own names hold random parts.
+    Its footers are too: they list encodings in an order that differs from one JVM to the next. So
+    every file is written again, in row groups of ROWS_PER_GROUP, by a writer that has one order.
     """
     staging = folder / f"{name}.staging"
     frame.write.parquet(staging.as_uri())
     parts = sorted(staging.glob("part-*.parquet"))
     targets = [folder / f"{name}-{index:05d}.parquet" for index in range(len(parts))]
     for part, target in zip(parts, targets, strict=True):
-        os.rename(part, target)
+        with pq.ParquetFile(part) as source:
+            schema = source.schema_arrow.remove_metadata()
+            with pq.ParquetWriter(target, schema, compression="zstd", store_schema=False) as out:
+                for group in _groups(source, schema):
+                    out.write_table(group, row_group_size=ROWS_PER_GROUP)
     shutil.rmtree(staging)
     return targets
+
+
+def _groups(source: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows in groups of one size, each in one piece, however the file was cut."""
+    held = schema.empty_table()
+    for batch in source.iter_batches(ROWS_PER_GROUP):
+        held = pa.concat_tables([held, pa.Table.from_batches([batch], schema)])
+        while held.num_rows >= ROWS_PER_GROUP:
+            yield held.slice(0, ROWS_PER_GROUP).combine_chunks()
+            held = held.slice(ROWS_PER_GROUP)
+    if held.num_rows:
+        yield held.combine_chunks()
 
 
 def digest(path: Path) -> Published:

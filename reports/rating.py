@@ -77,9 +77,11 @@ def price_of(meter: str, unit: str, unit_quantity: int, unit_price: str) -> Pric
 
 
 def rate(rows: DataFrame, book: PriceBook, meters: Sequence[str]) -> DataFrame:
-    """`rows` (meter, quantity long, ..) plus unit, unit_price decimal(18,12), currency, amount
-    decimal(38,9),
-    price_book_version."""
+    """Priced rows: `rows` (meter, quantity long, ..) plus five columns.
+
+    unit, unit_price decimal(18,12), currency, amount decimal(38,9), price_book_version. One row may
+    cost up to 9.2 billion: beyond that Spark raises an overflow, it never wraps.
+    """
     prices = {meter: book.price(meter) for meter in meters}
     priced = rows.withColumns(
         {
@@ -123,17 +125,6 @@ def rate(rows: DataFrame, book: PriceBook, meters: Sequence[str]) -> DataFrame:
             "_unit_quantity",
         )
     )
-
-
-def amount_of(quantity: int, price: Price) -> Decimal:
-    """The same rule in one line, for checking published files: half-even to 9 places."""
-    scaled = price.unit_price.scaleb(PRICE_PLACES)
-    whole, rest = divmod(quantity * int(scaled), price.unit_quantity * 1000)
-    twice = 2 * rest
-    divisor = price.unit_quantity * 1000
-    if twice > divisor or (twice == divisor and whole % 2 == 1):
-        whole += 1
-    return Decimal(whole).scaleb(-AMOUNT_PLACES)
 
 
 def rounded(amount: Decimal, places: int = 2) -> Decimal:

@@ -21,7 +21,13 @@ METERS = ("ingress_bytes", "records")
 
 
 def run_usage(
-    root: Path, export: Export, *, master: str, bootstrap: str, key_variable: str, inputs: str
+    root: Path,
+    export: Export | None,
+    *,
+    master: str,
+    bootstrap: str,
+    key_variable: str,
+    inputs: str,
 ) -> Report:
     """Freeze the cluster at `bootstrap` (or take the archive `inputs`), compute, and publish under
     `root`.
@@ -36,7 +42,7 @@ def run_usage(
         )
     spark = open_session(master)
     try:
-        if inputs:
+        if inputs or export is None:
             frozen = thawed(root, inputs)
         else:
             options = {"bootstrap": bootstrap, "key_variable": key_variable}

@@ -10,6 +10,7 @@ its version and class path and ignores it otherwise, so a stale archive costs ti
 correctness.
 """
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -81,9 +82,13 @@ def open_session(master: str, *, archive: Path | None = None) -> SparkSession:
 
 
 def archive_path() -> Path:
-    """Where the class archive of this Spark and this JVM lies, whether it exists or not."""
+    """Where the class archive of this Spark and this JVM lies, whether it exists or not.
+
+    The place of the jars is part of the name: the JVM refuses an archive of others.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "headrace" / f"spark-{pyspark.__version__}-{_java_version()}.jsa"
+    place = hashlib.sha256(pyspark.__file__.encode()).hexdigest()[:8]
+    return cache / "headrace" / f"spark-{pyspark.__version__}-{_java_version()}-{place}.jsa"
 
 
 def _local_settings(archive: Path | None) -> dict[str, str]:

@@ -8,7 +8,7 @@
 | topic           |                | `stream/topic`, or `topic` of the stream `default`       |
 | handles         |                | not topic: `number:created_revision:partitions`, commas  |
 | bootstrap       | client profile | `host:port[,host:port]`                                  |
-| key_variable    | HEADRACE_KEY   | environment variable with the key; else client profile   |
+| key_variable    | HEADRACE_KEY   | environment variable with the key, binding if named      |
 | key             |                | the key itself; prefer the variable                      |
 | project         | the key's      | where `topic` is looked up                               |
 | columns         | records        | or `batches`: one row per stored batch, nothing decoded  |
@@ -170,7 +170,11 @@ class HeadraceReader(DataSourceReader):
 
 def access_of(options: Mapping[str, str]) -> Access:
     """Where to connect and as whom: options, then the environment, then the client profile."""
-    variable = options.get("key_variable", KEY_VARIABLE)
+    named = options.get("key_variable")
+    variable = named or KEY_VARIABLE
+    if named and not os.environ.get(named) and not options.get("key"):
+        # Another key would see other topics, and its figures would look right.
+        raise _no_key(f"{named} is not set")
     try:
         settings = resolve(
             bootstrap=options.get("bootstrap"),
@@ -180,11 +184,7 @@ def access_of(options: Mapping[str, str]) -> Access:
     except HeadraceError as error:
         raise ArgumentError(error.code, error.message, error.hint) from None
     if not settings.key:
-        raise ArgumentError(
-            "KEY_MISSING",
-            f"No key: neither {variable} nor a client profile holds one.",
-            "Set the variable, or run `headrace up`, which writes a profile.",
-        )
+        raise _no_key(f"neither {variable} nor a client profile holds one")
     return Access(
         settings.bootstrap,
         settings.key,
@@ -220,6 +220,14 @@ def selection_of(options: Mapping[str, str]) -> Selection:
         end=_whole(options, "end"),
         skip_truncated=_choice(options, "truncated", ("fail", "skip")) == "skip",
         split_records=max(1, _whole(options, "split_records") or SPLIT_RECORDS),
+    )
+
+
+def _no_key(why: str) -> ArgumentError:
+    return ArgumentError(
+        "KEY_MISSING",
+        f"No key: {why}.",
+        "Set the variable before Spark starts, or run `headrace up`, which writes a profile.",
     )
 
 

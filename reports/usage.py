@@ -98,7 +98,9 @@ def hourly(unique: DataFrame) -> DataFrame:
         F.max("_straddles").alias("estimated"),
     )
     kept = [*OWNER, "topic_name", "principal_id", "_hour_us", "estimated"]
-    metered = summed.unpivot(kept, ["ingress_bytes", "records"], "meter", "quantity")
+    metered = summed.unpivot(
+        [F.col(name) for name in kept], ["ingress_bytes", "records"], "meter", "quantity"
+    )
     return metered.select(
         *kept[:-2],
         "meter",

@@ -25,7 +25,7 @@ from api.topics.spec import effective
 from dataplane.wire import node_pb2
 
 KIND: Final = "topic"
-RECOVERY_POLL: Final = timedelta(milliseconds=100)
+RECOVERY_POLL: Final = timedelta(milliseconds=50)
 UNLIMITED: Final = -1
 
 

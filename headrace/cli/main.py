@@ -61,7 +61,11 @@ class PartialFailure(errors.HeadraceError):
 
 
 class Tree(click.Group):
-    """A group that answers a wrong verb with the nearest right one."""
+    """A group with the shared options that answers a wrong verb with the nearest right one."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Own parameters and the shared ones."""
+        return [*shared(), *super().get_params(ctx)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -125,7 +129,6 @@ def _missing(name: str) -> click.Command:
 
 root = Root(
     "headrace",
-    params=shared(),
     help="""Headrace: streams, topics, records, usage.
 
 \b

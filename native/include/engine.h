@@ -1,25 +1,31 @@
-/* engine.h: the public API of the engine, read as it is by C and by cffi (types, enums and prototypes only).
+/* engine.h: the public API of the engine, read as it is by C and by cffi (types, enums and
+ * prototypes only).
  *
- * One engine is one node's data plane: shards (threads) that serve gRPC, keep the journal and replicate. The Python host
- * opens it, starts it, then serves what the shards hand over: cold gRPC calls and committed metadata ops. They meet in two
- * bounded rings of frames and two eventfds; no shard ever waits for the host or takes the GIL.
+ * One engine is one node's data plane: shards (threads) that serve gRPC, keep the journal and
+ * replicate. The Python host opens it, starts it, then serves what the shards hand over: cold gRPC
+ * calls and committed metadata ops. They meet in two bounded rings of frames and two eventfds; no
+ * shard ever waits for the host or takes the GIL.
  *
- *     engine_open -> engine_start -> { wait on engine_host_fd; engine_receive*; ...; engine_send* } -> engine_stop -> engine_close
+ *     engine_open -> engine_start
+ *                 -> { wait on engine_host_fd; engine_receive*; ...; engine_send* }
+ *                 -> engine_stop -> engine_close
  *
- * engine_receive and engine_send move as many whole frames as fit in one crossing. One host thread at a time may call
- * engine_receive; engine_send is safe from any thread.
+ * engine_receive and engine_send move as many whole frames as fit in one crossing. One host thread
+ * at a time may call engine_receive; engine_send is safe from any thread.
  *
- * A frame is a 32-byte header (struct engine_frame) and a body, padded with zeros to a multiple of 8:
+ * A frame is a 32-byte header (struct engine_frame) and a body, padded with zeros to a multiple of
+ * 8:
  *
  *     0         4      6      8      12           16        24        32
  *     size u32 | kind | shard | slot | generation | arg0 u64 | arg1 u64 | body ...
  *
- * size counts header and body without the padding. (shard, slot, generation) name a call; arg0 is a cookie for
- * requests of the host, echoed in ENGINE_REPLY.
+ * size counts header and body without the padding. (shard, slot, generation) name a call; arg0 is a
+ * cookie for requests of the host, echoed in ENGINE_REPLY.
  *
- * Starting: the shards recover, then shard 0 sends METADATA_RESTORE (empty body: no snapshot yet) and one
- * METADATA_APPLY per op above it. The host answers each with METADATA_APPLIED, in order. After the last one recovered,
- * shard 0 sends METADATA_READY: only then are calls accepted from outside. */
+ * Starting: the shards recover, then shard 0 sends METADATA_RESTORE (empty body: no snapshot yet)
+ * and one METADATA_APPLY per op above it. The host answers each with METADATA_APPLIED, in order.
+ * After the last one recovered, shard 0 sends METADATA_READY: only then are calls accepted from
+ * outside. */
 #ifndef ENGINE_H
 #define ENGINE_H
 
@@ -27,30 +33,34 @@
 #include <stdint.h>
 
 enum engine_limit {
-    ENGINE_ID_SIZE = 48,               /* an id as text, zero-padded */
+    ENGINE_ID_SIZE = 48, /* an id as text, zero-padded */
     ENGINE_FRAME_HEADER_SIZE = 32,
-    ENGINE_FRAME_SIZE_MAX = 9437184,   /* 9 MiB: a snapshot chunk or a message of a cold call with its header */
+    /* 9 MiB: a snapshot chunk or a message of a cold call with its header */
+    ENGINE_FRAME_SIZE_MAX = 9437184,
     ENGINE_SHARDS_MAX = 64,
 };
 
 struct engine;
 
 struct engine_config {
-    const char *data_path;             /* the node's directory; created if absent */
-    const char *host;                  /* address to listen on */
-    uint16_t port;                     /* 0 = any free port: see engine_port */
-    uint16_t shards_count;             /* 1.. ; must match the directory's */
-    uint8_t shards_pinned;             /* 1 = one CPU each; refused when there are more shards than CPUs */
-    uint8_t direct_io;                 /* 1 = O_DIRECT + O_DSYNC where the file system takes it, 0 = pwrite + fdatasync */
-    char cluster_id[48];               /* ENGINE_ID_SIZE */
+    const char *data_path; /* the node's directory; created if absent */
+    const char *host;      /* address to listen on */
+    uint16_t port;         /* 0 = any free port: see engine_port */
+    uint16_t shards_count; /* 1.. ; must match the directory's */
+    /* 1 = one CPU each; refused when there are more shards than CPUs */
+    uint8_t shards_pinned;
+    /* 1 = O_DIRECT + O_DSYNC where the file system takes it, 0 = pwrite + fdatasync */
+    uint8_t direct_io;
+    char cluster_id[48]; /* ENGINE_ID_SIZE */
     char node_id[48];
-    char admin_key_id[16];             /* public id of the one key that may call headrace.node.v1; zero-padded */
+    /* public id of the one key that may call headrace.node.v1; zero-padded */
+    char admin_key_id[16];
     uint8_t admin_sha256[32];
-    uint64_t journal_bytes;            /* per shard; 0 = default */
-    uint64_t extent_bytes;             /* 0 = default */
-    uint64_t memory_bytes;             /* per shard, taken at the start; 0 = default */
-    uint32_t metering_window_s;        /* divides 60 */
-    uint32_t partitions_max;           /* per shard; 0 = default */
+    uint64_t journal_bytes;     /* per shard; 0 = default */
+    uint64_t extent_bytes;      /* 0 = default */
+    uint64_t memory_bytes;      /* per shard, taken at the start; 0 = default */
+    uint32_t metering_window_s; /* divides 60 */
+    uint32_t partitions_max;    /* per shard; 0 = default */
 };
 
 /* One frame's header, as it lies in the buffers. */
@@ -66,50 +76,62 @@ struct engine_frame {
 
 enum engine_frame_kind {
     /* Shard to host: calls. */
-    ENGINE_OPEN = 1,            /* arg0 = deadline, CLOCK_MONOTONIC ns (0 = none); body = struct engine_caller, then the method path */
-    ENGINE_MESSAGE = 2,         /* body = one message of the client */
-    ENGINE_HALF_CLOSE = 3,      /* the client sends no more */
-    ENGINE_CREDIT = 4,          /* arg0 = bytes that left for the client: so many more may be sent */
-    ENGINE_CANCELLED = 5,       /* wake-up only: ask engine_cancelled, which cannot lose one */
+    /* arg0 = deadline, CLOCK_MONOTONIC ns (0 = none); body = struct engine_caller, then the method
+     * path */
+    ENGINE_OPEN = 1,
+    ENGINE_MESSAGE = 2,    /* body = one message of the client */
+    ENGINE_HALF_CLOSE = 3, /* the client sends no more */
+    /* arg0 = bytes that left for the client: so many more may be sent */
+    ENGINE_CREDIT = 4,
+    ENGINE_CANCELLED = 5, /* wake-up only: ask engine_cancelled, which cannot lose one */
     /* Shard to host: metadata (shard 0 only). */
-    ENGINE_METADATA_RESTORE = 16,   /* arg0 = op of the snapshot; body = snapshot, empty if none */
-    ENGINE_METADATA_APPLY = 17,     /* arg0 = op, arg1 = append time us; body = command */
-    ENGINE_METADATA_READY = 18,     /* arg0 = last recovered op; recovery is over */
-    ENGINE_METADATA_SNAPSHOT = 19,  /* arg0 = op: answer with a snapshot of exactly this op */
+    ENGINE_METADATA_RESTORE = 16,  /* arg0 = op of the snapshot; body = snapshot, empty if none */
+    ENGINE_METADATA_APPLY = 17,    /* arg0 = op, arg1 = append time us; body = command */
+    ENGINE_METADATA_READY = 18,    /* arg0 = last recovered op; recovery is over */
+    ENGINE_METADATA_SNAPSHOT = 19, /* arg0 = op: answer with a snapshot of exactly this op */
     /* Shard to host: others. */
-    ENGINE_REPLY = 32,          /* to a request of the host: arg0 = cookie, arg1 = enum engine_result; body by kind */
-    ENGINE_METER_CLOSE = 33,    /* a closed window, repeated until acknowledged: struct engine_meter_close, then engine_meter_sum[] */
-    ENGINE_STOPPED = 34,        /* arg0 = enum engine_result: a shard failed, the node must end */
+    /* to a request of the host: arg0 = cookie, arg1 = enum engine_result; body by kind */
+    ENGINE_REPLY = 32,
+    /* a closed window, repeated until acknowledged: struct engine_meter_close, then
+     * engine_meter_sum[] */
+    ENGINE_METER_CLOSE = 33,
+    ENGINE_STOPPED = 34, /* arg0 = enum engine_result: a shard failed, the node must end */
 
     /* Host to shard: calls. */
-    ENGINE_SEND_MESSAGE = 64,   /* body = one message for the client */
-    ENGINE_SEND_CREDIT = 65,    /* arg0 = bytes consumed by the handler */
-    ENGINE_SEND_STATUS = 66,    /* terminal; arg0 = gRPC code; body = bytes of headrace.stream.v1.Status, empty for OK */
+    ENGINE_SEND_MESSAGE = 64, /* body = one message for the client */
+    ENGINE_SEND_CREDIT = 65,  /* arg0 = bytes consumed by the handler */
+    /* terminal; arg0 = gRPC code; body = bytes of headrace.stream.v1.Status, empty for OK */
+    ENGINE_SEND_STATUS = 66,
     /* Host to shard 0: metadata. */
-    ENGINE_METADATA_SUBMIT = 80,    /* arg0 = cookie; body = command; answered by REPLY {body = result}, arg1; generation = 0 */
-    ENGINE_METADATA_APPLIED = 81,   /* arg0 = op, arg1 = bytes of the result; body = result, padded to 8, then table delta */
-    ENGINE_METADATA_RESTORED = 82,  /* arg0 = op; body = the full tables as one delta */
-    ENGINE_METADATA_SNAPSHOT_IS = 83,  /* arg0 = op; body = snapshot */
-    /* Host to the owning shard: partitions. arg0 = cookie, answered by REPLY. Body begins with struct engine_partition_id. */
-    ENGINE_PUBLISH = 96,        /* then one client part; REPLY body = u64 base offset */
-    ENGINE_GROUP_FENCE = 97,    /* then struct engine_group_fence; REPLY body = struct engine_group_state */
-    ENGINE_METER_ACK = 98,      /* arg1 = sequence acknowledged; no reply */
-    ENGINE_METER_FLUSH = 99,    /* close the open window now; REPLY body = u64 last sequence, u64 last acknowledged */
-    ENGINE_DESCRIBE = 100,      /* REPLY body = struct engine_partition_state */
+    /* arg0 = cookie; body = command; answered by REPLY {body = result}, arg1; generation = 0 */
+    ENGINE_METADATA_SUBMIT = 80,
+    /* arg0 = op, arg1 = bytes of the result; body = result, padded to 8, then table delta */
+    ENGINE_METADATA_APPLIED = 81,
+    ENGINE_METADATA_RESTORED = 82,    /* arg0 = op; body = the full tables as one delta */
+    ENGINE_METADATA_SNAPSHOT_IS = 83, /* arg0 = op; body = snapshot */
+    /* Host to the owning shard: partitions. arg0 = cookie, answered by REPLY. Body begins with
+     * struct engine_partition_id. */
+    ENGINE_PUBLISH = 96, /* then one client part; REPLY body = u64 base offset */
+    /* then struct engine_group_fence; REPLY body = struct engine_group_state */
+    ENGINE_GROUP_FENCE = 97,
+    ENGINE_METER_ACK = 98, /* arg1 = sequence acknowledged; no reply */
+    /* close the open window now; REPLY body = u64 last sequence, u64 last acknowledged */
+    ENGINE_METER_FLUSH = 99,
+    ENGINE_DESCRIBE = 100, /* REPLY body = struct engine_partition_state */
     /* Host to every shard. */
-    ENGINE_HOST_BEAT = 112,     /* the host is alive; without one for 5 s health says NOT_SERVING */
+    ENGINE_HOST_BEAT = 112, /* the host is alive; without one for 5 s health says NOT_SERVING */
 };
 
 enum engine_result {
     ENGINE_RESULT_OK = 0,
-    ENGINE_RESULT_NOT_FOUND = 1,        /* no such partition here */
-    ENGINE_RESULT_RECREATED = 2,        /* created_revision differs */
-    ENGINE_RESULT_BUSY = 3,             /* bounded resource full: repeat later */
-    ENGINE_RESULT_FENCED = 4,           /* lower than what is stored */
-    ENGINE_RESULT_DAMAGED = 5,          /* the group is stopped by name */
+    ENGINE_RESULT_NOT_FOUND = 1, /* no such partition here */
+    ENGINE_RESULT_RECREATED = 2, /* created_revision differs */
+    ENGINE_RESULT_BUSY = 3,      /* bounded resource full: repeat later */
+    ENGINE_RESULT_FENCED = 4,    /* lower than what is stored */
+    ENGINE_RESULT_DAMAGED = 5,   /* the group is stopped by name */
     ENGINE_RESULT_STOPPING = 6,
     ENGINE_RESULT_INVALID = 7,
-    ENGINE_RESULT_DUPLICATE = 8,        /* PUBLISH: already stored; body as for OK */
+    ENGINE_RESULT_DUPLICATE = 8, /* PUBLISH: already stored; body as for OK */
     ENGINE_RESULT_STORAGE_FULL = 9,
     ENGINE_RESULT_STORAGE_FAILED = 10,
 };
@@ -118,10 +140,10 @@ enum engine_verb { ENGINE_VERB_PRODUCE = 1, ENGINE_VERB_CONSUME = 2, ENGINE_VERB
 
 /* Who calls: verified by the shard before OPEN. */
 struct engine_caller {
-    uint32_t principal;         /* 0 = nobody: only for methods that need no key */
+    uint32_t principal; /* 0 = nobody: only for methods that need no key */
     uint32_t organization;
-    uint32_t project;           /* 0 = every project of the organization */
-    uint32_t verbs;             /* enum engine_verb */
+    uint32_t project; /* 0 = every project of the organization */
+    uint32_t verbs;   /* enum engine_verb */
     char key_id[16];
 };
 
@@ -136,9 +158,9 @@ enum engine_fence_kind { ENGINE_FENCE_FREEZE = 1, ENGINE_FENCE_CLOSE = 2 };
 
 struct engine_group_fence {
     uint64_t group;
-    uint64_t generation;        /* of the new owner */
-    uint64_t intent_op;         /* the metadata op that decided it (T1) */
-    uint32_t kind;              /* enum engine_fence_kind */
+    uint64_t generation; /* of the new owner */
+    uint64_t intent_op;  /* the metadata op that decided it (T1) */
+    uint32_t kind;       /* enum engine_fence_kind */
     uint32_t reserved;
 };
 
@@ -156,7 +178,7 @@ struct engine_partition_state {
     uint64_t log_end;
     uint64_t bytes;
     uint64_t cumulative_bytes;
-    uint32_t state;             /* 1 ready, 2 recovering, 3 damaged */
+    uint32_t state; /* 1 ready, 2 recovering, 3 damaged */
     uint32_t reserved;
 };
 
@@ -179,21 +201,22 @@ struct engine_meter_sum {
     uint64_t batches;
 };
 
-/* The compiled tables (A8): a delta is rows end to end, each padded to 8; applied whole, by every shard, in op order. */
+/* The compiled tables (A8): a delta is rows end to end, each padded to 8; applied whole, by every
+ * shard, in op order. */
 enum engine_row_kind {
-    ENGINE_ROW_TOPIC = 1,       /* struct engine_row_topic: put */
-    ENGINE_ROW_TOPIC_GONE = 2,  /* struct engine_row_topic: only number counts */
-    ENGINE_ROW_GRANT = 3,       /* struct engine_row_grant: put */
-    ENGINE_ROW_GRANT_GONE = 4,  /* only key_id counts */
+    ENGINE_ROW_TOPIC = 1,      /* struct engine_row_topic: put */
+    ENGINE_ROW_TOPIC_GONE = 2, /* struct engine_row_topic: only number counts */
+    ENGINE_ROW_GRANT = 3,      /* struct engine_row_grant: put */
+    ENGINE_ROW_GRANT_GONE = 4, /* only key_id counts */
 };
 
 struct engine_row {
     uint16_t kind;
-    uint16_t size;              /* this header included */
+    uint16_t size; /* this header included */
     uint32_t reserved;
 };
 
-enum engine_topic_flag { ENGINE_TOPIC_SYSTEM = 1 };  /* never metered; only the host publishes */
+enum engine_topic_flag { ENGINE_TOPIC_SYSTEM = 1 }; /* never metered; only the host publishes */
 
 struct engine_row_topic {
     struct engine_row row;
@@ -210,19 +233,20 @@ struct engine_row_topic {
 
 struct engine_row_grant {
     struct engine_row row;
-    char key_id[16];            /* the public id inside the token, zero-padded */
-    uint8_t sha256[32];         /* of the secret */
+    char key_id[16];    /* the public id inside the token, zero-padded */
+    uint8_t sha256[32]; /* of the secret */
     uint32_t principal;
     uint32_t organization;
-    uint32_t project;           /* 0 = every project */
+    uint32_t project; /* 0 = every project */
     uint32_t verbs;
-    int64_t expires_at_us;      /* 0 = never */
+    int64_t expires_at_us; /* 0 = never */
 };
 
-/* Check the configuration, take all memory, open or format the data directory, recover every shard. Blocks.
- * On failure *engine is NULL, the answer is a negative status (engine_status_text) and `detail` (may be NULL) names the
- * thing: a path, a limit, the other cluster's id. */
-int engine_open(const struct engine_config *config, struct engine **engine, char *detail, size_t detail_size);
+/* Check the configuration, take all memory, open or format the data directory, recover every shard.
+ * Blocks. On failure *engine is NULL, the answer is a negative status (engine_status_text) and
+ * `detail` (may be NULL) names the thing: a path, a limit, the other cluster's id. */
+int engine_open(const struct engine_config *config, struct engine **engine, char *detail,
+                size_t detail_size);
 
 /* Bind, start the threads. The port is known afterwards. */
 int engine_start(struct engine *engine, char *detail, size_t detail_size);
@@ -234,17 +258,20 @@ int engine_host_fd(const struct engine *engine);
 /* Copy whole frames for the host into `target`. Returns bytes written; 0 = none waiting. */
 size_t engine_receive(struct engine *engine, uint8_t *target, size_t size);
 
-/* Take whole frames from the host. Returns bytes taken (whole frames from the front): less than size = ring full, wait
- * for engine_host_fd and send the rest. Negative: a malformed frame. */
+/* Take whole frames from the host. Returns bytes taken (whole frames from the front): less than
+ * size = ring full, wait for engine_host_fd and send the rest. Negative: a malformed frame. */
 long engine_send(struct engine *engine, const uint8_t *source, size_t size);
 
-/* Calls whose client is gone: up to `count` frames' headers (shard, slot, generation) of calls not reported before. */
+/* Calls whose client is gone: up to `count` frames' headers (shard, slot, generation) of calls not
+ * reported before. */
 size_t engine_cancelled(struct engine *engine, struct engine_frame *calls, size_t count);
 
-/* The text of /metrics that the engine owns, in the Prometheus format. Returns bytes needed; writes at most `size`. */
+/* The text of /metrics that the engine owns, in the Prometheus format. Returns bytes needed; writes
+ * at most `size`. */
 size_t engine_metrics(const struct engine *engine, char *target, size_t size);
 
-/* Refuse new calls (GOAWAY), finish what is in flight, close windows, checkpoint. 0 = everything ended within the time. */
+/* Refuse new calls (GOAWAY), finish what is in flight, close windows, checkpoint. 0 = everything
+ * ended within the time. */
 int engine_stop(struct engine *engine, uint32_t timeout_ms);
 void engine_close(struct engine *engine);
 

@@ -1,5 +1,6 @@
-/* sim_checker.c: what must hold, whatever happened: acknowledged records are there, once, at their offsets, with their bytes;
- * offsets have no holes; nothing comes from nowhere; commits and owners do not go back; closes add up to the log. */
+/* sim_checker.c: what must hold, whatever happened: acknowledged records are there, once, at their
+ * offsets, with their bytes; offsets have no holes; nothing comes from nowhere; commits and owners
+ * do not go back; closes add up to the log. */
 #include "sim_world.h"
 
 #include <string.h>
@@ -72,7 +73,8 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
     const struct engine_partition_id *id = &world->partitions[partition].id;
     for (uint32_t tries = 0; tries < 5000 && !world->result->failed; tries++) {
         struct store_fetch fetch;
-        store_fetch(world->store, id, offset, 30000, 0, 0, &fetch);
+        uint32_t bytes_max = (uint32_t)random_between(&world->random, 100, 30000);
+        store_fetch(world->store, id, offset, bytes_max, 0, 0, &fetch);
         if (fetch.status == STATUS_BUSY) {
             sim_io(world, 8);
             continue;
@@ -114,8 +116,8 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
         }
         size_t begin = 0;
         size_t end = 0;
-        enum status status = store_fetch_trim(world->store, id, offset, 30000, world->read_bytes,
-                                              fetch.size, &begin, &end);
+        enum status status = store_fetch_trim(world->store, id, offset, bytes_max,
+                                              world->read_bytes, fetch.size, &begin, &end);
         if (status != STATUS_OK) {
             sim_fail(world, "partition %u offset %llu: trim says %s", partition,
                      (unsigned long long)offset, status_name(status));
@@ -254,7 +256,8 @@ void sim_check_meters(struct sim_world *world)
         struct sim_partition *partition = &world->partitions[index];
         if (partition->deleted) continue;
         for (uint32_t turn = 0; turn < 8; turn++) {
-            /* The eighth unacknowledged close holds the next one back: acknowledge, then flush again. */
+            /* The eighth unacknowledged close holds the next one back: acknowledge, then flush
+             * again. */
             (void)store_meter_flush(world->store, &partition->id, SIM_WAITS_MAX);
             world->waits[SIM_WAITS_MAX - 1] =
                 (struct sim_wait){.kind = SIM_WAIT_FLUSH, .partition = index};

@@ -1,5 +1,5 @@
-/* sim_clients.c: callers: idempotent producers that retry what they do not know, plain ones that do not, commits, fences,
- * metadata commands. They note what was promised to them. */
+/* sim_clients.c: callers: idempotent producers that retry what they do not know, plain ones that do
+ * not, commits, fences, metadata commands. They note what was promised to them. */
 #include "sim_world.h"
 
 #include <string.h>
@@ -96,6 +96,7 @@ static int sim_send(struct sim_world *world, uint32_t index)
     sim_unwait(world, token);
     switch (status) {
     case STATUS_BUSY:
+    case STATUS_NO_MEMORY:
     case STATUS_STORAGE_FULL:
     case STATUS_METER_FULL:
     case STATUS_TOO_MANY_IN_FLIGHT:

@@ -1,4 +1,5 @@
-/* sim_host.c: the host beside shard 0: a small metadata machine (the list of commands it ran), tables, and meter closes. */
+/* sim_host.c: the host beside shard 0: a small metadata machine (the list of commands it ran),
+ * tables, and meter closes. */
 #include "sim_world.h"
 
 #include <string.h>
@@ -52,7 +53,8 @@ void sim_host_act(struct sim_world *world, uint32_t ops_max)
     }
 }
 
-/* After a restart: the snapshot, then every op above it, and all that was acknowledged is among them. */
+/* After a restart: the snapshot, then every op above it, and all that was acknowledged is among
+ * them. */
 void sim_host_restore(struct sim_world *world)
 {
     struct sim_host *host = &world->host;
@@ -94,7 +96,8 @@ static size_t sim_row(uint8_t *target, uint16_t kind, const struct sim_partition
     return sizeof row;
 }
 
-/* all: the whole table, as after a restart. Otherwise something changes: a topic's segment size, or a topic goes. */
+/* all: the whole table, as after a restart. Otherwise something changes: a topic's segment size, or
+ * a topic goes. */
 void sim_host_tables(struct sim_world *world, int all)
 {
     uint8_t delta[SIM_PARTITIONS_MAX * sizeof(struct engine_row_topic)];

@@ -1,4 +1,5 @@
-/* sim_run.c: a world is made from its seed, lives its steps, comes to rest, and is judged once more. */
+/* sim_run.c: a world is made from its seed, lives its steps, comes to rest, and is judged once
+ * more. */
 #include "sim_run.h"
 
 #include <string.h>
@@ -37,6 +38,8 @@ static void sim_world_make(struct sim_world *world, uint64_t seed)
         .partitions_max = SIM_PARTITIONS_MAX,
         .producers_max = 256,
         .metering_window_s = 1,
+        .snapshot_ops = (uint32_t)random_between(&world->random, 5, 40),
+        .checkpoint_inline_bytes = random_chance(&world->random, 1, 3) ? 600 : 0,
         .cluster_id = "cl_sim",
         .node_id = "nd_sim",
         .node_incarnation = 1,
@@ -59,7 +62,11 @@ static void sim_world_finish(struct sim_world *world)
 {
     world->storage.disk_full = 0;
     sim_settle(world);
+    uint64_t segments = sim_storage_digest(&world->storage, 0);
     if (!world->result->failed) sim_crash(world);
+    if (!world->result->failed && sim_storage_digest(&world->storage, 0) != segments) {
+        sim_fail(world, "segments are not what they were before the crash");
+    }
     for (uint32_t round = 0; round < 3 && !world->result->failed; round++) {
         for (uint32_t index = 0; index < world->partitions_count; index++) {
             if (!world->partitions[index].deleted) sim_client_produce(world, index);

@@ -25,12 +25,13 @@ struct sim_result {
     size_t trace_size;
 };
 
-/* Run one seed of `steps` actions. A trace of at most `trace_room` bytes, lines of "time_us|lane|text", goes to `trace`
- * if it is not NULL. Returns result->failed. */
+/* Run one seed of `steps` actions. A trace of at most `trace_room` bytes, lines of
+ * "time_us|lane|text", goes to `trace` if it is not NULL. Returns result->failed. */
 int sim_run(uint64_t seed, uint64_t steps, char *trace, size_t trace_room,
             struct sim_result *result);
 
-/* For tests of storage: a client part with `records` records of `value_size` bytes each. Returns its size. */
+/* For tests of storage: a client part with `records` records of `value_size` bytes each. Returns
+ * its size. */
 size_t sim_batch_encode(uint8_t *target, size_t room, uint32_t records, uint32_t value_size,
                         uint64_t mark, const uint8_t producer_id[16], uint32_t epoch,
                         uint64_t sequence);

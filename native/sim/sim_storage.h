@@ -1,10 +1,11 @@
 /* sim_storage.h: a disk in memory behind io.h, with a memory of what is durable and what is not.
  *
- * Files are pages of 4 KiB in two versions: current (what reads see) and durable. A sync makes the current version durable. A crash
- * keeps of everything unsynced what the seed says: all, nothing, or each 512-byte sector by itself; names likewise.
+ * Files are pages of 4 KiB in two versions: current (what reads see) and durable. A sync makes the
+ * current version durable. A crash keeps of everything unsynced what the seed says: all, nothing,
+ * or each 512-byte sector by itself; names likewise.
  *
- * Requests wait in a queue and are carried out one by one by sim_storage_step, so that a crash can come between any two, or in
- * the middle of a write. */
+ * Requests wait in a queue and are carried out one by one by sim_storage_step, so that a crash can
+ * come between any two, or in the middle of a write. */
 #ifndef SIM_STORAGE_H
 #define SIM_STORAGE_H
 
@@ -91,7 +92,7 @@ long sim_storage_read(struct sim_storage *storage, const char *path, uint64_t of
 /* Damage: overwrite durable and current bytes. */
 void sim_storage_poke(struct sim_storage *storage, const char *path, uint64_t offset,
                       const uint8_t *bytes, uint64_t size);
-/* XXH3 over all names, sizes and bytes; journal_too = 0 leaves the journal out. */
+/* XXH3 over all names, sizes and bytes; journal_too = 0: only of what lies under topics/. */
 uint64_t sim_storage_digest(struct sim_storage *storage, int journal_too);
 
 #endif

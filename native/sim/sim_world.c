@@ -85,7 +85,8 @@ static enum status sim_open_store(struct sim_world *world, struct sim_storage *s
     return store_open(*store, sim_storage_io(storage), world->now, detail, detail_size);
 }
 
-/* Open the copy too: recovery is a function of the bytes. Then open what recovery left: it changes nothing more. */
+/* Open the copy too: recovery is a function of the bytes. Then open what recovery left: it changes
+ * nothing more. */
 static void sim_recover_again(struct sim_world *world, const char *what)
 {
     struct arena arena;

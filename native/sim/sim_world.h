@@ -1,7 +1,9 @@
-/* sim_world.h: one seed, one world: a store on a simulated disk, clients that retry, a host, crashes, and a checker.
+/* sim_world.h: one seed, one world: a store on a simulated disk, clients that retry, a host,
+ * crashes, and a checker.
  *
- * The objects are those of production; only disk, clock and callers are simulated. Everything a seed does follows from it.
- * sim_run (sim_run.h) is the only entry: run a seed, get what it found. */
+ * The objects are those of production; only disk, clock and callers are simulated. Everything a
+ * seed does follows from it. sim_run (sim_run.h) is the only entry: run a seed, get what it
+ * found. */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 

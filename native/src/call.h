@@ -79,8 +79,9 @@ struct call {
     uint8_t *message;
     uint32_t messages_count;
     /* answers */
-    uint32_t pending_count;    /* operations whose outcome is still to come */
-    uint32_t host_window_owed; /* bytes of stream window the host still has to give back */
+    uint32_t pending_count; /* operations whose outcome is still to come */
+    uint32_t window_owed;   /* bytes of stream window kept back: by the host, or by a deep queue */
+    struct queue_link held_link; /* in the shard's list of streams held back by that queue */
     struct reply *replies_head;
     struct reply *replies_tail;
     uint64_t replies_bytes;

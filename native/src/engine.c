@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "assert.h"
@@ -16,6 +17,7 @@
 #include "node_identity.h"
 #include "shard.h"
 #include "shard_open.h"
+#include "thread.h"
 
 enum { FOLDER_SIZE = 512, DETAIL_SIZE = 256, CHECKPOINT_MS = 5000 };
 
@@ -116,6 +118,16 @@ static struct engine *engine_map(uint16_t shards_count)
     return engine;
 }
 
+/* A connection and a segment each take a descriptor: use what the system allows us. */
+static void descriptors_raise(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    int failed = setrlimit(RLIMIT_NOFILE, &limit);
+    maybe(failed == 0);
+}
+
 static void lanes_connect(struct engine *engine)
 {
     for (uint16_t source = 0; source < engine->shards_count; source++) {
@@ -165,6 +177,7 @@ int engine_open(const struct engine_config *config, struct engine **engine, char
     struct engine *opened = engine_map(config->shards_count);
     if (opened == NULL) return STATUS_NO_MEMORY;
     opened->config = *config;
+    descriptors_raise();
     opened->phase = ENGINE_PHASE_OPENED;
     pthread_mutex_init(&opened->send_mutex, NULL);
     snprintf(opened->data_path, sizeof opened->data_path, "%s", config->data_path);
@@ -259,7 +272,7 @@ int engine_stop(struct engine *engine, uint32_t timeout_ms)
     }
     for (uint16_t index = 0; index < engine->shards_count; index++) {
         struct shard *shard = &engine->shards[index];
-        if (shard->thread_started) pthread_join(shard->thread, NULL);
+        if (shard->thread_started) thread_join(shard->thread);
         shard->thread_started = 0;
         io_file_stop(&shard->file);
     }

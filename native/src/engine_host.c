@@ -1,5 +1,5 @@
 /* engine_host.c: the host's side of the rings: frames taken from every shard, frames checked and
- * routed to the shard they are for. Owns nothing; refuses whatever a shard would have to distrust. */
+ * routed to the shard they are for. Refuses whatever a shard would have to distrust. */
 #include <string.h>
 
 #include "assert.h"

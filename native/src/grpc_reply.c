@@ -1,5 +1,5 @@
-/* grpc_reply.c: replies on their way out: the queue of a call, DATA frames, status trailers. The one
- * place that submits to nghttp2 for a call, so that exactly one terminal status can leave. */
+/* grpc_reply.c: replies on their way out: the queue of a call, DATA frames, status trailers. The
+ * one place that submits to nghttp2 for a call, so that exactly one terminal status can leave. */
 #include <nghttp2/nghttp2.h>
 #include <string.h>
 
@@ -261,6 +261,17 @@ void grpc_reply_small(struct call *call, const uint8_t *message, size_t size)
     grpc_reply_queue(call, reply);
 }
 
+void grpc_window_return(struct call *call)
+{
+    struct shard *shard = call->connection->shard;
+    if (call->held_link.queue != NULL) queue_remove(&shard->produce_held, &call->held_link);
+    if (call->window_owed == 0) return;
+    (void)nghttp2_session_consume_stream(call->connection->session, call->stream_id,
+                                         call->window_owed);
+    call->window_owed = 0;
+    http2_mark_dirty(call->connection);
+}
+
 static void finish(struct call *call)
 {
     assert(!call->finished);
@@ -271,11 +282,7 @@ static void finish(struct call *call)
     }
     buffer_give(&shard->pool, call->message);
     call->message = NULL;
-    if (call->host_window_owed > 0) {
-        (void)nghttp2_session_consume_stream(call->connection->session, call->stream_id,
-                                             call->host_window_owed);
-        call->host_window_owed = 0;
-    }
+    grpc_window_return(call);
     advance(call);
 }
 

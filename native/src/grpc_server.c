@@ -4,6 +4,7 @@
 
 #include "assert.h"
 #include "host_calls.h"
+#include "produce_queue.h"
 #include "shard.h"
 #include "stream_fetch.h"
 #include "stream_produce.h"
@@ -167,7 +168,8 @@ size_t grpc_data(struct call *call, const uint8_t *data, size_t size)
         have_prefix = call->prefix_size == GRPC_PREFIX_SIZE;
     }
     if (call->finished) return 0;
-    call->host_window_owed += (uint32_t)owed;
+    if (produce_queue_hold(call)) owed = size;
+    call->window_owed += (uint32_t)owed;
     return owed;
 }
 

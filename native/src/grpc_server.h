@@ -40,6 +40,8 @@ void grpc_reply_release(struct shard *shard, struct reply *reply);
 void grpc_reply_small(struct call *call, const uint8_t *message, size_t size);
 void grpc_reply_send(struct call *call, const uint8_t header[9], size_t size);
 void grpc_reply_drop(struct call *call);
+/* Give back all of the stream's window that was kept. */
+void grpc_window_return(struct call *call);
 void grpc_finish_ok(struct call *call);
 void grpc_finish(struct call *call, const struct grpc_failure *failure);
 void grpc_finish_error(struct call *call, enum grpc_error error);

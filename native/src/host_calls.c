@@ -100,10 +100,10 @@ static void call_message(struct call *call, const uint8_t *body, size_t size)
 
 static void call_credit(struct call *call, uint64_t bytes)
 {
-    uint32_t owed = call->host_window_owed;
+    uint32_t owed = call->window_owed;
     uint32_t given = bytes < owed ? (uint32_t)bytes : owed;
     if (given == 0) return;
-    call->host_window_owed -= given;
+    call->window_owed -= given;
     (void)nghttp2_session_consume_stream(call->connection->session, call->stream_id, given);
     http2_mark_dirty(call->connection);
 }

@@ -1,14 +1,17 @@
 /* io.h: how the core asks for I/O, and the one interface behind which its backends stand.
  *
- * The core never calls the system: it fills a request and submits it; the answer comes back as the same request, completed.
- * Backends: threads with plain system calls (io_file.c) and the simulator (native/sim/). A backend carries out the requests of one
- * shard strictly in order of submission, so an open may be followed at once by a write to the same slot.
+ * The core never calls the system: it fills a request and submits it; the answer comes back as the
+ * same request, completed. Backends: threads with plain system calls (io_file.c) and the simulator
+ * (native/sim/). A backend carries out the requests of one shard strictly in order of submission,
+ * so an open may be followed at once by a write to the same slot.
  *
- * `perform` does the same and returns when done: only recovery, before the shard's pump runs, may use it.
+ * `perform` does the same and returns when done: only recovery, before the shard's pump runs, may
+ * use it.
  *
- * Files are slots: small numbers that the core hands out, bound to a path by IO_OPEN. Paths are relative to the shard's
- * folder. Any failed IO_SYNC or IO_WRITE_SYNC poisons its slot: every later write or sync of it fails with the same
- * status (a later clean sync would lie about pages the kernel dropped). */
+ * Files are slots: small numbers that the core hands out, bound to a path by IO_OPEN. Paths are
+ * relative to the shard's folder. Any failed IO_SYNC or IO_WRITE_SYNC poisons its slot: every later
+ * write or sync of it fails with the same status (a later clean sync would lie about pages the
+ * kernel dropped). */
 #ifndef IO_H
 #define IO_H
 

@@ -2,20 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "assert.h"
 #include "io_directory.h"
+#include "thread.h"
 
 enum { SECTOR_SIZE = 4096, ZEROS_SIZE = 1048576 };
-
-_Static_assert(sizeof(pthread_t) == sizeof(unsigned long),
-               "io_file.h names no system types: tests read it too");
 
 size_t io_file_memory_bytes(void)
 {
@@ -357,9 +355,9 @@ enum status io_file_open(struct io_file *file, struct arena *arena, const char *
 enum status io_file_start(struct io_file *file)
 {
     assert(!file->started);
-    if (pthread_create(&file->thread, NULL, thread_run, file) != 0) return STATUS_THREAD_FAILED;
-    file->started = 1;
-    return STATUS_OK;
+    enum status status = thread_start(&file->thread, "headrace-io", thread_run, file);
+    file->started = status == STATUS_OK;
+    return status;
 }
 
 void io_file_stop(struct io_file *file)
@@ -367,7 +365,7 @@ void io_file_stop(struct io_file *file)
     if (!file->started) return;
     __atomic_store_n(&file->stopping, 1, __ATOMIC_RELEASE);
     wake_raise_always(&file->thread_wake);
-    pthread_join(file->thread, NULL);
+    thread_join(file->thread);
     file->started = 0;
 }
 

@@ -54,13 +54,16 @@ enum status socket_listen(const char *host, uint16_t port, int *fd, uint16_t *bo
     return status;
 }
 
-int socket_accept(int listener)
+enum socket_answer socket_accept(int listener, int *fd)
 {
-    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return -1;
+    *fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (*fd < 0) {
+        int exhausted = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        return exhausted ? SOCKET_GONE : SOCKET_WAIT;
+    }
     int on = 1;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return fd;
+    (void)setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return SOCKET_OK;
 }
 
 void socket_close(int fd)

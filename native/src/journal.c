@@ -1,7 +1,8 @@
 /* journal.c: rounds are made here and extents given out. The layout is drawn in journal_format.c.
  *
- * What is durable before what: a round's entries are copied into the buffer only after the previous round's sync completed,
- * so the witness of each round is the lsn before it. An extent's header goes out in the same write as its first round. */
+ * What is durable before what: a round's entries are copied into the buffer only after the previous
+ * round's sync completed, so the witness of each round is the lsn before it. An extent's header
+ * goes out in the same write as its first round. */
 #include "journal.h"
 
 #include <string.h>
@@ -17,7 +18,8 @@ static_assert(JOURNAL_EXTENTS_MIN > JOURNAL_EXTENTS_RESERVED + 2,
 
 static uint32_t journal_directory_limit(const struct journal_config *config)
 {
-    /* Two directories may take a quarter of an extent: a tiny journal names fewer groups a round. */
+    /* Two directories may take a quarter of an extent: a tiny journal names fewer groups a
+     * round. */
     uint64_t limit = journal_extent_payload_bytes(config) / 8 / JOURNAL_DIRECTORY_ITEM_BYTES;
     if (limit < 1) limit = 1;
     return limit < JOURNAL_DIRECTORY_MAX ? (uint32_t)limit : JOURNAL_DIRECTORY_MAX;
@@ -243,7 +245,8 @@ static void journal_round_copy(uint8_t *blocks, uint64_t at, const uint8_t *sour
     }
 }
 
-/* Round header and both directories, in the caller's scratch order: header bytes first, then items one by one. */
+/* Round header and both directories, in the caller's scratch order: header bytes first, then items
+ * one by one. */
 static uint64_t journal_round_copy_head(struct journal *journal, uint8_t *blocks, uint64_t payload)
 {
     uint8_t bytes[JOURNAL_DIRECTORY_ITEM_BYTES];
@@ -252,6 +255,7 @@ static uint64_t journal_round_copy_head(struct journal *journal, uint8_t *blocks
     const struct journal_round round = {
         .lsn = journal->lsn_next,
         .previous_lsn = journal->lsn_previous,
+        .before_previous_lsn = journal->lsn_before_previous,
         .witness = journal->lsn_previous,
         .previous_chain = journal->chain_previous,
         .generation_oldest = journal->generation_oldest,
@@ -360,6 +364,7 @@ void journal_round_synced(struct journal *journal)
         journal->extent = journal->place_extent;
     }
     journal->block = journal->place_block + journal->blocks_count;
+    journal->lsn_before_previous = journal->lsn_previous;
     journal->lsn_previous = journal->lsn_next++;
     journal->chain_previous = journal->chain;
     struct journal_directory_item *spent = journal->previous;

@@ -1,12 +1,14 @@
 /* journal.h: one shard's journal: where the next round goes, what it holds, which extents live.
  *
- * Owns the extents, log sequence numbers (lsn), the witness and the making of rounds. Knows nothing of what entries mean
- * and does no I/O: it describes the write that makes a round durable. One round is in flight at a time (J).
+ * Owns the extents, log sequence numbers (lsn), the witness and the making of rounds. Knows nothing
+ * of what entries mean and does no I/O: it describes the write that makes a round durable. One
+ * round is in flight at a time (J).
  *
- *     journal_round_begin -> journal_round_add .. -> journal_round_seal -> [write, sync] -> journal_round_synced
+ *     journal_round_begin -> journal_round_add .. -> journal_round_seal -> [write, sync] ->
+ *     journal_round_synced
  *
- * Extents live in order of their generation: the oldest is freed first, the longest freed is reused first, so an entry never
- * outlives one that was written after it, unless it is appended again. */
+ * Extents live in order of their generation: the oldest is freed first, the longest freed is reused
+ * first, so an entry never outlives one that was written after it, unless it is appended again. */
 #ifndef JOURNAL_H
 #define JOURNAL_H
 
@@ -57,6 +59,7 @@ struct journal {
     uint32_t block; /* next free block of it */
     uint64_t lsn_next;
     uint64_t lsn_previous; /* the last synced round; the next one's witness */
+    uint64_t lsn_before_previous;
     uint64_t chain_previous;
     /* the round being made or written */
     int open;
@@ -92,6 +95,7 @@ struct journal_damage {
 };
 
 struct journal_report {
+    uint64_t lsn_before_last;
     uint64_t lsn_last; /* last intact round; 0 = none */
     uint64_t lsn_seen; /* highest of any valid block */
     uint64_t witness;
@@ -109,7 +113,8 @@ struct journal_report {
     uint64_t closed_to[JOURNAL_CLOSED_MAX];
 };
 
-/* An entry as recovery shows it: borrowed until the visitor returns; the visitor may change the body. */
+/* An entry as recovery shows it: borrowed until the visitor returns; the visitor may change the
+ * body. */
 typedef enum status journal_visitor(void *context, uint8_t *bytes,
                                     const struct journal_entry *entry, uint64_t generation,
                                     uint64_t lsn);
@@ -135,8 +140,8 @@ uint32_t journal_blocks_left(const struct journal *journal);
 /* Begin a round whose first entry has `size` bytes (0 = a witness round). 0 = no extent is free. */
 int journal_round_begin(struct journal *journal, uint32_t size);
 
-/* The entry stays in place until the round is sealed; its origin is set then. 0 = the round is full. `checksum` is of a
- * prepare, else NULL. */
+/* The entry stays in place until the round is sealed; its origin is set then. 0 = the round is
+ * full. `checksum` is of a prepare, else NULL. */
 int journal_round_add(struct journal *journal, uint8_t *entry, struct journal_mark *mark,
                       const uint8_t *checksum);
 
@@ -158,8 +163,8 @@ void journal_free_below(struct journal *journal, uint64_t generation);
 /* The extent that holds a generation. */
 uint32_t journal_extent_of(const struct journal *journal, uint64_t generation);
 
-/* Walk all live rounds in order. `buffer` holds an extent. With a report this is the first walk: it classifies (J2) and
- * sets the journal's position; without, entries only. */
+/* Walk all live rounds in order. `buffer` holds an extent. With a report this is the first walk: it
+ * classifies (J2) and sets the journal's position; without, entries only. */
 enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, uint8_t *buffer,
                          struct journal_report *report, journal_visitor *visitor, void *context);
 

@@ -1,12 +1,14 @@
 /* journal_format.c: blocks, round headers, directories and entries to bytes and back.
  *
- *     block:  magic | crc32c | journal id | generation | lsn | number | count | version | kind | payload size | 8 words
- *             payload ..  with the last 8 bytes of each 512-byte sector replaced by a stamp (generation, lsn)
+ *     block:  magic | crc32c | journal id | generation | lsn | number | count | version | kind |
+ *             payload size | 8 words payload ..  with the last 8 bytes of each 512-byte sector
+ *             replaced by a stamp (generation, lsn)
  *
- * The words that the stamps displace lie in the header. A sector is the unit that a disk writes whole; the stamps tell,
- * sector by sector, which write a damaged block's pieces come from. A block that still holds a sector of an older write,
- * or one of zeros, was never written whole: its round was torn by a crash and nobody was told that it is durable. A block
- * whose sectors all bear the new stamp and yet fails its checksum was damaged afterwards. */
+ * The words that the stamps displace lie in the header. A sector is the unit that a disk writes
+ * whole; the stamps tell, sector by sector, which write a damaged block's pieces come from. A block
+ * that still holds a sector of an older write, or one of zeros, was never written whole: its round
+ * was torn by a crash and nobody was told that it is durable. A block whose sectors all bear the
+ * new stamp and yet fails its checksum was damaged afterwards. */
 #include "journal_format.h"
 
 #include <string.h>
@@ -97,8 +99,8 @@ int journal_block_is_older(const uint8_t *block, uint64_t generation, uint64_t l
         if (stamp_generation == 0) continue;
         if (stamp_generation < (uint32_t)generation) return 1;
         if (stamp_generation == (uint32_t)generation) {
-            /* The same extent, before it: what an earlier torn round left behind. The low halves wrap; within one
-             * extent they are near each other. */
+            /* The same extent, before it: what an earlier torn round left behind. The low halves
+             * wrap; within one extent they are near each other. */
             if ((int32_t)(bytes_get_u32(stamp + 4) - (uint32_t)lsn) < 0) return 1;
         }
     }
@@ -172,6 +174,7 @@ void journal_round_put(uint8_t *at, const struct journal_round *round, uint32_t 
     bytes_put_u64(at + 48, round->previous_chain);
     bytes_put_u64(at + 56, round->payload_bytes);
     bytes_put_u64(at + 64, round->generation_oldest);
+    bytes_put_u64(at + 72, round->before_previous_lsn);
     *crc = crc32c(at + 8, JOURNAL_ROUND_HEADER_BYTES - 8);
 }
 
@@ -195,6 +198,7 @@ int journal_round_get(const uint8_t *at, uint64_t available, struct journal_roun
         .witness = bytes_get_u64(at + 40),
         .previous_chain = bytes_get_u64(at + 48),
         .generation_oldest = bytes_get_u64(at + 64),
+        .before_previous_lsn = bytes_get_u64(at + 72),
         .payload_bytes = bytes_get_u64(at + 56),
         .own_count = bytes_get_u32(at + 12),
         .previous_count = bytes_get_u32(at + 16),

@@ -1,7 +1,9 @@
-/* journal_format.h: the bytes of the journal. Drawn in docs/internals/journal.md, frozen by golden files.
+/* journal_format.h: the bytes of the journal. Drawn in docs/internals/journal.md, frozen by golden
+ * files.
  *
- * A file of two header blocks and then extents; an extent is one header block and then rounds; a round is whole blocks;
- * a block is a header and payload; the payloads of a round end to end are a round header, two directories and entries. */
+ * A file of two header blocks and then extents; an extent is one header block and then rounds; a
+ * round is whole blocks; a block is a header and payload; the payloads of a round end to end are a
+ * round header, two directories and entries. */
 #ifndef JOURNAL_FORMAT_H
 #define JOURNAL_FORMAT_H
 
@@ -15,7 +17,7 @@ enum journal_format {
     JOURNAL_BLOCK_HEADER_BYTES = 112,
     JOURNAL_BLOCK_PAYLOAD_BYTES = 3984, /* the rest of a block */
     JOURNAL_FILE_HEADER_BYTES = 8192,   /* two blocks with the same contents */
-    JOURNAL_ROUND_HEADER_BYTES = 72,
+    JOURNAL_ROUND_HEADER_BYTES = 80,
     JOURNAL_DIRECTORY_ITEM_BYTES = 48,
     JOURNAL_ENTRY_HEADER_BYTES = 64,
     JOURNAL_ENTRY_ALIGNMENT = 8,
@@ -73,6 +75,7 @@ struct journal_directory_item {
 struct journal_round {
     uint64_t lsn;
     uint64_t previous_lsn;
+    uint64_t before_previous_lsn; /* two missing rounds are told from one */
     uint64_t witness;
     uint64_t previous_chain;
     uint64_t generation_oldest; /* extents of older generations are dead */
@@ -82,13 +85,15 @@ struct journal_round {
     uint32_t entries_count;
 };
 
-/* A block in memory whose payload is in place (zero beyond it): stamp the sectors, write the header and the checksum. */
+/* A block in memory whose payload is in place (zero beyond it): stamp the sectors, write the header
+ * and the checksum. */
 void journal_block_seal(uint8_t *block, const struct journal_block *fields);
 
 /* Verify a block as read. 0 = not a valid block of this journal. */
 int journal_block_get(const uint8_t *block, uint64_t journal_id, struct journal_block *fields);
 
-/* Put the displaced words back: the payload of a verified block is whole again, the block fails its checksum from now. */
+/* Put the displaced words back: the payload of a verified block is whole again, the block fails its
+ * checksum from now. */
 void journal_block_restore(uint8_t *block);
 
 /* Does a damaged block prove that a write of (generation, lsn) did not reach all of it? (J2) */

@@ -1,14 +1,20 @@
-/* journal_recovery.c: what a crash left behind: absent, unknown or corrupt (J2), and where to go on.
+/* journal_recovery.c: what a crash left behind: absent, unknown or corrupt (J2), and where to go
+ * on.
  *
- * A walk reads the live extents in order of generation and in each the rounds block by block. Blocks name their round, so a
- * damaged round is stepped over and the ones behind it are found. Then:
+ * A walk reads the live extents in order of generation and in each the rounds block by block.
+ * Blocks name their round, so a damaged round is stepped over and the ones behind it are found.
+ * Then:
  *
- *     damaged, an intact round above it witnesses it        corrupt: it was durable, its groups are named by a directory
+ *     damaged, an intact round above it witnesses it        corrupt: it was durable, its groups are
+ *                                                           named by a directory
  *     damaged, the last one, every bad block holds an
- *         older sector (zeros, older generation or lsn)     absent: its write never completed, nobody was told
- *     damaged, the last one, otherwise                      unknown: cannot be told from damage to a durable round
+ *         older sector (zeros, older generation or lsn)     absent: its write never completed,
+ *                                                           nobody was told
+ *     damaged, the last one, otherwise                      unknown: cannot be told from damage to
+ *                                                           a durable round
  *
- * Refuses: to adopt anything. The caller rewrites the last round and ends with a witness round before it answers (J3). */
+ * Refuses: to adopt anything. The caller rewrites the last round and ends with a witness round
+ * before it answers (J3). */
 #include "journal.h"
 
 #include <string.h>
@@ -27,10 +33,11 @@ struct journal_walk {
     uint32_t extent;
     uint64_t last_lsn;
     uint64_t last_chain;
-    uint64_t accounted;   /* rounds up to here are intact or named as damaged */
-    uint32_t pending;     /* damages since the last intact round begin here */
-    uint64_t hole;        /* generation of the extent where damage since then began; 0 = none seen */
+    uint64_t accounted; /* rounds up to here are intact or named as damaged */
+    uint32_t pending;   /* damages since the last intact round begin here */
+    uint64_t hole;      /* generation of the extent where damage since then began; 0 = none seen */
     uint64_t last_generation;
+    uint64_t first_lsn;   /* of this extent, as its header says; 0 = its header is damaged */
     uint32_t good_end;    /* of the last intact round in this extent; 0 = none */
     uint32_t unknown_end; /* of unknown damage behind it; 0 = none */
     int failed;           /* the chain of rounds contradicts itself */
@@ -98,8 +105,10 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
     struct journal_report *report = walk->report;
     if (!report) return;
     uint64_t generation = walk->generation;
-    if (walk->hole != 0) walk->generation = walk->hole;
-    else if (walk->last_lsn != 0) walk->generation = walk->last_generation;
+    if (walk->hole != 0)
+        walk->generation = walk->hole;
+    else if (walk->last_lsn != 0)
+        walk->generation = walk->last_generation;
     if (walk->last_lsn == 0) {
         /* The first intact round of all: older ones may rightly be gone, unless blocks before it
          * are damaged. */
@@ -107,7 +116,10 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
         if (walk->hole != 0) {
             walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous,
                                   round->previous_count);
-            walk_damage(walk, JOURNAL_CORRUPT, 1, round->previous_lsn, NULL);
+            /* What lies before the extent is gone by right. */
+            if (round->before_previous_lsn > 0 && round->before_previous_lsn >= walk->first_lsn) {
+                walk_damage(walk, JOURNAL_CORRUPT, 1, round->before_previous_lsn, NULL);
+            }
         }
     } else if (round->previous_lsn == walk->last_lsn) {
         /* An earlier recovery stood here and went on behind what it had cut or closed. */
@@ -116,8 +128,8 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
     } else {
         walk_drop_unnamed(walk);
         if (round->previous_lsn > walk->accounted) {
-            if (round->previous_lsn > walk->accounted + 1) {
-                walk_damage(walk, JOURNAL_CORRUPT, walk->accounted + 1, round->previous_lsn - 1,
+            if (round->before_previous_lsn > walk->accounted) {
+                walk_damage(walk, JOURNAL_CORRUPT, walk->accounted + 1, round->before_previous_lsn,
                             NULL);
             }
             walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous,
@@ -175,6 +187,7 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block, uint32_
     walk->good_end = block + count;
     walk->unknown_end = 0;
     if (report) {
+        report->lsn_before_last = round.previous_lsn;
         report->lsn_last = round.lsn;
         report->witness = round.witness;
         report->generation_oldest = round.generation_oldest;
@@ -203,7 +216,8 @@ static int walk_block(const struct journal_walk *walk, const uint8_t *block,
     return fields->lsn > walk->last_lsn;
 }
 
-/* A round of which at least one block is intact: `first` is where it begins, `known` an intact block's fields. */
+/* A round of which at least one block is intact: `first` is where it begins, `known` an intact
+ * block's fields. */
 static uint32_t walk_damaged(struct journal_walk *walk, uint8_t *buffer, uint32_t first,
                              const struct journal_block *known)
 {
@@ -239,7 +253,8 @@ static uint32_t walk_damaged(struct journal_walk *walk, uint8_t *buffer, uint32_
     return end;
 }
 
-/* Nothing begins at `block`: find what lies behind. Returns where to go on; extent_blocks = nothing more here. */
+/* Nothing begins at `block`: find what lies behind. Returns where to go on; extent_blocks = nothing
+ * more here. */
 static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t block)
 {
     uint32_t blocks_count = walk->journal->config.extent_blocks;
@@ -261,6 +276,10 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     uint32_t block = 1;
     walk->good_end = 0;
     walk->unknown_end = 0;
+    struct journal_block header;
+    int known = journal_block_get(buffer, walk->journal->config.id, &header)
+                && header.kind == JOURNAL_BLOCK_EXTENT && header.generation == walk->generation;
+    walk->first_lsn = known ? header.lsn : 0;
     while (block < blocks_count) {
         uint8_t *blocks = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
         struct journal_block first;
@@ -343,7 +362,8 @@ static int journal_extent_after(const struct journal *journal, uint64_t above, u
     return any;
 }
 
-/* An extent's walk is over: this is where the journal goes on, unless a later extent has a round. */
+/* An extent's walk is over: this is where the journal goes on, unless a later extent has a
+ * round. */
 static void journal_stand(struct journal_walk *walk)
 {
     struct journal *journal = walk->journal;
@@ -358,8 +378,9 @@ static void journal_stand(struct journal_walk *walk)
     journal->block = walk->good_end > walk->unknown_end ? walk->good_end : walk->unknown_end;
 }
 
-/* Behind the last round lies what the next would have overwritten. If that is neither older bytes nor zeros, something
- * was there. `buffer` has the last extent with rounds, as read, from `block` on. */
+/* Behind the last round lies what the next would have overwritten. If that is neither older bytes
+ * nor zeros, something was there. `buffer` has the last extent with rounds, as read, from `block`
+ * on. */
 static enum status journal_check_end(struct journal_walk *walk, struct io *io, uint32_t file,
                                      uint8_t *buffer)
 {
@@ -377,7 +398,8 @@ static enum status journal_check_end(struct journal_walk *walk, struct io *io, u
     return STATUS_OK;
 }
 
-/* Damage that does not matter: of dead extents, of rounds that never were, of ranges dealt with before. */
+/* Damage that does not matter: of dead extents, of rounds that never were, of ranges dealt with
+ * before. */
 static void journal_report_prune(struct journal_report *report)
 {
     uint32_t kept = 0;
@@ -397,9 +419,11 @@ static void journal_report_prune(struct journal_report *report)
 static void journal_resume(struct journal *journal, const struct journal_walk *walk)
 {
     const struct journal_report *report = walk->report;
-    /* A torn round used the lsn after the last one: skip it, so that its remains are older than whatever comes. */
+    /* A torn round used the lsn after the last one: skip it, so that its remains are older than
+     * whatever comes. */
     uint64_t used =
         report->lsn_last + 1 > report->lsn_seen ? report->lsn_last + 1 : report->lsn_seen;
+    journal->lsn_before_previous = report->lsn_before_last;
     journal->lsn_previous = report->lsn_last;
     journal->lsn_next = report->lsn_last == 0 && report->lsn_seen == 0 ? 1 : used + 1;
     journal->chain_previous = walk->last_chain;

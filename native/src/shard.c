@@ -1,6 +1,8 @@
 #include "shard.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "assert.h"
@@ -14,9 +16,10 @@
 #include "io_socket.h"
 #include "stream_fetch.h"
 #include "stream_produce.h"
+#include "thread.h"
 
 enum { TOKEN_WAKE = 1 << 24, TOKEN_LISTENER = 1 << 25, ACCEPTS_PER_TURN = 64 };
-enum { RETRY_NS = 1000000 };
+enum { RETRY_NS = 1000000, ACCEPT_PAUSE_NS = 100000000 };
 
 static int is_connection(uint64_t token)
 {
@@ -42,7 +45,7 @@ static uint64_t sleep_ns(const struct shard *shard)
     if (store_work(shard->store)) return 0;
     if (shard->lanes.waiting > 0 || shard->host_letters_head != NULL) return RETRY_NS;
     uint64_t sleep = store_idle(shard->store) ? SHARD_IDLE_TICK_NS : SHARD_TICK_NS;
-    if (shard->draining) sleep = RETRY_NS;
+    if (shard->draining || !queue_empty(&shard->reads_waiting)) sleep = RETRY_NS;
     uint64_t next_ns = timer_next_ns(&shard->timers);
     uint64_t now_ns = shard->now.monotonic_ns;
     if (next_ns <= now_ns) return 0;
@@ -61,11 +64,29 @@ static uint32_t turn_wait(struct shard *shard, struct poll_event *events)
     return count;
 }
 
+/* Descriptors or kernel memory ran out: polling the listener would only spin. */
+static void accept_pause(struct shard *shard)
+{
+    shard->counters.accepts_failed++;
+    poll_remove(&shard->poll, shard->listener);
+    shard->listener_paused_ns = shard->now.monotonic_ns + ACCEPT_PAUSE_NS;
+}
+
+static void accept_resume(struct shard *shard)
+{
+    if (shard->listener_paused_ns == 0 || shard->draining) return;
+    if (shard->now.monotonic_ns < shard->listener_paused_ns) return;
+    enum status status = poll_add(&shard->poll, shard->listener, POLL_READ, TOKEN_LISTENER);
+    shard->listener_paused_ns = status == STATUS_OK ? 0 : shard->now.monotonic_ns + ACCEPT_PAUSE_NS;
+}
+
 static void accept_some(struct shard *shard)
 {
     for (int left = ACCEPTS_PER_TURN; left > 0; left--) {
-        int fd = socket_accept(shard->listener);
-        if (fd < 0) return;
+        int fd;
+        enum socket_answer answer = socket_accept(shard->listener, &fd);
+        if (answer == SOCKET_GONE) accept_pause(shard);
+        if (answer != SOCKET_OK) return;
         uint16_t target = shard->hand_next;
         shard->hand_next = (uint16_t)((target + 1) % shard->shards_count);
         if (target != shard->index) {
@@ -115,7 +136,7 @@ static void turn_completions(struct shard *shard)
     }
 }
 
-static void outcome_deliver(struct shard *shard, const struct store_outcome *outcome)
+void shard_outcome(struct shard *shard, const struct store_outcome *outcome)
 {
     struct pending *pending = pending_find(shard, outcome->token);
     assert(pending != NULL);
@@ -145,7 +166,7 @@ static void outcome_deliver(struct shard *shard, const struct store_outcome *out
 static void turn_outcomes(struct shard *shard)
 {
     struct store_outcome outcome;
-    while (store_outcome_next(shard->store, &outcome)) outcome_deliver(shard, &outcome);
+    while (store_outcome_next(shard->store, &outcome)) shard_outcome(shard, &outcome);
     struct engine_partition_id id;
     while (store_advance_next(shard->store, &id)) stream_fetch_advance(shard, &id);
     if (shard->index == 0) host_metadata_pump(shard);
@@ -217,15 +238,18 @@ static void turn(struct shard *shard)
     turn_stop(shard);
 
     turn_timers(shard);
+    accept_resume(shard);
     store_tick(shard->store, shard->now);
 
     turn_completions(shard);
+    produce_queue_retry(shard);
     host_receive(shard);
     lanes_receive(shard, LANE_MAIN);
     turn_sockets(shard, events, count);
 
     store_flush(shard->store, shard->now);
     turn_outcomes(shard);
+    stream_fetch_go_on(shard);
     lanes_receive(shard, LANE_REPLY);
     /* What outcomes led to (an applied metadata op, a group's InFlight) goes into this turn's round
      * if none is out yet. */
@@ -280,7 +304,9 @@ enum status shard_run_start(struct shard *shard)
     }
     status = io_file_start(&shard->file);
     if (status != STATUS_OK) return status;
-    if (pthread_create(&shard->thread, NULL, shard_run, shard) != 0) return STATUS_THREAD_FAILED;
-    shard->thread_started = 1;
-    return STATUS_OK;
+    char name[16];
+    snprintf(name, sizeof name, "headrace-%u", (unsigned)shard->index);
+    status = thread_start(&shard->thread, name, shard_run, shard);
+    shard->thread_started = status == STATUS_OK;
+    return status;
 }

@@ -12,7 +12,6 @@
 #ifndef SHARD_H
 #define SHARD_H
 
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +23,7 @@
 #include "io_http2.h"
 #include "io_poll.h"
 #include "lanes.h"
+#include "produce_queue.h"
 #include "ring.h"
 #include "store.h"
 #include "tables.h"
@@ -87,10 +87,10 @@ struct fetch {
     uint8_t state;     /* enum fetch_state */
     uint8_t remote;    /* the requester is another shard */
     uint8_t cancelled; /* forget the answer; a read is still out */
-    uint8_t reserved;
-    uint16_t shard; /* remote: who */
-    uint16_t read;  /* FETCH_READING: index of its read */
-    uint64_t token; /* remote: its pending */
+    uint8_t attempts;  /* reads that did not hold the batch looked for */
+    uint16_t shard;    /* remote: who */
+    uint16_t read;     /* FETCH_READING: index of its read */
+    uint64_t token;    /* remote: its pending */
     uint32_t call_index;
     uint32_t call_generation;
     struct lane_fetch request;
@@ -133,11 +133,12 @@ struct metadata_host {
 
 /* Only the shard's thread writes; engine_metrics reads. */
 struct shard_counters {
-    uint64_t connections_opened, connections_refused, connections_closed;
+    uint64_t connections_opened, connections_refused, accepts_failed, connections_closed;
     uint64_t calls_opened, calls_refused, calls_cancelled, bytes_received, bytes_sent;
     uint64_t calls_by_method[8];
     uint64_t failures_by_error[GRPC_ERROR_COUNT];
-    uint64_t fetch_waits, fetch_reads, fetch_bytes, produce_forwarded, fetch_forwarded;
+    uint64_t fetch_waits, fetch_reads, fetch_bytes, produce_forwarded, fetch_forwarded,
+        produce_waits;
     uint64_t late_outcomes, late_host_answers, host_opens_refused, host_frames_out, host_frames_in;
     uint64_t frame_drops_main, frames_delayed_reply, frames_misrouted, meter_frames, turns;
 };
@@ -189,6 +190,8 @@ struct shard {
     struct fetch_read *reads;
     struct queue reads_waiting;
 
+    struct produce_queue produce_queue;
+    struct queue produce_held; /* calls whose window waits for it */
     struct lanes lanes;
     struct metadata_host metadata;
 
@@ -199,9 +202,10 @@ struct shard {
     uint8_t *host_scratch;
     uint8_t host_posted; /* raise the host's wake at the end of the turn */
 
-    int listener; /* shard 0 */
+    int listener;                /* shard 0 */
+    uint64_t listener_paused_ns; /* no descriptors left: accept again from then on; 0 = accepting */
     uint16_t hand_next;
-    pthread_t thread;
+    unsigned long thread; /* pthread_t */
     uint8_t thread_started;
     struct shard_counters counters;
 };
@@ -209,6 +213,8 @@ struct shard {
 /* shard.c */
 enum status shard_run_start(struct shard *shard);
 void *shard_run(void *context);
+/* One outcome, to whoever waits for it. */
+void shard_outcome(struct shard *shard, const struct store_outcome *outcome);
 
 /* pendings: 0 = the table is full */
 uint64_t pending_take(struct shard *shard, const struct pending *values);

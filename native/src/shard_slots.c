@@ -1,5 +1,5 @@
-/* shard_slots.c: the slots of calls and pendings: taken, found by (index, generation), given back. A
- * generation grows when its slot is given back and is never 0, so an old name finds nothing. */
+/* shard_slots.c: the slots of calls and pendings: taken, found by (index, generation), given back.
+ * A generation grows when its slot is given back and is never 0: an old name finds nothing. */
 #include "assert.h"
 #include "shard.h"
 
@@ -68,6 +68,7 @@ void call_give(struct shard *shard, struct call *call)
     assert(call->connection != NULL);
     assert(call->replies_head == NULL);
     timer_clear(&shard->timers, &call->timer);
+    if (call->held_link.queue != NULL) queue_remove(&shard->produce_held, &call->held_link);
     queue_remove(&call->connection->calls, &call->connection_link);
     uint32_t index = call->index;
     uint32_t generation = generation_next(call->generation);

@@ -1,4 +1,5 @@
-/* store.c: memory, the turn of the pump, completions, answers. The parts are listed in store_state.h. */
+/* store.c: memory, the turn of the pump, completions, answers. The parts are listed in
+ * store_state.h. */
 #include "store_state.h"
 
 enum store_default {
@@ -30,6 +31,9 @@ static struct store_config store_config_full(const struct store_config *given)
     if (config.producers_max == 0) config.producers_max = STORE_PRODUCERS_MAX;
     if (config.metering_window_s == 0) config.metering_window_s = STORE_WINDOW_S;
     if (config.shards_count == 0) config.shards_count = 1;
+    if (config.snapshot_ops == 0) config.snapshot_ops = STORE_SNAPSHOT_OPS;
+    if (config.checkpoint_inline_bytes == 0)
+        config.checkpoint_inline_bytes = STORE_INLINE_CHECKPOINT_MAX;
     config.extent_bytes = config.extent_bytes / JOURNAL_BLOCK_BYTES * JOURNAL_BLOCK_BYTES;
     config.prepares_bytes = config.prepares_bytes / ARENA_PAGE_BYTES * ARENA_PAGE_BYTES;
     return config;

@@ -1,13 +1,15 @@
 /* store.h: one shard's state: its journal, its VSR groups and the partitions they replicate.
  *
- * Pure: no clock, no system call, no allocation after store_open. It is driven by calls and completions and answers
- * through queues that its caller drains once a turn:
+ * Pure: no clock, no system call, no allocation after store_open. It is driven by calls and
+ * completions and answers through queues that its caller drains once a turn:
  *
- *     pump turn: calls (store_produce, ..) -> store_complete for every finished request -> store_tick -> store_flush
- *                -> drain store_outcome_next, store_advance_next, store_metadata_next, store_meter_next
+ *     pump turn: calls (store_produce, ..)
+ *                -> store_complete for every finished request -> store_tick -> store_flush
+ *                -> drain store_outcome_next, store_advance_next, store_metadata_next and
+ *                   store_meter_next
  *
- * The simulator and the shard drive the same functions. Every call either answers at once with a status other than
- * STATUS_OK, or is accepted and later gives exactly one outcome with its token.
+ * The simulator and the shard drive the same functions. Every call either answers at once with a
+ * status other than STATUS_OK, or is accepted and later gives exactly one outcome with its token.
  *
  * The group of the cluster's metadata has topic 0; only shard 0 has it. */
 #ifndef STORE_H
@@ -35,6 +37,8 @@ struct store_config {
     uint32_t partitions_max;
     uint32_t producers_max; /* of the whole shard */
     uint32_t metering_window_s;
+    uint32_t snapshot_ops;            /* a metadata snapshot is due after so many; 0 = 1024 */
+    uint32_t checkpoint_inline_bytes; /* larger checkpoints are files (J7); 0 = 65536 */
     char cluster_id[ENGINE_ID_SIZE];
     char node_id[ENGINE_ID_SIZE];
     uint64_t node_incarnation;
@@ -56,8 +60,8 @@ struct store_produce {
 
 struct store_outcome {
     uint64_t token;
-    enum status
-        status; /* STATUS_OK, STATUS_ALREADY_COMMITTED, STATUS_OUT_OF_SEQUENCE, STATUS_DAMAGED, .. */
+    /* STATUS_OK, STATUS_ALREADY_COMMITTED, STATUS_OUT_OF_SEQUENCE, STATUS_DAMAGED, .. */
+    enum status status;
     uint64_t base_offset; /* produce; commit: the offset */
     uint64_t expected;    /* STATUS_OUT_OF_SEQUENCE */
     uint32_t record_count;
@@ -73,11 +77,12 @@ struct store_outcome {
 
 enum store_fetch_place { STORE_FETCH_NOTHING = 0, STORE_FETCH_MEMORY = 1, STORE_FETCH_FILE = 2 };
 
-/* Where the batches from an offset on lie. MEMORY: whole batches at `data`, the first contains the offset; borrowed until
- * the next call into the store. FILE: read `size` bytes at `file_offset` of the slot, then store_fetch_trim. */
+/* Where the batches from an offset on lie. MEMORY: whole batches at `data`, the first contains the
+ * offset; borrowed until the next call into the store. FILE: read `size` bytes at `file_offset` of
+ * the slot, then store_fetch_trim. */
 struct store_fetch {
-    enum status
-        status; /* OK, STATUS_TRUNCATED, STATUS_OFFSET_OUT_OF_RANGE, STATUS_CORRUPT, STATUS_FENCED, .. */
+    /* OK, STATUS_TRUNCATED, STATUS_OFFSET_OUT_OF_RANGE, STATUS_CORRUPT, STATUS_FENCED, .. */
+    enum status status;
     enum store_fetch_place place;
     uint64_t log_start;
     uint64_t high_watermark;
@@ -92,11 +97,13 @@ struct store_fetch {
 size_t store_memory_bytes(const struct store_config *config);
 struct store *store_allocate(const struct store_config *config, struct arena *arena);
 
-/* Recover everything of the shard (rules J1..J4): blocks, through io->perform. Running it twice gives equal bytes. */
+/* Recover everything of the shard (rules J1..J4): blocks, through io->perform. Running it twice
+ * gives equal bytes. */
 enum status store_open(struct store *store, struct io *io, struct store_now now, char *detail,
                        size_t detail_size);
 
-/* Calls. Statuses at once: NOT_FOUND, RECREATED, INVALID_BATCH.., MESSAGE_TOO_LARGE, BUSY, STORAGE_FULL, DAMAGED, FENCED. */
+/* Calls. Statuses at once: NOT_FOUND, RECREATED, INVALID_BATCH.., MESSAGE_TOO_LARGE, BUSY,
+ * STORAGE_FULL, DAMAGED, FENCED. */
 enum status store_produce(struct store *store, const struct store_produce *request);
 enum status store_commit_offset(struct store *store, const struct engine_partition_id *id,
                                 uint64_t group, uint64_t generation, uint64_t offset,
@@ -106,13 +113,15 @@ enum status store_group_fence(struct store *store, const struct engine_partition
 enum status store_group_state(struct store *store, const struct engine_partition_id *id,
                               uint64_t group, struct engine_group_state *state);
 
-/* Group fetches (group != 0): the first data of an assignment waits for InFlight(group, generation) to be applied (G2):
- * until then the status is STATUS_GROUP_PENDING and store_advance_next names the partition when to ask again. */
+/* Group fetches (group != 0): the first data of an assignment waits for InFlight(group, generation)
+ * to be applied (G2): until then the status is STATUS_GROUP_PENDING and store_advance_next names
+ * the partition when to ask again. */
 void store_fetch(struct store *store, const struct engine_partition_id *id, uint64_t offset,
                  uint32_t bytes_max, uint64_t group, uint64_t generation,
                  struct store_fetch *result);
 
-/* After a FILE read: cut to whole verified batches, the first holding `offset`. STATUS_CORRUPT stops that partition. */
+/* After a FILE read: cut to whole verified batches, the first holding `offset`. STATUS_CORRUPT
+ * stops that partition. */
 enum status store_fetch_trim(struct store *store, const struct engine_partition_id *id,
                              uint64_t offset, uint32_t bytes_max, const uint8_t *bytes, size_t size,
                              size_t *begin, size_t *end);
@@ -120,11 +129,13 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
 enum status store_describe(struct store *store, const struct engine_partition_id *id,
                            struct engine_partition_state *state);
 
-/* Tables of metadata op `op`: topics come and go for this shard. Rows of other shards' partitions are skipped. */
+/* Tables of metadata op `op`: topics come and go for this shard. Rows of other shards' partitions
+ * are skipped. */
 enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *delta, size_t size);
 
-/* Metadata (shard 0). submit: outcome carries the result. next: the lowest committed op not yet handed out; its command is
- * borrowed until applied. snapshot_due: an op of which a snapshot is wanted. */
+/* Metadata (shard 0). submit: outcome carries the result. next: the lowest committed op not yet
+ * handed out; its command is borrowed until applied. snapshot_due: an op of which a snapshot is
+ * wanted. */
 enum status store_metadata_submit(struct store *store, const uint8_t *command, size_t size,
                                   uint64_t token);
 int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_us,
@@ -134,7 +145,8 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
 int store_metadata_snapshot_due(struct store *store, uint64_t *op);
 enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint8_t *snapshot,
                                     size_t size);
-/* What recovery found: the snapshot (borrowed until store_metadata_recovered) and the last op to be replayed above it. */
+/* What recovery found: the snapshot (borrowed until store_metadata_recovered) and the last op to be
+ * replayed above it. */
 void store_metadata_recovery(struct store *store, uint64_t *snapshot_op, const uint8_t **snapshot,
                              size_t *size, uint64_t *last_op);
 void store_metadata_recovered(struct store *store);
@@ -144,12 +156,13 @@ int store_meter_next(struct store *store, struct engine_meter_close *close,
                      struct engine_meter_sum *sums, uint32_t sums_max);
 enum status store_meter_ack(struct store *store, const struct engine_partition_id *id,
                             uint64_t sequence);
-/* Close the open window if anything billable was appended; the outcome's base_offset is the last sequence,
- * expected the last acknowledged one. */
+/* Close the open window if anything billable was appended; the outcome's base_offset is the last
+ * sequence, expected the last acknowledged one. */
 enum status store_meter_flush(struct store *store, const struct engine_partition_id *id,
                               uint64_t token);
 
-/* Time, I/O, turn's end. flush starts a round when none is in flight, and the segment writes of what was applied. */
+/* Time, I/O, turn's end. flush starts a round when none is in flight, and the segment writes of
+ * what was applied. */
 void store_tick(struct store *store, struct store_now now);
 void store_complete(struct store *store, struct io_request *request);
 void store_flush(struct store *store, struct store_now now);

@@ -1,8 +1,10 @@
 /* store_blob.c: checkpoints too large for an entry are files named by their checksum (J7).
  *
- *     open, cut, write, sync, close, sync the folder     and only then the entry that names it may enter a round
+ *     open, cut, write, sync, close, sync the folder     and only then the entry that names it may
+ *                                                        enter a round
  *
- * A file that a newer one replaces goes when the newer entry is witnessed; what a crash leaves behind the next start sweeps. */
+ * A file that a newer one replaces goes when the newer entry is witnessed; what a crash leaves
+ * behind the next start sweeps. */
 #include "store_state.h"
 
 #include <stdio.h>

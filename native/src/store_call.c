@@ -1,5 +1,5 @@
-/* store_call.c: what callers may ask of a partition: checked, admitted, prepared. Nothing is answered from here that is not
- * already durable, but refusals. */
+/* store_call.c: what callers may ask of a partition: checked, admitted, prepared. Nothing is
+ * answered from here that is not already durable, but refusals. */
 #include "store_state.h"
 
 /* A refusal that carries data, or a duplicate: an outcome at once. */

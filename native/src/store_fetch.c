@@ -1,13 +1,15 @@
 /* store_fetch.c: where the batches from an offset on lie: in the ring, or in a segment file.
  *
- * The newest batches are in memory, one after the other but not end to end: a fetch from there gets one batch. Further back
- * a file read gets many. Bytes from a file are handed on only after their sums were checked (store_fetch_trim); the first
- * reads of a segment sealed before the last restart also rebuild its index. */
+ * The newest batches are in memory, one after the other but not end to end: a fetch from there gets
+ * one batch. Further back a file read gets many. Bytes from a file are handed on only after their
+ * sums were checked (store_fetch_trim); the first reads of a segment sealed before the last restart
+ * also rebuild its index. */
 #include "store_state.h"
 
-enum { STORE_WALK_BYTES = 1048576 };
+enum { STORE_WALK_BYTES_MIN = 4096 };
 
-/* G2: the first data of an assignment leaves after InFlight was applied. Proposed once, by the first fetch. */
+/* G2: the first data of an assignment leaves after InFlight was applied. Proposed once, by the
+ * first fetch. */
 static enum status store_fetch_group(struct store *store, const struct engine_partition_id *id,
                                      struct store_group **group, uint64_t number,
                                      uint64_t generation)
@@ -60,6 +62,27 @@ static struct segment *store_segment_of(struct store_group *group, uint64_t base
     return segment_find(&group->state.segments, base_offset);
 }
 
+static struct store_walk *store_walk_find(struct store_group *group, uint64_t segment)
+{
+    for (uint32_t index = 0; index < STORE_WALKS_COUNT; index++) {
+        struct store_walk *walk = &group->walks[index];
+        if (walk->used && walk->segment == segment) return walk;
+    }
+    return NULL;
+}
+
+/* The walk of a segment, begun if it is not under way. */
+static struct store_walk *store_walk_begin(struct store_group *group, struct segment *segment)
+{
+    struct store_walk *walk = store_walk_find(group, segment->base_offset);
+    if (walk) return walk;
+    walk = &group->walks[group->walk_next++ % STORE_WALKS_COUNT];
+    *walk = (struct store_walk){
+        .segment = segment->base_offset, .offset = segment->base_offset, .used = 1};
+    segment_walk_begin(&group->state.segments, segment);
+    return walk;
+}
+
 static void store_fetch_file(struct store *store, struct store_group *group, uint64_t offset,
                              uint32_t bytes_max, struct store_fetch *result)
 {
@@ -70,16 +93,11 @@ static void store_fetch_file(struct store *store, struct store_group *group, uin
         end = group->written_position;
     uint64_t size = (uint64_t)bytes_max + OFFSET_INDEX_STRIDE_BYTES;
     uint64_t position = place.position;
-    if (!place.indexed) {
-        struct segment *segment = store_segment_of(group, place.segment_base_offset);
-        assert(segment != NULL);
-        if (!group->walk_any || group->walk_segment != segment->base_offset) {
-            segment_walk_begin(&group->state.segments, segment);
-            group->walk_any = 1;
-            group->walk_segment = group->walk_next = segment->base_offset;
-        }
+    struct segment *segment = store_segment_of(group, place.segment_base_offset);
+    assert(segment != NULL);
+    if (!place.indexed && offset >= store_walk_begin(group, segment)->offset) {
         position = segment->index.walked_bytes;
-        size = STORE_WALK_BYTES;
+        size = bytes_max > STORE_WALK_BYTES_MIN ? bytes_max : STORE_WALK_BYTES_MIN;
     }
     if (size < group->fetch_bytes) size = group->fetch_bytes;
     if (size > end - position) size = end - position;
@@ -126,13 +144,14 @@ void store_fetch(struct store *store, const struct engine_partition_id *id, uint
     store_fetch_file(store, group, offset, bytes_max, result);
 }
 
-/* Bytes that continue the walk of a sealed segment: verify them and note the index. 1 = they were that. */
+/* Bytes that continue the walk of a sealed segment: verify them and note the index. */
 static enum status store_fetch_walk(struct store_group *group, uint64_t first_offset,
                                     const uint8_t *bytes, size_t size)
 {
-    if (!group->walk_any || group->walk_next != first_offset) return STATUS_OK;
-    struct segment *segment = store_segment_of(group, group->walk_segment);
-    if (!segment || segment->index.walked_bytes >= segment->data_bytes) return STATUS_OK;
+    struct segment *segment = store_segment_of(group, first_offset);
+    struct store_walk *walk = segment ? store_walk_find(group, segment->base_offset) : NULL;
+    if (!walk || walk->offset != first_offset) return STATUS_OK;
+    if (segment->index.walked_bytes >= segment->data_bytes) return STATUS_OK;
     size_t consumed = 0;
     enum status status = segment_walk(&group->state.segments, segment, bytes, size, &consumed);
     if (status != STATUS_OK) return status;
@@ -142,7 +161,7 @@ static enum status store_fetch_walk(struct store_group *group, uint64_t first_of
         struct batch_client client;
         (void)batch_decode_server(bytes + at, consumed - at, &server);
         (void)batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES, consumed - at, &client);
-        group->walk_next = server.base_offset + client.record_count;
+        walk->offset = server.base_offset + client.record_count;
         at += server.size_bytes;
     }
     return STATUS_OK;
@@ -168,6 +187,8 @@ static enum status store_fetch_cut(struct store_group *group, uint64_t offset, u
                                      size - at - BATCH_SERVER_HEADER_BYTES, &client);
         if (status != STATUS_OK) return status;
         if (server.base_offset + client.record_count > offset) {
+            /* Bytes from behind the offset: never hand on a gap. The caller asks again. */
+            if (*end == *begin && server.base_offset > offset) return STATUS_OK;
             if (*end > *begin && at + server.size_bytes - *begin > bytes_max) return STATUS_OK;
             status = batch_check_stored(bytes + at, size - at, &server, &client);
             if (status != STATUS_OK) return status;

@@ -1,10 +1,12 @@
-/* store_metadata.c: the metadata group: its ops are journaled like any other's and executed by the host (A8).
+/* store_metadata.c: the metadata group: its ops are journaled like any other's and executed by the
+ * host (A8).
  *
- *     submit -> prepare -> round -> committed -> handed out in order -> [host] -> applied -> commit_min + 1 -> outcome
+ *     submit -> prepare -> round -> committed -> handed out in order -> [host] -> applied ->
+ *     commit_min + 1 -> outcome
  *
- * Its ring is its own: a host that is slow or stuck pins nobody else's memory, and past half of the ring metadata stops
- * accepting (V9). A snapshot is asked for behind the last op handed out, so that the host, which takes frames in order,
- * stands exactly there. */
+ * Its ring is its own: a host that is slow or stuck pins nobody else's memory, and past half of the
+ * ring metadata stops accepting (V9). A snapshot is asked for behind the last op handed out, so
+ * that the host, which takes frames in order, stands exactly there. */
 #include "store_state.h"
 
 enum { METADATA_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES };
@@ -111,7 +113,8 @@ int store_metadata_snapshot_due(struct store *store, uint64_t *op)
     struct store_snapshot *snapshot = &store->snapshot;
     if (!store->metadata_group || snapshot->busy || snapshot->wanted || snapshot->borrowed)
         return 0;
-    if (snapshot->ops_since < STORE_SNAPSHOT_OPS && snapshot->bytes_since < STORE_SNAPSHOT_BYTES)
+    if (snapshot->ops_since < store->config.snapshot_ops
+        && snapshot->bytes_since < STORE_SNAPSHOT_BYTES)
         return 0;
     *op = snapshot->op = snapshot->handed_op;
     snapshot->time_us = snapshot->handed_time_us;

@@ -1,8 +1,9 @@
 /* store_meter.c: metering windows are closed by ops of the partition's own log (M1).
  *
- * Open windows wait in one list. All windows of a shard have the same length and stamps grow, so the list is in the order
- * of their ends and a tick looks at its head only. A closed window is handed out until it is acknowledged, again every five
- * seconds: an acknowledgement lost in a restart costs a repetition, never a window. */
+ * Open windows wait in one list. All windows of a shard have the same length and stamps grow, so
+ * the list is in the order of their ends and a tick looks at its head only. A closed window is
+ * handed out until it is acknowledged, again every five seconds: an acknowledgement lost in a
+ * restart costs a repetition, never a window. */
 #include "store_state.h"
 
 #define STORE_CLOSES_AGAIN_NS UINT64_C(5000000000)
@@ -66,7 +67,8 @@ void store_meter_tick(struct store *store)
             queue_element(store->windows.head, struct store_group, window_link);
         enum status status =
             group->meter_busy ? STATUS_BUSY : store_meter_propose(store, group, 0, 0, 0);
-        /* Not due: nor is anyone behind it. But with all closes unacknowledged it may wait while others are due. */
+        /* Not due: nor is anyone behind it. But with all closes unacknowledged it may wait while
+         * others are due. */
         int full = group->state.meter.closes_count == METER_CLOSES_MAX;
         if (status == STATUS_NOT_FOUND && !full) break;
         if (status != STATUS_OK && status != STATUS_NOT_FOUND && !group->meter_busy) break;

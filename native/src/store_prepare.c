@@ -1,7 +1,8 @@
-/* store_prepare.c: entries are made here, in memory, from where rounds, segments and fetches take them.
+/* store_prepare.c: entries are made here, in memory, from where rounds, segments and fetches take
+ * them.
  *
- * Admission (J6) is decided before anything is changed: the ring has room, the journal has extents beyond the reserve for
- * all that is gathered, live bytes stay within half of it. */
+ * Admission (J6) is decided before anything is changed: the ring has room, the journal has extents
+ * beyond the reserve for all that is gathered, live bytes stay within half of it. */
 #include "store_state.h"
 
 enum { ENTRY_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES };
@@ -43,7 +44,8 @@ enum status store_admit(struct store *store, struct store_ring *ring, uint64_t e
     return STATUS_OK;
 }
 
-/* An op with `payload_size` bytes of this group, and the view state that may have to go before it. */
+/* An op with `payload_size` bytes of this group, and the view state that may have to go before
+ * it. */
 enum status store_admit_op(struct store *store, uint64_t payload_size)
 {
     uint64_t size = ENTRY_HEADERS_BYTES + payload_size;
@@ -73,7 +75,8 @@ void store_entry_ready(struct store_record *record)
     record->state = STORE_RECORD_READY;
 }
 
-/*  version u16 | flags u16 (1 = metered) | members u32 | view | log_view | epoch u32 | tenure u32 | segment_bytes | 0 .. */
+/*  version u16 | flags u16 (1 = metered) | members u32 | view | log_view | epoch u32 | tenure u32 |
+ *  segment_bytes | 0 .. */
 void store_view_state_put(const struct store_group *group, uint64_t segment_bytes, uint8_t *at)
 {
     memset(at, 0, STORE_VIEW_STATE_BYTES);
@@ -103,7 +106,8 @@ static struct journal_entry store_group_entry(const struct store_group *group, u
     };
 }
 
-/* Durable before or with the first op that depends on it: it stands before that op in the same ring. */
+/* Durable before or with the first op that depends on it: it stands before that op in the same
+ * ring. */
 void store_view_state_entry(struct store *store, struct store_group *group)
 {
     struct store_ring *ring = group == store->metadata_group ? &store->metadata : &store->data;

@@ -1,10 +1,13 @@
 /* store_recovery.c: from a data directory to a shard that may answer.
  *
- *     journal opened (or formatted) -> first walk: damage classified, checkpoints and view states found
- *     -> the last round written again, durably (J3) -> checkpoint files read -> segments cut to their checkpointed length and
- *     walked -> ops replayed in the order of their parents -> damage named, remembered (J4) -> witness round
+ *     journal opened (or formatted) -> first walk: damage classified, checkpoints and view states
+ *     found
+ *     -> the last round written again, durably (J3) -> checkpoint files read -> segments cut to
+ *     their checkpointed length and walked -> ops replayed in the order of their parents -> damage
+ *     named, remembered (J4) -> witness round
  *
- * Deterministic: the same bytes on disk give the same bytes again, and recovering twice changes nothing more. */
+ * Deterministic: the same bytes on disk give the same bytes again, and recovering twice changes
+ * nothing more. */
 #include "store_state.h"
 
 #include <stdarg.h>
@@ -82,7 +85,8 @@ static enum status store_open_journal(struct store_recovery *recovery)
     return STATUS_OK;
 }
 
-/* Checkpoint files that no entry names: left behind between their making and their entry, or after their replacement. */
+/* Checkpoint files that no entry names: left behind between their making and their entry, or after
+ * their replacement. */
 static enum status store_sweep_checkpoints(struct store *store)
 {
     struct io_request list = {
@@ -162,7 +166,8 @@ static void store_tail_closed(struct store *store)
     store_entry_ready(record);
 }
 
-/* Every group has been shown all there is: who goes on, who is stopped; what is live where; what is open. */
+/* Every group has been shown all there is: who goes on, who is stopped; what is live where; what is
+ * open. */
 static void store_recover_groups(struct store *store)
 {
     for (uint32_t index = 0; index < store->groups_max; index++) {

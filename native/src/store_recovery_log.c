@@ -1,4 +1,5 @@
-/* store_recovery_log.c: what the walks over the journal's entries do, and the segments between them. */
+/* store_recovery_log.c: what the walks over the journal's entries do, and the segments between
+ * them. */
 #include "store_state.h"
 
 #include <stdio.h>
@@ -218,7 +219,8 @@ static enum status recover_segment_sealed(struct store *store, const struct segm
     return status == STATUS_OK ? segment_footer_check(&footer, segment) : status;
 }
 
-/* Cut to the checkpointed length: what is above is written again from the journal (J3). Then read, for index and digest. */
+/* Cut to the checkpointed length: what is above is written again from the journal (J3). Then read,
+ * for index and digest. */
 static enum status recover_segment_active(struct store *store, struct store_group *group,
                                           struct segment *segment)
 {
@@ -349,7 +351,8 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     return recover_execute(store, group, bytes, entry, generation);
 }
 
-/* One walk takes the ops that lie in order. Those appended again lie behind later ones: walk until nothing moves. */
+/* One walk takes the ops that lie in order. Those appended again lie behind later ones: walk until
+ * nothing moves. */
 enum status store_recover_ops(struct store_recovery *recovery)
 {
     struct store *store = recovery->store;

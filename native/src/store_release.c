@@ -1,13 +1,16 @@
 /* store_release.c: an extent is given back once nothing in it is needed (J6, J7).
  *
- *     collect --> writes --> syncs --> (file) --> round --> collect .. --> read, append again --> witness --> free
+ *     collect --> writes --> syncs --> (file) --> round --> collect .. --> read, append again -->
+ *     witness --> free
  *
- * collect   groups whose oldest live entry is in the extent: a checkpoint is encoded into the control ring, held back
+ * collect   groups whose oldest live entry is in the extent: a checkpoint is encoded into the
+ *           control ring, held back
  * writes    until all batches that it covers are in segment files
  * syncs     one sync per dirty segment and folder, all in one batch
  * round     the entries become durable
- * read      groups for which their live entries are smaller than a checkpoint, or that must not be checkpointed (damaged; the
- *           metadata group, whose snapshots come from the host): the extent is read and what lives appended with its origin (J5)
+ * read      groups for which their live entries are smaller than a checkpoint, or that must not be
+ *           checkpointed (damaged; the metadata group, whose snapshots come from the host): the
+ *           extent is read and what lives appended with its origin (J5)
  * witness   a later round is durable: recovery can no longer lose the entries to a torn tail
  *
  * A group's pin is the oldest generation that may hold a live entry of it. */
@@ -23,7 +26,8 @@ int store_release_due(const struct store *store)
     return used >= journal->config.extents_count / 2;
 }
 
-/*  view state (64) | checksum of the op (16) | append time | place u32: 1 inline, 2 file | size u32 | digest (16) | blob */
+/*  view state (64) | checksum of the op (16) | append time | place u32: 1 inline, 2 file | size u32
+ *  | digest (16) | blob */
 void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t blob_size,
                           const uint8_t digest[16], uint8_t *at)
 {
@@ -46,7 +50,7 @@ static int release_encode(struct store *store, struct store_group *group)
 {
     struct store_release *release = &store->release;
     uint64_t blob_size = partition_checkpoint_bytes(&group->state);
-    int is_file = blob_size > STORE_INLINE_CHECKPOINT_MAX
+    int is_file = blob_size > store->config.checkpoint_inline_bytes
                   || blob_size > journal_entry_bytes_max(&store->journal.config) / 2;
     assert(blob_size <= STORE_BLOB_MAX);
     if (release->count == STORE_RELEASE_BATCH_MAX || (is_file && release->blob_used)) return 0;

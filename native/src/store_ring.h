@@ -1,11 +1,13 @@
-/* store_ring.h: memory of prepares: one copy of each accepted client part, from its acceptance until it is overwritten.
+/* store_ring.h: memory of prepares: one copy of each accepted client part, from its acceptance
+ * until it is overwritten.
  *
  *     tail ....... settled ......... durable ......... rounded ....... head
  *      | hot tail   | to be written   | in the round    | gathered       |
  *      | evictable  | to segments     | in flight       | for the next   |
  *
- * Positions only grow; a position's place is position mod size. A record is a 128-byte header of ours and a journal entry,
- * contiguous, so that one copy serves the round, the segment write and fetches. Records never wrap: a pad fills the end. */
+ * Positions only grow; a position's place is position mod size. A record is a 128-byte header of
+ * ours and a journal entry, contiguous, so that one copy serves the round, the segment write and
+ * fetches. Records never wrap: a pad fills the end. */
 #ifndef STORE_RING_H
 #define STORE_RING_H
 
@@ -29,7 +31,8 @@ struct store_record {
     uint8_t state;
     uint8_t outcome; /* 1 = somebody waits for its token */
     uint8_t
-        sealed; /* before this batch a segment was sealed: its footer lies over the entry's headers */
+        /* before this batch a segment was sealed: its footer lies over the entry's headers */
+        sealed;
     uint8_t opened; /* this batch begins a segment */
     uint32_t record_count;
     uint64_t token;

@@ -1,10 +1,11 @@
 /* store_round.c: gathered entries go into a round; when it is durable they are executed, in order.
  *
- *     gathered --round_start--> in flight --sync--> persisted (our PrepareOk) --quorum--> committed --executed--> answered
+ *     gathered --round_start--> in flight --sync--> persisted (our PrepareOk) --quorum--> committed
+ *     --executed--> answered
  *
- * Three rings feed a round: control (checkpoints, abstentions, what is appended again) first, since it makes room; then metadata,
- * then data. Within a ring the order is the order of acceptance. Only control entries may open one of the two reserved
- * extents (J6). */
+ * Three rings feed a round: control (checkpoints, abstentions, what is appended again) first, since
+ * it makes room; then metadata, then data. Within a ring the order is the order of acceptance. Only
+ * control entries may open one of the two reserved extents (J6). */
 #include "store_state.h"
 
 static int store_ring_pending(const struct store_ring *ring)
@@ -172,7 +173,8 @@ void store_execute_prepare(struct store *store, struct store_group *group,
         partition_apply(&group->state, prepare.op, (enum partition_op)prepare.operation,
                         prepare.append_time_us, body, prepare.payload_bytes, &result);
     if (status != STATUS_OK) {
-        /* This replica cannot go on with the group: a newer release wrote the op, or pools are too small. */
+        /* This replica cannot go on with the group: a newer release wrote the op, or pools are too
+         * small. */
         store_fail(store, status);
         return;
     }

@@ -1,8 +1,9 @@
 /* store_segment.c: executed batches go to segment files, in order, from the ring they lie in (J8).
  *
- * One write of a group is in flight at a time; what is executed meanwhile is gathered into the next. A batch stays pinned in
- * the ring until its write completed. Sealing writes the footer behind the data and syncs the file; the active segment is
- * synced when a checkpoint needs it. Order within a group: data, footer of the old segment, its sync, data of the new one.
+ * One write of a group is in flight at a time; what is executed meanwhile is gathered into the
+ * next. A batch stays pinned in the ring until its write completed. Sealing writes the footer
+ * behind the data and syncs the file; the active segment is synced when a checkpoint needs it.
+ * Order within a group: data, footer of the old segment, its sync, data of the new one.
  *
  * Files are opened when needed and closed when others need their slot. */
 #include "store_state.h"
@@ -125,7 +126,8 @@ struct store_file *store_file_open(struct store *store, struct store_group *grou
     return file;
 }
 
-/* A batch was executed: chain it for its write. The entry's headers are spent, a footer may lie over them. */
+/* A batch was executed: chain it for its write. The entry's headers are spent, a footer may lie
+ * over them. */
 void store_batch_queue(struct store *store, struct store_group *group, struct store_record *record,
                        uint64_t position, const struct partition_result *result)
 {
@@ -257,7 +259,8 @@ static int store_segment_step(struct store *store, struct store_group *group)
     return store_segment_append(store, group);
 }
 
-/* One step for each group that has something to write; what finds no slot waits for the next turn. */
+/* One step for each group that has something to write; what finds no slot waits for the next
+ * turn. */
 void store_segments_write(struct store *store)
 {
     if (store->storage_full || store->failed != STATUS_OK) return;

@@ -38,6 +38,7 @@ enum store_limit {
     STORE_RESULTS_BYTES = ENGINE_FRAME_SIZE_MAX + 1048576,
     STORE_RELEASE_BATCH_MAX = 256,
     STORE_GARBAGE_MAX = 64,
+    STORE_WALKS_COUNT = 8, /* segments of one partition verified at once by different readers */
     STORE_HOT_STEPS_MAX =
         16, /* batches a fetch looks back in memory; further back a file read gets more */
     STORE_SNAPSHOT_OPS = 1024,
@@ -101,6 +102,13 @@ struct store_topic {
     uint32_t reserved;
 };
 
+/* A segment sealed before the last start, as far as reads have verified it. */
+struct store_walk {
+    uint64_t segment;
+    uint64_t offset; /* of the batch at its walked_bytes */
+    uint8_t used;
+};
+
 struct store_group {
     uint64_t topic;
     uint64_t created_revision;
@@ -137,10 +145,9 @@ struct store_group {
     uint64_t batches_written;
     uint64_t written_segment; /* all batches below (segment, position) are in files */
     uint64_t written_position;
-    uint64_t walk_segment; /* sealed segment being verified by reads, and the offset next in it */
-    uint64_t walk_next;
-    uint8_t walk_any;
-    uint8_t reserved[7];
+    struct store_walk walks[STORE_WALKS_COUNT];
+    uint32_t walk_next; /* the one to be given up when another segment is read */
+    uint32_t reserved;
     struct queue_link removal_link;
     struct queue_link write_link;
     struct queue_link advance_link;

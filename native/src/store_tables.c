@@ -1,7 +1,8 @@
 /* store_tables.c: which topics this shard knows, and the groups behind their partitions.
  *
- * A topic is a row of the compiled tables. A group exists from the first operation on its partition until its topic goes;
- * a partition that nobody wrote to costs nothing: no memory, no entry, no folder. */
+ * A topic is a row of the compiled tables. A group exists from the first operation on its partition
+ * until its topic goes; a partition that nobody wrote to costs nothing: no memory, no entry, no
+ * folder. */
 #include "store_state.h"
 
 #include "owner.h"
@@ -131,7 +132,8 @@ enum status store_group_open(struct store *store, const struct engine_partition_
     if (!*group) {
         *group = store_group_make(store, id->topic, id->created_revision, id->partition,
                                   topic->segment_bytes, metered);
-        if (!*group) return STATUS_BUSY;
+        /* Not BUSY: a wait does not help, a partition has to go or partitions_max to grow. */
+        if (!*group) return STATUS_NO_MEMORY;
         const struct vsr_event event = {.kind = VSR_RECOVERED};
         struct vsr_update update;
         vsr_step(&(*group)->vsr, &event, &update);
@@ -163,9 +165,14 @@ static void store_group_unlink(struct store *store, struct store_group *group)
         store_segment_path(group, segment->base_offset, io->request.path);
         store_io_send(store, io);
     }
+    struct store_io *sync = store_io_take(store, STORE_IO_CONTROL, IO_SYNC_DIR);
+    if (!sync) return;
+    store_group_path(group, sync->request.path);
+    store_io_send(store, sync);
 }
 
-/* FORGET is durable, and before it the floor (V8): now files may go, once nothing of the group is in flight. */
+/* FORGET is durable, and before it the floor (V8): now files may go, once nothing of the group is
+ * in flight. */
 void store_groups_remove(struct store *store)
 {
     struct queue_link *next = NULL;
@@ -197,7 +204,8 @@ static void store_topic_put(struct store *store, const struct engine_row_topic *
     topic->segment_bytes = row->segment_bytes;
 }
 
-/* A group is gone: remember it, then remove it. One that has something in flight goes when that is over. */
+/* A group is gone: remember it, then remove it. One that has something in flight goes when that is
+ * over. */
 static void store_group_forget(struct store *store, struct store_group *group)
 {
     if (group->removing) return;

@@ -7,13 +7,14 @@
 #include "owner.h"
 #include "shard.h"
 #include "stream_access.h"
+#include "stream_fetch_reply.h"
 
-/* A caller whose deadline is its wait wants EMPTY, not DEADLINE_EXCEEDED: answer earlier by a part of it. */
+/* A caller whose deadline is its wait wants EMPTY, not DEADLINE_EXCEEDED: answer a part earlier. */
 enum {
     FETCH_HEAD_START_NS_MIN = 20000000,
     FETCH_HEAD_START_NS_MAX = 250000000,
     FETCH_HEAD_START_PART = 8,
-    FETCH_ROOM = PROTO_FETCH_HEADER_SIZE_MAX,
+    FETCH_ATTEMPTS_MAX = 4,
 };
 
 static struct queue *bucket_of(struct shard *shard, const struct engine_partition_id *id)
@@ -82,38 +83,6 @@ static void fetch_answer(struct shard *shard, struct fetch *fetch, enum status s
     grpc_finish_ok(call);
 }
 
-/* A reply of `header` and the `size` bytes that lie behind FETCH_ROOM in its buffer, from `begin`
- * on. */
-static void reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin)
-{
-    uint8_t encoded[PROTO_FETCH_HEADER_SIZE_MAX];
-    size_t encoded_size = proto_encode_fetch_header(header, encoded);
-    size_t size = encoded_size + header->batches_size;
-    uint8_t *body = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM + begin;
-    uint8_t *data = body - encoded_size - GRPC_PREFIX_SIZE;
-    assert(data >= reply->data);
-    data[0] = 0;
-    data[1] = (uint8_t)(size >> 24);
-    data[2] = (uint8_t)(size >> 16);
-    data[3] = (uint8_t)(size >> 8);
-    data[4] = (uint8_t)size;
-    memcpy(data + GRPC_PREFIX_SIZE, encoded, encoded_size);
-    reply->data = data;
-    reply->size = (uint32_t)(GRPC_PREFIX_SIZE + size);
-}
-
-static struct proto_fetch_reply reply_header(enum proto_fetch_status status,
-                                             const struct store_fetch *found, size_t size)
-{
-    return (struct proto_fetch_reply){
-        .status = (uint32_t)status,
-        .log_start = found->log_start,
-        .high_watermark = found->high_watermark,
-        .log_end = found->log_end,
-        .batches_size = size,
-    };
-}
-
 static void answer_status(struct shard *shard, struct fetch *fetch, enum proto_fetch_status status,
                           const struct store_fetch *found)
 {
@@ -122,8 +91,8 @@ static void answer_status(struct shard *shard, struct fetch *fetch, enum proto_f
         fetch_answer(shard, fetch, STATUS_NO_MEMORY, 0, NULL);
         return;
     }
-    struct proto_fetch_reply header = reply_header(status, found, 0);
-    reply_shape(reply, &header, 0);
+    struct proto_fetch_reply header = fetch_reply_header(status, found, 0);
+    fetch_reply_shape(reply, &header, 0);
     fetch_answer(shard, fetch, STATUS_OK, 0, reply);
 }
 
@@ -135,8 +104,8 @@ static void fetch_memory(struct shard *shard, struct fetch *fetch, const struct 
         return;
     }
     memcpy(reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM, found->data, found->size);
-    struct proto_fetch_reply header = reply_header(PROTO_FETCH_OK, found, found->size);
-    reply_shape(reply, &header, 0);
+    struct proto_fetch_reply header = fetch_reply_header(PROTO_FETCH_OK, found, found->size);
+    fetch_reply_shape(reply, &header, 0);
     shard->counters.fetch_bytes += found->size;
     fetch_answer(shard, fetch, STATUS_OK, 0, reply);
 }
@@ -166,8 +135,21 @@ static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply
     }
     assert(begin <= end);
     assert(end <= size);
-    struct proto_fetch_reply header = reply_header(PROTO_FETCH_OK, &found, end - begin);
-    reply_shape(reply, &header, begin);
+    if (begin == end && fetch->attempts < FETCH_ATTEMPTS_MAX) {
+        /* The store has learnt how much must be read: ask again at the end of the turn. */
+        grpc_reply_release(shard, reply);
+        fetch->attempts++;
+        fetch->state = FETCH_QUEUED;
+        queue_push(&shard->reads_waiting, &fetch->link);
+        return;
+    }
+    if (begin == end) {
+        grpc_reply_release(shard, reply);
+        fetch_answer(shard, fetch, STATUS_BUSY, 0, NULL);
+        return;
+    }
+    struct proto_fetch_reply header = fetch_reply_header(PROTO_FETCH_OK, &found, end - begin);
+    fetch_reply_shape(reply, &header, begin);
     shard->counters.fetch_bytes += end - begin;
     fetch_answer(shard, fetch, STATUS_OK, 0, reply);
 }
@@ -443,12 +425,14 @@ void stream_fetch_timeout(struct shard *shard, struct timer *timer)
     fetch_run(shard, fetch);
 }
 
-static void reads_go_on(struct shard *shard)
+void stream_fetch_go_on(struct shard *shard)
 {
-    struct fetch *fetch = queue_element(queue_pop(&shard->reads_waiting), struct fetch, link);
-    if (fetch == NULL) return;
-    fetch->state = FETCH_RUNNING;
-    fetch_run(shard, fetch);
+    /* As many as are in it now: one that still finds no read joins behind. */
+    for (uint64_t left = shard->reads_waiting.count; left > 0; left--) {
+        struct fetch *fetch = queue_element(queue_pop(&shard->reads_waiting), struct fetch, link);
+        fetch->state = FETCH_RUNNING;
+        fetch_run(shard, fetch);
+    }
 }
 
 int stream_fetch_read_done(struct shard *shard, struct io_request *request)
@@ -473,7 +457,6 @@ int stream_fetch_read_done(struct shard *shard, struct io_request *request)
     } else {
         fetch_trimmed(shard, fetch, reply, (size_t)request->result_bytes);
     }
-    reads_go_on(shard);
     return 1;
 }
 

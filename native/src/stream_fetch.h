@@ -33,6 +33,8 @@ void stream_fetch_advance(struct shard *shard, const struct engine_partition_id 
 void stream_fetch_timeout(struct shard *shard, struct timer *timer);
 /* 1 = the request was one of ours. */
 int stream_fetch_read_done(struct shard *shard, struct io_request *request);
+/* Once a turn: fetches that waited for a free read, or must read more than they did. */
+void stream_fetch_go_on(struct shard *shard);
 /* Answer every waiting fetch as if its time were up. */
 void stream_fetch_drain(struct shard *shard);
 

@@ -132,14 +132,15 @@ int stream_produce(struct call *call, const uint8_t *message, size_t size, uint8
     uint16_t owner = owner_of(request.topic, request.partition, shard->shards_count);
     if (owner != shard->index)
         return produce_forward(call, &produce, owner, request.request, owned);
-    enum status status = store_produce(shard->store, &produce);
+    uint8_t *buffer = owned;
+    enum status status = produce_admit(shard, &produce, 0, &buffer);
     if (status != STATUS_OK) {
         pending_give(shard, pending_find(shard, produce.token));
         produce_fail_status(call, request.request, status);
         return 0;
     }
     call->pending_count++;
-    return 0;
+    return owned != NULL && buffer == NULL;
 }
 
 void stream_remote_produce(struct shard *shard, const struct lane_frame *frame)
@@ -160,7 +161,8 @@ void stream_remote_produce(struct shard *shard, const struct lane_frame *frame)
     };
     enum status status = STATUS_BUSY;
     if (produce.token != 0) {
-        status = store_produce(shard->store, &produce);
+        uint8_t *nothing = NULL;
+        status = produce_admit(shard, &produce, 1, &nothing);
         if (status == STATUS_OK) return;
         pending_give(shard, pending_find(shard, produce.token));
     }

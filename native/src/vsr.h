@@ -2,10 +2,10 @@
  *
  *     vsr_step(vsr, event, update)
  *
- * Events carry what happened outside (a request with its time, a round that is durable, an op that was executed, a prepare that
- * recovery found); the update says what to do next. No clock, no randomness, no I/O, no memory of its own. A group of
- * one member takes the same path as any other: prepare, journal, own PrepareOk once the round is synced, commit at a
- * quorum of one, execute.
+ * Events carry what happened outside (a request with its time, a round that is durable, an op that
+ * was executed, a prepare that recovery found); the update says what to do next. No clock, no
+ * randomness, no I/O, no memory of its own. A group of one member takes the same path as any other:
+ * prepare, journal, own PrepareOk once the round is synced, commit at a quorum of one, execute.
  *
  *     RECOVERING --recovered--> NORMAL
  *          \---damage found---> DAMAGED      stopped by name until an operator decides (V1)
@@ -21,7 +21,8 @@
 
 enum vsr_status { VSR_RECOVERING = 0, VSR_NORMAL = 1, VSR_DAMAGED = 2, VSR_STATUSES_COUNT = 3 };
 
-/* What a prepare does. Numbers below 32 are operations of a partition (partition.h: enum partition_op) [bytes]. */
+/* What a prepare does. Numbers below 32 are operations of a partition (partition.h: enum
+ * partition_op) [bytes]. */
 enum vsr_operation { VSR_OPERATION_METADATA = 32 };
 
 enum vsr_format {
@@ -30,7 +31,8 @@ enum vsr_format {
     VSR_CHECKSUM_BYTES = 16,
 };
 
-/* The header of a prepare. `checksum` covers everything else in it, and through `digest` the payload (V3). */
+/* The header of a prepare. `checksum` covers everything else in it, and through `digest` the
+ * payload (V3). */
 struct vsr_prepare {
     uint8_t checksum[16];
     uint8_t parent[16];
@@ -72,7 +74,8 @@ enum vsr_event_kind {
     VSR_CHECKPOINT_FOUND, /* recovery: op, checksum, time_us */
     VSR_PREPARE_FOUND,    /* recovery: prepare, intact */
     VSR_DAMAGE_FOUND,     /* recovery: ops up to `op` existed; their bytes may be lost */
-    VSR_ABSTAINED, /* recovery: op = the last good one, op_to: an earlier recovery stopped the group */
+    /* recovery: op = the last good one, op_to: an earlier recovery stopped the group */
+    VSR_ABSTAINED,
     VSR_RECOVERED, /* recovery: all was shown */
 };
 

@@ -1,4 +1,5 @@
-/* vsr_commit.c: a durable op is our PrepareOk; a quorum of them commits; committed ops are executed one by one. */
+/* vsr_commit.c: a durable op is our PrepareOk; a quorum of them commits; committed ops are executed
+ * one by one. */
 #include "vsr.h"
 
 #include <string.h>

@@ -1,10 +1,12 @@
 /* vsr_prepare.c: a request becomes the next op of the log.
  *
- *     checksum | parent | digest | op | append time | first view | principal | payload size | epoch | operation | version | 0
+ *     checksum | parent | digest | op | append time | first view | principal | payload size | epoch
+ *     | operation | version | 0
  *
- * The checksum is the op's identity (V3): it covers the client part, op, parent, append time, first view and principal, never
- * what apply fills in (base offset, cumulative bytes), so that replicas that re-prepare an op in a later view keep it. Its
- * parent is the checksum of the op before: one checksum fixes the whole log below it. */
+ * The checksum is the op's identity (V3): it covers the client part, op, parent, append time, first
+ * view and principal, never what apply fills in (base offset, cumulative bytes), so that replicas
+ * that re-prepare an op in a later view keep it. Its parent is the checksum of the op before: one
+ * checksum fixes the whole log below it. */
 #include "vsr.h"
 
 #include <string.h>

@@ -129,6 +129,7 @@ def test_a_key_is_free_again_after_a_day(service: Service) -> None:
     service.clock.advance(24 * 3600 + 1)
     response = service.client.post("/v1/topics", json={"name": "refunds"}, headers=headers)
     assert response.status_code == 202
+    assert _count(service, IdempotencyKey) == 1
 
 
 def test_duplicates_at_the_same_time_make_one_topic(service: Service) -> None:

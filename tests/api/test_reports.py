@@ -75,6 +75,22 @@ def test_a_job_that_takes_too_long_is_ended(service: Service) -> None:
     assert "longer than 0 s" in found["error"]["detail"]
 
 
+def test_a_job_whose_worker_stops_is_ended_and_its_run_taken_up_again(service: Service) -> None:
+    run = service.post("/v1/report-runs", {"kind": "usage"})
+    reconciler = ReportReconciler(
+        service.database,
+        NodeClients(service.settings.node.admin_key_file),
+        service.settings.reports,
+        "http://api.test",
+        command=["/bin/sh", "-c", "exec tail -f /dev/null", "job"],
+    )
+    reconciler.stop()
+    assert Loop(service.database, {"report": reconciler}).run_once() == 1
+    assert service.get(f"/v1/report-runs/{run['id']}")["state"] == "RUNNING"
+    assert _loop(service, status=1).run_once() == 1
+    assert service.get(f"/v1/report-runs/{run['id']}")["state"] == "FAILED"
+
+
 def test_inputs_hold_every_name_and_the_prices_and_are_the_same_twice(service: Service) -> None:
     topic = service.topic("orders")
     run, header = _started(service)

@@ -215,7 +215,7 @@ class ScriptedNode:
             return wire.ProduceReply(request=request.request, error=self.faults.refuse.pop(0))
         name = self._name(request.topic)
         if request.created_revision != self.revisions[name]:
-            error = refusal("TOPIC_RECREATED", wire.RETRY_OTHER_NODE, "The topic was made again")
+            error = refusal("TOPIC_RECREATED", wire.TERMINAL, "The topic was made again")
             return wire.ProduceReply(request=request.request, error=error)
         log = self.logs[name, request.partition]
         batch = codec.client_batch(request.batch)
@@ -263,8 +263,10 @@ class ScriptedNode:
 
     def fetch(self, request: wire.FetchRequest, context: grpc.ServicerContext) -> wire.FetchReply:
         self._authorize(context)
-        log = self.logs[self._name(request.topic), request.partition]
+        name = self._name(request.topic)
+        log = self.logs[name, request.partition]
         with self.changed:
+            self._check_revision(context, name, request.created_revision)
             if request.group and request.generation != log.generation:
                 abort(context, 10, refusal("FENCED", wire.TERMINAL, "Another member owns it"))
             if request.offset < log.start:
@@ -275,6 +277,7 @@ class ScriptedNode:
                 ),
                 request.wait_ms_max / 1000,
             )
+            self._check_revision(context, name, request.created_revision)
             found: list[bytes] = []
             size = 0
             for base, count, stored in log.stored:
@@ -292,6 +295,10 @@ class ScriptedNode:
                 batches=b"".join(found),
             )
 
+    def _check_revision(self, context: grpc.ServicerContext, name: str, revision: int) -> None:
+        if revision != self.revisions[name]:
+            abort(context, 9, refusal("TOPIC_RECREATED", wire.TERMINAL, "The topic was made again"))
+
     def commit_offsets(
         self, request: wire.CommitOffsetsRequest, context: grpc.ServicerContext
     ) -> wire.CommitOffsetsReply:
@@ -306,7 +313,9 @@ class ScriptedNode:
     def fetch_offsets(
         self, request: wire.FetchOffsetsRequest, context: grpc.ServicerContext
     ) -> wire.FetchOffsetsReply:
-        log = self.logs[self._name(request.topic), request.partition]
+        name = self._name(request.topic)
+        self._check_revision(context, name, request.created_revision)
+        log = self.logs[name, request.partition]
         found = log.committed.get(request.group)
         return wire.FetchOffsetsReply(
             found=found is not None,

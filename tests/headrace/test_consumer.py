@@ -14,6 +14,7 @@ from headrace.errors import (
     OffsetExpired,
     StartRequired,
     TopicNotFound,
+    TopicRecreated,
 )
 from headrace.messages import TopicPartition, record_of
 from headrace.settings import Settings
@@ -137,6 +138,20 @@ def test_what_cannot_be_read_is_refused(client: Client) -> None:
         topic.consume(ack="sometimes")  # type: ignore[arg-type]
     with pytest.raises(TopicNotFound):
         client.topic("nope").consume().open()
+
+
+def test_a_topic_that_was_made_again_is_told_and_then_found(
+    client: Client, node: ScriptedNode
+) -> None:
+    fill(client, "single", 3)
+    with client.topic("single").consume() as consumer:
+        assert [next(consumer).offset for _ in range(3)] == [0, 1, 2]
+        node.revisions["single"] = 2
+        client.topic("single").send(b"new")
+        with pytest.raises(TopicRecreated):
+            next(consumer)
+    found = values_of(client.topic("single").consume(until="end"))
+    assert found[-1] == b"new"
 
 
 def test_a_closed_consumer_says_so(client: Client) -> None:

@@ -2,5 +2,9 @@
 
 from hypothesis import settings
 
+from tests.support.grpc_client import channel, host
+
+__all__ = ["channel", "host"]
+
 settings.register_profile("native", deadline=None)
 settings.load_profile("native")

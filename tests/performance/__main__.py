@@ -51,7 +51,7 @@ IN_FLIGHT = 64
 def measured(platform: Platform, records: int) -> Iterator[Figures]:
     """Fills in rate and CPU of the body, which moves ``records``."""
     figures: Figures = {}
-    pid = platform.node_pid()
+    pid = platform.pids()[-1]
     cpu, began = cpu_seconds(pid), time.perf_counter()
     yield figures
     seconds = time.perf_counter() - began
@@ -115,7 +115,7 @@ def load(platform: Platform, size: int, how: str) -> Figures:
     message = FOLDER / "message.bin"
     message.write_bytes(produce_message(profile, f"bench-{size}", size))
     method = "ProduceStream" if how == "stream" else "Produce"
-    pid = platform.node_pid()
+    pid = platform.pids()[-1]
     cpu = cpu_seconds(pid)
     figures = said(
         built("load", "nghttp2"),

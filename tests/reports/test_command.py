@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from reports.__main__ import main
+from reports.inputs import freeze
+from reports.run import report_of
 from tests.reports.building import export
 from tests.reports.serving import KEY, Log, Node, serving
 from tests.reports.test_control import Control, served_control
@@ -33,7 +36,7 @@ def run_reports(*arguments: str) -> tuple[int, dict[str, object], str]:
     return done.returncode, json.loads(lines[0]), done.stdout + done.stderr
 
 
-def test_a_run_reads_publishes_and_puts_its_result(tmp_path: Path) -> None:
+def test_a_run_reads_publishes_and_puts_its_result(spark: SparkSession, tmp_path: Path) -> None:
     logs = {FLIGHTS: [Log()], "default/_usage": [Log()]}
     with serving(Node(logs)) as node, served_control() as control:
         publish_usage(node, closed(1, produce(node, 1, 3), 3))
@@ -42,12 +45,17 @@ def test_a_run_reads_publishes_and_puts_its_result(tmp_path: Path) -> None:
             *("usage", "--run", "run_1", "--api", control.url, "--bootstrap", node.address),
             *("--uri", str(tmp_path), "--master", "local[1]"),
         )
+        options = {"bootstrap": node.address, "key": KEY}
+        here = freeze(spark, tmp_path / "here", export(), options)
     assert status == 0, printed
     assert (outcome["outcome"], outcome["run"], outcome["complete"]) == ("published", "run_1", True)
     sent = json.loads(control.asked[1][3])
     assert sent["totals"] == outcome["totals"]
     assert Path(sent["path"], "usage.html").is_file()
     assert json.loads(Path(sent["path"], "manifest.json").read_bytes()) == sent
+    # Another JVM, with other settings of the compiler, makes the same bytes.
+    assert sent["input_sha256"] == here.sha256
+    assert sent["files"] == report_of(spark, tmp_path / "here", here).manifest["files"]
     assert KEY not in printed
     assert TOKEN not in printed
 

@@ -10,11 +10,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headrace.codec import Record
+from headrace.codec import Record, batches
 from headrace.wire import stream_pb2
 from reports.cluster import Access, ClusterReader, Handle, Range
+from reports.columns import CHUNK_BYTES, record_rows
 from reports.errors import ArgumentError, ReportError, SourceError, found_in
-from reports.source import HeadraceSource, selection_of
+from reports.source import HeadraceSource, access_of, selection_of
 from tests.reports.serving import KEY, Log, Node, refuse, serving
 
 FLIGHTS = "default/flights"
@@ -163,6 +164,13 @@ def test_an_error_of_a_worker_keeps_its_code(spark: SparkSession, node: Node) ->
     assert (error.code, error.hint) == ("TOPIC_NOT_FOUND", "Create it first.")
 
 
+def test_a_key_that_was_named_is_not_replaced_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_KEY", KEY)
+    assert access_of({"bootstrap": "127.0.0.1:1"}).key == KEY
+    with pytest.raises(ArgumentError, match=r"KEY_MISSING.*HEADRACE_NODE_KEY"):
+        access_of({"bootstrap": "127.0.0.1:1", "key_variable": "HEADRACE_NODE_KEY"})
+
+
 def test_a_misspelt_option_is_refused() -> None:
     with pytest.raises(ArgumentError, match="OPTION_UNKNOWN"):
         selection_of({"topic": FLIGHTS, "strat": "5"})
@@ -201,6 +209,20 @@ def test_long_logs_are_read_in_bounded_fetches(node: Node) -> None:
     with reader(node) as cluster:
         assert offsets(cluster, flights(end=12)) == list(range(12))
     assert len(node.fetches) == 4
+
+
+def test_small_batches_travel_together_and_large_ones_do_not() -> None:
+    small = Log()
+    for index in range(100):
+        small.append([record(index)])
+    (rows,) = record_rows(flights(), list(batches(b"".join(small.stored))), payload=True)
+    assert rows.column("offset").to_pylist() == list(range(100))
+    assert rows.column("headers")[3].as_py() == [{"name": "trace", "value": b"3"}]
+    large = Log()
+    for index in range(3):
+        large.append([record(index, value=bytes(CHUNK_BYTES - 4096))], codec="zstd")
+    parts = record_rows(flights(), list(batches(b"".join(large.stored))), payload=True)
+    assert [part.num_rows for part in parts] == [2, 1]
 
 
 def test_a_terminal_error_is_not_repeated(node: Node) -> None:

@@ -74,20 +74,21 @@ def test_csv_has_a_header_and_as_many_cells_in_every_row(headrace: Run, command:
     assert len({len(row) for row in rows}) == 1
 
 
-@pytest.mark.parametrize("output", ["table", "wide", "yaml", "name"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_takes_every_format(headrace: Run, command: str, output: str) -> None:
-    done = headrace(*COMMANDS[command], "-o", output, stdin=b"line\n")
-    assert done.code == 0, done.err
-    assert "\x1b" not in done.out
+def test_every_command_takes_every_format(headrace: Run, command: str) -> None:
+    for output in ("wide", "yaml", "name"):
+        name, *rest = COMMANDS[command]
+        again = [f"{output}{word}" if word in ("invoices", "billing") else word for word in rest]
+        done = headrace(name, *again, "-o", output, stdin=b"line\n")
+        assert done.code == 0, done.err
+        assert "\x1b" not in done.out
 
 
 def test_the_format_may_stand_before_and_after_the_verb(headrace: Run) -> None:
     before = headrace("-o", "json", "topic", "list")
     between = headrace("topic", "-o", "json", "list")
     after = headrace("topic", "list", "-o", "json")
-    assert before.out == after.out
-    assert between.code == 2 or between.out == after.out
+    assert before.out == between.out == after.out
     assert (
         headrace("-o", "table", "version", "-o", "json").out
         == headrace("version", "-o", "json").out

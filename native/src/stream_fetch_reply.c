@@ -1,0 +1,35 @@
+#include "stream_fetch_reply.h"
+
+#include <string.h>
+
+#include "assert.h"
+
+void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin)
+{
+    uint8_t encoded[PROTO_FETCH_HEADER_SIZE_MAX];
+    size_t encoded_size = proto_encode_fetch_header(header, encoded);
+    size_t size = encoded_size + header->batches_size;
+    uint8_t *body = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM + begin;
+    uint8_t *data = body - encoded_size - GRPC_PREFIX_SIZE;
+    assert(data >= reply->data);
+    data[0] = 0;
+    data[1] = (uint8_t)(size >> 24);
+    data[2] = (uint8_t)(size >> 16);
+    data[3] = (uint8_t)(size >> 8);
+    data[4] = (uint8_t)size;
+    memcpy(data + GRPC_PREFIX_SIZE, encoded, encoded_size);
+    reply->data = data;
+    reply->size = (uint32_t)(GRPC_PREFIX_SIZE + size);
+}
+
+struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
+                                            const struct store_fetch *found, size_t size)
+{
+    return (struct proto_fetch_reply){
+        .status = (uint32_t)status,
+        .log_start = found->log_start,
+        .high_watermark = found->high_watermark,
+        .log_end = found->log_end,
+        .batches_size = size,
+    };
+}

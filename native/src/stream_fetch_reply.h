@@ -1,0 +1,24 @@
+/* stream_fetch_reply.h: the bytes of a FetchReply around batches that lie in its buffer already.
+ *
+ *     | prefix | room (FETCH_ROOM) | batches .. |
+ *
+ * Batches are copied or read once, behind the room; prefix and header are then written directly
+ * before the first byte that is sent, wherever that is. */
+#ifndef STREAM_FETCH_REPLY_H
+#define STREAM_FETCH_REPLY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "call.h"
+#include "proto.h"
+#include "store.h"
+
+enum { FETCH_ROOM = PROTO_FETCH_HEADER_SIZE_MAX };
+
+struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
+                                            const struct store_fetch *found, size_t size);
+/* `begin`: bytes behind the room that are not sent. */
+void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin);
+
+#endif

@@ -1,0 +1,172 @@
+"""journal*.c: the bytes of blocks, rounds, entries, and what tells torn blocks from rotten ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from native._engine_sim import ffi, lib
+from tests.support.storage import client_part
+from tests.support.store import EXTENT_BYTES, FILE_HEADER_BYTES, TOPIC, Disk, Store
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+BLOCK, HEADER, SECTOR = 4096, 112, 512
+
+
+def block(payload: bytes, *, generation: int = 3, lsn: int = 9, number: int = 0) -> bytes:
+    data = ffi.new("uint8_t[]", bytes(HEADER) + payload.ljust(BLOCK - HEADER, b"\0"))
+    fields = ffi.new(
+        "struct journal_block *",
+        {
+            "journal_id": 77,
+            "generation": generation,
+            "lsn": lsn,
+            "number": number,
+            "blocks_count": number + 1,
+            "payload_bytes": len(payload),
+            "kind": 3,
+        },
+    )
+    lib.journal_block_seal(data, fields)
+    return bytes(ffi.buffer(data))
+
+
+@given(st.binary(max_size=BLOCK - HEADER))
+def test_a_sealed_block_gives_its_payload_back(payload: bytes) -> None:
+    data = ffi.new("uint8_t[]", block(payload))
+    fields = ffi.new("struct journal_block *")
+    assert lib.journal_block_get(data, 77, fields) == 1
+    assert (fields.generation, fields.lsn, fields.payload_bytes) == (3, 9, len(payload))
+    lib.journal_block_restore(data)
+    assert bytes(ffi.buffer(data))[HEADER : HEADER + len(payload)] == payload
+
+
+@given(st.integers(0, BLOCK - 1), st.integers(1, 255))
+def test_any_changed_byte_is_noticed(at: int, change: int) -> None:
+    data = bytearray(block(b"payload" * 300))
+    data[at] ^= change
+    fields = ffi.new("struct journal_block *")
+    assert lib.journal_block_get(bytes(data), 77, fields) == 0
+
+
+def test_a_block_of_another_journal_is_no_block() -> None:
+    assert lib.journal_block_get(block(b"x"), 78, ffi.new("struct journal_block *")) == 0
+
+
+@given(st.integers(0, 7), st.sampled_from(["zeros", "older generation", "older lsn"]))
+def test_one_older_sector_proves_a_torn_block(sector: int, kind: str) -> None:
+    new = bytearray(block(b"new" * 1200))
+    older = {
+        "zeros": bytes(BLOCK),
+        "older generation": block(b"old" * 1200, generation=2, lsn=5),
+        "older lsn": block(b"old" * 1200, generation=3, lsn=8),
+    }[kind]
+    at = sector * SECTOR
+    new[at : at + SECTOR] = older[at : at + SECTOR]
+    assert lib.journal_block_is_older(bytes(new), 3, 9) == 1
+
+
+def test_a_rotten_block_holds_nothing_older() -> None:
+    new = bytearray(block(b"new" * 1200))
+    new[300] ^= 1
+    assert lib.journal_block_is_older(bytes(new), 3, 9) == 0
+    assert lib.journal_block_is_older(bytes(new), 3, 10) == 1  # seen from a later round
+
+
+def golden_disk() -> Disk:
+    """Always the same small history: two partitions, a commit, a command, a checkpoint."""
+    disk = Disk()
+    store = Store(disk)
+    store.append(client_part(2, size=40), 0)
+    store.append(client_part(1, size=30, producer=b"p" * 16), 1, principal=17)
+    store.commit(5, 0, 1)
+    token = store.token()
+    assert lib.store_metadata_submit(store.store, b"a command", 9, token) == 0
+    store.run()
+    lib.store_checkpoint_all(store.store)
+    store.run()
+    return disk
+
+
+def extent_of(disk: Disk) -> bytes:
+    """The file headers and the used blocks of the first extent."""
+    data = disk.read("journal")
+    used = data[: FILE_HEADER_BYTES + EXTENT_BYTES].rstrip(b"\0")
+    return data[: -(-len(used) // BLOCK) * BLOCK]
+
+
+def test_the_journal_is_written_as_its_golden_file_says() -> None:
+    assert extent_of(golden_disk()) == (DATA / "journal_v1.bin").read_bytes()
+
+
+def payload_of(blocks: bytes) -> bytes:
+    """By docs/internals/journal.md, not by the C."""
+    payload = b""
+    for at in range(0, len(blocks), BLOCK):
+        data = bytearray(blocks[at : at + BLOCK])
+        for sector in range(8):
+            end = (sector + 1) * SECTOR
+            data[end - 8 : end] = data[48 + sector * 8 : 56 + sector * 8]
+        payload += data[HEADER : HEADER + int.from_bytes(data[44:48], "little")]
+    return payload
+
+
+def entries_of(payload: bytes) -> list[tuple[int, int, int, int, bytes]]:
+    """(kind, topic, partition, op, body) of a round's entries."""
+    own, previous, count = (int.from_bytes(payload[a : a + 4], "little") for a in (12, 16, 20))
+    at = 80 + 48 * (own + previous)
+    found = []
+    for _ in range(count):
+        size = int.from_bytes(payload[at : at + 4], "little")
+        kind = int.from_bytes(payload[at + 52 : at + 54], "little")
+        topic = int.from_bytes(payload[at + 16 : at + 24], "little")
+        partition = int.from_bytes(payload[at + 48 : at + 52], "little")
+        op = int.from_bytes(payload[at + 32 : at + 40], "little")
+        found.append((kind, topic, partition, op, payload[at + 64 : at + size]))
+        at += -(-size // 8) * 8
+    assert at == len(payload)
+    return found
+
+
+def test_the_golden_file_reads_as_the_page_draws_it() -> None:
+    data = (DATA / "journal_v1.bin").read_bytes()
+    rounds = []
+    at = FILE_HEADER_BYTES + BLOCK
+    while at < len(data):
+        count = int.from_bytes(data[at + 36 : at + 40], "little")
+        payload = payload_of(data[at : at + count * BLOCK])
+        assert payload[:4] == b"HRJR"
+        rounds.append(entries_of(payload))
+        at += count * BLOCK
+    kinds = [[entry[0] for entry in entries] for entries in rounds]
+    assert kinds[0] == [3, 1]  # view state, then the first prepare
+    assert kinds[1] == [3, 1]
+    assert kinds[2] == [1]
+    assert [2, 2] in kinds  # both checkpoints in one round
+    assert kinds[-1] == []  # the witness
+    _, topic, partition, op, body = rounds[0][1]
+    assert (topic, partition, op) == (TOPIC, 0, 1)
+    assert body[112 : 112 + 4] == b"HRB1"
+    assert body[112 + 16 : 112 + 24] == bytes(8)  # base offset is zero in the journal
+    assert body[112 + 96 :] == client_part(2, size=40)
+
+
+@pytest.mark.parametrize("extents", [6, 9])
+def test_rounds_fill_extents_and_wrap_around(extents: int) -> None:
+    disk = Disk()
+    store = Store(disk, extents=extents)
+    for _ in range(120):
+        while isinstance(store.produce(client_part(1, size=5000)), str):
+            store.turn()
+    store.run()
+    journal = disk.read("journal")
+    generations = sorted(
+        int.from_bytes(journal[at + 16 : at + 24], "little")
+        for at in range(FILE_HEADER_BYTES, len(journal), EXTENT_BYTES)
+    )
+    assert generations[-1] > extents
+    assert len(set(generations)) == extents
+    assert len(store.log()) == 120
