@@ -11,7 +11,7 @@ the numerator (at most 19 + 18 = 37 digits) and the remainder are exact and the 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -23,8 +23,12 @@ PRICE_PLACES = 12
 PRICE_DIGITS = 18
 UNIT_QUANTITY_MAX = 10**15
 
-# Meters that cost nothing unless a price book says otherwise, and the unit they are counted in.
-INFORMATIONAL = {"records": "record"}
+# What one whole number of a meter is: the unit of every row's quantity.
+COUNTED_IN = {"ingress_bytes": "B", "records": "record"}
+# Meters that cost nothing unless a price book says otherwise.
+INFORMATIONAL = ("records",)
+# Places of the price per counted unit: 0.05 per GiB, that is per 2^30 bytes, is exact in 32.
+ROW_PRICE_PLACES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,17 @@ class Price:
     unit: str
     unit_quantity: int
     unit_price: Decimal
+
+    @property
+    def per_counted(self) -> Decimal:
+        """The price of one of the meter's whole numbers: what a row's quantity is multiplied by.
+
+        Exact for units of powers of two and ten; else half-even at 32 places. Amounts are never
+        computed from it.
+        """
+        with localcontext(prec=60):
+            each = self.unit_price / self.unit_quantity
+            return each.quantize(Decimal(1).scaleb(-ROW_PRICE_PLACES), rounding=ROUND_HALF_EVEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +69,7 @@ class PriceBook:
             if price.meter == meter:
                 return price
         if meter in INFORMATIONAL:
-            return Price(meter, INFORMATIONAL[meter], 1, Decimal(0))
+            return Price(meter, COUNTED_IN[meter], 1, Decimal(0))
         raise InputError(
             "PRICE_MISSING",
             f"Price book {self.version} has no price for the meter {meter}.",
@@ -79,15 +94,16 @@ def price_of(meter: str, unit: str, unit_quantity: int, unit_price: str) -> Pric
 def rate(rows: DataFrame, book: PriceBook, meters: Sequence[str]) -> DataFrame:
     """Priced rows: `rows` (meter, quantity long, ..) plus five columns.
 
-    unit, unit_price decimal(18,12), currency, amount decimal(38,9), price_book_version. One row may
-    cost up to 9.2 billion: beyond that Spark raises an overflow, it never wraps.
+    unit (of the quantity: B, not GiB), unit_price decimal(38,32) of one such unit, currency,
+    amount decimal(38,9), price_book_version. One row may cost up to 9.2 billion: beyond that Spark
+    raises an overflow, it never wraps.
     """
     prices = {meter: book.price(meter) for meter in meters}
     priced = rows.withColumns(
         {
-            "unit": _by_meter(prices, lambda price: F.lit(price.unit)),
+            "unit": _by_meter(prices, lambda price: F.lit(COUNTED_IN[price.meter])),
             "unit_price": _by_meter(
-                prices, lambda price: F.lit(price.unit_price).cast("decimal(18,12)")
+                prices, lambda price: F.lit(price.per_counted).cast("decimal(38,32)")
             ),
             "_unit_quantity": _by_meter(
                 prices, lambda price: F.lit(price.unit_quantity).cast("decimal(16,0)")

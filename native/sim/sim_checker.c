@@ -91,7 +91,11 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
             return 0;
         }
         if (fetch.place == STORE_FETCH_MEMORY) {
-            memcpy(world->read_bytes, fetch.data, fetch.size);
+            uint8_t *target = world->read_bytes;
+            for (uint32_t index = 0; index < fetch.batches_count; index++) {
+                memcpy(target, fetch.batches[index].data, fetch.batches[index].size);
+                target += fetch.batches[index].size;
+            }
             return fetch.size;
         }
         struct io_request read = {.operation = IO_READ,

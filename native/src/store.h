@@ -77,9 +77,13 @@ struct store_outcome {
 
 enum store_fetch_place { STORE_FETCH_NOTHING = 0, STORE_FETCH_MEMORY = 1, STORE_FETCH_FILE = 2 };
 
-/* Where the batches from an offset on lie. MEMORY: whole batches at `data`, the first contains the
- * offset; borrowed until the next call into the store. FILE: read `size` bytes at `file_offset` of
- * the slot, then store_fetch_trim. */
+/* As many as a fetch from memory gets at most, and as far as it looks back for them: further back a
+ * file read gets more. */
+enum { STORE_FETCH_BATCHES_MAX = 64 };
+
+/* Where the batches from an offset on lie. MEMORY: whole consecutive batches of `size` bytes
+ * together, the first contains the offset; borrowed until the next call into the store. FILE: read
+ * `size` bytes at `file_offset` of the slot, then store_fetch_trim. */
 struct store_fetch {
     /* OK, STATUS_TRUNCATED, STATUS_OFFSET_OUT_OF_RANGE, STATUS_CORRUPT, STATUS_FENCED, .. */
     enum status status;
@@ -87,8 +91,9 @@ struct store_fetch {
     uint64_t log_start;
     uint64_t high_watermark;
     uint64_t log_end;
-    const uint8_t *data;
     size_t size;
+    struct io_vector batches[STORE_FETCH_BATCHES_MAX]; /* MEMORY */
+    uint32_t batches_count;
     uint32_t file;
     uint64_t file_offset;
 };

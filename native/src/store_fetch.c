@@ -1,7 +1,7 @@
 /* store_fetch.c: where the batches from an offset on lie: in the ring, or in a segment file.
  *
  * The newest batches are in memory, one after the other but not end to end: a fetch from there gets
- * one batch. Further back a file read gets many. Bytes from a file are handed on only after their
+ * a list of them. Further back a file read gets many. Bytes from a file are handed on only after their
  * sums were checked (store_fetch_trim); the first reads of a segment sealed before the last restart
  * also rebuild its index. */
 #include "store_state.h"
@@ -35,21 +35,40 @@ static enum status store_fetch_group(struct store *store, const struct engine_pa
     return STATUS_GROUP_PENDING;
 }
 
+/* The batches of `seen` from position `first` back to 0: the order of the log. At least one. */
+static void store_fetch_gather(struct store_record *const seen[STORE_FETCH_BATCHES_MAX],
+                               uint32_t first, uint32_t bytes_max, struct store_fetch *result)
+{
+    for (uint32_t left = STORE_FETCH_BATCHES_MAX; left > 0; left--, first--) {
+        struct store_record *record = seen[first % STORE_FETCH_BATCHES_MAX];
+        if (result->size > 0 && result->size + record->batch_bytes > bytes_max) return;
+        result->batches[result->batches_count++] = (struct io_vector){
+            .data =
+                store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES,
+            .size = record->batch_bytes,
+        };
+        result->size += record->batch_bytes;
+        if (first == 0) return;
+        assert(seen[(first - 1) % STORE_FETCH_BATCHES_MAX]->base_offset
+               == record->base_offset + record->record_count);
+    }
+}
+
 /* From the newest batch back. All batches that are not yet in files are here. */
 static int store_fetch_memory(struct store *store, const struct store_group *group, uint64_t offset,
-                              struct store_fetch *result)
+                              uint32_t bytes_max, struct store_fetch *result)
 {
     const struct store_ring *ring = &store->data;
+    struct store_record *seen[STORE_FETCH_BATCHES_MAX];
     uint64_t position = group->hot_last;
     for (uint32_t step = 0; position != 0 && position - 1 >= ring->tail; step++) {
         struct store_record *record = store_ring_at(ring, position - 1);
-        if (step >= STORE_HOT_STEPS_MAX && record->state == STORE_RECORD_DONE) return 0;
+        if (step >= STORE_FETCH_BATCHES_MAX && record->state == STORE_RECORD_DONE) return 0;
+        seen[step % STORE_FETCH_BATCHES_MAX] = record;
         if (record->base_offset <= offset) {
             if (offset >= record->base_offset + record->record_count) return 0;
             result->place = STORE_FETCH_MEMORY;
-            result->data =
-                store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES;
-            result->size = record->batch_bytes;
+            store_fetch_gather(seen, step, bytes_max, result);
             return 1;
         }
         position = record->previous;
@@ -91,7 +110,7 @@ static void store_fetch_file(struct store *store, struct store_group *group, uin
     uint64_t end = place.segment_data_bytes;
     if (place.segment_base_offset == group->written_segment && group->written_position < end)
         end = group->written_position;
-    uint64_t size = (uint64_t)bytes_max + OFFSET_INDEX_STRIDE_BYTES;
+    uint64_t size = (uint64_t)bytes_max + place.stride_bytes;
     uint64_t position = place.position;
     struct segment *segment = store_segment_of(group, place.segment_base_offset);
     assert(segment != NULL);
@@ -140,7 +159,7 @@ void store_fetch(struct store *store, const struct engine_partition_id *id, uint
     else if (offset > group->state.next_offset)
         result->status = STATUS_OFFSET_OUT_OF_RANGE;
     if (result->status != STATUS_OK || offset == group->state.next_offset) return;
-    if (store_fetch_memory(store, group, offset, result)) return;
+    if (store_fetch_memory(store, group, offset, bytes_max, result)) return;
     store_fetch_file(store, group, offset, bytes_max, result);
 }
 

@@ -39,8 +39,6 @@ enum store_limit {
     STORE_RELEASE_BATCH_MAX = 256,
     STORE_GARBAGE_MAX = 64,
     STORE_WALKS_COUNT = 8, /* segments of one partition verified at once by different readers */
-    STORE_HOT_STEPS_MAX =
-        16, /* batches a fetch looks back in memory; further back a file read gets more */
     STORE_SNAPSHOT_OPS = 1024,
     STORE_SNAPSHOT_BYTES = 1048576,
     STORE_VIEW_STATE_BYTES = 64,  /* [bytes] */

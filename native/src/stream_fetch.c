@@ -98,16 +98,9 @@ static void answer_status(struct shard *shard, struct fetch *fetch, enum proto_f
 
 static void fetch_memory(struct shard *shard, struct fetch *fetch, const struct store_fetch *found)
 {
-    struct reply *reply = grpc_reply_make(shard, FETCH_ROOM + found->size);
-    if (reply == NULL) {
-        fetch_answer(shard, fetch, STATUS_NO_MEMORY, 0, NULL);
-        return;
-    }
-    memcpy(reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM, found->data, found->size);
-    struct proto_fetch_reply header = fetch_reply_header(PROTO_FETCH_OK, found, found->size);
-    fetch_reply_shape(reply, &header, 0);
-    shard->counters.fetch_bytes += found->size;
-    fetch_answer(shard, fetch, STATUS_OK, 0, reply);
+    struct reply *reply = fetch_reply_memory(shard, found);
+    enum status status = reply != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    fetch_answer(shard, fetch, status, 0, reply);
 }
 
 /* Bytes of a segment are in the reply's buffer: cut to whole verified batches and answer. */

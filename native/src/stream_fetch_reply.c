@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "assert.h"
+#include "grpc_server.h"
+#include "shard.h"
 
 void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin)
 {
@@ -32,4 +34,19 @@ struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
         .log_end = found->log_end,
         .batches_size = size,
     };
+}
+
+struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found)
+{
+    struct reply *reply = grpc_reply_make(shard, FETCH_ROOM + found->size);
+    if (reply == NULL) return NULL;
+    uint8_t *target = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM;
+    for (uint32_t index = 0; index < found->batches_count; index++) {
+        memcpy(target, found->batches[index].data, found->batches[index].size);
+        target += found->batches[index].size;
+    }
+    struct proto_fetch_reply header = fetch_reply_header(PROTO_FETCH_OK, found, found->size);
+    fetch_reply_shape(reply, &header, 0);
+    shard->counters.fetch_bytes += found->size;
+    return reply;
 }

@@ -11,14 +11,20 @@
 #include <stdint.h>
 
 #include "call.h"
+#include "lanes.h"
 #include "proto.h"
 #include "store.h"
 
 enum { FETCH_ROOM = PROTO_FETCH_HEADER_SIZE_MAX };
 
+struct shard;
+
 struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
                                             const struct store_fetch *found, size_t size);
 /* `begin`: bytes behind the room that are not sent. */
 void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin);
+
+/* The batches in memory that the store has found. NULL = no memory. */
+struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found);
 
 #endif

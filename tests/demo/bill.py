@@ -15,7 +15,7 @@ def play_bill(stage: Stage) -> tuple[Figures, str]:
 
     shown = json.loads(stage.platform.cli("usage", "--by", "topic", "-o", "json").stdout)
     ingress = {
-        row["topic"]: int(row["quantity"])
+        row["group"]: int(row["quantity"])
         for row in shown["items"]
         if row["meter"] == "ingress_bytes"
     }

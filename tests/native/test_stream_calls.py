@@ -54,6 +54,15 @@ def test_a_large_batch_goes_in_and_comes_out_whole(host: Host, channel: grpc.Cha
     assert values_of(fetch(channel, partition=partition, offset=base, bytes_max=8 << 20)) == [value]
 
 
+def test_one_fetch_brings_the_batches_that_are_there(host: Host, channel: grpc.Channel) -> None:
+    base = high_watermark(channel, 2)
+    for index in range(6):
+        produce(channel, request((b"%d" % index, b"x"), partition=2))
+    found = fetch(channel, partition=2, offset=base)
+    assert values_of(found) == [value for index in range(6) for value in (b"%d" % index, b"x")]
+    assert values_of(fetch(channel, partition=2, offset=base + 2, bytes_max=1)) == [b"1", b"x"]
+
+
 def test_small_reads_of_large_batches_from_disk_lose_nothing(tmp_path: Path) -> None:
     settings = engine_host.config(tmp_path / "node", memory_bytes=64 << 20)
     sizes = [3_000_000, 10, 2_000_000, 500_000, 10, 10, 4_000_000] * 6

@@ -63,6 +63,15 @@ def test_spark_rounds_as_exact_fractions_do(spark: SparkSession) -> None:
         assert amounts(spark, price, quantities) == expected
 
 
+def test_a_row_multiplies_out_to_its_amount(spark: SparkSession) -> None:
+    book = export().price_book
+    table = pa.table({"meter": ["ingress_bytes"], "quantity": pa.array([119507905], pa.int64())})
+    (row,) = rate(spark.createDataFrame(table), book, ["ingress_bytes"]).collect()
+    assert (row.unit, f"{row.unit_price:f}") == ("B", "0.00000000004656612873077392578125")
+    exact = row.quantity * Fraction(row.unit_price)
+    assert Decimal(round(exact * 10**9)).scaleb(-9) == row.amount
+
+
 def test_records_cost_nothing_and_other_meters_need_a_price() -> None:
     book = export().price_book
     assert book.price("records").unit_price == 0

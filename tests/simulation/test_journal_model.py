@@ -20,7 +20,8 @@ from tests.simulation.model_journal import (
 )
 
 GROUPS = 3
-EXTENTS, BLOCKS = 6, 6
+EXTENTS, BLOCKS = 10, 6
+RELEASE_EXTENTS = 4  # what one release may need: four rounds
 
 
 class Life(RuleBasedStateMachine):
@@ -64,8 +65,12 @@ class Life(RuleBasedStateMachine):
         self._execute(made.entries)
 
     def _room(self) -> bool:
-        """J6: ordinary rounds leave two extents."""
-        return len(self.journal.free()) > 2
+        """J6: ordinary rounds leave what a release needs."""
+        return len(self.journal.free()) > RELEASE_EXTENTS
+
+    def _releasable(self) -> bool:
+        free = len(self.journal.free())
+        return free >= RELEASE_EXTENTS and self.journal.generation > self.journal.oldest + 1
 
     @rule(wanted=st.lists(st.integers(0, GROUPS - 1), max_size=4))
     def produce(self, wanted: list[int]) -> None:
@@ -73,7 +78,7 @@ class Life(RuleBasedStateMachine):
         if self._room():
             self._round(self._ops(wanted))
 
-    @precondition(lambda self: self.journal.generation > self.journal.oldest + 1)
+    @precondition(lambda self: self._releasable())
     @rule()
     def release(self) -> None:
         """Give the oldest extent back: checkpoints, then what must be appended again, a witness."""
@@ -166,7 +171,7 @@ class Life(RuleBasedStateMachine):
             self._round(tuple(fresh))
         self._round(())  # J3: nothing is answered before this witness
         for _ in range(EXTENTS):
-            if not self._room() and self.journal.generation > self.journal.oldest + 1:
+            if not self._room() and self._releasable():
                 self.release()
 
     def _resume(self, found: Found) -> None:

@@ -275,7 +275,8 @@ class Store:
             if result.place == 0:
                 return b""
             if result.place == 1:
-                return bytes(ffi.buffer(result.data, result.size))
+                batches = result.batches[0 : result.batches_count]
+                return b"".join(bytes(ffi.buffer(one.data, one.size)) for one in batches)
             data = self._read_file(result.file, result.file_offset, result.size)
             begin, end = ffi.new("size_t *"), ffi.new("size_t *")
             status = lib.store_fetch_trim(
