@@ -104,6 +104,7 @@ def _write_rows(folder: Path, parquet: Path, export: Export, evidence: Evidence)
             "price_book": export.document["price_book"],
             "api_keys": export.document["api_keys"],
             "totals": totals_of(tally, export, evidence),
+            "days": tally.by_day(),
             "reconciliation": [_strings(row) for row in evidence.partitions],
             "gaps": [_strings(row) for row in evidence.findings],
         }

@@ -1,8 +1,8 @@
 """What a reader of the report wants summed, gathered while the rows are written.
 
 Owns the sums of the page and of the manifest, taken from the published rows themselves: a second,
-independent addition that must agree with Spark's (`agree`). Memory grows with days x topics, not
-with rows. Refuses layout.
+independent addition that must agree with Spark's (`agree`). Memory grows with hours x topics and
+days x lines, not with rows. Refuses layout.
 """
 
 from collections import defaultdict
@@ -38,6 +38,7 @@ class Tally:
     rows: int = 0
     total: Line = field(default_factory=Line)
     lines: dict[LineKey, Line] = field(default_factory=lambda: defaultdict(Line))
+    days: dict[tuple[str, LineKey], Line] = field(default_factory=lambda: defaultdict(Line))
     hours: dict[tuple[datetime, str], int] = field(default_factory=lambda: defaultdict(int))
     first: datetime | None = None
     last: datetime | None = None
@@ -53,16 +54,17 @@ class Tally:
         assert isinstance(end, datetime)
         self.rows += 1
         self.estimated += bool(row["estimated"])
-        key = tuple(str(row[name]) for name in _LINE)
-        line = self.lines[key[0], key[1], key[2], key[3], key[4], key[5]]
-        for sums in (line, self.total):
+        organization, project, stream, topic, topic_id, principal = (str(row[n]) for n in _LINE)
+        key = (organization, project, stream, topic, topic_id, principal)
+        day = start.astimezone(UTC).date().isoformat()
+        for sums in (self.lines[key], self.days[day, key], self.total):
             sums.amount += amount
             if row["meter"] == "ingress_bytes":
                 sums.ingress_bytes += quantity
             elif row["meter"] == "records":
                 sums.records += quantity
         if row["meter"] == "ingress_bytes":
-            self.hours[start.astimezone(UTC), f"{key[2]}/{key[3]}"] += quantity
+            self.hours[start.astimezone(UTC), f"{stream}/{topic}"] += quantity
         self.first = start if self.first is None else min(self.first, start)
         self.last = end if self.last is None else max(self.last, end)
 
@@ -85,6 +87,19 @@ class Tally:
             return Decimal(0)
         hours = (self.last - self.first) // timedelta(hours=1)
         return (self.total.amount * DAYS_A_MONTH * 24 / hours).quantize(Decimal("0.000000001"))
+
+    def by_day(self) -> list[dict[str, str]]:
+        """The sums of each UTC day and line, in order; whole numbers and money as strings."""
+        return [
+            {
+                "day": day,
+                **dict(zip(_LINE, key, strict=True)),
+                "ingress_bytes": str(line.ingress_bytes),
+                "records": str(line.records),
+                "amount": f"{line.amount:.9f}",
+            }
+            for (day, key), line in sorted(self.days.items())
+        ]
 
     def buckets(self) -> tuple[str, Sequence[datetime], dict[tuple[datetime, str], int]]:
         """Bytes per day and topic, or per hour when there are at most two days.

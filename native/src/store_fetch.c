@@ -1,9 +1,9 @@
 /* store_fetch.c: where the batches from an offset on lie: in the ring, or in a segment file.
  *
  * The newest batches are in memory, one after the other but not end to end: a fetch from there gets
- * a list of them. Further back a file read gets many. Bytes from a file are handed on only after their
- * sums were checked (store_fetch_trim); the first reads of a segment sealed before the last restart
- * also rebuild its index. */
+ * a list of them. Further back a file read gets many. Bytes from a file are handed on only after
+ * their sums were checked (store_fetch_trim); the first reads of a segment sealed before the last
+ * restart also rebuild its index. */
 #include "store_state.h"
 
 enum { STORE_WALK_BYTES_MIN = 4096 };

@@ -84,6 +84,17 @@ def test_the_totals_are_the_sums_of_the_rows(report: Report) -> None:
     assert report.manifest["complete"] is True
 
 
+def test_the_days_are_the_sums_of_their_hours(report: Report) -> None:
+    days = json.loads((report.folder / "usage.json").read_bytes())["days"]
+    lines = csv_rows(report)
+    assert {day["day"] for day in days} == {line["window_start"][:10] for line in lines}
+    for name in ("ingress_bytes", "records"):
+        hours = [line for line in lines if line["meter"] == name]
+        assert sum(int(day[name]) for day in days) == sum(int(line["quantity"]) for line in hours)
+    amount = sum(Decimal(line["amount"]) for line in lines)
+    assert sum(Decimal(day["amount"]) for day in days) == amount
+
+
 def test_names_that_are_formulas_are_escaped_in_csv_only(report: Report) -> None:
     assert {line["organization"] for line in csv_rows(report)} == {f"'{FORMULA}"}
     assert json.loads((report.folder / "usage.json").read_bytes())["rows"][0]["topic"] == MARKUP
