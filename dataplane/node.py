@@ -151,6 +151,7 @@ class Node:
         finally:
             for task in self._background:
                 task.cancel()
+            self._groups.stop()
             self._ring.close()
             await asyncio.to_thread(self._replica.stop)
 

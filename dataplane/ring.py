@@ -42,6 +42,7 @@ class Ring:
         self._outbox: deque[Frame] = deque()
         self._flush_planned = False
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
         self.frames_received = 0
         self.frames_sent = 0
         self.replies_late = 0
@@ -66,6 +67,7 @@ class Ring:
         if self._loop is not None:
             self._loop.remove_reader(self._engine.fileno())
             self._loop = None
+        self._closed = True
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(Reply(EngineResult.STOPPING, b""))
@@ -102,10 +104,12 @@ class Ring:
             self._loop.call_soon(self._flush)
 
     async def request(self, frame: Frame, *, timeout_s: float) -> Reply:
-        """Send a request and wait for its REPLY.
+        """Send a request and wait for its REPLY; STOPPING at once when the ring is closed.
 
         Raises TimeoutError; the request may still be done.
         """
+        if self._closed:
+            return Reply(EngineResult.STOPPING, b"")
         loop = asyncio.get_running_loop()
         async with self._requests:
             cookie = self._cookie_next

@@ -45,6 +45,9 @@ logger = logging.getLogger("headrace")
 
 NO_PRODUCER = bytes(16)
 CONNECT_TIMEOUT = 2.0
+STREAM_REFUSALS_MAX = 5
+"""Streams in a row that may end with a TERMINAL status before a partition's batches are given up:
+one bad request, of any partition, ends the stream of all."""
 SWEEP_SECONDS = 0.25
 
 
@@ -62,7 +65,7 @@ class SendingOptions:
 class _Partition:
     """One partition's queue and when it may try again."""
 
-    __slots__ = ("address", "backoff", "cause", "name", "not_before", "queue")
+    __slots__ = ("address", "backoff", "cause", "name", "not_before", "queue", "streams_refused")
 
     def __init__(self, name: TopicPartition, queue: PartitionQueue) -> None:
         self.name = name
@@ -71,6 +74,7 @@ class _Partition:
         self.not_before = 0.0
         self.address = ""
         self.cause: HeadraceError | None = None
+        self.streams_refused = 0
 
 
 class NodeStream:
@@ -115,6 +119,10 @@ class NodeStream:
             error = failure
         except grpc.aio.UsageError:
             error = Unreachable(f"The channel to {self.address} is closed")
+        except Exception as failure:
+            # Whatever it was, the batches are not to hang: an answer that cannot be read, say.
+            logger.warning("the stream to %s failed", self.address, exc_info=failure)
+            error = Unreachable(f"The stream to {self.address} failed: {failure!r}")
         self.alive = False
         unanswered = [(p, b, r in self._written) for r, (p, b) in self._unanswered.items()]
         self._owner.stream_lost(self.address, unanswered, error)
@@ -316,6 +324,7 @@ class Sender:
         """One ProduceReply."""
         if not partition.queue.holds(batch):
             return
+        partition.streams_refused = 0
         if not reply.HasField("error"):
             self._stored(partition, batch, reply, reply.base_offset)
         elif reply.error.code == "ALREADY_COMMITTED":
@@ -364,23 +373,24 @@ class Sender:
     def stream_lost(
         self, address: str, unanswered: list[tuple[_Partition, Batch, bool]], error: HeadraceError
     ) -> None:
-        """A stream ended; its unanswered batches go again, or fail when the stream was refused for
-        good."""
+        """A stream ended; its unanswered batches go again under their sequences, whose answer then
+        tells their fate. A node that ends every stream for good makes the callers wait no
+        longer."""
         logger.debug("stream to %s ended: %s", address, error.message)
         hurt: dict[TopicPartition, _Partition] = {}
-        definite = error.kind is Kind.TERMINAL
         for partition, batch, written in unanswered:
             if not partition.queue.holds(batch):
                 continue
             hurt[partition.name] = partition
             partition.cause = error
-            if definite or not written:
-                given_up = partition.queue.refused(batch, error)
-            else:
-                given_up = partition.queue.lost(batch)
+            given_up = partition.queue.lost(batch, written=written)
             if given_up is not None:
                 self._fail(batch, given_up)
         for partition in hurt.values():
+            partition.streams_refused += error.kind is Kind.TERMINAL
+            if partition.streams_refused >= STREAM_REFUSALS_MAX:
+                partition.streams_refused = 0
+                self._fail_all(partition, error)
             self._connection.metadata.forget(partition.name.topic)
             self._pause(partition, error.retry_after)
 

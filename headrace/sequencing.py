@@ -7,9 +7,10 @@ Exactly once rests on three rules that this file keeps (P1 of docs/internals/rul
    flight is resolved; then the oldest unresolved batch goes first again.
 2. A sequence is used for other records only if it certainly is not in the log: behind a batch that
    the node refused, the following ones were refused as a gap, so they take over its place.
-3. When it is not certain (no answer, and the deadline passed or the session expired), the partition
-   goes on under a new producer id, and every batch whose fate is unknown is reported as
-   OutcomeUnknown, never repeated.
+   Only an answer to the batch itself is such a refusal. The status of a stream is none.
+3. When it is not certain (no answer, and the deadline passed, the session expired, or the node ends
+   every stream), the partition goes on under a new producer id, and every batch whose fate is
+   unknown is reported as OutcomeUnknown, never repeated.
 
     WAITING --take--> SENT --acked--> (gone)
        ^               |--refused, lost--> REFUSED --all resolved--> WAITING
@@ -136,13 +137,15 @@ class PartitionQueue:
         self._rewinding = True
         return None
 
-    def lost(self, batch: Batch) -> HeadraceError | None:
-        """The connection broke before the answer. Returns the error when the batch is given up."""
+    def lost(self, batch: Batch, *, written: bool = True) -> HeadraceError | None:
+        """The stream ended before the answer, whatever its status said: a status judges the
+        stream, and what was written before it may be in the log. Returns the error when the batch
+        is given up, None when it goes again."""
         self._in_flight -= 1
         batch.state = State.REFUSED
-        batch.unknown = True
+        batch.unknown = batch.unknown or written
         self._rewinding = True
-        if self._idempotent:
+        if self._idempotent or not batch.unknown:
             return None
         return self._drop(batch, _unknown(batch))
 

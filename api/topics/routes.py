@@ -4,7 +4,7 @@ import asyncio
 import re
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
@@ -29,7 +29,9 @@ from api.routing import (
     PageToken,
     Route,
 )
+from api.settings import Settings
 from api.streams.models import Stream
+from api.topics.live import read_topic
 from api.topics.models import Topic
 from api.topics.schemas import PartitionBody, TopicBody, TopicCreate, TopicPatch
 from api.topics.service import Changed, create_topic, fold, patch_topic, topic_bodies, topic_owner
@@ -44,6 +46,17 @@ Lister = Annotated[Caller, Depends(Guard("topics:read"))]
 Reader = Annotated[Caller, Depends(Guard("topics:read", topic_owner))]
 Creator = Annotated[Caller, Depends(Guard("topics:create"))]
 Updater = Annotated[Caller, Depends(Guard("topics:update", topic_owner))]
+Live = Annotated[
+    bool, Query(description="Ask the node for the figures of now; it has 1 s to answer.")
+]
+
+
+def _settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+SettingsOf = Annotated[Settings, Depends(_settings)]
 Wait = Annotated[
     str, Query(max_length=8, description="Hold the answer until Ready, e.g. `30s`; 60s at most.")
 ]
@@ -91,20 +104,31 @@ def list_topics(
 
 @router.get("/{object_id}", operation_id="getTopic", responses=READ_PROBLEMS)
 def get_topic(
-    object_id: str, caller: Reader, database: DatabaseOf, response: Response
+    object_id: str,
+    caller: Reader,
+    database: DatabaseOf,
+    settings: SettingsOf,
+    response: Response,
+    live: Live = False,
 ) -> TopicBody:
-    """One topic, from the moment its creation was answered."""
-    with database.read() as session:
-        body = topic_bodies(session, [session.get_one(Topic, object_id)])[0]
+    """One topic, from the moment its creation was answered. The figures of its partitions are as
+    of their ``observed_at``; with ``live`` the node is asked for those of now."""
+    body = read_topic(database, settings, object_id, live=live)
     response.headers["ETag"] = f'"{body.etag}"'
     return body
 
 
 @router.get("/{object_id}/partitions", operation_id="listTopicPartitions", responses=READ_PROBLEMS)
-def list_partitions(object_id: str, caller: Reader, database: DatabaseOf) -> Page[PartitionBody]:
-    """The partitions as the last pass found them; all of them fit one page."""
-    with database.read() as session:
-        body = topic_bodies(session, [session.get_one(Topic, object_id)])[0]
+def list_partitions(
+    object_id: str,
+    caller: Reader,
+    database: DatabaseOf,
+    settings: SettingsOf,
+    live: Live = False,
+) -> Page[PartitionBody]:
+    """The partitions as of their ``observed_at``, or with ``live`` as they are now; all of them
+    fit one page."""
+    body = read_topic(database, settings, object_id, live=live)
     return Page(items=body.status.partitions)
 
 

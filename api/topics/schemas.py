@@ -3,7 +3,16 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, JsonValue, PlainSerializer, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    StrictBool,
+    StrictInt,
+    WithJsonSchema,
+)
 
 from api.reconcile.models import ResourceStatus
 from api.reconcile.status import condition_bodies
@@ -16,33 +25,43 @@ from api.resource import (
     Int64,
     Labels,
     ResourceBody,
+    Timestamp,
     TopicName,
     shared_members,
 )
 from api.topics.models import Topic
 from api.topics.spec import SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, EffectiveSpec, effective
 
+
+def _whole(value: object) -> object:
+    """A number of a spec is written as one: ``true`` is not 1, and ``4.0`` is not 4."""
+    if isinstance(value, bool | float):
+        raise ValueError("a whole number, without a point; true and false are none")
+    return value
+
+
+Whole = Annotated[Int64, BeforeValidator(_whole)]
 Limit = Annotated[
-    Int64 | Literal["unlimited"],
+    Whole | Literal["unlimited"],
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "pattern": "^([0-9]+|unlimited)$"}),
 ]
-SegmentBytes = Annotated[Int64, Field(ge=SEGMENT_BYTES_MIN, le=SEGMENT_BYTES_MAX)]
+SegmentBytes = Annotated[Whole, Field(ge=SEGMENT_BYTES_MIN, le=SEGMENT_BYTES_MAX)]
 Codec = Literal["none", "lz4", "zstd"]
 
 
 class TopicSpec(Command):
     """What the user wishes. A member that is absent takes its default: see ``status.effective``."""
 
-    partitions: int | None = Field(default=None, ge=1, le=1024)
-    replication_factor: Literal[1, 3, 5] | None = None
+    partitions: StrictInt | None = Field(default=None, ge=1, le=1024)
+    replication_factor: Annotated[Literal[1, 3, 5], BeforeValidator(_whole)] | None = None
     retention_ms: Limit | None = None
     retention_bytes: Limit | None = None
-    min_retention_ms: Int64 | None = None
+    min_retention_ms: Whole | None = None
     segment_bytes: SegmentBytes | None = None
     codec: Codec | None = None
-    max_message_bytes: int | None = Field(default=None, ge=1024, le=8 * 1024 * 1024)
-    deletion_protection: bool | None = None
+    max_message_bytes: StrictInt | None = Field(default=None, ge=1024, le=8 * 1024 * 1024)
+    deletion_protection: StrictBool | None = None
 
 
 class TopicCreate(CreateCommand):
@@ -86,7 +105,8 @@ class LabelSet(BaseModel):
 
 
 class PartitionBody(BaseModel):
-    """One partition as a node described it. ``state``: READY, RECOVERING, DAMAGED."""
+    """One partition as a node described it. ``state``: READY, RECOVERING, DAMAGED. The figures
+    were so at ``observed_at``; with `live=true` that is now, if the node answered in time."""
 
     index: int
     primary: str
@@ -96,6 +116,7 @@ class PartitionBody(BaseModel):
     bytes: Int64
     state: str
     reason: str = ""
+    observed_at: Timestamp | None = None
 
 
 class EffectiveBody(BaseModel):
@@ -135,6 +156,11 @@ class TopicBody(ResourceBody):
     def of(cls, row: Topic, stream: str, status: ResourceStatus | None) -> "TopicBody":
         """The body of a row, the name of its stream, and what was found."""
         found = status.detail.get("partitions", []) if status else []
+        seen = [
+            {**each, "observed_at": status.updated_at}
+            for each in (found if status and isinstance(found, list) else [])
+            if isinstance(each, dict)
+        ]
         return cls.model_validate(
             {
                 **shared_members(row),
@@ -147,7 +173,7 @@ class TopicBody(ResourceBody):
                     "conditions": condition_bodies(status),
                     "observed_generation": status.observed_generation if status else 0,
                     "effective": effective_members(effective(row.spec)),
-                    "partitions": found,
+                    "partitions": seen,
                 },
             }
         )

@@ -29,7 +29,7 @@ from api.streams.models import Stream
 from api.streams.service import stream_for
 from api.topics.models import Topic
 from api.topics.schemas import LabelSet, TopicBody, TopicCreate, TopicPatch, TopicSpec
-from api.topics.spec import effective, loses_data
+from api.topics.spec import DEFAULTS, effective, loses_data
 
 CONDITIONS: Final = ("Ready", "Synced", "Reachable", "Stalled")
 FIXED: Final = ("name", "project_id", "stream_id", "cluster_id")
@@ -222,13 +222,12 @@ def _check_fixed(current: TopicBody, patch: TopicPatch) -> None:
         for name in (*FIXED, "stream")
         if name in patch.model_fields_set and getattr(patch, name) != getattr(current, name)
     ]
-    if patch.spec is not None:
+    if "spec" in patch.model_fields_set:
         effective_now = current.status.effective
         broken += [
             Violation(f"#/spec/{name}", "FIELD_IMMUTABLE", "cannot change on this version")
             for name in FIXED_SPEC
-            if name in patch.spec.model_fields_set
-            and getattr(patch.spec, name) not in (None, getattr(effective_now, name))
+            if _wished_anew(patch.spec, name) not in (None, getattr(effective_now, name))
         ]
     if broken:
         raise FieldImmutableError(
@@ -236,6 +235,17 @@ def _check_fixed(current: TopicBody, patch: TopicPatch) -> None:
             hint="Create another topic with the value you want and move the producers there.",
             violations=broken,
         )
+
+
+def _wished_anew(spec: TopicSpec | None, name: str) -> object:
+    """What a patch makes of a member of the spec: None leaves it alone, and null is a wish for the
+    default, of the member alone or of the whole spec."""
+    if spec is None:
+        return getattr(DEFAULTS, name)
+    if name not in spec.model_fields_set:
+        return None
+    value = getattr(spec, name)
+    return getattr(DEFAULTS, name) if value is None else value
 
 
 def _check_spec(session: Session, cluster_id: str, spec: dict[str, Json]) -> None:

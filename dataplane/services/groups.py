@@ -289,6 +289,11 @@ class GroupService:
         task = self._tasks.create_task(self._move(intent), name=f"move {key}")
         self._moves[key] = (intent, task)
 
+    def stop(self) -> None:
+        """Leave off every hand-over: the node ends, and the next primary takes them up again."""
+        for _, task in self._moves.values():
+            task.cancel()
+
     async def _move(self, intent: Intent) -> None:
         session = self._sessions.get((intent.group, intent.owner))
         timeout_s = MEMBER_TIMEOUT_S if session is None else session.timeout_s

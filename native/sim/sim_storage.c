@@ -419,16 +419,18 @@ void sim_storage_crash(struct sim_storage *storage)
     storage->dead = 0;
     storage->disk_full = 0;
     storage->crash_at = 0;
-    if (random_chance(&storage->random, 1, 3)) {
+    if (storage->fate == SIM_FATE_KILL
+        || (storage->fate == SIM_FATE_ANY && random_chance(&storage->random, 1, 3))) {
         /* Only the process died: what it wrote is still there, and still not durable. */
         storage->faults[SIM_KILL]++;
         return;
     }
-    uint32_t policy = (uint32_t)random_below(&storage->random, 4);
+    int lose = storage->fate == SIM_FATE_LOSE;
+    uint32_t policy = lose ? 0 : (uint32_t)random_below(&storage->random, 4);
     for (uint32_t index = 0; index < storage->names_count; index++) {
         struct sim_name *name = &storage->names[index];
         if (name->file != name->file_durable && policy != 1
-            && random_chance(&storage->random, 1, 2)) {
+            && (lose || random_chance(&storage->random, 1, 2))) {
             name->file = name->file_durable;
             storage->faults[SIM_LOST_NAME]++;
         }
@@ -438,7 +440,7 @@ void sim_storage_crash(struct sim_storage *storage)
         struct sim_file *file = &storage->files[index];
         if (!file->used) continue;
         if (file->size != file->size_durable && policy != 1
-            && random_chance(&storage->random, 1, 2)) {
+            && (lose || random_chance(&storage->random, 1, 2))) {
             sim_truncate(storage, file, file->size_durable);
             storage->faults[SIM_LOST_SIZE]++;
         }

@@ -41,6 +41,9 @@ enum sim_fault {
     SIM_FAULTS_COUNT,
 };
 
+/* What a crash is: as the seed says; of the process alone; of everything that was not synced. */
+enum sim_fate { SIM_FATE_ANY = 0, SIM_FATE_KILL, SIM_FATE_LOSE };
+
 struct sim_file {
     uint64_t size;
     uint64_t size_durable;
@@ -72,6 +75,7 @@ struct sim_storage {
     uint64_t crash_at; /* performs fail from here on; 0 = never */
     uint8_t dead;
     uint8_t disk_full;
+    uint8_t fate; /* of the crashes to come: enum sim_fate */
     uint64_t faults[SIM_FAULTS_COUNT];
 };
 
@@ -83,7 +87,8 @@ struct io *sim_storage_io(struct sim_storage *storage);
 /* Carry out the oldest request and return it; NULL = none waits. */
 struct io_request *sim_storage_step(struct sim_storage *storage);
 
-/* Power is cut: the queue is gone, the write at its head may be half done. */
+/* A crash: the queue is gone, the write at its head may be half done. A kill leaves unsynced bytes
+ * readable: a later power cut may still take them from under a recovery that read them (J3). */
 void sim_storage_crash(struct sim_storage *storage);
 
 /* A file as it reads now: its size, or -1. At most `size` bytes are copied from `offset`. */

@@ -150,6 +150,7 @@ static enum status engine_open_all(struct engine *engine, char *detail, size_t d
                                 &engine->lock_fd, detail, detail_size);
     if (status != STATUS_OK) return status;
     engine->node_incarnation = identity.node_incarnation;
+    engine->formatted = identity.formatted;
     for (uint16_t index = 0; index < engine->shards_count; index++) {
         char folder[FOLDER_SIZE];
         snprintf(folder, sizeof folder, "%s/layout-%llu/shard-%u", engine->config.data_path,
@@ -159,7 +160,7 @@ static enum status engine_open_all(struct engine *engine, char *detail, size_t d
         if (status != STATUS_OK) return status;
     }
     lanes_connect(engine);
-    return STATUS_OK;
+    return identity.formatted ? STATUS_OK : node_identity_formatted(&engine->config, &identity);
 }
 
 int engine_open(const struct engine_config *config, struct engine **engine, char *detail,

@@ -26,6 +26,7 @@ struct engine {
     int listener;
     uint16_t port;
     uint64_t node_incarnation;
+    uint32_t formatted; /* as the directory's identity said at the start */
     struct wake host_wake;
     pthread_mutex_t
         send_mutex; /* engine_send: producers of the shards' host_in rings; no shard takes it */

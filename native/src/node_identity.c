@@ -1,5 +1,6 @@
 #include "node_identity.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +13,14 @@
 #include "crc32c.h"
 #include "io_directory.h"
 
-enum { AT_CHECKSUM = 4, AT_CHECKED = 8, AT_CLUSTER = 40, AT_NODE = 88, PATH_SIZE = 1024 };
+enum {
+    AT_CHECKSUM = 4,
+    AT_CHECKED = 8,
+    AT_CLUSTER = 40,
+    AT_NODE = 88,
+    AT_FORMATTED = 136,
+    PATH_SIZE = 1024
+};
 
 void node_identity_encode(const struct node_identity *identity, uint8_t bytes[NODE_IDENTITY_SIZE])
 {
@@ -25,6 +33,7 @@ void node_identity_encode(const struct node_identity *identity, uint8_t bytes[NO
     bytes_put_u64(bytes + 32, identity->boot_counter);
     memcpy(bytes + AT_CLUSTER, identity->cluster_id, ENGINE_ID_SIZE);
     memcpy(bytes + AT_NODE, identity->node_id, ENGINE_ID_SIZE);
+    bytes_put_u32(bytes + AT_FORMATTED, identity->formatted);
     bytes_put_u32(bytes + AT_CHECKSUM, crc32c(bytes + AT_CHECKED, NODE_IDENTITY_SIZE - AT_CHECKED));
 }
 
@@ -43,6 +52,7 @@ enum status node_identity_decode(const uint8_t bytes[NODE_IDENTITY_SIZE],
         .layout = bytes_get_u64(bytes + 16),
         .node_incarnation = bytes_get_u64(bytes + 24),
         .boot_counter = bytes_get_u64(bytes + 32),
+        .formatted = bytes_get_u32(bytes + AT_FORMATTED),
     };
     memcpy(identity->cluster_id, bytes + AT_CLUSTER, ENGINE_ID_SIZE);
     memcpy(identity->node_id, bytes + AT_NODE, ENGINE_ID_SIZE);
@@ -107,6 +117,20 @@ static enum status identity_compare(const struct engine_config *config,
     return STATUS_OK;
 }
 
+/* Whether a layout lies in a directory without an identity: it was lost, and what is there is not
+ * ours to format. */
+static enum status identity_absent(const char *directory)
+{
+    DIR *folder = opendir(directory);
+    if (folder == NULL) return STATUS_IO_FAILED;
+    enum status status = STATUS_OK;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        if (strncmp(entry->d_name, "layout-", 7) == 0) status = STATUS_IDENTITY_MISSING;
+    }
+    closedir(folder);
+    return status;
+}
+
 enum status node_identity_open(const struct engine_config *config, uint64_t incarnation,
                                struct node_identity *identity, int *lock_fd, char *detail,
                                size_t detail_size)
@@ -128,6 +152,8 @@ enum status node_identity_open(const struct engine_config *config, uint64_t inca
                                    : identity_compare(config, identity, detail, detail_size);
     }
     if (errno != ENOENT) return STATUS_IO_FAILED;
+    status = identity_absent(config->data_path);
+    if (status != STATUS_OK) return status;
     *identity = (struct node_identity){
         .shards_count = config->shards_count,
         .layout = 1,
@@ -135,5 +161,13 @@ enum status node_identity_open(const struct engine_config *config, uint64_t inca
     };
     memcpy(identity->cluster_id, config->cluster_id, ENGINE_ID_SIZE);
     memcpy(identity->node_id, config->node_id, ENGINE_ID_SIZE);
+    return identity_write(config->data_path, identity);
+}
+
+enum status node_identity_formatted(const struct engine_config *config,
+                                    struct node_identity *identity)
+{
+    assert(identity->formatted == 0);
+    identity->formatted = 1;
     return identity_write(config->data_path, identity);
 }

@@ -3,7 +3,8 @@
  *
  * A directory of another cluster, another node, another number of shards or a newer release is
  * refused by name and nothing in it is changed. An empty one is formatted: written beside, synced,
- * renamed, directory synced. */
+ * renamed, directory synced. It says `formatted` only once every shard has its journal: from then
+ * on a journal that is missing is damage, never a new beginning. */
 #ifndef NODE_IDENTITY_H
 #define NODE_IDENTITY_H
 
@@ -20,6 +21,7 @@ struct node_identity {
     uint64_t layout;
     uint64_t node_incarnation;
     uint64_t boot_counter;
+    uint32_t formatted;
     char cluster_id[ENGINE_ID_SIZE];
     char node_id[ENGINE_ID_SIZE];
 };
@@ -29,9 +31,13 @@ void node_identity_encode(const struct node_identity *identity, uint8_t bytes[NO
 enum status node_identity_decode(const uint8_t bytes[NODE_IDENTITY_SIZE],
                                  struct node_identity *identity);
 
-/* Lock the directory (*lock_fd keeps it until closed), then read or format. */
+/* Lock the directory (*lock_fd keeps it until closed), then read, or begin to format an empty one. */
 enum status node_identity_open(const struct engine_config *config, uint64_t incarnation,
                                struct node_identity *identity, int *lock_fd, char *detail,
                                size_t detail_size);
+
+/* Every shard's journal is there: say so, durably. */
+enum status node_identity_formatted(const struct engine_config *config,
+                                    struct node_identity *identity);
 
 #endif

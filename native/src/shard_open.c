@@ -26,6 +26,7 @@ static void store_configure(const struct engine *engine, uint16_t index, struct 
         .partitions_max = config->partitions_max,
         .metering_window_s = config->metering_window_s,
         .node_incarnation = engine->node_incarnation,
+        .formatted = engine->formatted != 0,
     };
     memcpy(store->cluster_id, config->cluster_id, sizeof store->cluster_id);
     memcpy(store->node_id, config->node_id, sizeof store->node_id);

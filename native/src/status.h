@@ -44,6 +44,10 @@
       "the data directory belongs to another node: nothing in it was changed") \
     X(IDENTITY_NEWER, -33, "the data directory was written by a newer release: run that release") \
     X(IDENTITY_SHARDS, -34, "the data directory was laid out for another number of shards") \
+    X(IDENTITY_MISSING, -35, \
+      "the data directory has data but no node.identity: restore the file, or choose an empty one") \
+    X(JOURNAL_MISSING, -36, \
+      "a shard's journal is gone from a formatted data directory: restore it, nothing was changed") \
     /* A batch that lies: each names the first thing found wrong. */ \
     X(BATCH_SHORT, -40, "the batch ends before its header says so") \
     X(BATCH_MAGIC, -41, "the bytes do not begin with a batch's magic") \

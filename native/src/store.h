@@ -42,6 +42,7 @@ struct store_config {
     char cluster_id[ENGINE_ID_SIZE];
     char node_id[ENGINE_ID_SIZE];
     uint64_t node_incarnation;
+    uint8_t formatted; /* a journal that is missing is damage, not a new beginning */
 };
 
 struct store_now {

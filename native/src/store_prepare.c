@@ -125,13 +125,13 @@ void store_view_state_entry(struct store *store, struct store_group *group)
 void store_abstain_entry(struct store *store, struct store_group *group)
 {
     struct journal_entry entry = store_group_entry(group, JOURNAL_ABSTAIN, STORE_ABSTAIN_BYTES);
-    entry.op = group->vsr.commit_min;
+    entry.op = group->vsr.op;
     uint64_t position;
     struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
     uint8_t *body = store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES;
     record->group = store_group_index(store, group);
     memset(body, 0, STORE_ABSTAIN_BYTES);
-    bytes_put_u64(body, group->vsr.commit_min);
+    bytes_put_u64(body, group->vsr.op);
     bytes_put_u64(body + 8, group->vsr.damaged_to);
     store_entry_ready(record);
 }

@@ -53,6 +53,11 @@ static enum status store_open_journal(struct store_recovery *recovery)
     struct store *store = recovery->store;
     uint32_t flags = IO_DIRECT;
     enum status status = store_open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal", flags);
+    if (status == STATUS_FILE_NOT_FOUND && store->config.formatted) {
+        snprintf(recovery->detail, sizeof recovery->detail, "shard %u: journal",
+                 (unsigned)store->config.shard);
+        return STATUS_JOURNAL_MISSING;
+    }
     if (status == STATUS_FILE_NOT_FOUND) {
         status = store_format_journal(store);
         if (status != STATUS_OK) return status;

@@ -24,7 +24,7 @@ static void vsr_invariant(const struct vsr *vsr)
     assert(vsr->commit_min <= vsr->commit_max);
     assert(vsr->commit_max <= vsr->op);
     assert(vsr->log_view <= vsr->view);
-    ergo(vsr->status == VSR_DAMAGED, vsr->damaged_from == vsr->commit_min + 1);
+    ergo(vsr->status == VSR_DAMAGED, vsr->damaged_from == vsr->op + 1);
 }
 
 void vsr_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update)

@@ -53,7 +53,8 @@ void vsr_recovery_step(struct vsr *vsr, const struct vsr_event *event, struct vs
     case VSR_RECOVERED:
         if (vsr->seen_max > vsr->op || vsr->damaged_from != 0) {
             update->damaged = vsr->damaged_from == 0;
-            vsr->damaged_from = vsr->commit_min + 1;
+            /* Metadata's intact ops are still on their way to the host: they are before the gap. */
+            vsr->damaged_from = vsr->op + 1;
             if (vsr->damaged_to < vsr->seen_max) vsr->damaged_to = vsr->seen_max;
             vsr->status = VSR_DAMAGED;
         } else {

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.api.conftest import Service
+from tests.api.fake_node import vanish
 
 
 def test_a_created_topic_answers_202_with_its_operation_and_can_be_read_at_once(
@@ -152,6 +153,8 @@ def test_null_takes_a_member_away(service: Service) -> None:
         ({"name": "other"}, "#/name"),
         ({"stream_id": "st_0"}, "#/stream_id"),
         ({"spec": {"partitions": 9}}, "#/spec/partitions"),
+        ({"spec": {"partitions": None}}, "#/spec/partitions"),
+        ({"spec": None}, "#/spec/partitions"),
     ],
 )
 def test_a_fixed_member_cannot_change(
@@ -211,3 +214,66 @@ def test_a_wait_that_is_no_time_is_refused(service: Service) -> None:
     )
     assert response.status_code == 400
     assert response.json()["errors"][0]["pointer"] == "?wait"
+
+
+def test_null_for_a_fixed_member_is_fine_where_the_default_is_what_holds(service: Service) -> None:
+    topic = service.topic("orders", partitions=1)
+    patch = {"spec": {"partitions": None, "replication_factor": None}}
+    response = service.client.patch(f"/v1/topics/{topic['id']}", json=patch, headers=service.owner)
+    assert response.status_code == 202
+    assert response.json()["status"]["effective"]["partitions"] == 1
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("partitions", True),
+        ("partitions", 4.0),
+        ("partitions", "4"),
+        ("replication_factor", True),
+        ("replication_factor", 1.0),
+        ("retention_ms", True),
+        ("retention_ms", 5000.0),
+        ("retention_bytes", 1e9),
+        ("min_retention_ms", True),
+        ("segment_bytes", 16777216.0),
+        ("max_message_bytes", 4096.0),
+        ("deletion_protection", 1),
+        ("deletion_protection", "yes"),
+    ],
+)
+def test_a_member_of_a_spec_is_of_its_type_and_never_turned_into_it(
+    service: Service, member: str, value: object
+) -> None:
+    body = {"name": "orders", "spec": {member: value}}
+    response = service.client.post("/v1/topics", json=body, headers=service.owner)
+    assert (response.status_code, response.json()["code"]) == (400, "INVALID_REQUEST")
+    assert response.json()["errors"][0]["pointer"].startswith(f"#/spec/{member}")
+
+
+def test_figures_say_when_they_were_observed_and_are_of_now_when_asked_live(
+    service: Service,
+) -> None:
+    topic = service.topic("orders")
+    service.settle()
+    then = service.get(f"/v1/topics/{topic['id']}")["status"]["partitions"][0]
+    service.clock.advance(60)
+    service.node.topics[topic["id"]].partitions[0].log_end = 70
+    service.node.topics[topic["id"]].partitions[0].bytes = 7000
+    path = f"/v1/topics/{topic['id']}"
+    assert service.get(path)["status"]["partitions"] == [then]
+    assert (then["end_offset"], then["observed_at"]) == ("0", "2026-03-01T12:00:00.000000Z")
+    for found in (
+        service.get(f"{path}?live=true")["status"]["partitions"],
+        service.get(f"{path}/partitions?live=true")["items"],
+    ):
+        assert (found[0]["end_offset"], found[0]["bytes"]) == ("70", "7000")
+        assert found[0]["observed_at"] == "2026-03-01T12:01:00.000000Z"
+
+
+def test_a_live_read_of_a_node_that_is_away_shows_what_was_observed_last(service: Service) -> None:
+    topic = service.topic("orders")
+    service.settle()
+    known = service.get(f"/v1/topics/{topic['id']}")
+    service.node.describe = [vanish]
+    assert service.get(f"/v1/topics/{topic['id']}?live=true") == known

@@ -58,6 +58,10 @@ class Faults:
     cut_before_append: int = 0
     cut_after_append: int = 0
     cut_every: int = 0
+    cut_with: wire.Error | None = None
+    """The status of a cut, INVALID_ARGUMENT; without one it is UNAVAILABLE."""
+    garble_replies: int = 0
+    refuse_commits: list[wire.Error] = field(default_factory=list)
     refuse: list[wire.Error] = field(default_factory=list)
     hold_replies: bool = False
     deaf: bool = False
@@ -105,7 +109,7 @@ class ScriptedNode:
                 method: make(
                     behaviour,
                     request_deserializer=request.FromString,
-                    response_serializer=lambda reply: reply.SerializeToString(),
+                    response_serializer=self._bytes_of,
                 )
                 for method, (make, behaviour, request) in methods.items()
             }
@@ -200,15 +204,26 @@ class ScriptedNode:
                 every = faults.cut_every and self.produce_requests % faults.cut_every == 0
                 if faults.cut_before_append:
                     faults.cut_before_append -= 1
-                    context.abort(grpc.StatusCode.UNAVAILABLE, "cut before append")
+                    self._cut(context, "before append")
                 reply = self._produce(request)
                 if faults.cut_after_append or every:
                     faults.cut_after_append = max(0, faults.cut_after_append - 1)
-                    context.abort(grpc.StatusCode.UNAVAILABLE, "cut after append")
+                    self._cut(context, "after append")
                 self.changed.wait_for(
                     lambda: not self.faults.hold_replies or self._stopping.is_set(), 30
                 )
             yield reply
+
+    def _cut(self, context: grpc.ServicerContext, when: str) -> None:
+        if self.faults.cut_with is not None:
+            abort(context, 3, self.faults.cut_with)
+        context.abort(grpc.StatusCode.UNAVAILABLE, f"cut {when}")
+
+    def _bytes_of(self, reply: Message) -> bytes:
+        if isinstance(reply, wire.ProduceReply) and self.faults.garble_replies:
+            self.faults.garble_replies -= 1
+            return b"\xff\xff\xff"
+        return reply.SerializeToString()
 
     def _produce(self, request: wire.ProduceRequest) -> wire.ProduceReply:
         if self.faults.refuse:
@@ -304,6 +319,8 @@ class ScriptedNode:
     ) -> wire.CommitOffsetsReply:
         log = self.logs[self._name(request.topic), request.partition]
         with self.changed:
+            if self.faults.refuse_commits:
+                abort(context, 8, self.faults.refuse_commits.pop(0))
             if request.generation != log.generation:
                 abort(context, 10, refusal("FENCED", wire.TERMINAL, "Another member owns it"))
             log.committed[request.group] = request.offset

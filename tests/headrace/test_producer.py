@@ -114,6 +114,44 @@ def test_a_batch_that_is_refused_for_good_fails_alone(
     assert node.values("single") == [bytes([i]) * 1900 for i in range(1, 6)]
 
 
+MALFORMED = refusal("MALFORMED_REQUEST", wire.TERMINAL, "The message cannot be read")
+
+
+def test_a_stream_that_ends_for_good_after_an_append_loses_nothing_and_doubles_nothing(
+    producer: Producer, node: ScriptedNode
+) -> None:
+    node.faults.cut_with = MALFORMED
+    node.faults.cut_after_append = 1
+    # Were the first one taken for refused, the second would be answered as its duplicate.
+    acks = [producer.send("single", value) for value in (b"first", b"second")]
+    assert [ack.offset for ack in acks] == [0, 1]
+    node.faults.cut_every = 7
+    deliveries = [producer.send_nowait("orders", value) for value in numbered(2000)]
+    assert len({(ack.partition, ack.offset) for ack in (d.result(30) for d in deliveries)}) == 2000
+    assert Counter(node.values("orders")) == Counter(numbered(2000))
+    assert node.values("single") == [b"first", b"second"]
+
+
+def test_a_node_that_ends_every_stream_for_good_leaves_the_fate_unknown_at_once(
+    producer: Producer, node: ScriptedNode
+) -> None:
+    node.faults.cut_with = MALFORMED
+    node.faults.cut_every = 1
+    with pytest.raises(OutcomeUnknown, match="cannot be read"):
+        producer.send("single", b"stored and not answered", timeout="20s")
+    node.faults.cut_every = 0
+    assert producer.send("single", b"after").offset == 1
+    assert node.values("single") == [b"stored and not answered", b"after"]
+
+
+def test_an_answer_that_cannot_be_read_ends_the_stream_and_not_the_producer(
+    producer: Producer, node: ScriptedNode
+) -> None:
+    node.faults.garble_replies = 1
+    assert producer.send("single", b"once", timeout="10s").offset == 0
+    assert node.values("single") == [b"once"]
+
+
 def test_an_expired_producer_goes_on_under_a_new_id(producer: Producer, node: ScriptedNode) -> None:
     producer.send("single", b"before")
     node.logs["single", 0].producers.clear()

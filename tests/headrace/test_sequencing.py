@@ -21,7 +21,11 @@ from headrace.errors import (
 )
 from headrace.sequencing import IN_FLIGHT_MAX, PartitionQueue, State
 
-EVENTS = ["add", "add_poison", "serve", "serve", "reply", "reply", "cut", "busy", "expire", "late"]
+EVENTS = [
+    *["add", "add_poison", "serve", "serve", "reply", "reply"],
+    *["cut", "cut_unwritten", "busy", "expire", "late", "abandon"],
+]
+QUIET = ["add", "serve", "reply", "cut", "cut_unwritten", "busy"]
 
 
 def batch_of(label: str, count: int = 2) -> Batch:
@@ -122,12 +126,20 @@ class World:
     def give_up(self, batch: Batch, error: HeadraceError | None) -> None:
         self.failed.update({batch: error} if error is not None else {})
 
-    def cut(self) -> None:
-        # The node may still have served what was under way; nobody hears of it.
-        for lost in self.requests + self.replies:
+    def cut(self, *, unwritten: bool = False) -> None:
+        # The node may have served what was written, with any status; nobody hears of it. What the
+        # node did not serve here may have been written or still lain in the client.
+        for lost in self.replies + self.requests:
+            written = lost in self.replies or not unwritten
             if self.queue.holds(lost.batch):
-                self.give_up(lost.batch, self.queue.lost(lost.batch))
+                self.give_up(lost.batch, self.queue.lost(lost.batch, written=written))
         self.requests, self.replies = [], []
+
+    def abandon(self) -> None:
+        # Every stream ends with a TERMINAL status.
+        self.cut()
+        while (oldest := self.queue.oldest) is not None:
+            self.give_up(oldest, self.queue.give_up(oldest, Invalid("malformed")))
 
     def late(self) -> None:
         oldest = self.queue.oldest
@@ -147,8 +159,10 @@ class World:
                 self.serve()
             case "reply":
                 self.reply()
-            case "cut":
-                self.cut()
+            case "cut" | "cut_unwritten":
+                self.cut(unwritten=event == "cut_unwritten")
+            case "abandon":
+                self.abandon()
             case "late":
                 self.late()
         self.send()
@@ -185,7 +199,7 @@ def test_acked_is_stored_once_in_order_and_failed_is_not_stored(events: list[str
 
 
 @settings(max_examples=200, deadline=None)
-@given(events=st.lists(st.sampled_from(["add", "serve", "reply", "cut", "busy"]), max_size=60))
+@given(events=st.lists(st.sampled_from(QUIET), max_size=60))
 def test_without_deadlines_and_expiry_every_batch_is_acked(events: list[str]) -> None:
     world = World()
     for event in events:

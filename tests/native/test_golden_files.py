@@ -195,7 +195,8 @@ def test_the_golden_identity_is_read_and_written_again() -> None:
     again = ffi.new("uint8_t[256]")
     lib.node_identity_encode(found, again)
     assert bytes(ffi.buffer(again)) == data
-    form = "<4sIHHIQQQ48s48s120x"
+    assert found.formatted == 1
+    form = "<4sIHHIQQQ48s48sI116x"
     assert reseal(struct.pack(form, *struct.unpack(form, data)), 4, 8) == data
 
 

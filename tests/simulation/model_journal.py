@@ -86,10 +86,11 @@ class Disk:
         """Into the page cache."""
         self.cache[place] = block
 
-    def sync(self) -> None:
-        """Everything written becomes durable."""
-        self.durable.update(self.cache)
-        self.cache.clear()
+    def sync(self, lsn: int) -> None:
+        """One round becomes durable: what else is in the cache stays there (J3)."""
+        own = {p: b for p, b in self.cache.items() if b.round.lsn == lsn}
+        self.durable.update(own)
+        self.cache = {p: b for p, b in self.cache.items() if p not in own}
 
     def read(self, place: Place) -> Block | None:
         """What a read sees; None = zeros."""
@@ -160,7 +161,7 @@ class Journal:
 
     def synced(self, made: Round) -> None:
         """The round is durable: go on behind it."""
-        self.disk.sync()
+        self.disk.sync(made.lsn)
         self.block += max(1, len(made.entries))
         self.before, self.previous = self.previous, made.lsn
         self.previous_entries = made.entries

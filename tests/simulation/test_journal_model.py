@@ -188,7 +188,7 @@ class Life(RuleBasedStateMachine):
             for place, block in self.disk.durable.items():
                 if block.round.lsn == last.lsn:
                     self.disk.write(place, block)
-            self.disk.sync()
+            self.disk.sync(last.lsn)
         self.journal = journal
 
     @invariant()

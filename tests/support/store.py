@@ -30,6 +30,19 @@ class Disk:
         """Cut the power: what was not synced is kept, torn or lost."""
         lib.sim_storage_crash(self.storage)
 
+    def kill(self) -> None:
+        """End the process alone: unsynced bytes stay readable, and stay unsynced."""
+        self._end(lib.SIM_FATE_KILL)
+
+    def power_cut(self) -> None:
+        """Cut the power: everything that was not synced is lost."""
+        self._end(lib.SIM_FATE_LOSE)
+
+    def _end(self, fate: int) -> None:
+        self.storage.fate = fate
+        lib.sim_storage_crash(self.storage)
+        self.storage.fate = lib.SIM_FATE_ANY
+
     def copied(self) -> Disk:
         """The same bytes on another disk."""
         other = Disk()
@@ -90,6 +103,7 @@ class Store:
         extent_bytes: int = EXTENT_BYTES,
         segment_bytes: int = 1 << 20,
         prepares_bytes: int = 1 << 20,
+        snapshot_ops: int = 0,
         metered: bool = True,
         topic: bool = True,
     ) -> None:
@@ -104,6 +118,7 @@ class Store:
                 "partitions_max": 16,
                 "producers_max": 256,
                 "metering_window_s": 1,
+                "snapshot_ops": snapshot_ops,
                 "cluster_id": b"cl_test",
                 "node_id": b"nd_test",
                 "node_incarnation": 1,

@@ -1,0 +1,68 @@
+"""The figures of a topic's partitions as they are now: one bounded question to its node.
+
+A pass of the reconciler looks at a topic when something changed; offsets and bytes move with every
+record. Whoever reads one topic may ask for what holds now. Refuses to fail a read: a node that does
+not answer in time leaves what was observed last, with its time.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy.orm import Session
+
+from api.database import Database
+from api.nodes.service import addresses
+from api.reconcile.node_client import NodeClients
+from api.reconcile.outcome import PassFailure
+from api.settings import Settings
+from api.topics.models import Topic
+from api.topics.schemas import PartitionBody, TopicBody
+from api.topics.service import topic_bodies
+from dataplane.wire import node_pb2
+
+DEADLINE_SECONDS: Final = 1.0
+
+
+def read_topic(database: Database, settings: Settings, topic_id: str, *, live: bool) -> TopicBody:
+    """A topic's body, with the figures of now if they were asked for and can be had."""
+    with database.read() as session:
+        body, places, now = _read(session, database, topic_id)
+    if live:
+        found = _described(settings, places, topic_id)
+        if found is not None:
+            body.status.partitions = [_partition(each, now) for each in found.partitions]
+    return body
+
+
+def _read(
+    session: Session, database: Database, topic_id: str
+) -> tuple[TopicBody, list[str], datetime]:
+    row = session.get_one(Topic, topic_id)
+    places = addresses(session, row.cluster_id)
+    return topic_bodies(session, [row])[0], list(places), database.now(session)
+
+
+def _described(settings: Settings, places: list[str], topic_id: str) -> node_pb2.TopicStatus | None:
+    # A client of this request alone: live reads are rare, and an idle channel would outlive them.
+    nodes = NodeClients(settings.node.admin_key_file, deadline_seconds=DEADLINE_SECONDS)
+    try:
+        reply = nodes.describe(places[:1], topic_ids=[topic_id])
+    except PassFailure:
+        return None
+    finally:
+        nodes.close()
+    return next((each for each in reply.topics if each.topic_id == topic_id), None)
+
+
+def _partition(found: node_pb2.PartitionStatus, now: datetime) -> PartitionBody:
+    return PartitionBody(
+        index=found.index,
+        primary=found.primary,
+        replicas=list(found.replicas),
+        start_offset=found.log_start,
+        end_offset=found.log_end,
+        bytes=found.bytes,
+        state=found.state,
+        reason=found.reason,
+        observed_at=now,
+    )

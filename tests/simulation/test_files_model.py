@@ -1,0 +1,111 @@
+"""Checkpoint files and the metadata floor as a model, crashed at any step: rules J3, J7, V8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.simulation.model_files import BLOCKS, EXTENTS, RULES, Folder, Shard
+from tests.simulation.model_journal import Disk
+
+
+class Files(RuleBasedStateMachine):
+    """One task at a time, step by step; a kill or a power cut between any two steps."""
+
+    broken = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shard = Shard(Disk(EXTENTS, BLOCKS), Folder(), self.broken)
+        self.task: Iterator[None] | None = None
+        self.acked: tuple[int, ...] = ()
+
+    def _run(self, steps: int) -> None:
+        for _ in range(steps):
+            if self.task is not None and next(self.task, "over") == "over":
+                self.task = None
+        self.acked = max(self.acked, self.shard.values[: self.shard.acked], key=len)
+
+    @precondition(lambda self: self.task is None)
+    @rule(
+        kind=st.sampled_from(["produce", "save", "act", "release", "release"]),
+        size=st.integers(0, 4),
+        steps=st.integers(0, 12),
+    )
+    def begin(self, kind: str, size: int, steps: int) -> None:
+        """A task, carried out as far as its next crash, or to its end."""
+        shard = self.shard
+        if kind == "release":
+            if shard.releasable():
+                self.task = shard.release(size)
+        elif shard.room():
+            tasks = {"save": shard.save, "act": shard.act}
+            self.task = tasks[kind]() if kind in tasks else shard.produce(size)
+        elif shard.releasable():
+            self.task = shard.release(size)
+        self._run(steps)
+
+    @precondition(lambda self: self.task is not None)
+    @rule(steps=st.integers(1, 20))
+    def go_on(self, steps: int) -> None:
+        """The task's next steps."""
+        self._run(steps)
+
+    @precondition(lambda self: len(self.shard.journal.free()) > 1)
+    @rule()
+    def kill(self) -> None:
+        """Only the process dies."""
+        self._recover()
+
+    @precondition(lambda self: len(self.shard.journal.free()) > 1)
+    @rule(data=st.data())
+    def power_cut(self, data: st.DataObject) -> None:
+        """Any part of what was not synced is gone."""
+        blocks, names = self.shard.dirty()
+        kept = set(data.draw(st.lists(st.sampled_from(blocks)))) if blocks else set()
+        whole = set(data.draw(st.lists(st.sampled_from(names)))) if names else set()
+        self.shard.disk.power_cut(kept)
+        self.shard.folder.power_cut(whole)
+        self._recover()
+
+    def _recover(self) -> None:
+        self.task = None
+        state = self.shard.recover()
+        assert state.values[: len(self.acked)] == self.acked, "acknowledged and lost"
+        assert state.applied >= self.shard.acted, "V8: acted upon and not replayed"
+        self.acked = state.values
+
+    @invariant()
+    def an_older_checkpoint_stands_behind_an_unwitnessed_one(self) -> None:
+        """The last round may turn out bad: what the rounds below it name is there."""
+        self.shard.unwitnessed_lost()
+
+
+TestFiles = Files.TestCase
+TestFiles.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize("rule_left_out", RULES)
+def test_a_rule_left_out_is_missed(rule_left_out: str) -> None:
+    broken = type("Broken", (Files,), {"broken": rule_left_out})
+    search = settings(
+        max_examples=2000,
+        stateful_step_count=40,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(broken, settings=search)
