@@ -102,7 +102,7 @@ def main() -> int:
     (ROOT / "build" / "demo.json").write_text(json.dumps(result, indent=2) + "\n")
     for path in stage.reports:
         print(f"report: {path}")
-    print("make up keeps it running")
+    print("make up keeps it running" if ok else f"logs: {platform.data / 'logs'}")
     return 0 if ok else 1
 
 

@@ -9,6 +9,7 @@ import headrace
 from tests.support.platform import Platform
 
 LOG_LINES_MAX = 30
+ROUTINE = '"level": "info"'
 
 Figures = dict[str, int | float | str]
 
@@ -29,11 +30,12 @@ class Stage:
         )
 
     def log_tails(self) -> list[str]:
-        """The last lines of every process, for whoever must find out."""
+        """The last lines of every process that tell of more than routine."""
         lines: list[str] = []
         for log in sorted((self.platform.data / "logs").glob("*")):
             lines.append(f"--- {log.name}")
-            lines.extend(log.read_text(errors="replace").splitlines()[-LOG_LINES_MAX:])
+            told = log.read_text(errors="replace").splitlines()
+            lines.extend([line for line in told if ROUTINE not in line][-LOG_LINES_MAX:])
         return lines
 
 
