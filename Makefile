@@ -22,8 +22,8 @@ setup: ## install what is missing and build the engine; does nothing when nothin
 demo: setup ## play the product in acts on free ports; writes build/demo.json
 	@$(PYTHON) tests/demo
 
-up: setup ## start control plane and node here and keep them running [DIR=.headrace]
-	@.venv/bin/headrace up --dir $(DIR) --detach
+up: setup ## start control plane and node here and keep them running [DIR=.headrace] [PORT=8460]
+	@.venv/bin/headrace up --dir $(DIR) --detach $(if $(PORT),--port $(PORT))
 
 down: setup ## stop what `make up` started [DIR=.headrace]
 	@.venv/bin/headrace down --dir $(DIR)

@@ -66,6 +66,15 @@ def get_readiness(database: DatabaseOf) -> JSONResponse:
     return JSONResponse({"status": "ready"})
 
 
+def _root() -> dict[str, str]:
+    """Where to go from here; no part of the contract."""
+    return {
+        "service": "Headrace control plane",
+        "openapi": "/openapi.json",
+        "health": "/healthz",
+    }
+
+
 def routes() -> list[APIRoute]:
     """Every route of the contract."""
     return [
@@ -102,9 +111,11 @@ def create_app(settings: Settings, database: Database, workers: Workers | None =
     )
     app.state.settings = settings
     app.state.database = database
-    app.state.routes = routes()
+    root = APIRoute("/", _root, include_in_schema=False)
+    app.state.routes = [*routes(), root]
     for router in (*ROUTERS, health):
         app.include_router(router)
+    app.router.routes.append(root)
     edge.install(app)
     _document_problems(app)
     return app

@@ -8,7 +8,7 @@ a pointer, and our own faults say nothing but the id to look for in the log.
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -35,8 +35,23 @@ from api.errors import (
     problem,
     status_of,
 )
+from api.resource import LABEL_KEY_PATTERN, NAME_PATTERN, TOPIC_NAME_PATTERN
 
 BODY_BYTES_MAX: Final = 1 << 20
+# The branch of a union that pydantic tried is no place in the request.
+CHOICE_PATTERN: Final = re.compile(r"^(?:literal|function-[a-z]+)\[")
+MUST_PATTERN: Final = re.compile(r"^(?:Input|String|Value) should ")
+TYPE_WORDS: Final = {
+    "extra_forbidden": "there is no such member",
+    "missing": "must be given",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "datetime_parsing": "must be a time such as 2026-01-31T12:00:00Z",
+    "datetime_from_date_parsing": "must be a time such as 2026-01-31T12:00:00Z",
+    "timezone_aware": "must be a time with a zone such as 2026-01-31T12:00:00Z",
+}
 REQUEST_ID_PATTERN: Final = re.compile(r"^[A-Za-z0-9_-]{8,64}$")
 SECURITY_HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -47,6 +62,25 @@ SECURITY_HEADERS: Final = {
 }
 
 log = structlog.get_logger()
+
+
+def _at_most(pattern: str) -> int:
+    """How many characters a pattern takes whose tail is bounded by ``{0,n}``."""
+    bound = re.search(r"\{0,(\d+)\}", pattern)
+    return int(bound[1]) + 1 if bound else 0
+
+
+PATTERN_WORDS: Final = {
+    TOPIC_NAME_PATTERN: (
+        "letters, digits, . _ and -, beginning with a letter or a digit, "
+        f"{_at_most(TOPIC_NAME_PATTERN)} characters at most"
+    ),
+    NAME_PATTERN: (
+        "lower-case letters, digits and -, beginning with a letter and not ending with -, "
+        f"{_at_most(NAME_PATTERN) + 1} characters at most"
+    ),
+    LABEL_KEY_PATTERN: "letters, digits, . _ and -, with a prefix and / before it if you like",
+}
 
 
 class Edge:
@@ -120,19 +154,36 @@ def install(app: FastAPI) -> None:
 
 
 def violations_of(errors: Sequence[dict[str, object]]) -> list[Violation]:
-    """Pydantic's complaints as pointers into the request."""
-    return [
-        Violation(
-            pointer=_pointer(error["loc"]),
-            code=str(error["type"]).upper(),
-            detail=str(error["msg"]).removeprefix("Value error, "),
-        )
-        for error in errors
-    ]
+    """Pydantic's complaints as pointers into the request, in words for who wrote it. Choices that
+    were tried in one place are one fault: this or that."""
+    found: dict[str, Violation] = {}
+    for error in errors:
+        pointer, words = _pointer(error["loc"]), _words(error)
+        before = found.get(pointer)
+        if before is None:
+            found[pointer] = Violation(pointer, str(error["type"]).upper(), words)
+        else:
+            either = f"{before.detail} or {words.removeprefix('must be ')}"
+            found[pointer] = Violation(pointer, before.code, either)
+    return list(found.values())
+
+
+def _words(error: Mapping[str, object]) -> str:
+    """What a member must be. A pattern is a rule for machines: people get its words."""
+    if error["type"] == "string_pattern_mismatch":
+        context = error.get("ctx")
+        pattern = context.get("pattern") if isinstance(context, dict) else None
+        if pattern in PATTERN_WORDS:
+            return PATTERN_WORDS[str(pattern)]
+    if error["type"] in TYPE_WORDS:
+        return TYPE_WORDS[str(error["type"])]
+    text = str(error["msg"]).removeprefix("Value error, ")
+    return MUST_PATTERN.sub("must ", text)
 
 
 def _pointer(location: object) -> str:
     parts = [str(part) for part in location] if isinstance(location, tuple | list) else []
+    parts = [part for part in parts if not CHOICE_PATTERN.match(part)]
     if not parts:
         return "#"
     if parts[0] == "body":
@@ -140,6 +191,11 @@ def _pointer(location: object) -> str:
     if parts[0] == "query":
         return f"?{'.'.join(parts[1:])}"
     return ".".join(parts[1:])
+
+
+def _place(pointer: str) -> str:
+    """A pointer as a person would say it: ``#/spec/partitions`` is spec.partitions."""
+    return pointer.lstrip("#/?").replace("/", ".") or "the body"
 
 
 def _refusal(headers: Headers) -> DomainError | None:
@@ -176,14 +232,28 @@ async def _domain_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    violations = violations_of(error.errors())
-    places = ", ".join(violation.pointer for violation in violations)
+    faults = error.errors()
+    if faults and faults[0]["type"] == "json_invalid":
+        return _response(_not_json(error, faults[0]), request.state.request_id)
+    violations = violations_of(faults)
     refusal = InvalidRequestError(
-        f"The request does not fit its schema at {places}.",
+        "; ".join(f"{_place(each.pointer)}: {each.detail}" for each in violations) + ".",
         hint="Each member of errors says where and why; /openapi.json holds the schema.",
         violations=violations,
     )
     return _response(refusal, request.state.request_id)
+
+
+def _not_json(error: RequestValidationError, fault: Mapping[str, object]) -> InvalidRequestError:
+    """The parser counts characters; whoever looks into what was sent counts bytes."""
+    location = fault["loc"]
+    position = location[-1] if isinstance(location, tuple | list) else 0
+    text = error.body if isinstance(error.body, str) else ""
+    at = len(text[: int(str(position))].encode("utf-8", "surrogatepass"))
+    return InvalidRequestError(
+        f"The body is not JSON at byte {at}.",
+        violations=[Violation("#", "JSON_INVALID", f"not JSON at byte {at}")],
+    )
 
 
 async def _http_exception(request: Request, error: Exception) -> JSONResponse:

@@ -10,6 +10,7 @@ waits for what was wished.
 from __future__ import annotations
 
 import asyncio
+import difflib
 import functools
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -29,7 +30,7 @@ from headrace.errors import (
     of_problem,
 )
 from headrace.retry import Backoff, Deadline, Duration, seconds
-from headrace.runtime import IoThread, io_thread
+from headrace.runtime import IoThread, io_thread, patient
 from headrace.settings import Settings
 from headrace.version import VERSION
 
@@ -114,10 +115,17 @@ class _Calls:
         """One call, repeated until the timeout while nobody answers or the API asks for
         patience."""
         headers = {"idempotency-key": uuid.uuid4().hex} if method == "POST" else {}
+        once = functools.partial(self._once, method, path, params, body, headers)
+        with patient(self._settings.api_url, timeout):
+            return await self._repeated(once, timeout)
+
+    async def _repeated(
+        self, once: Callable[[Deadline], Awaitable[Resource]], timeout: float
+    ) -> Resource:
         deadline, backoff = Deadline(timeout), Backoff()
         while True:
             try:
-                return await self._once(method, path, params, body, headers, deadline)
+                return await once(deadline)
             except (Retryable, Conflict) as error:
                 busy = error.code == "IDEMPOTENCY_KEY_IN_PROGRESS"
                 pause = backoff.pause(error.retry_after)
@@ -213,18 +221,41 @@ class _Calls:
         """The topics that the key may see."""
         return await self.items("/topics", {"stream": stream, "project_id": await self._project()})
 
-    async def topic(self, name: str) -> Resource:
-        """One topic by `topic`, `stream/topic` or id."""
+    async def topic(self, name: str, *, live: bool = False) -> Resource:
+        """One topic by `topic`, `stream/topic` or id. With `live` its partitions carry the figures
+        of now; otherwise those of their `observed_at`."""
+        query = {"live": "true"} if live else {}
         if name.startswith("tp_"):
-            return await self.request("GET", f"/topics/{name}")
+            return await self.request("GET", f"/topics/{name}", params=query)
         stream, topic = _split(name)
         params = {"name": topic, "stream": stream or "default", "project_id": await self._project()}
         found = await self.items("/topics", params)
         if not found:
-            raise TopicNotFound(
-                f'Topic "{name}" does not exist', hint=f"Create it: headrace topic create {name}"
-            )
-        return await self.request("GET", f"/topics/{found[0]['id']}")
+            raise await self.missing_topic(name)
+        return await self.request("GET", f"/topics/{found[0]['id']}", params=query)
+
+    async def missing_topic(self, name: str) -> TopicNotFound:
+        """The error for a topic that does not exist, with the nearest name that does. Raises
+        nothing: without an answer of the API there is no suggestion."""
+        try:
+            params = {"project_id": await self._project(), "page_size": str(PAGE_SIZE)}
+            items = (await self.request("GET", "/topics", params=params, timeout=1)).get("items")
+        except HeadraceError:
+            items = []
+        names = [
+            str(topic["name"])
+            if topic["stream"] == "default"
+            else f"{topic['stream']}/{topic['name']}"
+            for topic in (items if isinstance(items, list) else [])
+            if isinstance(topic, dict)
+        ]
+        near = difflib.get_close_matches(name, names, n=1)
+        create = f"Create it: headrace topic create {name}"
+        return TopicNotFound(
+            f'Topic "{name}" does not exist',
+            hint=f'Did you mean "{near[0]}"? {create}' if near else create,
+            context={"topic": name},
+        )
 
     async def create_stream(self, name: str) -> Resource:
         """Create a stream, a namespace of topics."""
@@ -269,11 +300,19 @@ class _Calls:
         return await self.request("GET", "/usage", params=params)
 
     async def run_report(
-        self, kind: str = "usage", *, wait: bool = False, timeout: Duration = "10m"
+        self,
+        kind: str = "usage",
+        *,
+        wait: bool = False,
+        timeout: Duration = "10m",
+        changed: Callable[[Resource], None] | None = None,
     ) -> Resource:
         """Start a report; with `wait=True` returns when it has succeeded. Raises what it failed
-        with."""
+        with. `changed` is called with the run at first and whenever its state is another, on the
+        I/O thread: it must be short."""
         run = await self.request("POST", "/report-runs", body={"kind": kind})
+        tell = changed or (lambda run: None)
+        tell(run)
         deadline = Deadline(seconds(timeout))
         while wait and run.get("state") not in ("SUCCEEDED", "FAILED"):
             if deadline.passed:
@@ -282,7 +321,9 @@ class _Calls:
                     hint="It goes on by itself: see `headrace report list`.",
                 )
             await asyncio.sleep(RUN_POLL_SECONDS)
-            run = await self.request("GET", f"/report-runs/{run['id']}")
+            before, run = run, await self.request("GET", f"/report-runs/{run['id']}")
+            if run.get("state") != before.get("state"):
+                tell(run)
         if run.get("state") == "FAILED":
             raise _of_run(run)
         return run
@@ -383,6 +424,7 @@ class Admin:
     create_topic = _sync(_Calls.create_topic)
     topics = _sync(_Calls.topics)
     topic = _sync(_Calls.topic)
+    missing_topic = _sync(_Calls.missing_topic)
     create_stream = _sync(_Calls.create_stream)
     streams = _sync(_Calls.streams)
     create_project = _sync(_Calls.create_project)
@@ -407,6 +449,7 @@ class AsyncAdmin:
     create_topic = _async(_Calls.create_topic)
     topics = _async(_Calls.topics)
     topic = _async(_Calls.topic)
+    missing_topic = _async(_Calls.missing_topic)
     create_stream = _async(_Calls.create_stream)
     streams = _async(_Calls.streams)
     create_project = _async(_Calls.create_project)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, Generator, Iterable
 from datetime import datetime
 from types import TracebackType
 from typing import Literal, Self
@@ -171,6 +171,11 @@ class AsyncClient:
         for producer in self._producers:
             producer.close_in_exit(timeout)
         self._io.run(self._connection.close())
+
+    def __await__(self) -> Generator[None, None, Self]:
+        """Itself, so that `await headrace.aconnect()` works like other libraries' connect."""
+        yield from ()
+        return self
 
     async def __aenter__(self) -> Self:
         return self

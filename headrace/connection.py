@@ -30,7 +30,7 @@ from headrace.errors import (
     Unreachable,
 )
 from headrace.retry import Backoff, Deadline, changes_route, repeatable
-from headrace.runtime import note_transport_used
+from headrace.runtime import note_transport_used, patient
 from headrace.settings import Settings
 from headrace.status import error_of, error_of_call
 from headrace.wire import stream_pb2 as wire
@@ -248,6 +248,10 @@ class ClusterMetadata:
     ) -> wire.DescribeReply:
         """Cluster.Describe from whichever node answers: the roster first, then the seeds."""
         request = wire.DescribeRequest(project=self._connection.settings.project, topics=topics)
+        with patient(", ".join(self.addresses()), timeout):
+            return await self._describe(request, timeout)
+
+    async def _describe(self, request: wire.DescribeRequest, timeout: float) -> wire.DescribeReply:
         deadline, backoff = Deadline(timeout), Backoff()
         while True:
             last: HeadraceError = Unreachable("No node address is known")

@@ -68,6 +68,8 @@ class _Face:
     def __init__(self, connection: Connection, io: IoThread, wanted: Wanted) -> None:
         self._opened = False
         self._closed = False
+        # Read to the end that was wanted: after that, closed is no fault of anybody.
+        self._finished = False
         self._io = io
         self._wanted = wanted
         self._subscription = Subscription(connection, wanted)
@@ -81,6 +83,12 @@ class _Face:
         self._process.check("consumer")
         if self._closed:
             raise Closed("The consumer is closed")
+
+    def _check_open(self) -> None:
+        """Raise Closed unless the consumer is open or came to its end by itself: whoever closes it,
+        or its client, must not make an unread rest look like the end."""
+        if self._closed and not self._finished:
+            self._check()
 
     def __del__(self) -> None:
         # A loop left by `break` outside `with` has nobody else to leave the group.
@@ -116,6 +124,7 @@ class _Face:
 
     def _next_row(self) -> Message | None:
         """The next row of the chunk in hand."""
+        self._check_open()
         slot = self._slot
         if slot is None or self._row >= len(self._rows):
             return None
@@ -177,6 +186,7 @@ class Consumer(_Face):
             return message
         message = self._wait(None)
         if message is None:
+            self._finished = True
             self.close()
             raise StopIteration
         return message
@@ -199,7 +209,8 @@ class Consumer(_Face):
 
     def _chunk(self, deadline: Deadline | None) -> Chunk | None:
         """The next chunk that is still ours; None at the end or the deadline."""
-        if self._closed:
+        self._check_open()
+        if self._finished:
             return None
         self.open()
         mailbox = self._subscription.mailbox
@@ -207,6 +218,7 @@ class Consumer(_Face):
             chunk = mailbox.take()
             if chunk is None:
                 if mailbox.ended:
+                    self._check_open()
                     return None
                 self._nothing_left()
                 chunk = mailbox.wait(None if deadline is None else deadline.remaining())
@@ -226,6 +238,7 @@ class Consumer(_Face):
             self._finish()
             chunk = self._chunk(None)
             if chunk is None:
+                self._finished = True
                 self.close()
                 return
             yield self._hand_out(chunk)
@@ -285,6 +298,7 @@ class AsyncConsumer(_Face):
             return message
         message = await self._wait(None)
         if message is None:
+            self._finished = True
             await self.close()
             raise StopAsyncIteration
         return message
@@ -306,7 +320,8 @@ class AsyncConsumer(_Face):
                 return message
 
     async def _chunk(self, deadline: Deadline | None) -> Chunk | None:
-        if self._closed:
+        self._check_open()
+        if self._finished:
             return None
         await self.open()
         mailbox = self._subscription.mailbox
@@ -314,6 +329,7 @@ class AsyncConsumer(_Face):
             chunk = mailbox.take()
             if chunk is None:
                 if mailbox.ended:
+                    self._check_open()
                     return None
                 self._nothing_left()
                 left = None if deadline is None else deadline.remaining()
@@ -333,6 +349,7 @@ class AsyncConsumer(_Face):
             self._finish()
             chunk = await self._chunk(None)
             if chunk is None:
+                self._finished = True
                 await self.close()
                 return
             yield self._hand_out(chunk)

@@ -54,6 +54,8 @@ class HeadraceError(Exception):
     code = "FAILED"
     kind = Kind.TERMINAL
     hint = ""
+    violations: tuple[tuple[str, str], ...] = ()
+    """What the REST API found wrong, as (pointer into the request, what it must be)."""
 
     def __init__(
         self,
@@ -367,18 +369,21 @@ def of_problem(status: int, problem: Mapping[str, object]) -> HeadraceError:
     detail = str(problem.get("detail") or "")
     parts = [detail or title]
     errors = problem.get("errors")
-    if isinstance(errors, list):
-        parts += [
-            f"{item.get('pointer', '')}: {item.get('detail', item.get('code', ''))}"
-            for item in errors
-            if isinstance(item, dict)
-        ]
+    violations = tuple(
+        (str(item.get("pointer", "")), str(item.get("detail") or item.get("code", "")))
+        for item in (errors if isinstance(errors, list) else [])
+        if isinstance(item, dict)
+    )
+    # A fault of the schema is said in the detail already.
+    parts += [f"{pointer}: {said}" for pointer, said in violations if said not in detail]
     hint = problem.get("hint")
     request_id = problem.get("request_id")
-    return cls(
+    error = cls(
         "; ".join(parts),
         code=code,
         hint=str(hint) if hint else None,
         request_id=str(request_id) if request_id else None,
         context={"status": str(status)},
     )
+    error.violations = violations
+    return error

@@ -36,7 +36,8 @@ def aconnect(
     project: str | None = None,
     profile: str | None = None,
 ) -> AsyncClient:
-    """An async client; use it with `async with`. Same arguments as connect()."""
+    """An async client; use it with `async with`, or `await` it and close it yourself. Same
+    arguments as connect()."""
     return AsyncClient(
         resolve(
             url, bootstrap=bootstrap, api_url=api_url, key=key, project=project, profile=profile

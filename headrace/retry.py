@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from headrace.errors import ConfigurationInvalid, HeadraceError, Kind
+from headrace.errors import HeadraceError, Invalid, Kind
 
 Duration = float | int | str | timedelta
-"""Seconds, `timedelta`, or text such as "200ms", "5s", "2m", "1h"."""
+"""Seconds, `timedelta`, or text such as "200ms", "5s", "2m", "1h", "7d"."""
 
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
@@ -33,14 +33,14 @@ def seconds(duration: Duration) -> float:
     elif isinstance(duration, str):
         match = _DURATION.fullmatch(duration.strip())
         if match is None:
-            raise ConfigurationInvalid(
-                f"{duration!r} is not a duration", hint='Write "200ms", "5s", "2m" or "1h".'
+            raise Invalid(
+                f"{duration!r} is not a duration", hint='Write "200ms", "5s", "2m", "1h" or "7d".'
             )
         value = float(match[1]) * _UNITS[match[2]]
     else:
         value = float(duration)
     if value < 0:
-        raise ConfigurationInvalid(f"A duration cannot be negative: {duration!r}")
+        raise Invalid(f"A duration cannot be negative: {duration!r}")
     return value
 
 

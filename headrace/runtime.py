@@ -17,19 +17,24 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import logging
 import os
 import threading
+import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from headrace.errors import Closed, DeadlineExceeded, HeadraceError
 
 logger = logging.getLogger("headrace")
+waiting = logging.getLogger("headrace.waiting")
+"""Says at INFO that a call waits for an answer; the command line shows it."""
 
 EXIT_SECONDS = 5.0
+SILENCE_SECONDS = 3.0
 
 T = TypeVar("T")
 
@@ -99,6 +104,23 @@ class ClosesInExit(Protocol):
 
     def close_in_exit(self, timeout: float) -> None:
         """Flush and close within `timeout` seconds."""
+
+
+@contextlib.contextmanager
+def patient(who: str, timeout: float) -> Iterator[None]:
+    """Around a call of `timeout` seconds to `who` on the I/O loop: says after a while that it still
+    waits, and until when."""
+
+    def say() -> None:
+        until = time.strftime("%H:%M:%S", time.localtime(began + timeout))
+        waiting.info("no answer from %s yet, trying until %s", who, until)
+
+    began = time.time()
+    timer = asyncio.get_running_loop().call_later(SILENCE_SECONDS, say)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 _open: weakref.WeakSet[ClosesInExit] = weakref.WeakSet()

@@ -1,17 +1,16 @@
 """Batches on their way to nodes: one bidirectional ProduceStream per node. Everything here runs on
 the I/O loop.
 
-    Accumulator --due--> PartitionQueue --take--> NodeStream --ProduceRequest--> node
+    Accumulator --due--> PartitionQueue --take--> ProduceStream --ProduceRequest--> node
                               ^ acked, refused, lost <---------ProduceReply------
 
-The order of a partition is PartitionQueue's business; this file owns streams, routes, pauses and
-deadlines.
+The order of a partition is PartitionQueue's business, a stream's life ProduceStream's; this file
+owns routes, pauses and deadlines.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import time
@@ -19,13 +18,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import grpc
-import grpc.aio
-from google.protobuf.message import Message
-
 from headrace.batching import Accumulator, Batch, Memory, Outcome
 from headrace.codec import CodecError, encode
-from headrace.connection import PRODUCE_STREAM, Connection, Route
+from headrace.connection import Connection, Route
 from headrace.errors import (
     Closed,
     DeadlineExceeded,
@@ -33,18 +28,17 @@ from headrace.errors import (
     Invalid,
     Kind,
     TopicRecreated,
-    Unreachable,
 )
 from headrace.messages import BatchAck, TopicPartition
+from headrace.produce_stream import ProduceStream
 from headrace.retry import Backoff, changes_route, repeatable
 from headrace.sequencing import PartitionQueue, State
-from headrace.status import error_of, error_of_call
+from headrace.status import error_of
 from headrace.wire import stream_pb2 as wire
 
 logger = logging.getLogger("headrace")
 
 NO_PRODUCER = bytes(16)
-CONNECT_TIMEOUT = 2.0
 STREAM_REFUSALS_MAX = 5
 """Streams in a row that may end with a TERMINAL status before a partition's batches are given up:
 one bad request, of any partition, ends the stream of all."""
@@ -62,8 +56,8 @@ class SendingOptions:
     idempotent: bool
 
 
-class _Partition:
-    """One partition's queue and when it may try again."""
+class Partition:
+    """One partition's queue and when it may try again. The Sender's; a stream carries it along."""
 
     __slots__ = ("address", "backoff", "cause", "name", "not_before", "queue", "streams_refused")
 
@@ -75,107 +69,6 @@ class _Partition:
         self.address = ""
         self.cause: HeadraceError | None = None
         self.streams_refused = 0
-
-
-class NodeStream:
-    """One ProduceStream to one node, opened when there is something to send; it dies at the first
-    failure."""
-
-    def __init__(self, connection: Connection, address: str, owner: Sender) -> None:
-        self.address = address
-        self._connection = connection
-        self._owner = owner
-        self._outgoing: asyncio.Queue[tuple[_Partition, Batch, wire.ProduceRequest]] = (
-            asyncio.Queue()
-        )
-        self._unanswered: dict[int, tuple[_Partition, Batch]] = {}
-        self._written: set[int] = set()
-        self._request = 0
-        self.alive = True
-        self.task = asyncio.ensure_future(self._run())
-
-    def send(self, partition: _Partition, batch: Batch, route: Route) -> None:
-        """Queue one numbered batch; answers go to the owner."""
-        self._request += 1
-        assert batch.encoded is not None
-        request = wire.ProduceRequest(
-            topic=route.number,
-            created_revision=route.created_revision,
-            partition=partition.name.partition,
-            batch=batch.encoded,
-            request=self._request,
-        )
-        self._unanswered[self._request] = (partition, batch)
-        self._outgoing.put_nowait((partition, batch, request))
-
-    async def _run(self) -> None:
-        error: HeadraceError
-        try:
-            await self._serve()
-            error = Unreachable(f"The node at {self.address} ended the stream")
-        except grpc.aio.AioRpcError as failure:
-            error = error_of_call(failure, self.address)
-        except HeadraceError as failure:
-            error = failure
-        except grpc.aio.UsageError:
-            error = Unreachable(f"The channel to {self.address} is closed")
-        except Exception as failure:
-            # Whatever it was, the batches are not to hang: an answer that cannot be read, say.
-            logger.warning("the stream to %s failed", self.address, exc_info=failure)
-            error = Unreachable(f"The stream to {self.address} failed: {failure!r}")
-        self.alive = False
-        unanswered = [(p, b, r in self._written) for r, (p, b) in self._unanswered.items()]
-        self._owner.stream_lost(self.address, unanswered, error)
-
-    async def _serve(self) -> None:
-        channel = self._connection.channel(self.address)
-        try:
-            await asyncio.wait_for(channel.channel_ready(), CONNECT_TIMEOUT)
-        except TimeoutError:
-            raise Unreachable(f"No answer from the node at {self.address}") from None
-        method = channel.stream_stream(
-            PRODUCE_STREAM,
-            request_serializer=wire.ProduceRequest.SerializeToString,
-            response_deserializer=wire.ProduceReply.FromString,
-        )
-        call = method(metadata=self._connection.authorization)
-        writer = asyncio.ensure_future(self._write(call))
-        try:
-            while True:
-                reply = await call.read()
-                if not isinstance(reply, wire.ProduceReply):
-                    code, details = await call.code(), await call.details()
-                    if code is grpc.StatusCode.OK:
-                        return
-                    raise grpc.aio.AioRpcError(
-                        code,
-                        await call.initial_metadata(),
-                        await call.trailing_metadata(),
-                        details=details,
-                    )
-                found = self._unanswered.pop(reply.request, None)
-                self._written.discard(reply.request)
-                if found is not None:
-                    self._owner.answered(*found, reply)
-        finally:
-            writer.cancel()
-            call.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await writer
-
-    async def _write(self, call: grpc.aio.StreamStreamCall[Message, wire.ProduceReply]) -> None:
-        # A failed write ends the call; the reader then gets the reason.
-        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            while True:
-                _, _, request = await self._outgoing.get()
-                self._written.add(request.request)
-                await call.write(request)
-
-    async def close(self) -> None:
-        """End the stream; nothing may be unanswered that anybody waits for."""
-        self.task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.task
 
 
 class Sender:
@@ -191,8 +84,8 @@ class Sender:
         self._connection = connection
         self._options = options
         self._producer_id = self._fresh_id()
-        self._partitions: dict[TopicPartition, _Partition] = {}
-        self._streams: dict[str, NodeStream] = {}
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._streams: dict[str, ProduceStream] = {}
         self._resolving: dict[str, asyncio.Task[None]] = {}
         self._linger_timer: asyncio.TimerHandle | None = None
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -226,19 +119,19 @@ class Sender:
         found = self._partitions.get(TopicPartition(topic, partition))
         return found is None or found.queue.idle
 
-    def _accept(self, batch: Batch) -> _Partition:
+    def _accept(self, batch: Batch) -> Partition:
         name = TopicPartition(batch.topic, batch.partition)
         partition = self._partitions.get(name)
         if partition is None:
             queue = PartitionQueue(
                 self._producer_id, self._fresh_id, idempotent=self._options.idempotent
             )
-            partition = self._partitions[name] = _Partition(name, queue)
+            partition = self._partitions[name] = Partition(name, queue)
         partition.queue.add(batch)
         self._pending.add(batch)
         return partition
 
-    def _send(self, partition: _Partition) -> None:
+    def _send(self, partition: Partition) -> None:
         for batch, error in partition.queue.casualties():
             self._fail(batch, error)
         if self._closed or partition.queue.idle or partition.not_before > time.monotonic():
@@ -259,7 +152,7 @@ class Sender:
                 continue
             self._stream(address).send(partition, taken, route)
 
-    def _encode(self, partition: _Partition, batch: Batch, route: Route) -> bool:
+    def _encode(self, partition: Partition, batch: Batch, route: Route) -> bool:
         """Encode a numbered batch; one that cannot be encoded fails, and the next take its
         place."""
         assert batch.sequence is not None
@@ -283,10 +176,10 @@ class Sender:
                 self._fail(batch, partition.queue.refused(batch, refusal) or refusal)
                 return False
 
-    def _stream(self, address: str) -> NodeStream:
+    def _stream(self, address: str) -> ProduceStream:
         found = self._streams.get(address)
         if found is None or not found.alive:
-            found = self._streams[address] = NodeStream(self._connection, address, self)
+            found = self._streams[address] = ProduceStream(self._connection, address, self)
         return found
 
     def _resolve(self, topic: str) -> None:
@@ -320,7 +213,7 @@ class Sender:
 
     # ---- answers ----
 
-    def answered(self, partition: _Partition, batch: Batch, reply: wire.ProduceReply) -> None:
+    def answered(self, partition: Partition, batch: Batch, reply: wire.ProduceReply) -> None:
         """One ProduceReply."""
         if not partition.queue.holds(batch):
             return
@@ -337,7 +230,7 @@ class Sender:
             self.pump()
 
     def _stored(
-        self, partition: _Partition, batch: Batch, reply: wire.ProduceReply, base_offset: int
+        self, partition: Partition, batch: Batch, reply: wire.ProduceReply, base_offset: int
     ) -> None:
         partition.queue.acked(batch)
         partition.backoff.reset()
@@ -356,7 +249,7 @@ class Sender:
             )
         )
 
-    def _refused(self, partition: _Partition, batch: Batch, error: HeadraceError) -> None:
+    def _refused(self, partition: Partition, batch: Batch, error: HeadraceError) -> None:
         if isinstance(error, TopicRecreated):
             # The new topic knows nothing of this producer: go on there as a new one.
             error.kind = Kind.SESSION_EXPIRED
@@ -371,13 +264,13 @@ class Sender:
             self._pause(partition, error.retry_after)
 
     def stream_lost(
-        self, address: str, unanswered: list[tuple[_Partition, Batch, bool]], error: HeadraceError
+        self, address: str, unanswered: list[tuple[Partition, Batch, bool]], error: HeadraceError
     ) -> None:
         """A stream ended; its unanswered batches go again under their sequences, whose answer then
         tells their fate. A node that ends every stream for good makes the callers wait no
         longer."""
         logger.debug("stream to %s ended: %s", address, error.message)
-        hurt: dict[TopicPartition, _Partition] = {}
+        hurt: dict[TopicPartition, Partition] = {}
         for partition, batch, written in unanswered:
             if not partition.queue.holds(batch):
                 continue
@@ -394,7 +287,7 @@ class Sender:
             self._connection.metadata.forget(partition.name.topic)
             self._pause(partition, error.retry_after)
 
-    def _pause(self, partition: _Partition, retry_after: float | None) -> None:
+    def _pause(self, partition: Partition, retry_after: float | None) -> None:
         if partition.not_before > time.monotonic():
             return
         pause = partition.backoff.pause(retry_after)
@@ -426,7 +319,7 @@ class Sender:
         if self._pending:
             self._sweep_later()
 
-    def _fail_all(self, partition: _Partition, error: HeadraceError) -> None:
+    def _fail_all(self, partition: Partition, error: HeadraceError) -> None:
         while (batch := partition.queue.oldest) is not None:
             self._fail(batch, partition.queue.give_up(batch, error))
 

@@ -1,6 +1,6 @@
 """The order of one partition's batches on their way to the node. Pure: no clock, no network.
 
-Exactly once rests on three rules that this file keeps (P1 of docs/internals/rules.md):
+Exactly once rests on three rules that this file keeps (P1 and P3 of docs/internals/rules.md):
 
 1. A batch is repeated with the sequence it was first sent with, and batches are sent in order of
    their sequences. After a refusal or a lost connection nothing new leaves until everything in

@@ -204,14 +204,30 @@ class Subscription:
         slot = self._slots[name]
         self._readers.pop(name).stop()
         slot.revoking = True
-        if patient:
-            # The order matters: the face clears in_hand first and looks at revoking second.
-            if slot.in_hand:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(slot.idle.wait(), RELEASE_WAIT)
-            await self._commit_slot(slot)
-        del self._slots[name]
+        try:
+            if patient:
+                await self._finish(slot)
+        finally:
+            # A slot without a reader would look like one that is read.
+            del self._slots[name]
         logger.debug("stopped reading %s at offset %d", name, slot.done)
+
+    async def _finish(self, slot: Slot) -> None:
+        """Let the row in hand end, and commit. A commit that fails must not end the consumer: the
+        next owner reads those rows again."""
+        # The order matters: the face clears in_hand first and looks at revoking second.
+        if slot.in_hand:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(slot.idle.wait(), RELEASE_WAIT)
+        try:
+            await self._commit_slot(slot)
+        except HeadraceError as error:
+            logger.warning(
+                "%s is released without its last commit: rows from %d on come again: %s",
+                slot.name,
+                max(slot.committed, 0),
+                error.message,
+            )
 
     def _reader_failed(self, slot: Slot, error: HeadraceError) -> None:
         if not slot.active:

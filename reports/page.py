@@ -13,7 +13,7 @@ from pyspark.sql import Row
 
 from reports.chart import bars, bytes_text
 from reports.export import Export
-from reports.rating import rounded
+from reports.rating import COUNTED_IN, rounded
 from reports.style import sheet
 from reports.tally import DAYS_A_MONTH, Tally
 from reports.usage import STATES
@@ -143,6 +143,7 @@ def _prices(export: Export) -> str:
             escape(price.unit),
             f"{price.unit_quantity:,}",
             f"{export.price_book.currency} {price.unit_price.normalize():f}",
+            "yes" if price.meter in COUNTED_IN else "not metered yet",
         ]
         for price in export.price_book.prices
     ]
@@ -150,7 +151,7 @@ def _prices(export: Export) -> str:
         "<p>Amount = quantity &times; price &divide; unit, rounded half-even once per row to 9 "
         "places. Retried duplicates, replication and reads by the service itself cost nothing.</p>"
     )
-    return _table(["Meter", "Unit", "Unit holds", "Price per unit"], rows, 2) + words
+    return _table(["Meter", "Unit", "Unit holds", "Price per unit", "Metered"], rows, 2) + words
 
 
 def _reconciliation(export: Export, evidence: Evidence) -> str:

@@ -65,8 +65,11 @@ class Directory:
         """What runs now."""
         return self.root / "up.json"
 
-    def claim(self) -> None:
-        """Makes the folder, or checks that it is one of ours and of this layout."""
+    def check(self) -> bool:
+        """Whether the folder is ours already; it is new or empty otherwise. Changes nothing.
+
+        :raises ConfigurationInvalid: LAYOUT_UNKNOWN or DIRECTORY_NOT_OURS.
+        """
         marker = self.root / "layout.json"
         if marker.exists():
             found = json.loads(marker.read_text()).get("layout")
@@ -76,17 +79,23 @@ class Directory:
                     code="LAYOUT_UNKNOWN",
                     hint="Use the release that made it, or another --dir",
                 )
-            return
+            return True
         if self.root.exists() and any(self.root.iterdir()):
             raise ConfigurationInvalid(
                 f"{self.root} is not empty and was not made by `headrace up`",
                 code="DIRECTORY_NOT_OURS",
                 hint="Give an empty or new folder with --dir",
             )
+        return False
+
+    def claim(self) -> None:
+        """Makes the folder unless it is ours already."""
+        if self.check():
+            return
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.logs.mkdir(exist_ok=True)
         (self.root / "reports").mkdir(exist_ok=True)
-        write_whole(marker, json.dumps({"layout": LAYOUT}) + "\n")
+        write_whole(self.root / "layout.json", json.dumps({"layout": LAYOUT}) + "\n")
 
     def configured(self, section: str) -> Mapping[str, object]:
         """A section of headrace.toml; empty before the first start."""

@@ -76,5 +76,6 @@ def _check_free(port: int) -> None:
             raise Conflict(
                 f"Port {port} is in use",
                 code="PORT_IN_USE",
-                hint="Stop what listens there, or let `headrace up --port 0` choose free ports",
+                hint="Stop what listens there, or take free ports: "
+                "headrace up --port 0, make up PORT=0",
             ) from None

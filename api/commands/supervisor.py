@@ -34,8 +34,9 @@ from api.reconcile.models import ResourceStatus
 TICK_SECONDS: Final = 0.05
 STOP_SECONDS: Final = 20.0
 BACKOFF_FIRST_SECONDS: Final = 0.1
-BACKOFF_MAX_SECONDS: Final = 10.0
-HEALTHY_SECONDS: Final = 30.0
+BACKOFF_MAX_SECONDS: Final = 2.0
+# Whoever lived so long had started well: its end is news, not one more failed start.
+HEALTHY_SECONDS: Final = 2.0
 PROBE_SECONDS: Final = 1.0
 PR_SET_PDEATHSIG: Final = 1
 

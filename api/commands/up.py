@@ -67,18 +67,24 @@ def up(
 ) -> None:
     """Starts control plane and node, and writes the profile that the other verbs use."""
     directory = Directory(folder.absolute())
-    directory.claim()
+    directory.check()
     present = running(directory.state)
     if present is not None:
-        raise Conflict(
-            f"It runs already: API {present.api_url}, node {present.bootstrap}",
-            code="ALREADY_RUNNING",
-            hint=f"Stop it with `headrace down --dir {folder}`",
-        )
+        if present.state != "ready":
+            raise Conflict(
+                f"It is not ready: {present.state}, process {present.pid}",
+                code="ALREADY_RUNNING",
+                hint=f"Wait a moment, or stop it with `headrace down --dir {folder}`",
+            )
+        # Twice is once: the second call finds what it asked for.
+        _announce(present.api_url, present.bootstrap, directory)
+        return
     overrides = _overrides(settings)
     if metering_window is not None:
         overrides["HEADRACE_METERING__WINDOW_SECONDS"] = metering_window
     ports = choose_ports(port, directory.configured("api"), directory.configured("node"))
+    # Only now is anything written: a port that is taken must not leave a folder behind.
+    directory.claim()
     installation = install(
         directory,
         ports,
@@ -87,19 +93,20 @@ def up(
         profile=profile,
     )
     os.environ.update({**overrides, **ports.overrides()})
+    places = (installation.api_url, installation.bootstrap, directory)
     if detach:
         _detached(installation)
-        _announce(installation)
+        _announce(*places)
         return
-    status = Supervisor(installation, lambda: _announce(installation)).run()
+    status = Supervisor(installation, lambda: _announce(*places)).run()
     if status:
         sys.exit(status)
 
 
-def _announce(installation: Installation) -> None:
-    click.echo(f"API   {installation.api_url}")
-    click.echo(f"Node  {installation.bootstrap}")
-    click.echo(f"Data  {installation.directory.root}")
+def _announce(api_url: str, bootstrap: str, directory: Directory) -> None:
+    click.echo(f"API   {api_url}")
+    click.echo(f"Node  {bootstrap}")
+    click.echo(f"Data  {directory.root}")
 
 
 def _overrides(settings: Sequence[str]) -> dict[str, str]:

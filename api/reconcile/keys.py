@@ -31,11 +31,11 @@ class Wish:
 
 
 def plan(*, revoked: bool, observed: node_pb2.KeyStatus | None) -> str | None:
-    """PUT, REVOKE, or nothing. Pure. A key the cluster never saw needs no revoking."""
-    active = observed is not None and observed.active
+    """PUT, REVOKE, or nothing. Pure. Only a revocation that the cluster holds settles one: a PutKey
+    whose answer was lost may still be on its way to a cluster that knows nothing of the key."""
     if revoked:
-        return "REVOKE" if active else None
-    return None if active else "PUT"
+        return None if observed is not None and not observed.active else "REVOKE"
+    return None if observed is not None and observed.active else "PUT"
 
 
 class KeyReconciler:

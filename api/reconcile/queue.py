@@ -106,11 +106,17 @@ def claim(
 
 def renew(session: Session, item: Claim, now: datetime) -> bool:
     """Prolongs a lease; False once it is lost."""
-    row = session.get(Work, (item.kind, item.object_id), with_for_update=True)
-    if row is None or row.lease_token != item.lease_token:
+    row = _leased(session, item)
+    if row is None:
         return False
     row.lease_until = now + LEASE
     return True
+
+
+def holds(session: Session, item: Claim) -> bool:
+    """Whether the lease is still the caller's, until this transaction ends. What a pass writes
+    before it is finished, it writes behind this question."""
+    return _leased(session, item) is not None
 
 
 def finish(
@@ -126,8 +132,8 @@ def finish(
 
     The object is due again after ``after``, or at once if it changed meanwhile.
     """
-    row = session.get(Work, (item.kind, item.object_id), with_for_update=True)
-    if row is None or row.lease_token != item.lease_token:
+    row = _leased(session, item)
+    if row is None:
         return False
     changed = row.dirty
     row.lease_owner = None
@@ -143,8 +149,8 @@ def finish(
 
 def remove(session: Session, item: Claim) -> None:
     """Takes an object out of the queue for good, unless it changed meanwhile."""
-    row = session.get(Work, (item.kind, item.object_id))
-    if row is not None and row.lease_token == item.lease_token and not row.dirty:
+    row = _leased(session, item)
+    if row is not None and not row.dirty:
         session.delete(row)
 
 
@@ -152,3 +158,9 @@ def spread_all(session: Session, now: datetime, spread: timedelta, dice: random.
     """Makes every object due within ``spread``: what a start does, to find what it missed."""
     for row in session.scalars(select(Work).where(Work.run_after > now)):
         row.run_after = min(row.run_after, now + spread * dice.random())
+
+
+def _leased(session: Session, item: Claim) -> Work | None:
+    """The object's row, locked, if the lease on it is still the caller's."""
+    row = session.get(Work, (item.kind, item.object_id), with_for_update=True)
+    return row if row is not None and row.lease_token == item.lease_token else None

@@ -2,7 +2,7 @@
 
 The job gets a token that is good for this run and this start only, by the environment, so that no
 process list shows it. A start replaces the token of the start before: a job that outlived its
-worker cannot publish.
+worker cannot publish. A worker that lost its lease writes nothing: the run is another's.
 """
 
 import os
@@ -27,7 +27,7 @@ from api.nodes.service import addresses
 from api.operations.service import fail_operations
 from api.reconcile.node_client import NodeClients
 from api.reconcile.outcome import FailureKind, Found, Outcome, PassFailure, Settled
-from api.reconcile.queue import Claim
+from api.reconcile.queue import Claim, holds
 from api.reports.loading import folder_of
 from api.reports.models import ReportRun
 from api.settings import ReportsSettings
@@ -100,10 +100,10 @@ class ReportReconciler:
         if self._stop.is_set() and code != 0:
             raise PassFailure(FailureKind.CONFLICT, "STOPPED", "The worker stopped the job.")
         with self._database.write() as session:
-            return self._end(session, item.object_id, code, why)
+            return self._end(session, item, code, why)
 
     def _begin(self, session: Session, item: Claim, bootstrap: str) -> Start:
-        run = session.get_one(ReportRun, item.object_id)
+        run = _held(session, item)
         token = new_token("run")
         log_path = Path(self._settings.logs).absolute() / f"report-{run.id}.log"
         run.state = "RUNNING"
@@ -145,8 +145,8 @@ class ReportReconciler:
                 return 1, f"The job took longer than {self._settings.seconds_max} s."
         return job.returncode, ""
 
-    def _end(self, session: Session, run_id: str, code: int, why: str) -> Outcome:
-        run = session.get_one(ReportRun, run_id)
+    def _end(self, session: Session, item: Claim, code: int, why: str) -> Outcome:
+        run = _held(session, item)
         now = self._database.now(session)
         if run.state == "SUCCEEDED":
             return Settled(Found(1, ready=True), final=True)
@@ -162,6 +162,13 @@ class ReportReconciler:
         run.token_sha256 = secrets.token_bytes(32)
         fail_operations(session, run.id, error, now)
         return Settled(Found(1), final=True)
+
+
+def _held(session: Session, item: Claim) -> ReportRun:
+    """The run, if the lease on it still is the caller's."""
+    if not holds(session, item):
+        raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker runs the report.")
+    return session.get_one(ReportRun, item.object_id)
 
 
 def _nodes(session: Session) -> list[str]:

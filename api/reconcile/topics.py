@@ -126,6 +126,20 @@ def _waiting(reason: str, message: str) -> Sequence[Condition]:
     )
 
 
+def _retention(topic: node_pb2.PutTopic) -> Condition:
+    """No node trims yet, so a limit is a wish only; said here, and not in Ready, which is about
+    partitions."""
+    if topic.retention_ms == UNLIMITED and topic.retention_bytes == UNLIMITED:
+        return Condition("RetentionEnforced", "True", "Unlimited")
+    return Condition(
+        "RetentionEnforced",
+        "False",
+        "NotEnforcedYet",
+        "The limits are kept with the topic, but this version of the node removes nothing: "
+        "segments are kept until a version that enforces retention.",
+    )
+
+
 def _found(
     wish: Wish,
     observed: node_pb2.TopicStatus | None,
@@ -133,6 +147,7 @@ def _found(
     *,
     ready: bool = False,
 ) -> Found:
+    conditions = (*conditions, _retention(wish.topic))
     partitions: list[Json] = [
         {
             "index": each.index,
@@ -146,7 +161,7 @@ def _found(
         }
         for each in (observed.partitions if observed is not None else ())
     ]
-    return Found(wish.generation, tuple(conditions), {"partitions": partitions}, ready)
+    return Found(wish.generation, conditions, {"partitions": partitions}, ready)
 
 
 def _wish(session: Session, item: Claim) -> Wish:

@@ -36,7 +36,7 @@ from api.topics.spec import SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, EffectiveSpec,
 def _whole(value: object) -> object:
     """A number of a spec is written as one: ``true`` is not 1, and ``4.0`` is not 4."""
     if isinstance(value, bool | float):
-        raise ValueError("a whole number, without a point; true and false are none")
+        raise ValueError("must be a whole number")
     return value
 
 
@@ -155,10 +155,11 @@ class TopicBody(ResourceBody):
     @classmethod
     def of(cls, row: Topic, stream: str, status: ResourceStatus | None) -> "TopicBody":
         """The body of a row, the name of its stream, and what was found."""
-        found = status.detail.get("partitions", []) if status else []
-        seen = [
-            {**each, "observed_at": status.updated_at}
-            for each in (found if status and isinstance(found, list) else [])
+        found = status.detail.get("partitions") if status is not None else None
+        observed_at = status.updated_at if status is not None else None
+        partitions = [
+            {**each, "observed_at": observed_at}
+            for each in (found if isinstance(found, list) else [])
             if isinstance(each, dict)
         ]
         return cls.model_validate(
@@ -173,7 +174,7 @@ class TopicBody(ResourceBody):
                     "conditions": condition_bodies(status),
                     "observed_generation": status.observed_generation if status else 0,
                     "effective": effective_members(effective(row.spec)),
-                    "partitions": seen,
+                    "partitions": partitions,
                 },
             }
         )

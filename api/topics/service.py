@@ -31,7 +31,7 @@ from api.topics.models import Topic
 from api.topics.schemas import LabelSet, TopicBody, TopicCreate, TopicPatch, TopicSpec
 from api.topics.spec import DEFAULTS, effective, loses_data
 
-CONDITIONS: Final = ("Ready", "Synced", "Reachable", "Stalled")
+CONDITIONS: Final = ("Ready", "Synced", "Reachable", "Stalled", "RetentionEnforced")
 FIXED: Final = ("name", "project_id", "stream_id", "cluster_id")
 FIXED_SPEC: Final = ("partitions", "replication_factor")
 

@@ -11,8 +11,9 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from api.access.permissions import Caller
+from api.errors import InvalidRequestError, Violation
 from api.reports.models import CurrentRun, ReportRun
-from api.usage.models import UsageRow
+from api.usage.models import Price, UsageRow
 from api.usage.schemas import GroupBy, MeterTotal, Money, UsageBody, UsageItem
 
 # Sums of 64-digit text stay exact far below this precision.
@@ -49,8 +50,12 @@ class _Sum:
 
 
 def usage(session: Session, caller: Caller, query: UsageQuery) -> UsageBody:
-    """The sums a caller may see: its organization's, its project's, or for the operator all."""
+    """The sums a caller may see: its organization's, its project's, or for the operator all.
+
+    :raises InvalidRequestError: no such meter; the detail names those there are.
+    """
     current = session.get(CurrentRun, "usage")
+    _check_meter(session, query.meter, current.run_id if current is not None else None)
     if current is None:
         return UsageBody(group_by=query.group_by, items=[], totals=[], cost=[])
     run = session.get_one(ReportRun, current.run_id)
@@ -110,6 +115,21 @@ def _rows(caller: Caller, query: UsageQuery, run_id: str) -> Select[UsageRow]:
     if query.meter:
         rows = rows.where(UsageRow.meter == query.meter)
     return rows
+
+
+def _check_meter(session: Session, meter: str, run_id: str | None) -> None:
+    """A meter is known by its price or by a row; any other name is a slip, not an empty answer."""
+    if not meter:
+        return
+    known = set(session.scalars(select(Price.meter).distinct()))
+    known.update(session.scalars(select(UsageRow.meter).filter_by(run_id=run_id).distinct()))
+    if meter not in known:
+        names = ", ".join(sorted(known))
+        fault = f'"{meter}" is none of {names}'
+        raise InvalidRequestError(
+            f"meter: {fault}.",
+            violations=[Violation("?meter", "METER_UNKNOWN", fault, actual=meter)],
+        )
 
 
 def _topic_name(row: UsageRow) -> str:

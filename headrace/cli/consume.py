@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli.options import Verb, client, printer
-from headrace.cli.output import csv_of, yaml_of
+from headrace.cli.output import csv_of, note, yaml_of
+from headrace.cli.words import topics_named
 from headrace.errors import Invalid, StartRequired
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ _CSV = ["topic", "partition", "offset", "ts", "key", "value", "headers"]
     "--from",
     "begin",
     metavar="start|end|OFFSET",
-    help="Where to begin; a group begins there only where it has committed nothing.",
+    help="Where to begin (earliest and latest are the same words); a group begins there only where "
+    "it has committed nothing.",
 )
 @click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
 @click.option("-e", "--exit-at-end", is_flag=True, help="Stop at the end of what is there now.")
@@ -42,7 +44,7 @@ def consume(
 ) -> None:
     """Print the records of each TOPIC."""
     writer = _Writer(printer().of_stream())
-    with client() as c:
+    with client() as c, topics_named(c, topics):
         consumer = c.consume(
             topics,
             group=group,
@@ -63,14 +65,16 @@ def consume(
         writer.end()
     if interrupted:
         raise KeyboardInterrupt
+    if exit_at_end and not group and not writer.written and begin is not None and begin.isdigit():
+        note(f"No record at or after offset {begin}: the end comes before it.")
 
 
 def _start(begin: str | None) -> Start | None:
     if begin is None:
         return None
-    if begin == "start":
+    if begin in ("start", "earliest"):
         return "earliest"
-    if begin == "end":
+    if begin in ("end", "latest"):
         return "latest"
     if begin.isdigit():
         return int(begin)
@@ -97,19 +101,19 @@ class _Writer:
 
         self._output = output
         self._envelope = envelope_of
-        self._written = 0
+        self.written = 0
         if output == "csv":
             sys.stdout.write(csv_of(_CSV))
 
     def write(self, message: Message) -> None:
         """Print one message."""
         sys.stdout.write(self._text(message))
-        self._written += 1
+        self.written += 1
 
     def end(self) -> None:
         """Close what the format left open."""
         if self._output == "json":
-            sys.stdout.write("\n]\n" if self._written else "[]\n")
+            sys.stdout.write("\n]\n" if self.written else "[]\n")
         sys.stdout.flush()
 
     def _text(self, message: Message) -> str:
@@ -124,8 +128,14 @@ class _Writer:
             return "---\n" + yaml_of(body)
         if self._output == "csv":
             cells = [body.get(n, body.get(f"{n}_b64")) for n in _CSV]
-            return csv_of([c if isinstance(c, str) else json.dumps(c) for c in cells])
-        return ("[\n" if not self._written else ",\n") + json.dumps(body, ensure_ascii=False)
+            return csv_of([_cell(cell) for cell in cells])
+        return ("[\n" if not self.written else ",\n") + json.dumps(body, ensure_ascii=False)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _readable(message: Message, *, wide: bool) -> str:

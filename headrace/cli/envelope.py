@@ -62,8 +62,12 @@ def record_of_line(line: bytes) -> Record:
     """The record of one line of jsonl. Raises Invalid for a line that is no envelope."""
     try:
         body = json.loads(line)
-    except ValueError as error:
-        raise Invalid(f"Not JSON: {error}") from None
+    except UnicodeDecodeError as error:
+        raise Invalid(f"Not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        # The parser counts lines and characters; here is one line, and of bytes.
+        at = len(error.doc[: error.pos].encode("utf-8", "surrogatepass"))
+        raise Invalid(f"Not JSON at byte {at}: {error.msg}") from None
     if not isinstance(body, dict) or not ("value" in body or "value_b64" in body):
         raise Invalid(
             "Not an envelope: it has neither value nor value_b64",

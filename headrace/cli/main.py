@@ -33,8 +33,6 @@ _VERBS = {
 _SERVER_VERBS = {
     "up": "start control plane and node on this machine",
     "down": "stop what `up` started",
-    "node": "run and inspect a node",
-    "pki": "make certificates for nodes",
 }
 
 _EXIT_CODES: tuple[tuple[type[errors.HeadraceError], int], ...] = (

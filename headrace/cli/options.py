@@ -6,12 +6,13 @@ nested contexts share.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from headrace.cli.output import FORMATS, Printer
+from headrace.cli.output import FORMATS, Printer, note
 from headrace.settings import Settings, resolve
 
 if TYPE_CHECKING:
@@ -80,10 +81,21 @@ def settings() -> Settings:
     )
 
 
+class _Notes(logging.Handler):
+    """Shows people what the library says while it waits."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
+
+
 def client() -> Client:
     """A client of this invocation; use it with `with`."""
     from headrace.client import Client
+    from headrace.runtime import waiting
 
+    if not waiting.handlers:
+        waiting.addHandler(_Notes())
+        waiting.setLevel(logging.INFO)
     return Client(settings())
 
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 FORMATS = ("table", "wide", "json", "yaml", "jsonl", "csv", "name")
 
 Row = Mapping[str, object]
+Name = str | Callable[[Row], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,8 @@ class Printer:
         """The format for a stream of messages."""
         return self.output or ("table" if self.terminal else "jsonl")
 
-    def one(self, row: Row, columns: Sequence[Column], *, name: str = "name") -> None:
-        """Print one object."""
+    def one(self, row: Row, columns: Sequence[Column], *, name: Name = "name") -> None:
+        """Print one object. `name`: the key of its name, or what makes it."""
         output = self.output or "table"
         if output == "json":
             _write(json.dumps(row, indent=2, ensure_ascii=False) + "\n")
@@ -76,12 +77,12 @@ class Printer:
         else:
             self._rows([row], columns, output, name)
 
-    def many(self, rows: Sequence[Row], columns: Sequence[Column], *, name: str = "name") -> None:
+    def many(self, rows: Sequence[Row], columns: Sequence[Column], *, name: Name = "name") -> None:
         """Print a list."""
         self.listing({"items": list(rows)}, rows, columns, name=name)
 
     def listing(
-        self, body: Row, rows: Sequence[Row], columns: Sequence[Column], *, name: str = "name"
+        self, body: Row, rows: Sequence[Row], columns: Sequence[Column], *, name: Name = "name"
     ) -> None:
         """Print a list that REST answers with more than its items: `body` in json and yaml."""
         output = self.output or "table"
@@ -94,11 +95,14 @@ class Printer:
         else:
             self._rows(rows, columns, output, name)
 
-    def _rows(self, rows: Iterable[Row], columns: Sequence[Column], output: str, name: str) -> None:
+    def _rows(
+        self, rows: Iterable[Row], columns: Sequence[Column], output: str, name: Name
+    ) -> None:
         if output == "jsonl":
             _write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
         elif output == "name":
-            _write("".join(f"{_text(path(name)(row))}\n" for row in rows))
+            name_of = path(name) if isinstance(name, str) else name
+            _write("".join(f"{_text(name_of(row))}\n" for row in rows))
         else:
             _write(csv_of([c.title.lower() for c in columns]))
             for row in rows:

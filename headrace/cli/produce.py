@@ -13,6 +13,7 @@ import click
 from headrace.cli.main import PartialFailure
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, note, path
+from headrace.cli.words import count_of, topics_named
 from headrace.errors import HeadraceError, Invalid
 
 if TYPE_CHECKING:
@@ -60,34 +61,50 @@ def produce(
         found = record_of_line(line)
         return found._replace(headers=(*found.headers, *((n, v.encode()) for n, v in pairs)))
 
-    sent, failed, cause = 0, 0, None
-    with client() as c:
+    sent, failed = 0, 0
+    cause: HeadraceError | None = None
+    bad: Invalid | None = None
+    place = ""
+    with client() as c, topics_named(c, (topic,)):
         producer = c.shared_producer
         try:
-            for number, line in enumerate(_lines(files), 1):
-                try:
-                    producer.send_record(topic, record(line), partition=partition)
-                except Invalid as error:
-                    error.message = f"Line {number}: {error.message}"
-                    raise
+            for where, line in _lines(files):
+                place = where
+                producer.send_record(topic, record(line), partition=partition)
                 sent += 1
+        except Invalid as error:
+            bad = error
         finally:
             try:
                 producer.flush()
             except HeadraceError as error:
                 cause = error
                 failed = int(error.context.get("records_lost", "0"))
-    _report(topic, sent, failed, cause)
+        if bad is not None:
+            raise _stopped(bad, place, sent - failed, cause)
+        _report(topic, sent, failed, cause)
 
 
-def _lines(files: tuple[Path, ...]) -> Iterator[bytes]:
-    if not files:
-        for line in sys.stdin.buffer:
-            yield line.removesuffix(b"\n")
+def _lines(files: tuple[Path, ...]) -> Iterator[tuple[str, bytes]]:
+    """Every line, and where it is."""
+    for number, line in enumerate(() if files else sys.stdin.buffer, 1):
+        yield f"line {number} of stdin", line.removesuffix(b"\n")
     for file in files:
         with file.open("rb") as opened:
-            for line in opened:
-                yield line.removesuffix(b"\n")
+            for number, line in enumerate(opened, 1):
+                yield f"line {number} of {file}", line.removesuffix(b"\n")
+
+
+def _stopped(bad: Invalid, place: str, stored: int, cause: HeadraceError | None) -> Invalid:
+    """The error of a line that could not be sent: what is there already, and where to go on."""
+    bad.message = f"L{place.removeprefix('l')}: {bad.message}"
+    if cause is not None:
+        # The records before it are not all there: going on at this line would leave a gap.
+        bad.message += f"; {count_of(stored, 'record')} stored, then: {cause.message}"
+        return bad
+    before = f"{count_of(stored, 'record')} before it {'was' if stored == 1 else 'were'} stored"
+    bad.hint = f"{before}: mend it, then go on at {place}. {bad.hint}".rstrip()
+    return bad
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -100,7 +117,7 @@ def _header(text: str) -> tuple[str, str]:
 def _report(topic: str, sent: int, failed: int, cause: HeadraceError | None) -> None:
     out = printer()
     if out.output is None:
-        note(f"{sent - failed} records stored in {topic}")
+        note(f"{count_of(sent - failed, 'record')} stored in {topic}")
     else:
         out.one({"topic": topic, "records": sent - failed, "failed": failed}, COLUMNS, name="topic")
     if cause is None:

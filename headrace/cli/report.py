@@ -6,7 +6,7 @@ import click
 
 from headrace.cli.main import Tree
 from headrace.cli.options import Verb, client, printer
-from headrace.cli.output import Column, note, path
+from headrace.cli.output import Column, Row, note, path
 
 COLUMNS = (
     Column("id", path("id")),
@@ -16,6 +16,7 @@ COLUMNS = (
     Column("finished", path("finished_at")),
     Column("rows", path("result", "totals", "rows"), right=True),
     Column("amount", path("result", "totals", "amount_exact"), right=True),
+    Column("currency", path("result", "totals", "currency")),
     Column("input_sha256", path("result", "input_sha256"), wide=True),
     Column("path", path("result", "path"), wide=True),
 )
@@ -33,10 +34,27 @@ def report() -> None:
 def run(kind: str, wait: bool, timeout: str) -> None:
     """Start a report of KIND."""
     with client() as c:
-        started = c.admin.run_report(kind, wait=wait, timeout=timeout)
+        started = c.admin.run_report(
+            kind, wait=wait, timeout=timeout, changed=_tell if wait else None
+        )
     printer().one(started, COLUMNS, name="id")
     if not wait:
         note("It runs by itself. See it: headrace report list")
+        return
+    folder = path("result", "path")(started)
+    files = path("result", "files")(started)
+    names = (
+        [file.get("name") for file in files if isinstance(file, dict)]
+        if isinstance(files, list)
+        else []
+    )
+    if folder and "usage.html" in names:
+        note(f"{folder}/usage.html")
+
+
+def _tell(run: Row) -> None:
+    """One line whenever the state is another; it comes from the I/O thread."""
+    note(f"{path('id')(run)} {str(path('state')(run)).lower()}")
 
 
 @report.command("list", cls=Verb)

@@ -7,6 +7,7 @@ import click
 from headrace.cli.main import Tree
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, path
+from headrace.cli.words import in_words_typed
 
 COLUMNS = (
     Column("name", path("name")),
@@ -26,7 +27,7 @@ def stream() -> None:
 @click.argument("name")
 def create(name: str) -> None:
     """Create the stream NAME."""
-    with client() as c:
+    with client() as c, in_words_typed({"#/name": "NAME"}):
         made = c.admin.create_stream(name)
     printer().one(made, COLUMNS)
 

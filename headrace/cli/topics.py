@@ -7,6 +7,7 @@ import click
 from headrace.cli.main import Tree
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, Row, note, path
+from headrace.cli.words import duration_of, in_words_typed
 from headrace.errors import Invalid
 from headrace.retry import seconds
 
@@ -20,16 +21,33 @@ def _ready(row: Row) -> object:
     return "Unknown"
 
 
+def _name(row: Row) -> str:
+    return f"{path('stream')(row)}/{path('name')(row)}"
+
+
 COLUMNS = (
-    Column("name", lambda row: f"{path('stream')(row)}/{path('name')(row)}"),
+    Column("name", _name),
     Column("partitions", path("status", "effective", "partitions"), right=True),
-    Column("retention_ms", path("status", "effective", "retention_ms"), right=True),
+    Column(
+        "retention",
+        lambda row: duration_of(path("status", "effective", "retention_ms")(row)),
+        right=True,
+    ),
     Column("ready", _ready),
     Column("created", path("created_at")),
     Column("id", path("id"), wide=True),
     Column("codec", path("status", "effective", "codec"), wide=True),
     Column("generation", path("generation"), wide=True, right=True),
 )
+
+
+_TYPED = {
+    "#/name": "NAME",
+    "#/stream": "NAME",
+    "#/spec/partitions": "--partitions",
+    "#/spec/retention_ms": "--retention",
+    "#/spec/codec": "--codec",
+}
 
 
 @click.group(cls=Tree)
@@ -40,7 +58,11 @@ def topic() -> None:
 @topic.command(cls=Verb)
 @click.argument("name")
 @click.option("--partitions", type=click.IntRange(1, 1024), help="How many partitions.")
-@click.option("--retention", metavar="DURATION", help='How long records stay, e.g. "7d".')
+@click.option(
+    "--retention",
+    metavar="DURATION",
+    help='How long records shall stay: "7d", "12h", "30m" or unlimited.',
+)
 @click.option("--codec", type=click.Choice(["none", "lz4", "zstd"]), help="Compression of batches.")
 @click.option(
     "--set", "members", multiple=True, metavar="KEY=VALUE", help="Any member of the spec."
@@ -61,10 +83,10 @@ def create(
     """Create NAME, which is `topic` or `stream/topic`."""
     spec: dict[str, object] = dict(_member(text) for text in members)
     if retention is not None:
-        spec["retention_ms"] = str(round(seconds(retention) * 1000))
+        spec["retention_ms"] = _retention(retention)
     if codec is not None:
         spec["codec"] = codec
-    with client() as c:
+    with client() as c, in_words_typed(_TYPED, name.rpartition("/")[0]):
         made = c.admin.create_topic(
             name,
             partitions=partitions,
@@ -73,7 +95,18 @@ def create(
             wait=wait,
             timeout=timeout,
         )
-    printer().one(made, COLUMNS)
+    printer().one(made, COLUMNS, name=_name)
+
+
+def _retention(text: str) -> str:
+    if text == "unlimited":
+        return text
+    try:
+        return str(round(seconds(text) * 1000))
+    except Invalid as error:
+        raise Invalid(
+            f"--retention {text} is not a duration", hint='Write "7d", "12h", "30m" or unlimited.'
+        ) from error
 
 
 def _member(text: str) -> tuple[str, object]:
@@ -92,7 +125,7 @@ def list_topics(stream: str) -> None:
     """List the topics that the key may see."""
     with client() as c:
         found = c.admin.topics(stream=stream)
-    printer().many(found, COLUMNS)
+    printer().many(found, COLUMNS, name=_name)
     if not found:
         note("No topics. Create one: headrace topic create NAME")
 
@@ -102,17 +135,24 @@ def list_topics(stream: str) -> None:
 def describe(name: str) -> None:
     """Show NAME with what was wished and what is."""
     with client() as c:
-        found = c.admin.topic(name)
+        found = c.admin.topic(name, live=True)
     out = printer()
-    out.one(found, COLUMNS)
+    out.one(found, COLUMNS, name=_name)
     if out.output in (None, "table", "wide"):
-        partitions = path("status", "partitions")(found)
-        rows = (
-            [p for p in partitions if isinstance(p, dict)] if isinstance(partitions, list) else []
-        )
-        if rows:
-            click.echo()
-            out.many(rows, _PARTITIONS)
+        for member, columns in (("conditions", _CONDITIONS), ("partitions", _PARTITIONS)):
+            listed = path("status", member)(found)
+            rows = [r for r in listed if isinstance(r, dict)] if isinstance(listed, list) else []
+            if rows:
+                click.echo()
+                out.many(rows, columns)
+
+
+_CONDITIONS = (
+    Column("condition", path("type")),
+    Column("status", path("status")),
+    Column("reason", path("reason")),
+    Column("message", path("message")),
+)
 
 
 _PARTITIONS = (
@@ -122,4 +162,6 @@ _PARTITIONS = (
     Column("start", path("start_offset"), right=True),
     Column("end", path("end_offset"), right=True),
     Column("bytes", path("bytes"), right=True),
+    # Now, if the node answered; else when it was last looked at.
+    Column("as of", path("observed_at")),
 )

@@ -6,6 +6,9 @@ import click
 
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, note, path
+from headrace.cli.words import in_words_typed
+
+_TYPED = {"?meter": "--meter", "?from": "--since", "?to": "--until"}
 
 
 @click.command(cls=Verb)
@@ -22,7 +25,7 @@ from headrace.cli.output import Column, note, path
 @click.option("--meter", default="", help="Only this meter, e.g. ingress_bytes.")
 def usage(by: str, since: str, until: str, topic: str, meter: str) -> None:
     """Show usage and cost."""
-    with client() as c:
+    with client() as c, in_words_typed(_TYPED):
         found = c.admin.usage(by=by, since=since, until=until, topic=topic, meter=meter)
     items = found.get("items")
     rows = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

@@ -9,6 +9,7 @@ from api.access.permissions import BILLING_VIEWER, EDITOR, OPERATOR, OWNER, ROLE
 from api.access.tokens import new_token, parse_token
 from api.app import routes
 from tests.api.conftest import Service, bearer
+from tests.api.fake_node import vanish
 
 GUARDED = [route for route in routes() if route.path.startswith("/v1/")]
 ROUTE_NAMES = [f"{'/'.join(sorted(route.methods or ()))} {route.path}" for route in GUARDED]
@@ -174,6 +175,25 @@ def test_a_revoked_key_is_refused_at_once_and_forgotten_by_the_node(service: Ser
     assert _active(service, created["id"]) == ("False", "Revoked")
     assert service.client.delete(path, headers=service.owner).status_code == 200
     assert service.post("/v1/api-keys", {"name": "k", "spec": {"role": "viewer"}})["id"]
+
+
+def test_a_key_whose_put_is_still_on_its_way_is_revoked_before_it_arrives(
+    service: Service,
+) -> None:
+    service.settle()
+    created = service.post("/v1/api-keys", {"name": "k", "spec": {"role": "viewer"}})
+    # The first PutKey times out, and the cluster has not applied it when the key is revoked.
+    service.node.before.append(vanish)
+    service.settle()
+    service.client.delete(f"/v1/api-keys/{created['id']}", headers=service.owner)
+    service.clock.advance(5)
+    service.settle()
+    assert service.node.applied[-1].revoke_key.key_id == created["id"]
+    assert _active(service, created["id"]) == ("False", "Revoked")
+    sent = len(service.node.applied)
+    service.clock.advance(3600)
+    service.settle()
+    assert len(service.node.applied) == sent, "a revocation that the cluster holds is repeated"
 
 
 def test_the_last_owner_cannot_be_revoked(service: Service) -> None:

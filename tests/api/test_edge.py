@@ -1,9 +1,13 @@
 """The edge: ids, headers, limits, and every error in one shape."""
 
+import re
+
 import pytest
 
+from api.resource import TOPIC_NAME_PATTERN
 from tests.api.conftest import Body, Service
 
+LONGEST = next(n for n in range(1, 300) if not re.match(TOPIC_NAME_PATTERN, "x" * (n + 1)))
 MEMBERS = {"type", "title", "status", "detail", "instance", "code", "request_id", "retriable"}
 
 
@@ -75,3 +79,68 @@ def test_authorization_comes_before_validation(service: Service) -> None:
     viewer = service.key("viewer")
     response = service.client.post("/v1/topics", json={"nonsense": 1}, headers=viewer)
     assert response.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (
+            {"name": "a/b"},
+            (
+                "name: letters, digits, . _ and -, beginning with a letter or a digit, "
+                f"{LONGEST} characters at most."
+            ),
+        ),
+        ({"name": "a", "spec": {"partition": 3}}, "spec.partition: there is no such member."),
+        (
+            {"name": "a", "spec": {"partitions": 0}},
+            "spec.partitions: must be greater than or equal to 1.",
+        ),
+    ],
+)
+def test_a_fault_of_the_schema_is_one_readable_line(
+    service: Service, body: Body, detail: str
+) -> None:
+    response = service.client.post("/v1/topics", json=body, headers=service.owner)
+    assert response.json()["detail"] == detail
+    assert "^" not in response.text
+
+
+@pytest.mark.parametrize("moment", ["yesterday", "2026-13-01", "2026-01-31T12:00:00"])
+def test_a_time_that_is_none_is_told_how_one_looks(service: Service, moment: str) -> None:
+    response = service.client.get(f"/v1/usage?from={moment}", headers=service.owner)
+    assert response.json()["detail"].startswith("from: must be a time")
+    assert "such as 2026-01-31T12:00:00Z." in response.json()["detail"]
+
+
+def test_a_choice_that_was_tried_is_no_place_in_the_request(service: Service) -> None:
+    body = {"name": "orders", "spec": {"retention_ms": "soon"}}
+    response = service.client.post("/v1/topics", json=body, headers=service.owner)
+    (fault,) = response.json()["errors"]
+    assert fault["pointer"] == "#/spec/retention_ms"
+    assert fault["detail"] == "must be a whole number or 'unlimited'"
+
+
+@pytest.mark.parametrize(
+    ("content", "byte"), [(b'{"name": x', 9), ('{"ü": x'.encode(), 7), (b"{", 1)]
+)
+def test_a_body_that_is_not_json_is_told_at_which_byte(
+    service: Service, content: bytes, byte: int
+) -> None:
+    headers = {**service.owner, "Content-Type": "application/json"}
+    response = service.client.post("/v1/topics", content=content, headers=headers)
+    assert response.status_code == 400
+    assert response.json()["detail"] == f"The body is not JSON at byte {byte}."
+    assert response.json()["errors"][0]["pointer"] == "#"
+
+
+def test_the_root_says_where_the_contract_and_the_health_are(service: Service) -> None:
+    response = service.client.get("/")
+    assert response.status_code == 200
+    assert response.json() == {
+        "service": "Headrace control plane",
+        "openapi": "/openapi.json",
+        "health": "/healthz",
+    }
+    refused = service.client.post("/", headers=service.owner)
+    assert (refused.status_code, refused.headers["Allow"]) == (405, "GET")

@@ -13,12 +13,15 @@ from sqlalchemy import func, select
 
 from api.reconcile.loop import Loop
 from api.reconcile.node_client import NodeClients
-from api.reconcile.reports import ReportReconciler
+from api.reconcile.queue import claim
+from api.reconcile.reports import ReportReconciler, Start
 from api.reports.loading import COLUMNS
 from api.reports.models import ReportRun
 from api.usage.models import UsageRow
 from tests.api.conftest import Body, Service, bearer
 
+# 0.05 for 2^30 bytes, of one byte: exact in the 32 places of a row.
+BYTE_PRICE = "0.00000000004656612873077392578125"
 # Stands for `python -m reports`: says what it was told, and ends as it is told.
 JOB = """
 printf '%s\\n' "$HEADRACE_RUN_TOKEN" "$HEADRACE_NODE_KEY" "$@"
@@ -91,6 +94,40 @@ def test_a_job_whose_worker_stops_is_ended_and_its_run_taken_up_again(service: S
     assert service.get(f"/v1/report-runs/{run['id']}")["state"] == "FAILED"
 
 
+def test_a_worker_that_slept_over_its_lease_before_the_job_starts_none(service: Service) -> None:
+    run = service.post("/v1/report-runs", {"kind": "usage"})
+    with service.database.write() as session:
+        (sleeper,) = claim(session, kinds=["report"], owner="sleeper", now=service.clock())
+    service.clock.advance(60)
+    header = _taken_up(service, run)
+    told = _told(service, run)
+    assert not _loop(service, status=0).run(sleeper)
+    assert _told(service, run) == told
+    assert service.get(f"/v1/report-runs/{run['id']}", header)["state"] == "RUNNING"
+
+
+def test_a_worker_that_lost_its_lease_during_the_job_ends_nothing(service: Service) -> None:
+    response = service.client.post("/v1/report-runs", json={"kind": "usage"}, headers=service.owner)
+    run = response.json()
+    headers: list[dict[str, str]] = []
+
+    class Sleeper(ReportReconciler):
+        def _run(self, start: Start) -> tuple[int, str]:
+            service.clock.advance(60)
+            headers.append(_taken_up(service, run))
+            return 1, "slept"
+
+    nodes = NodeClients(service.settings.node.admin_key_file)
+    sleeper = Sleeper(service.database, nodes, service.settings.reports, "http://api.test")
+    loop = Loop(service.database, {"report": sleeper})
+    assert loop.run_once() == 1
+    assert loop.counters.leases_lost == 1
+    # The other worker's job goes on: its token opens the run, and nothing is called failed.
+    assert service.get(f"/v1/report-runs/{run['id']}", headers[0])["state"] == "RUNNING"
+    operation = service.get(f"/v1/operations/{response.headers['Operation-Id']}")
+    assert operation["state"] != "FAILED"
+
+
 def test_inputs_hold_every_name_and_the_prices_and_are_the_same_twice(service: Service) -> None:
     topic = service.topic("orders")
     run, header = _started(service)
@@ -155,7 +192,7 @@ def test_a_result_is_loaded_and_shown_and_the_same_result_again_is_a_replay(
             "group": "default/orders",
             "topic_id": topic["id"],
             "meter": "ingress_bytes",
-            "unit": "byte",
+            "unit": "B",
             "quantity": "1073741824",
             "cost": {"amount": "0.05", "currency": "EUR"},
         }
@@ -237,6 +274,14 @@ def test_usage_is_summed_exactly_by_every_grouping(
     assert part["totals"][0]["quantity"] == "9007199254740993"
 
 
+def test_a_meter_that_is_none_is_answered_with_those_there_are(service: Service) -> None:
+    response = service.client.get("/v1/usage?meter=foo", headers=service.owner)
+    assert (response.status_code, response.json()["code"]) == (400, "INVALID_REQUEST")
+    assert response.json()["errors"][0]["pointer"] == "?meter"
+    assert response.json()["detail"].startswith('meter: "foo" is none of ingress_bytes, ')
+    assert service.get("/v1/usage?meter=ingress_bytes")["items"] == []
+
+
 def test_usage_shows_an_organization_its_own_rows_only(
     service: Service, other: tuple[str, dict[str, str]]
 ) -> None:
@@ -267,6 +312,11 @@ def _loop(service: Service, *, status: int) -> Loop:
 def _started(service: Service) -> tuple[Body, dict[str, str]]:
     """A run in the middle of its job, and the header of the job's token."""
     run = service.post("/v1/report-runs", {"kind": "usage"})
+    return run, _taken_up(service, run)
+
+
+def _taken_up(service: Service, run: Body) -> dict[str, str]:
+    """A worker takes the run up and stays in the middle of its job; the header of its token."""
 
     class Paused(ReportReconciler):
         def _end(self, *arguments: object) -> None:  # type: ignore[override]
@@ -279,23 +329,24 @@ def _started(service: Service) -> tuple[Body, dict[str, str]]:
         "http://api.test",
         command=["/bin/sh", "-c", JOB.replace("STATUS", "0"), "job"],
     )
+    before = _told(service, run)
     Loop(service.database, {"report": reconciler}).run_once()
-    return run, bearer(_told(service, run)[0])
+    return bearer(_told(service, run)[len(before)])
 
 
 def _told(service: Service, run: Body) -> list[str]:
     """What the job was told: the token, the node key, and its arguments."""
     path = Path(service.settings.reports.logs) / f"report-{run['id']}.log"
-    return path.read_text().splitlines()
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def _row(topic: Body, quantity: str, amount: str, hour: str = "2026-03-01T10") -> dict[str, str]:
     return {
         "organization": "default", "project": "default", "cluster": "local",
         "stream": "default", "topic": topic["name"], "topic_id": topic["id"],
-        "principal": "owner", "meter": "ingress_bytes", "unit": "byte",
+        "principal": "owner", "meter": "ingress_bytes", "unit": "B",
         "window_start": f"{hour}:00:00Z", "window_end": f"{hour}:59:59Z",
-        "quantity": quantity, "unit_price": "0.05", "currency": "EUR", "amount": amount,
+        "quantity": quantity, "unit_price": BYTE_PRICE, "currency": "EUR", "amount": amount,
         "price_book_version": "demo-1", "estimated": "false",
     }  # fmt: skip
 

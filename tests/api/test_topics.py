@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.api.conftest import Service
+from dataplane.metadata.rules import check_topic
+from tests.api.conftest import Body, Service
 from tests.api.fake_node import vanish
 
 
@@ -44,6 +45,36 @@ def test_a_topic_becomes_ready_and_its_operation_succeeds(service: Service) -> N
     assert operation["state"] == "SUCCEEDED"
     partitions = service.get(f"/v1/topics/{body['id']}/partitions")
     assert partitions["items"] == status["partitions"]
+
+
+def test_the_longest_name_becomes_ready_and_is_one_that_nodes_take(service: Service) -> None:
+    topic = service.topic("x" * 249)
+    service.settle()
+    conditions = service.get(f"/v1/topics/{topic['id']}")["status"]["conditions"]
+    assert _condition(conditions, "Ready")["status"] == "True"
+    check_topic(service.node.topics[topic["id"]].spec)
+
+
+@pytest.mark.parametrize(
+    ("limits", "found"),
+    [
+        ({}, ("False", "NotEnforcedYet")),
+        ({"retention_ms": "unlimited", "retention_bytes": "9"}, ("False", "NotEnforcedYet")),
+        ({"retention_ms": "unlimited"}, ("True", "Unlimited")),
+    ],
+)
+def test_a_topic_says_whether_its_retention_is_enforced_and_is_ready_all_the_same(
+    service: Service, limits: dict[str, str], found: tuple[str, str]
+) -> None:
+    topic = service.topic("orders", **limits)
+    before = _condition(topic["status"]["conditions"], "RetentionEnforced")
+    assert (before["status"], before["reason"]) == ("Unknown", "NotObservedYet")
+    service.settle()
+    conditions = service.get(f"/v1/topics/{topic['id']}")["status"]["conditions"]
+    enforced = _condition(conditions, "RetentionEnforced")
+    assert (enforced["status"], enforced["reason"]) == found
+    assert ("segments are kept" in enforced["message"]) == (found[0] == "False")
+    assert _condition(conditions, "Ready")["status"] == "True"
 
 
 @pytest.mark.parametrize("name", ["_usage", "sys.x", ".hidden", "", "a/b", "x" * 250, "ünicode"])
@@ -277,3 +308,7 @@ def test_a_live_read_of_a_node_that_is_away_shows_what_was_observed_last(service
     known = service.get(f"/v1/topics/{topic['id']}")
     service.node.describe = [vanish]
     assert service.get(f"/v1/topics/{topic['id']}?live=true") == known
+
+
+def _condition(conditions: Body, type_: str) -> Body:
+    return next(each for each in conditions if each["type"] == type_)

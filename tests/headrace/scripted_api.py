@@ -150,7 +150,13 @@ class ScriptedApi:
                         "status": "True" if ready else "Unknown",
                         "reason": "RECONCILED" if ready else "PENDING",
                         "message": "",
-                    }
+                    },
+                    {
+                        "type": "RetentionEnforced",
+                        "status": "False",
+                        "reason": "NotEnforcedYet",
+                        "message": "segments are kept",
+                    },
                 ],
                 "observed_generation": 1 if ready else 0,
                 "effective": {"partitions": spec.get("partitions", 1), "retention_ms": "604800000"},
@@ -180,7 +186,7 @@ class ScriptedApi:
 
     def _usage(self, seen: Seen) -> Answer:
         cost = {"amount": "0.000000047", "currency": "EUR"}
-        line = {"meter": "ingress_bytes", "unit": "byte", "quantity": "1024", "cost": cost}
+        line = {"meter": "ingress_bytes", "unit": "B", "quantity": "1024", "cost": cost}
         return 200, {
             "run_id": "run_1",
             "computed_at": NOW,
@@ -199,7 +205,10 @@ class ScriptedApi:
         _, _, run_id = seen.path.strip("/").partition("/")
         if not run_id:
             return 200, {"items": self.runs}
-        done = {"state": "SUCCEEDED", "finished_at": NOW, "result": {"totals": {"rows": "3"}}}
+        totals = {"rows": "3", "amount_exact": "0.000000047", "currency": "EUR"}
+        files = [{"name": name} for name in ("usage.csv", "usage.html")]
+        result = {"totals": totals, "path": "/reports/usage/abc", "files": files}
+        done = {"state": "SUCCEEDED", "finished_at": NOW, "result": result}
         return 200, {**self.runs[0], **done}
 
 

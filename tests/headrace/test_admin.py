@@ -79,6 +79,18 @@ def test_a_missing_topic_says_how_to_create_it(admin: Admin) -> None:
         admin.topic("nope")
 
 
+def test_a_missing_topic_is_answered_with_the_nearest_name(admin: Admin) -> None:
+    for name in ("orders", "billing/invoices"):
+        admin.create_topic(name, wait=False)
+    with pytest.raises(TopicNotFound, match='Did you mean "orders"'):
+        admin.topic("ordres")
+    with pytest.raises(TopicNotFound, match='Did you mean "billing/invoices"'):
+        admin.topic("billing/invoice")
+    with pytest.raises(TopicNotFound) as refused:
+        admin.topic("weather")
+    assert "mean" not in str(refused.value)
+
+
 def test_problems_are_typed(admin: Admin, api: ScriptedApi) -> None:
     api.answers = [problem(400, "INVALID_REQUEST", "partitions is above 1024")]
     with pytest.raises(Invalid, match="above 1024"):
@@ -113,6 +125,12 @@ def test_a_report_can_be_waited_for_and_its_failure_is_raised(
     api.answers = [(202, failed)]
     with pytest.raises(HeadraceError, match="no memory"):
         admin.run_report("usage", wait=True)
+
+
+def test_a_report_that_is_waited_for_tells_every_change_of_its_state(admin: Admin) -> None:
+    told: list[object] = []
+    admin.run_report(wait=True, changed=lambda run: told.append(run["state"]))
+    assert told == ["QUEUED", "SUCCEEDED"]
 
 
 def test_a_named_project_is_resolved_once(api: ScriptedApi) -> None:

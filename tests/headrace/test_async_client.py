@@ -8,7 +8,7 @@ import pytest
 
 import headrace
 from headrace.async_client import AsyncClient
-from headrace.errors import BufferFull, DeadlineExceeded, TopicNotFound
+from headrace.errors import BufferFull, Closed, DeadlineExceeded, TopicNotFound
 from headrace.messages import TopicPartition
 from headrace.settings import Settings
 from tests.headrace.scripted_node import ScriptedNode
@@ -139,3 +139,26 @@ def test_a_client_can_be_made_without_a_running_loop(settings: Settings) -> None
             return (await client.topic("single").send(b"x")).offset
 
     assert asyncio.run(main()) == 0
+
+
+def test_a_client_can_be_awaited_and_is_itself(settings: Settings) -> None:
+    async def main() -> None:
+        made = AsyncClient(settings)
+        client = await made
+        assert client is made
+        assert (await client.topic("single").send(b"x")).offset == 0
+        await client.close()
+
+    asyncio.run(main())
+
+
+def test_reading_on_after_the_client_was_closed_is_an_error(settings: Settings) -> None:
+    async def main() -> None:
+        async with AsyncClient(settings) as client:
+            await client.topic("single").send_many([b"a", b"b"])
+            consumer = client.topic("single").consume(until="end")
+            assert (await anext(consumer)).offset == 0
+        with pytest.raises(Closed):
+            await anext(consumer)
+
+    asyncio.run(main())

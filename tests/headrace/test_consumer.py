@@ -18,7 +18,8 @@ from headrace.errors import (
 )
 from headrace.messages import TopicPartition, record_of
 from headrace.settings import Settings
-from tests.headrace.scripted_node import ScriptedNode
+from headrace.wire import stream_pb2 as wire
+from tests.headrace.scripted_node import ScriptedNode, refusal
 
 
 def fill(client: Client, topic: str, count: int, **options: int) -> list[bytes]:
@@ -161,6 +162,29 @@ def test_a_closed_consumer_says_so(client: Client) -> None:
         consumer.commit()
 
 
+@pytest.mark.parametrize("rows_read", [0, 1])
+def test_reading_on_after_the_client_was_closed_is_no_end_but_an_error(
+    settings: Settings, rows_read: int
+) -> None:
+    with Client(settings) as client:
+        fill(client, "single", 3)
+        consumer = client.topic("single").consume(until="end")
+        assert [next(consumer).offset for _ in range(rows_read)] == list(range(rows_read))
+    for read in (lambda: next(consumer), lambda: consumer.poll("1s"), lambda: list(consumer)):
+        with pytest.raises(Closed):
+            read()
+    with pytest.raises(Closed):
+        next(consumer.batches())
+
+
+def test_an_iteration_that_ended_by_itself_stays_ended(client: Client) -> None:
+    fill(client, "single", 2)
+    consumer = client.topic("single").consume(until="end")
+    assert len(values_of(consumer)) == 2
+    assert list(consumer) == []
+    assert consumer.poll("1s") is None
+
+
 # ---- groups ----
 
 
@@ -300,6 +324,33 @@ def test_a_member_survives_a_restart_of_the_node(client: Client, node: ScriptedN
         node.start()
         client.topic("single").send(b"after")
         assert any(message.value == b"after" for message in consumer)
+
+
+def test_a_member_that_cannot_commit_what_it_loses_goes_on_with_the_rest(
+    client: Client, settings: Settings, node: ScriptedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.subscription.COMMIT_SECONDS", 3600.0)
+    monkeypatch.setattr("headrace.subscription.RELEASE_WAIT", 0.1)
+    monkeypatch.setattr("headrace.subscription.CALL_TIMEOUT", 0.2)
+    for partition in range(4):
+        client.topic("orders").send_many([b"x"] * 10, partition=partition)
+    with client.topic("orders").consume(group="g", start="earliest") as first:
+        seen = {m.partition for _ in range(40) if (m := first.poll("10s"))}
+        assert seen == {0, 1, 2, 3}
+        stopped = refusal("STOPPING", wire.RETRY_OTHER_NODE, "The node is stopping")
+        node.faults.refuse_commits = [stopped] * 1000
+        with Client(settings) as other:
+            consumer = other.topic("orders").consume(group="g", start="earliest").open()
+            with node.changed:
+                members = node.groups["g"].members
+                assert node.changed.wait_for(lambda: [len(m.owns) for m in members] == [2, 2], 10)
+                node.faults.refuse_commits = []
+            taken_over = {m.partition for _ in range(20) if (m := consumer.poll("10s"))}
+            assert taken_over == {1, 3}
+            client.topic("orders").send_many([b"after"], partition=0)
+            message = first.poll("10s")
+            assert message is not None
+            assert message.value == b"after"
 
 
 def test_a_loop_left_by_break_leaves_the_group(client: Client, node: ScriptedNode) -> None:

@@ -67,6 +67,13 @@ def test_a_problem_document_becomes_a_typed_error_with_its_faults() -> None:
     assert "INVALID_REQUEST, request req_1" in str(found)
 
 
+def test_what_the_detail_says_already_is_not_said_again() -> None:
+    fault = {"pointer": "#/name", "code": "X", "detail": "letters only"}
+    found = of_problem(400, {"detail": "name: letters only.", "errors": [fault]})
+    assert found.message == "name: letters only."
+    assert found.violations == (("#/name", "letters only"),)
+
+
 @pytest.mark.parametrize(
     ("status", "cls"),
     [

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from headrace.errors import ConfigurationInvalid, HeadraceError, Kind
+from headrace.errors import HeadraceError, Invalid, Kind
 from headrace.retry import (
     PAUSE_MAX,
     Backoff,
@@ -28,8 +28,9 @@ def test_durations_are_seconds_text_or_timedelta(duration: Duration, expected: f
 
 @pytest.mark.parametrize("duration", ["5", "s", "five", "1 s 2 ms", -1, "-3s"])
 def test_a_duration_that_is_none_is_refused_with_an_example(duration: Duration) -> None:
-    with pytest.raises(ConfigurationInvalid):
+    with pytest.raises(Invalid) as refused:
         seconds(duration)
+    assert refused.value.code == "INVALID_ARGUMENT"
 
 
 def test_a_deadline_is_shared_by_all_attempts() -> None:

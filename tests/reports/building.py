@@ -164,7 +164,13 @@ def export(unit_price: str = "0.05", **names: str) -> Export:
                         "unit": "GiB",
                         "unit_quantity": 1 << 30,
                         "unit_price": unit_price,
-                    }
+                    },
+                    {
+                        "meter": "partition_seconds",
+                        "unit": "partition-hour",
+                        "unit_quantity": 3600,
+                        "unit_price": "0.002",
+                    },
                 ],
             },
         }

@@ -20,6 +20,7 @@ from reports.run import report_of
 from tests.reports.building import Close, Sum, batches_of, export, frozen, minutes
 
 FORMULA = "=cmd|' /C calc'!A0"
+PRICED = ("ingress_bytes", "partition_seconds")
 MARKUP = "<script>alert(1)</script>"
 
 
@@ -131,6 +132,14 @@ def test_the_page_is_self_contained_and_holds_no_markup_of_users(report: Report)
     assert "&lt;script&gt;" in text
     # Hours 10, 11 and 12 of one topic: three bars.
     assert page.tags.count("rect") == 3
+
+
+def test_the_page_says_which_prices_nothing_is_metered_for(report: Report) -> None:
+    text = (report.folder / "usage.html").read_text(encoding="utf-8")
+    rows = [row.partition("</tr>")[0] for row in text.split("<tr>")]
+    said = {name: next(row for row in rows if f"<td>{name}</td>" in row) for name in PRICED}
+    assert "not metered yet" in said["partition_seconds"]
+    assert "not metered yet" not in said["ingress_bytes"]
 
 
 def test_the_same_inputs_give_the_same_bytes(

@@ -24,8 +24,8 @@ RULES = (
     "J7: a release writes the smaller",
     "J7: an extent waits for the witness",
     "V8: the floor is durable before the act",
-    "V8: a release writes the floor again",
 )
+FLOOR_AGAIN = "V8: a release writes the floor again"
 
 
 class Lost(AssertionError):
@@ -113,6 +113,7 @@ class Shard:
     floor: int = 0
     acted: int = 0  # the highest op that caused something irreversible
     acked: int = 0
+    settled: int = 0  # ops that stand below the last round
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.disk)
@@ -126,6 +127,7 @@ class Shard:
         made = self.journal.write(entries)
         yield
         self.journal.synced(made)
+        self.settled = len(self.values)
         for entry in entries:
             if entry.kind == "op" and entry.op > len(self.values):
                 self.values = (*self.values, entry.value)
@@ -207,8 +209,7 @@ class Shard:
             return self.checkpoint < entry.op <= len(self.values)
         if entry.kind == "checkpoint":
             return entry.value == self.name
-        rule = "V8: a release writes the floor again"
-        return entry.op == self.floor and self.keeps(rule)
+        return entry.op == self.floor and self.keeps(FLOOR_AGAIN)
 
     # ---- the world ----
 
@@ -220,13 +221,14 @@ class Shard:
         """More than the extent in use lives."""
         return self.journal.generation > self.journal.oldest + 1
 
-    def unwitnessed_lost(self) -> Restored:
-        """Were the last durable round to go bad at this moment."""
-        copy = Disk(EXTENTS, BLOCKS, dict(self.disk.durable))
-        for place, block in self.disk.durable.items():
-            if block.round.lsn == self.journal.previous:
-                copy.durable[place] = replace(block, rotten=True)
-        return restore(walk(copy), self.folder)
+    def stopped_now(self, *, last_rots: bool) -> Restored:
+        """Were the power cut now and free extents written over; the last durable round bad too."""
+        live = {p: b for p, b in self.disk.durable.items() if b.generation >= self.journal.oldest}
+        last = self.journal.previous
+        rotten = {
+            p: replace(b, rotten=True) for p, b in live.items() if last_rots and b.round.lsn == last
+        }
+        return restore(walk(Disk(EXTENTS, BLOCKS, {**live, **rotten})), self.folder)
 
     def recover(self) -> Restored:
         """Read what is there; write the last round again (J3); end with a witness."""

@@ -24,7 +24,7 @@ COMMANDS = {
     "report list": ["report", "list"],
     "version": ["version"],
 }
-SERVER_VERBS = {"up", "down", "node", "pki"}
+SERVER_VERBS = {"up", "down"}
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +103,15 @@ def test_json_of_a_list_is_the_shape_of_rest(headrace: Run) -> None:
 def test_yaml_of_nested_data_is_block_yaml(headrace: Run) -> None:
     out = headrace("topic", "describe", "known", "-o", "yaml").out
     assert "status:\n  conditions:\n    - type: Ready\n      status: " in out
+
+
+def test_describe_shows_every_condition_with_its_message(headrace: Run) -> None:
+    lines = headrace("topic", "describe", "known", "-o", "table").out.splitlines()
+    line = next(each for each in lines if "RetentionEnforced" in each)
+    assert line.split(maxsplit=3) == [
+        *["RetentionEnforced", "False", "NotEnforcedYet"],
+        "segments are kept",
+    ]
 
 
 def test_notes_for_people_are_on_stderr(headrace: Run) -> None:

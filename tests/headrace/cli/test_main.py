@@ -11,6 +11,7 @@ import pytest
 from headrace import errors
 from headrace.cli.main import exit_code_of
 from headrace.cli.output import Printer
+from headrace.cli.words import duration_of
 from headrace.client import Client
 from tests.headrace.cli.conftest import Run
 from tests.headrace.scripted_api import ScriptedApi, problem
@@ -64,6 +65,16 @@ def test_errors_have_exit_codes(error: errors.HeadraceError, code: int) -> None:
     assert exit_code_of(error) == code
 
 
+def test_a_call_that_waits_for_an_answer_says_for_whom_and_until_when(
+    headrace: Run, api: ScriptedApi, node: ScriptedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert headrace("topic", "list").err == "No topics. Create one: headrace topic create NAME\n"
+    monkeypatch.setattr("headrace.runtime.SILENCE_SECONDS", 0.0)
+    assert f"no answer from {api.url} yet, trying until " in headrace("topic", "list").err
+    line = f"no answer from {node.address} yet, trying until "
+    assert line in headrace("consume", "single", "-e").err
+
+
 def test_an_error_of_the_api_is_one_sentence_on_stderr(headrace: Run, api: ScriptedApi) -> None:
     api.answers = [problem(401, "UNAUTHENTICATED", "The key is not known")]
     done = headrace("topic", "list", "-o", "json")
@@ -96,6 +107,110 @@ def test_topic_create_passes_its_wish(headrace: Run, api: ScriptedApi) -> None:
 def test_a_missing_topic_is_exit_code_3(headrace: Run) -> None:
     assert headrace("topic", "describe", "nope").code == 3
     assert headrace("consume", "nope", "-e").code == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["topic", "describe", "singel"], ["consume", "singel", "-e"], ["produce", "singel"]],
+)
+def test_a_missing_topic_is_one_sentence_with_the_nearest_name_whoever_missed_it(
+    headrace: Run, arguments: list[str]
+) -> None:
+    headrace("topic", "create", "single", "--no-wait")
+    done = headrace(*arguments, stdin=b"a\n")
+    assert done.code == 3
+    assert done.err == (
+        'error: Topic "singel" does not exist. Did you mean "single"? '
+        "Create it: headrace topic create singel. (TOPIC_NOT_FOUND)\n"
+    )
+
+
+def test_a_fault_is_named_by_what_was_typed(headrace: Run, api: ScriptedApi) -> None:
+    faults = {
+        "#/name": "letters, digits, . _ and -",
+        "#/spec/partitions": "less than or equal to 1024",
+        "#/spec/segment_bytes": "at least 1048576",
+    }
+    said = "; ".join(f"{at[2:].replace('/', '.')}: {fault}" for at, fault in faults.items())
+    status, body = problem(400, "INVALID_REQUEST", f"{said}.")
+    errors = [{"pointer": at, "code": "X", "detail": fault} for at, fault in faults.items()]
+    api.answers = [(status, {**body, "errors": errors, "hint": "/openapi.json"})]
+    done = headrace("topic", "create", "a,b")
+    assert done.err.startswith(
+        "error: NAME: letters, digits, . _ and -; --partitions: less than or equal to 1024; "
+        "--set segment_bytes: at least 1048576. (INVALID_REQUEST"
+    )
+
+
+def test_a_missing_stream_says_the_verb_that_makes_it(headrace: Run, api: ScriptedApi) -> None:
+    status, body = problem(404, "STREAM_NOT_FOUND", "There is no stream billing")
+    api.answers = [(status, {**body, "hint": "Create it with POST /v1/streams"})]
+    done = headrace("topic", "create", "billing/orders")
+    assert done.code == 3
+    assert "headrace stream create billing" in done.err
+    assert "POST" not in done.err
+
+
+def test_a_retention_is_a_duration_or_is_told_how_to_be_one(headrace: Run) -> None:
+    done = headrace("topic", "create", "orders", "--retention", "7 days")
+    assert done.code == 8
+    assert "--retention 7 days is not a duration" in done.err
+    assert '"7d"' in done.err
+    assert "(INVALID_ARGUMENT)" in done.err
+    assert '"7d"' in headrace("topic", "create", "--help").out
+
+
+def test_lists_name_topics_whole_and_show_retention_as_it_is_typed(headrace: Run) -> None:
+    headrace("topic", "create", "billing/orders", "--no-wait")
+    assert headrace("topic", "list", "-o", "name").out == "billing/orders\n"
+    assert " 7d " in headrace("topic", "list").out
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [("604800000", "7d"), ("5400000", "90m"), ("1500", "1500ms"), ("unlimited", "unlimited")],
+)
+def test_a_duration_is_exact_in_its_largest_unit(milliseconds: str, text: str) -> None:
+    assert duration_of(milliseconds) == text
+
+
+def test_a_meter_that_is_none_is_told_by_its_flag(headrace: Run, api: ScriptedApi) -> None:
+    status, body = problem(400, "INVALID_REQUEST", 'meter: "foo" is none of ingress_bytes.')
+    errors = [{"pointer": "?meter", "code": "X", "detail": '"foo" is none of ingress_bytes'}]
+    api.answers = [(status, {**body, "errors": errors})]
+    done = headrace("usage", "--meter", "foo")
+    assert done.code == 8
+    assert done.err.startswith('error: --meter: "foo" is none of ingress_bytes.')
+
+
+def test_a_report_that_is_waited_for_tells_its_states_and_where_its_page_is(headrace: Run) -> None:
+    done = headrace("report", "run", "usage", "--wait")
+    assert done.err.splitlines() == [
+        "run_1 queued",
+        "run_1 succeeded",
+        "/reports/usage/abc/usage.html",
+    ]
+
+
+def test_amounts_have_a_currency_and_quantities_a_unit(headrace: Run) -> None:
+    amount = headrace("report", "run", "usage", "--wait", "-o", "csv").out.splitlines()
+    cells = dict(zip(amount[0].split(","), amount[1].split(","), strict=True))
+    assert (cells["amount"], cells["currency"]) == ("0.000000047", "EUR")
+    for output in ("table", "csv"):
+        text = headrace("usage", "-o", output).out.replace(",", " ")
+        assert "1024 B 0.000000047 EUR" in " ".join(text.split())
+
+
+def test_describe_asks_for_the_figures_of_now(headrace: Run, api: ScriptedApi) -> None:
+    headrace("topic", "create", "orders", "--no-wait")
+    headrace("topic", "describe", "orders")
+    assert api.seen[-1].query == {"live": "true"}
+
+
+def test_verbs_that_do_not_exist_are_not_listed(headrace: Run) -> None:
+    listed = headrace("--help").out
+    assert "pki" not in listed
+    assert headrace("node").code == 2
 
 
 def test_colour_follows_the_conventions(monkeypatch: pytest.MonkeyPatch) -> None:

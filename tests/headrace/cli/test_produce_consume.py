@@ -126,3 +126,52 @@ def test_a_readable_line_has_offset_key_value_and_headers(headrace: Run, client:
     client.topic("single").send(b"v", key=b"k", headers={"h": "1"}, timestamp=0)
     out = headrace("consume", "single", "-e", "-o", "wide").out
     assert out == "0@0  00:00:00.000000  k  v  h=1\n"
+
+
+def test_a_bad_line_says_what_is_stored_and_where_to_go_on(
+    headrace: Run, node: ScriptedNode, tmp_path: Path
+) -> None:
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    good.write_text('{"value":"1"}\n{"value":"2"}\n')
+    bad.write_bytes(b'{"value":"3"}\n{"v\xc3\xbc":x}\n{"value":"never"}\n')
+    done = headrace("produce", "single", "-i", "jsonl", str(good), str(bad))
+    assert (done.code, done.out) == (8, "")
+    assert f"Line 2 of {bad}: Not JSON at byte 7" in done.err
+    assert f"3 records before it were stored: mend it, then go on at line 2 of {bad}." in done.err
+    assert "line 1 column" not in done.err
+    assert node.values("single") == [b"1", b"2", b"3"]
+
+
+def test_a_bad_line_of_stdin_is_said_to_be_of_stdin(headrace: Run) -> None:
+    done = headrace("produce", "single", "-i", "jsonl", stdin=b'{"value":"1"}\n\xff\n')
+    assert "Line 2 of stdin: Not UTF-8 at byte 0." in done.err
+    assert "1 record before it was stored: mend it, then go on at line 2 of stdin." in done.err
+
+
+def test_one_record_is_one_record(headrace: Run) -> None:
+    assert headrace("produce", "single", stdin=b"a\n").err == "1 record stored in single\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "offsets"), [("start", [0, 1]), ("earliest", [0, 1]), ("end", []), ("latest", [])]
+)
+def test_from_takes_the_words_of_the_sdk_too(
+    headrace: Run, client: Client, word: str, offsets: list[int]
+) -> None:
+    client.topic("single").send_many([b"a", b"b"])
+    out = headrace("consume", "single", "--from", word, "-e", "-o", "jsonl").out
+    assert [json.loads(line)["offset"] for line in out.splitlines()] == offsets
+
+
+def test_an_offset_beyond_the_end_is_noted(headrace: Run, client: Client) -> None:
+    client.topic("single").send(b"a")
+    done = headrace("consume", "single", "--from", "999", "-e", "-o", "jsonl")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "No record at or after offset 999: the end comes before it.\n"
+    assert headrace("consume", "single", "--from", "0", "-e").err == ""
+
+
+def test_null_is_an_empty_cell_of_csv(headrace: Run, client: Client) -> None:
+    client.topic("single").send(b"v", timestamp=0)
+    line = headrace("consume", "single", "-e", "-o", "csv").out.splitlines()[1]
+    assert line == "single,0,0,1970-01-01T00:00:00.000000Z,,v,[]"

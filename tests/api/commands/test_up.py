@@ -1,0 +1,65 @@
+"""`headrace up`: twice is once, and what cannot start leaves nothing behind."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from api.commands.directory import Directory
+from api.commands.ports import HOST
+from api.commands.processes import start_time
+from api.commands.up import up
+from headrace.errors import Conflict
+
+
+def running_in(folder: Path, state_now: str) -> Directory:
+    """A folder whose supervisor is this very process."""
+    directory = Directory(folder)
+    directory.claim()
+    supervisor = {"pid": os.getpid(), "start_time": start_time(os.getpid())}
+    state = {
+        "state": state_now,
+        "supervisor": supervisor,
+        "api_url": "http://127.0.0.1:1",
+        "bootstrap": "127.0.0.1:2",
+    }
+    directory.state.write_text(json.dumps(state))
+    return directory
+
+
+def test_a_folder_that_runs_already_is_announced_again(tmp_path: Path) -> None:
+    directory = running_in(tmp_path / "data", "ready")
+    done = CliRunner().invoke(up, ["--dir", str(directory.root), "--detach"])
+    assert (done.exit_code, done.output) == (
+        0,
+        f"API   http://127.0.0.1:1\nNode  127.0.0.1:2\nData  {directory.root}\n",
+    )
+
+
+def test_a_port_in_use_leaves_no_folder_and_says_how_to_take_another(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = CliRunner().invoke(up, ["--dir", str(folder), "--port", str(port)])
+    assert isinstance(done.exception, Conflict)
+    assert done.exception.code == "PORT_IN_USE"
+    assert "headrace up --port 0" in done.exception.hint
+    assert "make up PORT=0" in done.exception.hint
+    assert not folder.exists()
+
+
+def test_a_folder_of_somebody_else_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    done = CliRunner().invoke(up, ["--dir", str(tmp_path)])
+    assert getattr(done.exception, "code", "") == "DIRECTORY_NOT_OURS"
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_that_is_about_to_run_is_said_to_be(tmp_path: Path) -> None:
+    directory = running_in(tmp_path / "data", "starting")
+    done = CliRunner().invoke(up, ["--dir", str(directory.root)])
+    assert getattr(done.exception, "code", "") == "ALREADY_RUNNING"
