@@ -23,6 +23,7 @@ _RECEIVE_BYTES: Final = FRAME_SIZE_MAX + 1048576
 _SEND_BYTES: Final = 4194304
 _DETAIL_BYTES: Final = 512
 _CANCELLED_COUNT: Final = 256
+_RESOURCE_EXHAUSTED: Final = 8
 _ID_BYTES: Final = 48
 _KEY_ID_BYTES: Final = 16
 _PADDING: Final = tuple(b"\0" * count for count in range(8))
@@ -155,6 +156,8 @@ class Engine:
         """Hand frames over in order. Returns how many were taken: fewer when a ring is full.
 
         The rest may be sent once `fileno` is readable. Raises EngineError for a malformed frame.
+        One that is too large never holds up the others: a call's message ends that call with
+        RESOURCE_EXHAUSTED, anything else ends the node by name (ENGINE_STOPPED).
         """
         taken = 0
         parts: list[bytes] = []
@@ -162,9 +165,9 @@ class Engine:
         waiting = 0
         with self._send_lock:
             for frame in frames:
+                if 32 + len(frame.body) > FRAME_SIZE_MAX:
+                    frame = _instead(frame)
                 length = 32 + len(frame.body)
-                if length > FRAME_SIZE_MAX:
-                    raise ValueError(f"a frame of {length} bytes is above {FRAME_SIZE_MAX}")
                 if waiting + length > _SEND_BYTES and sizes:
                     crossed = self._cross(parts, sizes)
                     taken += crossed
@@ -223,6 +226,13 @@ class Engine:
         engine, self._engine = self._engine, ffi.NULL
         if engine != ffi.NULL:
             lib.engine_close(engine)
+
+
+def _instead(frame: Frame) -> Frame:
+    """What crosses for a frame that is too large to cross."""
+    if frame.kind in (lib.ENGINE_SEND_MESSAGE, lib.ENGINE_SEND_STATUS):
+        return frame._replace(kind=lib.ENGINE_SEND_STATUS, arg0=_RESOURCE_EXHAUSTED, body=b"")
+    return Frame(lib.ENGINE_HOST_FAILED)
 
 
 def _native_config(config: EngineConfig) -> tuple[Any, tuple[Any, ...]]:

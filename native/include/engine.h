@@ -119,7 +119,11 @@ enum engine_frame_kind {
     ENGINE_METER_FLUSH = 99,
     ENGINE_DESCRIBE = 100, /* REPLY body = struct engine_partition_state */
     /* Host to every shard. */
-    ENGINE_HOST_BEAT = 112, /* the host is alive; without one for 5 s health says NOT_SERVING */
+    ENGINE_HOST_BEAT = 112,     /* the host is alive; without one for 5 s health says NOT_SERVING */
+    ENGINE_CLOCK_CONFIRM = 113, /* the operator vouches for the wall clock */
+    /* Host to shard 0: what the host must say fits no frame (a snapshot, a delta); the node ends
+     * with ENGINE_STOPPED. */
+    ENGINE_HOST_FAILED = 114,
 };
 
 enum engine_result {

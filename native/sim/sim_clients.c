@@ -99,6 +99,8 @@ static int sim_send(struct sim_world *world, uint32_t index)
     case STATUS_NO_MEMORY:
     case STATUS_STORAGE_FULL:
     case STATUS_METER_FULL:
+    case STATUS_SEGMENT_POOL_FULL:
+    case STATUS_PRODUCERS_FULL:
     case STATUS_TOO_MANY_IN_FLIGHT:
     case STATUS_NOT_FOUND:
     case STATUS_REBUILDING: break;

@@ -68,6 +68,10 @@ struct call {
     uint32_t headers_size;
     uint64_t deadline_ns; /* 0 = none */
     struct engine_caller caller;
+    /* What `caller` rests on (answer OK): judged again when the grants change or it expires. */
+    uint32_t grants_revision;
+    int64_t expires_at_us; /* 0 = never */
+    uint8_t secret_sha256[32];
     char path[CALL_PATH_SIZE];
     uint32_t path_size;
     /* the message being read */
@@ -76,7 +80,9 @@ struct call {
     uint8_t draining; /* what still arrives is thrown away */
     uint32_t message_size;
     uint32_t message_filled;
-    uint8_t *message;
+    uint8_t *message; /* grows with what arrives, not with what was announced */
+    uint32_t message_capacity;
+    uint64_t message_since_ns; /* its first bytes */
     uint32_t messages_count;
     /* answers */
     uint32_t pending_count; /* operations whose outcome is still to come */

@@ -45,7 +45,8 @@ static int frame_target(const struct engine *engine, const struct engine_frame *
     case ENGINE_METADATA_SUBMIT:
     case ENGINE_METADATA_APPLIED:
     case ENGINE_METADATA_RESTORED:
-    case ENGINE_METADATA_SNAPSHOT_IS: return OWNER_METADATA_SHARD;
+    case ENGINE_METADATA_SNAPSHOT_IS:
+    case ENGINE_HOST_FAILED: return OWNER_METADATA_SHARD;
     case ENGINE_PUBLISH:
     case ENGINE_GROUP_FENCE:
     case ENGINE_METER_ACK:
@@ -56,6 +57,7 @@ static int frame_target(const struct engine *engine, const struct engine_frame *
         /* The metadata group is reached by METADATA_SUBMIT only. */
         if (id.topic == OWNER_METADATA_TOPIC) return TARGET_MALFORMED;
         return owner_of(id.topic, id.partition, engine->shards_count);
+    case ENGINE_CLOCK_CONFIRM:
     case ENGINE_HOST_BEAT: return TARGET_ALL;
     default: return TARGET_MALFORMED;
     }
@@ -73,11 +75,12 @@ static int frame_route(struct engine *engine, int target, const struct engine_fr
                        const uint8_t *body)
 {
     if (target != TARGET_ALL) return frame_give(&engine->shards[target], frame, body);
-    /* A beat that one shard has no room for is not missed: its ring is full of other signs of life.
-     */
+    int all = 1;
     for (uint16_t index = 0; index < engine->shards_count; index++)
-        (void)frame_give(&engine->shards[index], frame, body);
-    return 1;
+        all &= frame_give(&engine->shards[index], frame, body);
+    /* A beat that one shard has no room for is not missed: its ring is full of other signs of life.
+     * A confirmation is sent again to all: twice is the same. */
+    return all || frame->kind == ENGINE_HOST_BEAT;
 }
 
 static long send_locked(struct engine *engine, const uint8_t *source, size_t size)

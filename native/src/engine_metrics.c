@@ -46,9 +46,14 @@ static const struct metric counters[] = {
     COUNTER("headrace_connections_closed_total", "", connections_closed),
     COUNTER("headrace_connections_refused_total", "", connections_refused),
     COUNTER("headrace_accepts_failed_total", "", accepts_failed),
+    COUNTER("headrace_connections_ended_total", ",reason=\"silent\"", connections_silent),
+    COUNTER("headrace_connections_ended_total", ",reason=\"evicted\"", connections_evicted),
     COUNTER("headrace_calls_opened_total", "", calls_opened),
     COUNTER("headrace_calls_refused_total", "", calls_refused),
     COUNTER("headrace_calls_cancelled_total", "", calls_cancelled),
+    COUNTER("headrace_calls_access_ended_total", "", access_ended),
+    COUNTER("headrace_messages_refused_total", ",reason=\"memory\"", messages_refused),
+    COUNTER("headrace_messages_refused_total", ",reason=\"deadline\"", messages_late),
     COUNTER("headrace_received_bytes_total", "", bytes_received),
     COUNTER("headrace_sent_bytes_total", "", bytes_sent),
     COUNTER("headrace_fetch_waits_total", "", fetch_waits),
@@ -91,6 +96,7 @@ static const struct metric statistics[] = {
     STATISTIC("headrace_groups_live", groups_live, "gauge"),
     STATISTIC("headrace_groups_damaged", groups_damaged, "gauge"),
     STATISTIC("headrace_prepares_used_bytes", prepares_bytes_used, "gauge"),
+    STATISTIC("headrace_clock_uncertain", clock_uncertain, "gauge"),
 };
 
 static void put_header(struct text *text, const struct metric *list, size_t index)
@@ -151,6 +157,20 @@ static void put_calls(struct text *text, const struct engine *engine)
     }
 }
 
+/* Near the limit metadata can soon not be snapshotted any more: the alarm's two sides. */
+static void put_snapshot(struct text *text, const struct engine *engine)
+{
+    const struct metadata_host *metadata = &engine->shards[0].metadata;
+    put(text, "# TYPE headrace_metadata_snapshot_bytes gauge\n");
+    put(text, "headrace_metadata_snapshot_bytes %llu\n", load(&metadata->snapshot_bytes));
+    put(text, "# TYPE headrace_metadata_snapshot_limit_bytes gauge\n");
+    put(text, "headrace_metadata_snapshot_limit_bytes %llu\n",
+        (unsigned long long)(ENGINE_FRAME_SIZE_MAX - sizeof(struct engine_frame)));
+    put(text, "# TYPE headrace_metadata_snapshots_refused_total counter\n");
+    put(text, "headrace_metadata_snapshots_refused_total %llu\n",
+        load(&metadata->snapshots_refused));
+}
+
 static void put_gauges(struct text *text, const struct engine *engine)
 {
     put(text, "# TYPE headrace_pool_used_bytes gauge\n");
@@ -180,5 +200,6 @@ size_t engine_metrics(const struct engine *engine, char *target, size_t size)
     put_statistics(&text, engine);
     put_calls(&text, engine);
     put_gauges(&text, engine);
+    put_snapshot(&text, engine);
     return text.used;
 }

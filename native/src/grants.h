@@ -71,6 +71,11 @@ const struct grant *grants_find(const struct grants *grants, const char *key_id)
 /* The shape only: `Bearer hr_<kind>_<10>_<43>_<6>`. 1 = well-formed. */
 int grant_token_parse(const char *value, size_t size, struct grant_token *token);
 
+/* Is a key that was verified still good? `sha256` is of the secret that was shown then. OK copies
+ * the grant as it is now. */
+enum grant_answer grants_again(const struct grants *grants, const char *key_id,
+                               const uint8_t *sha256, int64_t now_us, struct grant *grant);
+
 /* Verify an authorization header's value (size 0 = none sent). OK copies the grant, admin's
  * included. */
 enum grant_answer grants_check(struct grants *grants, const char *value, size_t size,

@@ -111,6 +111,7 @@ enum status group_table_in_flight(struct group_table *table, uint64_t group, uin
         assert(row != &fresh);
         row->in_flight_generation = generation;
     }
+    if (row != &fresh) row->in_flight_proposed = 0;
     group_row_state(row, state);
     return status;
 }
@@ -151,6 +152,7 @@ enum status group_table_close(struct group_table *table, uint64_t group, uint64_
     if (status == STATUS_OK) {
         struct group_row next = *row;
         next.intent_op = intent_op;
+        if (generation > next.owner_generation) next.in_flight_proposed = 0;
         next.owner_generation = generation;
         if (generation > next.frozen_generation) next.frozen_generation = generation;
         status = row == &fresh ? group_table_keep(table, &next) : STATUS_OK;
@@ -171,6 +173,19 @@ enum status group_table_fetch(const struct group_table *table, uint64_t group, u
      * back. */
     if (generation > 0 && row->in_flight_generation != generation) return STATUS_GROUP_PENDING;
     return STATUS_OK;
+}
+
+void group_table_propose(struct group_table *table, uint64_t group)
+{
+    uint32_t position = group_table_position(table, group);
+    if (position < table->count && table->rows[position].group == group)
+        table->rows[position].in_flight_proposed = 1;
+}
+
+int group_table_proposed(const struct group_table *table, uint64_t group)
+{
+    const struct group_row *row = group_table_find(table, group);
+    return row && row->in_flight_proposed;
 }
 
 enum status group_table_state(const struct group_table *table, uint64_t group,

@@ -30,7 +30,8 @@ struct group_row {
     uint64_t intent_op;            /* the highest metadata op seen in a fence (T1) */
     uint64_t committed;
     uint8_t has_committed;
-    uint8_t reserved[7];
+    uint8_t in_flight_proposed; /* primary only: InFlight is on its way to the log */
+    uint8_t reserved[6];
 };
 
 struct group_table {
@@ -64,6 +65,10 @@ enum status group_table_close(struct group_table *table, uint64_t group, uint64_
 /* May data leave for (group, generation)? OK; GROUP_PENDING: propose InFlight first (or wait for
  * the CLOSE); FENCED. */
 enum status group_table_fetch(const struct group_table *table, uint64_t group, uint64_t generation);
+/* Primary: InFlight of the group's owner was proposed, and is not yet applied; nothing if the group
+ * is unknown. A fence that comes between asks for a new one. */
+void group_table_propose(struct group_table *table, uint64_t group);
+int group_table_proposed(const struct group_table *table, uint64_t group);
 /* NOT_FOUND: never heard of. */
 enum status group_table_state(const struct group_table *table, uint64_t group,
                               struct group_state *state);

@@ -60,7 +60,7 @@ static const struct grpc_error_entry entries[GRPC_ERROR_COUNT] = {
           "a bounded queue or table of the shard is full", "repeat after a short wait"),
     ENTRY(STORAGE_FULL, RESOURCE_EXHAUSTED, RETRY_SAME_NODE, 1000,
           "the node's disk has reached its reserve",
-          "free space or shorten retention; writes resume by themselves"),
+          "free space or add disk; writes resume by themselves"),
     ENTRY(STORAGE_FAILED, UNAVAILABLE, COMMITTED_UNKNOWN, 0,
           "the node's disk failed under the write",
           "repeat with the same producer id and sequence once the node is back"),
@@ -105,6 +105,15 @@ static const struct grpc_error_entry entries[GRPC_ERROR_COUNT] = {
           "the partition's table of consumer groups is full", "delete unused groups"),
     ENTRY(TOPIC_CLOSED, FAILED_PRECONDITION, TERMINAL, 0, "the topic is being deleted",
           "produce to another topic"),
+    ENTRY(SEGMENTS_FULL, RESOURCE_EXHAUSTED, TERMINAL, 0,
+          "the partition has as many segments as it may",
+          "produce to another partition, and give topics of this size larger segments"),
+    ENTRY(SEGMENT_POOL_FULL, RESOURCE_EXHAUSTED, RETRY_SAME_NODE, 1000,
+          "the shard's memory for segments is used up",
+          "delete unused topics or raise node.partitions_max"),
+    ENTRY(PRODUCERS_FULL, RESOURCE_EXHAUSTED, RETRY_SAME_NODE, 1000,
+          "the shard remembers as many producers as it can",
+          "go on with producers it knows, or repeat later"),
     ENTRY(QUOTA_EXCEEDED, RESOURCE_EXHAUSTED, RETRY_SAME_NODE, 100, "the quota is used up",
           "repeat after retry_after_ms"),
     ENTRY(UNSUPPORTED, UNIMPLEMENTED, TERMINAL, 0, "this release does not know the operation",
@@ -135,6 +144,9 @@ static enum grpc_error error_of(enum status status)
     case STATUS_JOURNAL_FULL:
     case STATUS_METER_FULL:
     case STATUS_BUSY: return GRPC_ERROR_BUSY;
+    case STATUS_SEGMENTS_FULL: return GRPC_ERROR_SEGMENTS_FULL;
+    case STATUS_SEGMENT_POOL_FULL: return GRPC_ERROR_SEGMENT_POOL_FULL;
+    case STATUS_PRODUCERS_FULL: return GRPC_ERROR_PRODUCERS_FULL;
     case STATUS_STORAGE_FULL: return GRPC_ERROR_STORAGE_FULL;
     case STATUS_STOPPING: return GRPC_ERROR_STOPPING;
     case STATUS_TIMEOUT: return GRPC_ERROR_DEADLINE_EXCEEDED;

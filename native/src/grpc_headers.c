@@ -77,6 +77,7 @@ static void token_remember(struct connection *connection, const uint8_t *value, 
     cached->revision = connection->shard->tables.grants.revision;
     cached->size = (uint32_t)size;
     cached->expires_at_us = grant->expires_at_us;
+    memcpy(cached->secret_sha256, grant->sha256, sizeof cached->secret_sha256);
     cached->caller = call->caller;
     memcpy(cached->token, value, size);
 }
@@ -97,6 +98,37 @@ static const struct cached_token *token_recall(const struct connection *connecti
     return NULL;
 }
 
+static void caller_take(struct call *call, const struct grant *grant)
+{
+    call->caller = (struct engine_caller){
+        .principal = grant->principal,
+        .organization = grant->organization,
+        .project = grant->project,
+        .verbs = grant->verbs,
+    };
+    memcpy(call->caller.key_id, grant->key_id, sizeof call->caller.key_id);
+    call->grants_revision = call->connection->shard->tables.grants.revision;
+    call->expires_at_us = grant->expires_at_us;
+    memcpy(call->secret_sha256, grant->sha256, sizeof call->secret_sha256);
+}
+
+enum grpc_error grpc_credentials_again(struct call *call)
+{
+    /* Without a good key only what tells nothing about anybody's data was let in. */
+    if (call->answer != GRANT_ANSWER_OK) return GRPC_ERROR_NONE;
+    const struct shard *shard = call->connection->shard;
+    const struct grants *grants = &shard->tables.grants;
+    int expired = call->expires_at_us != 0 && call->expires_at_us <= shard->now.wall_us;
+    if (call->grants_revision == grants->revision && !expired) return GRPC_ERROR_NONE;
+    struct grant grant;
+    switch (grants_again(grants, call->caller.key_id, call->secret_sha256, shard->now.wall_us,
+                         &grant)) {
+    case GRANT_ANSWER_OK: caller_take(call, &grant); return GRPC_ERROR_NONE;
+    case GRANT_ANSWER_EXPIRED: return GRPC_ERROR_EXPIRED_CREDENTIALS;
+    default: return GRPC_ERROR_INVALID_CREDENTIALS;
+    }
+}
+
 static void header_authorization(struct call *call, const uint8_t *value, size_t size)
 {
     struct connection *connection = call->connection;
@@ -106,19 +138,17 @@ static void header_authorization(struct call *call, const uint8_t *value, size_t
         int expired = cached->expires_at_us != 0 && cached->expires_at_us <= shard->now.wall_us;
         call->answer = expired ? GRANT_ANSWER_EXPIRED : GRANT_ANSWER_OK;
         call->caller = cached->caller;
+        call->grants_revision = cached->revision;
+        call->expires_at_us = cached->expires_at_us;
+        memcpy(call->secret_sha256, cached->secret_sha256, sizeof call->secret_sha256);
         return;
     }
     struct grant grant;
     call->answer = (uint8_t)grants_check(&shard->tables.grants, (const char *)value, size,
                                          shard->now.wall_us, &grant);
     if (call->answer != GRANT_ANSWER_OK) return;
-    call->caller = (struct engine_caller){
-        .principal = grant.principal,
-        .organization = grant.organization,
-        .project = grant.project,
-        .verbs = grant.verbs,
-    };
-    memcpy(call->caller.key_id, grant.key_id, sizeof call->caller.key_id);
+    connection->authenticated = 1;
+    caller_take(call, &grant);
     token_remember(connection, value, size, call, &grant);
 }
 

@@ -275,13 +275,11 @@ void grpc_window_return(struct call *call)
 static void finish(struct call *call)
 {
     assert(!call->finished);
-    struct shard *shard = call->connection->shard;
     call->finished = 1;
     if (call->fetch_index != 0 || call->fetch_pending != 0) {
         assert(call->method == METHOD_FETCH);
     }
-    buffer_give(&shard->pool, call->message);
-    call->message = NULL;
+    grpc_message_drop(call);
     grpc_window_return(call);
     advance(call);
 }

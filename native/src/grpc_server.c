@@ -9,6 +9,9 @@
 #include "stream_fetch.h"
 #include "stream_produce.h"
 
+/* Parts of the pool that messages on their way may hold: of one connection, of all. */
+enum { MESSAGE_SIZE_FIRST = 65520, MESSAGES_CONNECTION_PART = 4, MESSAGES_SHARD_PART = 2 };
+
 static int is_hot(const struct call *call)
 {
     return call->method != METHOD_HOST && call->method != METHOD_HEALTH_CHECK;
@@ -62,6 +65,7 @@ void grpc_start(struct call *call)
     assert(!call->started);
     call->started = 1;
     struct shard *shard = call->connection->shard;
+    call->connection->active_ns = shard->now.monotonic_ns;
     shard->counters.calls_opened++;
     shard->counters.calls_by_method[call->method]++;
     enum grpc_error error = start_check(call);
@@ -84,6 +88,11 @@ static uint32_t message_size_max(const struct call *call)
 static int dispatch(struct call *call, const uint8_t *message, size_t size, uint8_t *owned)
 {
     call->messages_count++;
+    enum grpc_error error = grpc_credentials_again(call);
+    if (error != GRPC_ERROR_NONE) {
+        grpc_finish_error(call, error);
+        return 0;
+    }
     if (call->method == METHOD_HOST) {
         host_call_message(call, message, size);
         return 0;
@@ -122,6 +131,54 @@ static size_t data_prefix(struct call *call, const uint8_t *data, size_t size)
     return taken;
 }
 
+static void message_forget(struct call *call)
+{
+    struct connection *connection = call->connection;
+    assert(connection->messages_bytes >= call->message_capacity);
+    assert(connection->shard->messages_bytes >= call->message_capacity);
+    connection->messages_bytes -= call->message_capacity;
+    connection->shard->messages_bytes -= call->message_capacity;
+    call->message = NULL;
+    call->message_capacity = 0;
+}
+
+void grpc_message_drop(struct call *call)
+{
+    buffer_give(&call->connection->shard->pool, call->message);
+    message_forget(call);
+}
+
+/* Room for `wanted` bytes of the message: doubled as they arrive, so that announcing much costs us
+ * nothing, and bounded by connection and shard, so that a few cannot take all of the pool. 0 = the
+ * call was ended. */
+static int message_grow(struct call *call, size_t wanted)
+{
+    assert(wanted <= call->message_size);
+    if (wanted <= call->message_capacity) return 1;
+    struct connection *connection = call->connection;
+    struct shard *shard = connection->shard;
+    uint64_t room = shard->pool.region_size;
+    size_t size = MESSAGE_SIZE_FIRST;
+    while (size < wanted) size *= 2;
+    if (size > call->message_size) size = call->message_size;
+    size_t more = size - call->message_capacity;
+    uint8_t *larger = NULL;
+    if (connection->messages_bytes + more <= room / MESSAGES_CONNECTION_PART
+        && shard->messages_bytes + more <= room / MESSAGES_SHARD_PART)
+        larger = buffer_resize(&shard->pool, call->message, size);
+    if (larger == NULL) {
+        shard->counters.messages_refused++;
+        grpc_finish_error(call, GRPC_ERROR_MEMORY_EXHAUSTED);
+        return 0;
+    }
+    if (call->message == NULL) call->message_since_ns = shard->now.monotonic_ns;
+    call->message = larger;
+    call->message_capacity = (uint32_t)size;
+    connection->messages_bytes += more;
+    shard->messages_bytes += more;
+    return 1;
+}
+
 /* Take bytes of the message behind a whole prefix. */
 static size_t data_message(struct call *call, const uint8_t *data, size_t size)
 {
@@ -133,19 +190,13 @@ static size_t data_message(struct call *call, const uint8_t *data, size_t size)
         (void)dispatch(call, data, missing, NULL);
         return missing;
     }
-    if (call->message == NULL) {
-        call->message = buffer_take(&shard->pool, call->message_size);
-        if (call->message == NULL) {
-            grpc_finish_error(call, GRPC_ERROR_MEMORY_EXHAUSTED);
-            return size;
-        }
-    }
     size_t taken = size < missing ? size : missing;
+    if (!message_grow(call, call->message_filled + taken)) return size;
     memcpy(call->message + call->message_filled, data, taken);
     call->message_filled += (uint32_t)taken;
     if (call->message_filled < call->message_size) return taken;
     uint8_t *message = call->message;
-    call->message = NULL;
+    message_forget(call);
     call->prefix_size = 0;
     if (!dispatch(call, message, call->message_size, message)) buffer_give(&shard->pool, message);
     return taken;
@@ -196,7 +247,8 @@ void grpc_closed(struct call *call)
     if (call->started && !call->finished) shard->counters.calls_cancelled++;
     if (call->host_opened && !call->finished) host_call_cancel(call);
     if (call->fetch_index != 0 || call->fetch_pending != 0) stream_fetch_cancel(call);
-    buffer_give(&shard->pool, call->message);
+    if (call->started) call->connection->active_ns = shard->now.monotonic_ns;
+    grpc_message_drop(call);
     buffer_give(&shard->pool, call->host_status);
     grpc_reply_drop(call);
     call_give(shard, call);

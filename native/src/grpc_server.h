@@ -22,6 +22,8 @@ void grpc_start(struct call *call);
 /* Returns the bytes whose stream window must be kept until the host gives credit. */
 size_t grpc_data(struct call *call, const uint8_t *data, size_t size);
 void grpc_half_close(struct call *call);
+/* Forget the message that was being read. */
+void grpc_message_drop(struct call *call);
 /* The stream is over, whoever ended it. Frees the call. */
 void grpc_closed(struct call *call);
 
@@ -29,6 +31,9 @@ void grpc_closed(struct call *call);
 /* "100m" to an absolute time; 0 = malformed. */
 uint64_t grpc_timeout_deadline(const uint8_t *value, size_t size, uint64_t now_ns);
 enum call_method grpc_method(const uint8_t *path, size_t size);
+/* Is the key that opened the call still good? Cheap while nothing has changed; takes over what has:
+ * rights may be others now. NONE = may go on. */
+enum grpc_error grpc_credentials_again(struct call *call);
 
 /* grpc_reply.c: to the transport. */
 /* A reply with room for `size` bytes behind the prefix, which is filled in; NULL = no memory. */

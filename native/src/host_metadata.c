@@ -27,6 +27,7 @@ void host_metadata_start(struct shard *shard)
     }
     metadata->phase = METADATA_RESTORING;
     metadata->op = op;
+    metadata->snapshot_bytes = size;
     struct engine_frame frame = {.kind = ENGINE_METADATA_RESTORE, .arg0 = op};
     struct host_body body = {.data = snapshot, .size = size};
     host_post_surely(shard, &frame, &body);
@@ -162,10 +163,14 @@ void host_metadata_frame(struct shard *shard, const struct engine_frame *frame, 
             return;
         }
         metadata->phase = METADATA_IDLE;
-        enum status status = store_metadata_snapshot(shard->store, frame->arg0, body, size);
+        metadata->snapshot_bytes = size;
         /* A snapshot that cannot be stored now is asked for again; the ops it would cover are still
          * there. */
-        maybe(status == STATUS_OK);
+        if (store_metadata_snapshot(shard->store, frame->arg0, body, size) != STATUS_OK) {
+            metadata->snapshots_refused++;
+            metadata->snapshot_retry_ns =
+                shard->now.monotonic_ns + SHARD_SNAPSHOT_RETRY_MS * UINT64_C(1000000);
+        }
         return;
     }
     default: unreachable();
@@ -195,8 +200,8 @@ void host_metadata_pump(struct shard *shard)
     uint64_t op = 0;
     /* Between two ops the host's machine is exactly at the last one: the only moment for its
      * snapshot. */
-    if (metadata->ready && store_metadata_snapshot_due(shard->store, &op)
-        && op == metadata->applied_op) {
+    int may_ask = metadata->ready && shard->now.monotonic_ns >= metadata->snapshot_retry_ns;
+    if (may_ask && store_metadata_snapshot_due(shard->store, &op) && op == metadata->applied_op) {
         metadata->phase = METADATA_SNAPSHOTTING;
         metadata->op = op;
         struct engine_frame frame = {.kind = ENGINE_METADATA_SNAPSHOT, .arg0 = op};

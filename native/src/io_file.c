@@ -40,6 +40,11 @@ static int slot_plain(struct io_file *file, uint32_t slot)
     return __atomic_load_n(&slot_of(file, slot)->plain, __ATOMIC_ACQUIRE) - 1;
 }
 
+static int moves_slot(const struct io_request *request)
+{
+    return request->operation == IO_OPEN || request->operation == IO_CLOSE;
+}
+
 static enum status execute_open(struct io_file *file, const struct io_request *request)
 {
     struct io_file_slot *slot = slot_of(file, request->file);
@@ -252,6 +257,7 @@ static void submit(void *context, struct io_request *request)
     struct io_file *file = context;
     request->next = NULL;
     file->submitted_count++;
+    if (moves_slot(request)) slot_of(file, request->file)->moving++;
     /* Behind those that wait already: order is a promise (io.h). */
     if (file->waiting_head == NULL && ring_push(&file->requests, &request)) {
         wake_raise(&file->thread_wake);
@@ -284,12 +290,18 @@ struct io_request *io_file_completed(struct io_file *file)
     if (!ring_pop(&file->completions, &request)) return NULL;
     file->completed_count++;
     assert(file->completed_count <= file->submitted_count);
+    if (moves_slot(request)) {
+        struct io_file_slot *slot = slot_of(file, request->file);
+        assert(slot->moving > 0);
+        slot->moving--;
+    }
     return request;
 }
 
 enum status io_file_read_now(struct io_file *file, uint32_t slot, uint64_t offset, uint8_t *target,
                              size_t size)
 {
+    if (slot_of(file, slot)->moving > 0) return STATUS_BUSY;
     int fd = slot_plain(file, slot);
     if (fd < 0) return STATUS_BUSY;
     struct iovec vector = {.iov_base = target, .iov_len = size};

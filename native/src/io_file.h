@@ -9,8 +9,9 @@
  *
  * Requests cross in a ring of pointers and come back in another; a full ring never blocks the pump,
  * the rest waits in order on the pump's side. `io_file_read_now` is the pump's own: it reads what
- * the page cache has and never waits. It is safe for a slot that the core believes open, because a
- * close is submitted by the same thread. */
+ * the page cache has and never waits. Slots are used again while requests wait: as long as an
+ * open or a close of the slot is on its way its descriptor may still be another file's, so the
+ * answer is BUSY, and an IO_READ comes behind what is on its way. */
 #ifndef IO_FILE_H
 #define IO_FILE_H
 
@@ -29,6 +30,7 @@ struct io_file_slot {
     int plain; /* 0 = closed: descriptor + 1, so that zeroed memory is closed */
     int direct;
     enum status poisoned; /* STATUS_OK = healthy */
+    uint32_t moving;      /* the pump's: opens and closes submitted and not yet completed */
 };
 
 struct io_file {
@@ -61,8 +63,8 @@ enum status io_file_start(struct io_file *file);
 struct io_request *io_file_completed(struct io_file *file);
 /* Pump: once a turn, hand what waited beyond the ring to the thread. */
 void io_file_flush(struct io_file *file);
-/* Pump: what the page cache has at once. STATUS_BUSY: it would wait, or less than `size` is there:
- * submit an IO_READ. */
+/* Pump: what the page cache has at once. STATUS_BUSY: it would wait, less than `size` is there, or
+ * the slot is being opened or closed: submit an IO_READ. */
 enum status io_file_read_now(struct io_file *file, uint32_t slot, uint64_t offset, uint8_t *target,
                              size_t size);
 /* Everything submitted is carried out first. */

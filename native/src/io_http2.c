@@ -184,8 +184,24 @@ static int session_greet(nghttp2_session *session)
                                                  HTTP2_CONNECTION_WINDOW);
 }
 
+/* The table is full: whoever has never shown a key makes room, the oldest first. */
+static void connection_evict(struct shard *shard)
+{
+    struct connection *oldest = NULL;
+    for (uint32_t index = 0; index < SHARD_CONNECTIONS_COUNT_MAX; index++) {
+        struct connection *connection = &shard->connections[index];
+        if (!connection->open || connection->closing || connection->authenticated) continue;
+        if (oldest == NULL || connection->opened_ns < oldest->opened_ns) oldest = connection;
+    }
+    if (oldest == NULL) return;
+    shard->counters.connections_evicted++;
+    http2_abandon(oldest, NGHTTP2_ENHANCE_YOUR_CALM);
+    http2_close_marked(shard);
+}
+
 enum status http2_connection_open(struct shard *shard, int fd)
 {
+    if (shard->connections_free == NULL) connection_evict(shard);
     struct connection *connection = shard->connections_free;
     if (connection == NULL) return STATUS_BUSY;
     assert(!connection->open);
@@ -205,7 +221,14 @@ enum status http2_connection_open(struct shard *shard, int fd)
     shard->connections_free = connection->next_free;
     uint32_t index = connection->index;
     *connection = (struct connection){
-        .shard = shard, .session = session, .fd = fd, .index = index, .open = 1};
+        .shard = shard,
+        .session = session,
+        .fd = fd,
+        .index = index,
+        .open = 1,
+        .opened_ns = shard->now.monotonic_ns,
+        .active_ns = shard->now.monotonic_ns,
+    };
     shard->connections_count++;
     shard->counters.connections_opened++;
     http2_mark_dirty(connection);
@@ -229,6 +252,14 @@ void http2_mark_closing(struct connection *connection)
     connection->shard->closing = connection;
 }
 
+void http2_abandon(struct connection *connection, uint32_t error_code)
+{
+    (void)nghttp2_session_terminate_session(connection->session, error_code);
+    (void)nghttp2_session_send(connection->session);
+    (void)http2_output_write(connection);
+    http2_mark_closing(connection);
+}
+
 void http2_readable(struct connection *connection)
 {
     struct shard *shard = connection->shard;
@@ -245,10 +276,7 @@ void http2_readable(struct connection *connection)
         if (used < 0 || (size_t)used != size) {
             /* What the peer sent was not HTTP/2, or our memory ended: say goodbye if that is still
              * possible. */
-            (void)nghttp2_session_terminate_session(connection->session, NGHTTP2_PROTOCOL_ERROR);
-            (void)nghttp2_session_send(connection->session);
-            (void)http2_output_write(connection);
-            http2_mark_closing(connection);
+            http2_abandon(connection, NGHTTP2_PROTOCOL_ERROR);
             return;
         }
         if (size < HTTP2_READ_SIZE) return;

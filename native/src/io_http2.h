@@ -43,6 +43,7 @@ struct cached_token {
     uint32_t revision; /* 0 = empty */
     uint32_t size;
     int64_t expires_at_us;
+    uint8_t secret_sha256[32];
     struct engine_caller caller;
     uint8_t token[96];
 };
@@ -58,7 +59,11 @@ struct connection {
     uint8_t write_armed; /* waits for the socket to take more */
     uint8_t goaway_sent;
     uint8_t tokens_next;
-    uint8_t *output; /* a block of HTTP2_OUTPUT_SIZE while something waits, else NULL */
+    uint8_t authenticated; /* showed a good key once */
+    uint64_t opened_ns;
+    uint64_t active_ns;      /* a call began or ended */
+    uint64_t messages_bytes; /* held by messages that are not complete */
+    uint8_t *output;         /* a block of HTTP2_OUTPUT_SIZE while something waits, else NULL */
     uint32_t output_used;
     uint32_t vectors_first;
     uint32_t vectors_count;
@@ -86,6 +91,8 @@ void http2_writable(struct connection *connection);
 /* Something was submitted: flush this connection at the end of the turn. */
 void http2_mark_dirty(struct connection *connection);
 void http2_flush_dirty(struct shard *shard);
+/* Say goodbye as far as the socket takes it, and close at the end of the turn. */
+void http2_abandon(struct connection *connection, uint32_t error_code);
 /* Close at the end of the turn. */
 void http2_mark_closing(struct connection *connection);
 void http2_close_marked(struct shard *shard);

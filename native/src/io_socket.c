@@ -11,7 +11,8 @@
 
 #include "assert.h"
 
-enum { BACKLOG = 1024 };
+/* A peer that vanished without a word is found after two minutes. */
+enum { BACKLOG = 1024, KEEPALIVE_IDLE_S = 60, KEEPALIVE_INTERVAL_S = 15, KEEPALIVE_COUNT = 4 };
 
 static uint16_t bound_port(int fd)
 {
@@ -63,6 +64,13 @@ enum socket_answer socket_accept(int listener, int *fd)
     }
     int on = 1;
     (void)setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    int idle = KEEPALIVE_IDLE_S;
+    int interval = KEEPALIVE_INTERVAL_S;
+    int count = KEEPALIVE_COUNT;
+    (void)setsockopt(*fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(*fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    (void)setsockopt(*fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    (void)setsockopt(*fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
     return SOCKET_OK;
 }
 

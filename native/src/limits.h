@@ -34,7 +34,8 @@ enum limit_segment {
     SEGMENT_FOOTER_BYTES = 96, /* [bytes] */
     SEGMENT_NAME_SIZE = 32,    /* 20 digits, ".log", a zero; rounded up */
 
-    /* Segments of one partition in memory. At the default of 1 GiB a partition may hold 4 TiB. */
+    /* Segments of one partition in memory. At the API's default of 128 MiB a partition holds
+     * 512 GiB, then SEGMENTS_FULL: topics that keep more want larger segments. */
     SEGMENTS_COUNT_MAX = 4096,
 
     /* Data bytes between two entries of the offset index: a lookup then walks at most so many bytes

@@ -31,7 +31,8 @@ void node_identity_encode(const struct node_identity *identity, uint8_t bytes[NO
 enum status node_identity_decode(const uint8_t bytes[NODE_IDENTITY_SIZE],
                                  struct node_identity *identity);
 
-/* Lock the directory (*lock_fd keeps it until closed), then read, or begin to format an empty one. */
+/* Lock the directory (*lock_fd keeps it until closed), then read, or begin to format an empty
+ * one. */
 enum status node_identity_open(const struct engine_config *config, uint64_t incarnation,
                                struct node_identity *identity, int *lock_fd, char *detail,
                                size_t detail_size);

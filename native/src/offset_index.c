@@ -53,61 +53,79 @@ void offset_index_deinit(struct offset_index *index, struct offset_index_pool *p
     offset_index_init(index);
 }
 
-/* Every second entry goes, blocks that become empty return to the pool, the stride doubles. */
+/* Where an entry goes while thinning: the index's own first, then its blocks. */
+struct offset_index_target {
+    struct offset_index *index;
+    struct offset_index_block *block; /* NULL = its own entries */
+    uint64_t count;
+};
+
+static void offset_index_put(struct offset_index_target *target, struct offset_index_entry entry)
+{
+    if (!target->block && target->count == OFFSET_INDEX_OWN_ENTRIES) {
+        target->block = target->index->first;
+        target->count = 0;
+    } else if (target->block && target->count == OFFSET_INDEX_BLOCK_ENTRIES) {
+        target->block = target->block->next;
+        target->count = 0;
+    }
+    struct offset_index_entry *entries =
+        target->block ? target->block->entries : target->index->own;
+    entries[target->count++] = entry;
+    if (target->block)
+        target->block->count = target->count;
+    else
+        target->index->own_count = target->count;
+    target->index->noted_position = entry.position;
+}
+
+/* Every second entry goes, blocks that become empty return to the pool, the stride doubles. The
+ * target never overtakes the source: it holds half as many entries. */
 static void offset_index_thin(struct offset_index *index, struct offset_index_pool *pool)
 {
-    struct offset_index_block *source = index->first;
-    struct offset_index_block *target = index->first;
-    uint64_t target_count = 0;
+    assert(index->own_count == OFFSET_INDEX_OWN_ENTRIES);
+    struct offset_index_target target = {.index = index};
     uint64_t seen = 0;
-    for (; source; source = source->next) {
+    for (; seen < OFFSET_INDEX_OWN_ENTRIES; seen++) {
+        if (seen % 2 == 0) offset_index_put(&target, index->own[seen]);
+    }
+    for (struct offset_index_block *source = index->first; source; source = source->next) {
         uint64_t source_count = source->count;
-        for (uint64_t slot = 0; slot < source_count; slot++) {
-            if (seen++ % 2 != 0) continue;
-            if (target_count == OFFSET_INDEX_BLOCK_ENTRIES) {
-                target->count = target_count;
-                target = target->next;
-                target_count = 0;
-            }
-            /* The target never overtakes the source: it holds half as many entries. */
-            target->entries[target_count++] = source->entries[slot];
+        for (uint64_t slot = 0; slot < source_count; slot++, seen++) {
+            if (seen % 2 == 0) offset_index_put(&target, source->entries[slot]);
         }
     }
-    target->count = target_count;
-    struct offset_index_block *spare = target->next;
-    target->next = NULL;
-    index->last = target;
+    struct offset_index_block **end = target.block ? &target.block->next : &index->first;
+    struct offset_index_block *spare = *end;
+    *end = NULL;
+    index->last = target.block;
     while (spare) {
         struct offset_index_block *next = spare->next;
         offset_index_give(pool, spare);
         spare = next;
     }
-    index->noted_position = target->entries[target_count - 1].position;
     index->stride_bytes *= 2;
 }
 
-/* A block with room, or NULL: the pool is empty and there is nothing of ours to thin. */
-static struct offset_index_block *offset_index_room(struct offset_index *index,
-                                                    struct offset_index_pool *pool)
+/* Room for one more entry: a block from the pool, or half of what there is. */
+static void offset_index_room(struct offset_index *index, struct offset_index_pool *pool)
 {
-    if (index->last && index->last->count < OFFSET_INDEX_BLOCK_ENTRIES) return index->last;
+    if (index->own_count < OFFSET_INDEX_OWN_ENTRIES) return;
+    if (index->last && index->last->count < OFFSET_INDEX_BLOCK_ENTRIES) return;
     struct offset_index_block *block = pool->free;
-    if (block) {
-        pool->free = block->next;
-        pool->free_count--;
-        block->next = NULL;
-        block->count = 0;
-        if (index->last)
-            index->last->next = block;
-        else
-            index->first = block;
-        index->last = block;
-        return block;
+    if (!block) {
+        offset_index_thin(index, pool);
+        return;
     }
-    if (!index->first) return NULL;
-    offset_index_thin(index, pool);
-    assert(index->last->count < OFFSET_INDEX_BLOCK_ENTRIES);
-    return index->last;
+    pool->free = block->next;
+    pool->free_count--;
+    block->next = NULL;
+    block->count = 0;
+    if (index->last)
+        index->last->next = block;
+    else
+        index->first = block;
+    index->last = block;
 }
 
 void offset_index_note(struct offset_index *index, struct offset_index_pool *pool, uint64_t offset,
@@ -117,13 +135,31 @@ void offset_index_note(struct offset_index *index, struct offset_index_pool *poo
     assert(index->stride_bytes >= OFFSET_INDEX_STRIDE_BYTES);
     index->walked_bytes = position + size;
     if (position - index->noted_position < index->stride_bytes) return;
-    struct offset_index_block *block = offset_index_room(index, pool);
-    if (!block) return;
+    offset_index_room(index, pool);
     /* Thinning doubled the stride: this batch may be too near by now. */
     if (position - index->noted_position < index->stride_bytes) return;
-    block->entries[block->count++] =
-        (struct offset_index_entry){.offset = offset, .position = position};
+    const struct offset_index_entry entry = {.offset = offset, .position = position};
+    if (index->own_count < OFFSET_INDEX_OWN_ENTRIES)
+        index->own[index->own_count++] = entry;
+    else
+        index->last->entries[index->last->count++] = entry;
     index->noted_position = position;
+}
+
+/* The last of `count` ordered entries at or before `offset`; the first is. */
+static struct offset_index_entry offset_index_last(const struct offset_index_entry *entries,
+                                                   uint64_t count, uint64_t offset)
+{
+    uint64_t low = 0;
+    uint64_t high = count;
+    while (high - low > 1) {
+        uint64_t middle = (low + high) / 2;
+        if (entries[middle].offset <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return entries[low];
 }
 
 struct offset_index_entry offset_index_find(const struct offset_index *index, uint64_t base_offset,
@@ -131,18 +167,11 @@ struct offset_index_entry offset_index_find(const struct offset_index *index, ui
 {
     assert(offset >= base_offset);
     struct offset_index_entry found = {.offset = base_offset, .position = 0};
+    if (index->own_count == 0 || index->own[0].offset > offset) return found;
+    found = offset_index_last(index->own, index->own_count, offset);
     for (const struct offset_index_block *block = index->first; block; block = block->next) {
         if (block->count == 0 || block->entries[0].offset > offset) break;
-        uint64_t low = 0;
-        uint64_t high = block->count;
-        while (high - low > 1) {
-            uint64_t middle = (low + high) / 2;
-            if (block->entries[middle].offset <= offset)
-                low = middle;
-            else
-                high = middle;
-        }
-        found = block->entries[low];
+        found = offset_index_last(block->entries, block->count, offset);
     }
     return found;
 }

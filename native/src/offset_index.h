@@ -2,9 +2,10 @@
  * headers, decides nothing.
  *
  * An entry is noted for the first batch that begins OFFSET_INDEX_STRIDE_BYTES or more after the
- * last noted one. Entries come in blocks from a pool of the shard; when the pool is empty, the
- * index thins itself out (every second entry goes, the stride doubles) and goes on: lookups then
- * walk further, and stay right. */
+ * last noted one. The first entries stand in the index itself, the others in blocks from a pool of
+ * the shard; when the pool is empty, the index thins itself out (every second entry goes, the
+ * stride doubles) and goes on: lookups then walk further, and stay right. With its own entries
+ * alone an index still finds any batch within a third of what it covers, or the stride. */
 #ifndef OFFSET_INDEX_H
 #define OFFSET_INDEX_H
 
@@ -15,7 +16,7 @@
 
 struct arena;
 
-enum { OFFSET_INDEX_BLOCK_ENTRIES = 62 };
+enum { OFFSET_INDEX_BLOCK_ENTRIES = 62, OFFSET_INDEX_OWN_ENTRIES = 8 };
 
 struct offset_index_entry {
     uint64_t offset;
@@ -37,6 +38,8 @@ struct offset_index_pool {
 struct offset_index {
     struct offset_index_block *first;
     struct offset_index_block *last;
+    uint64_t own_count;
+    struct offset_index_entry own[OFFSET_INDEX_OWN_ENTRIES]; /* those before all blocks */
     uint64_t stride_bytes;
     uint64_t noted_position; /* of the last entry */
     uint64_t walked_bytes;   /* data bytes seen so far: all batches below it are covered */

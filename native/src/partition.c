@@ -11,15 +11,16 @@
 size_t partition_pools_bytes(const struct partition_limits *limits)
 {
     uint32_t chunks = (limits->segments_max + SEGMENT_CHUNK_COUNT - 1) / SEGMENT_CHUNK_COUNT;
-    return producer_pool_bytes(limits->producers_max) + segment_pool_bytes(chunks)
-           + offset_index_pool_bytes(limits->index_blocks_max);
+    return producer_pool_bytes(limits->producers_max, limits->producers_reserve)
+           + segment_pool_bytes(chunks) + offset_index_pool_bytes(limits->index_blocks_max);
 }
 
 enum status partition_pools_init(struct partition_pools *pools, struct arena *arena,
                                  const struct partition_limits *limits)
 {
     uint32_t chunks = (limits->segments_max + SEGMENT_CHUNK_COUNT - 1) / SEGMENT_CHUNK_COUNT;
-    enum status status = producer_pool_init(&pools->producers, arena, limits->producers_max);
+    enum status status = producer_pool_init(&pools->producers, arena, limits->producers_max,
+                                            limits->producers_reserve);
     if (status == STATUS_OK) status = segment_pool_init(&pools->segments, arena, chunks);
     if (status == STATUS_OK)
         status = offset_index_pool_init(&pools->index, arena, limits->index_blocks_max);
@@ -57,21 +58,34 @@ static struct producer_batch partition_producer_batch(const struct batch_client 
     return batch;
 }
 
+/* A smaller one of the topic's row comes into the log with the next operation. */
+static uint64_t partition_segment_bytes_least(const struct partition *partition)
+{
+    uint64_t least = partition->config.segment_bytes;
+    uint64_t next = partition->segment_bytes_next;
+    return next != 0 && next < least ? next : least;
+}
+
 struct partition_admission partition_admit_batch(struct partition *partition,
                                                  const struct batch_client *client,
                                                  uint32_t principal)
 {
     struct partition_admission admission = {.status = STATUS_OK,
                                             .record_count = client->record_count};
-    admission.status = segment_admit(&partition->segments);
-    if (admission.status == STATUS_OK && partition->config.metered) {
-        admission.status = meter_admit(&partition->meter, principal);
-    }
-    if (admission.status != STATUS_OK) return admission;
+    uint64_t segment_bytes = partition_segment_bytes_least(partition);
+    uint32_t size_bytes = BATCH_SERVER_HEADER_BYTES + client->size_bytes;
+    enum status full = segment_admit(&partition->segments, segment_bytes, size_bytes);
+    if (full == STATUS_OK && partition->config.metered)
+        full = meter_admit(&partition->meter, principal);
 
     struct producer_batch batch = partition_producer_batch(client);
-    struct producer_decision decision = producer_table_admit(&partition->producers, &batch);
-    admission.status = decision.status;
+    struct producer_decision decision = full == STATUS_OK
+                                            ? producer_table_admit(&partition->producers, &batch)
+                                            : producer_table_decide(&partition->producers, &batch);
+    int fresh = decision.status == STATUS_OK && !decision.duplicate;
+    if (fresh && full == STATUS_OK)
+        segment_promise(&partition->segments, segment_bytes, size_bytes);
+    admission.status = fresh ? full : decision.status;
     admission.duplicate = decision.duplicate;
     admission.base_offset = decision.base_offset;
     admission.expected = decision.expected;
@@ -83,20 +97,15 @@ void partition_admit_cancel(struct partition *partition, const struct batch_clie
 {
     struct producer_batch batch = partition_producer_batch(client);
     producer_table_cancel(&partition->producers, &batch);
-}
-
-void partition_admission_reset(struct partition *partition)
-{
-    producer_table_admission_reset(&partition->producers);
+    segment_resolve(&partition->segments, BATCH_SERVER_HEADER_BYTES + client->size_bytes);
 }
 
 /* ---- apply ---- */
 
-/* The batch is new: give it its offset and its place. The order matters: whatever can fail comes
- * before the first change that a caller could see. */
-static enum status partition_append(struct partition *partition, const struct batch_server *server,
-                                    const struct batch_client *client, uint8_t *body,
-                                    struct partition_result *result)
+/* The batch is new and has room: give it its offset and its place. */
+static void partition_append(struct partition *partition, const struct batch_server *server,
+                             const struct batch_client *client, uint8_t *body,
+                             struct partition_result *result)
 {
     uint64_t cumulative_bytes = partition->cumulative_bytes + server->size_bytes;
     batch_assign(body, partition->next_offset, cumulative_bytes);
@@ -108,13 +117,10 @@ static enum status partition_append(struct partition *partition, const struct ba
         .op = server->op,
         .append_time_us = server->append_time_us,
     };
-    enum status status = segment_append(&partition->segments, &batch,
-                                        partition->config.segment_bytes, &result->place);
-    if (status != STATUS_OK) return status;
-
+    segment_append(&partition->segments, &batch, partition->config.segment_bytes, &result->place);
     if (partition->config.metered) {
-        status = meter_add(&partition->meter, server->principal, server->size_bytes,
-                           client->record_count, server->append_time_us);
+        enum status status = meter_add(&partition->meter, server->principal, server->size_bytes,
+                                       client->record_count, server->append_time_us);
         assert(status == STATUS_OK);
     }
     result->append = 1;
@@ -123,7 +129,15 @@ static enum status partition_append(struct partition *partition, const struct ba
     partition->next_offset += client->record_count;
     partition->cumulative_bytes = cumulative_bytes;
     partition->append_time_us = server->append_time_us;
-    return STATUS_OK;
+}
+
+/* Is there room for a fresh batch? From applied state alone, but NO_MEMORY: it was promised. */
+static enum status partition_room(const struct partition *partition, uint32_t principal)
+{
+    enum status status = segment_room(&partition->segments, partition->config.segment_bytes);
+    if (status == STATUS_OK && partition->config.metered)
+        status = meter_admit(&partition->meter, principal);
+    return status;
 }
 
 static enum status partition_apply_batch(struct partition *partition, uint64_t op,
@@ -146,17 +160,17 @@ static enum status partition_apply_batch(struct partition *partition, uint64_t o
     producer_table_expire(&partition->producers, append_time_us);
     result->record_count = client.record_count;
     struct producer_batch batch = partition_producer_batch(&client);
-    /* A batch that finds no room in the meter is refused as if it had never come: its sequence
-     * stays free. */
+    /* A batch that finds no room is refused as if it had never come: its sequence stays free. */
     struct producer_decision decision = producer_table_decide(&partition->producers, &batch);
     int fresh = decision.status == STATUS_OK && !decision.duplicate;
-    if (fresh && partition->config.metered
-        && meter_admit(&partition->meter, server.principal) != STATUS_OK) {
-        result->status = STATUS_METER_FULL;
+    enum status room = fresh ? partition_room(partition, server.principal) : STATUS_OK;
+    if (room == STATUS_NO_MEMORY) return room;
+    if (room != STATUS_OK) {
+        result->status = room;
         producer_table_refuse(&partition->producers, &batch);
+        segment_resolve(&partition->segments, server.size_bytes);
         return STATUS_OK;
     }
-    if (fresh && segment_admit(&partition->segments) != STATUS_OK) return STATUS_NO_MEMORY;
     decision =
         producer_table_apply(&partition->producers, &batch, partition->next_offset, append_time_us);
     if (decision.status == STATUS_NO_MEMORY) return STATUS_NO_MEMORY;
@@ -165,8 +179,10 @@ static enum status partition_apply_batch(struct partition *partition, uint64_t o
     result->base_offset = decision.base_offset;
     result->expected = decision.expected;
     result->append_time_us = decision.append_time_us;
-    if (decision.status != STATUS_OK || decision.duplicate) return STATUS_OK;
-    return partition_append(partition, &server, &client, body, result);
+    if (decision.status == STATUS_OK && !decision.duplicate)
+        partition_append(partition, &server, &client, body, result);
+    segment_resolve(&partition->segments, server.size_bytes);
+    return STATUS_OK;
 }
 
 static enum status partition_apply_commit(struct partition *partition, const uint8_t *body,
@@ -248,12 +264,6 @@ enum status partition_apply(struct partition *partition, uint64_t op, enum parti
     }
     if (status == STATUS_OK) partition->applied_op = op;
     return status;
-}
-
-void partition_skip(struct partition *partition, uint64_t op)
-{
-    assert(op > partition->applied_op);
-    partition->applied_op = op;
 }
 
 /* ---- reading ---- */

@@ -92,9 +92,10 @@ enum status partition_decode_meter_close(const uint8_t *body, size_t size,
 /* ---- memory ---- */
 
 struct partition_limits {
-    uint32_t producers_max;    /* entries of the shard */
-    uint32_t segments_max;     /* of the shard */
-    uint32_t index_blocks_max; /* of the shard: one per 62 * OFFSET_INDEX_STRIDE_BYTES of data */
+    uint32_t producers_max;     /* entries of the shard */
+    uint32_t producers_reserve; /* and for replays (producer_table.h) */
+    uint32_t segments_max;      /* of the shard */
+    uint32_t index_blocks_max;  /* of the shard: one per 62 * OFFSET_INDEX_STRIDE_BYTES of data */
 };
 
 struct partition_pools {
@@ -114,7 +115,7 @@ struct partition_config {
 
 struct partition {
     struct partition_config config;
-    uint64_t applied_op; /* of the last operation applied or skipped */
+    uint64_t applied_op; /* of the last operation applied */
     uint64_t next_offset;
     uint64_t log_start;
     uint64_t cumulative_bytes; /* stored since it began: never shrinks */
@@ -123,6 +124,8 @@ struct partition {
     struct group_table groups;
     struct meter meter;
     struct segment_list segments;
+    /* Primary only: the topic's, before it is in the log; 0 = as configured. */
+    uint64_t segment_bytes_next;
 };
 
 /* In place. Empty: operation 0, offset 0, no segment. */
@@ -145,13 +148,12 @@ struct partition_admission {
 /* `client` as batch_check_client gave it. OK without duplicate counts as unresolved until
  * partition_apply of that batch or partition_admit_cancel: call it last, when nothing else can
  * refuse. Other answers: ALREADY_COMMITTED, OUT_OF_SEQUENCE, SESSION_EXPIRED, PRODUCER_FENCED,
- * TOO_MANY_IN_FLIGHT, METER_FULL, BUSY. */
+ * TOO_MANY_IN_FLIGHT, METER_FULL, SEGMENTS_FULL, SEGMENT_POOL_FULL, PRODUCERS_FULL. What is stored
+ * already is answered whatever is full. */
 struct partition_admission partition_admit_batch(struct partition *partition,
                                                  const struct batch_client *client,
                                                  uint32_t principal);
 void partition_admit_cancel(struct partition *partition, const struct batch_client *client);
-/* The view changed or the log was cut: nothing is unresolved any more. */
-void partition_admission_reset(struct partition *partition);
 
 /* ---- apply ---- */
 
@@ -173,14 +175,12 @@ struct partition_result {
  *
  * Returns OK also when the operation is refused by a rule: look at result->status. Anything else
  * means this replica cannot go on: OP_UNKNOWN, OP_MALFORMED (the log is newer than us, or broken),
- * NO_MEMORY (pools smaller than what was admitted). Then the caller must stop this group. */
+ * NO_MEMORY (a replay with smaller pools than the log was written with: admission promises room in
+ * the shard's pools, and refusals at apply come from this partition's state only). Then the caller
+ * must stop this group. */
 enum status partition_apply(struct partition *partition, uint64_t op, enum partition_op kind,
                             int64_t append_time_us, uint8_t *body, size_t size,
                             struct partition_result *result);
-
-/* An operation of the group that is not the partition's (a no-op, an epoch): only its number
- * counts. */
-void partition_skip(struct partition *partition, uint64_t op);
 
 /* ---- reading ---- */
 
@@ -230,8 +230,5 @@ void partition_checkpoint_encode(const struct partition *partition, uint8_t *byt
  * is empty again. */
 enum status partition_checkpoint_decode(struct partition *partition, const uint8_t *bytes,
                                         size_t size);
-
-/* Replicas at the same op compare these: XXH3-64 of the bytes of a checkpoint. */
-uint64_t partition_checkpoint_digest(const uint8_t *bytes, size_t size);
 
 #endif

@@ -4,15 +4,12 @@
  *     u64 applied_op | next_offset | log_start | cumulative_bytes | append_time_us
  *     producers | groups | meter | segments        as their modules write them
  *
- * Canonical: equal states give equal bytes, so the digest of the bytes compares replicas.
+ * Canonical: equal states give equal bytes, so comparing the bytes compares replicas.
  * Configuration is metadata's and not in it. A blob is believed only after its CRC, and still every
  * count is bounded and every order checked. */
 #include "partition.h"
 
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "assert.h"
 #include "bytes.h"
@@ -117,10 +114,4 @@ enum status partition_checkpoint_decode(struct partition *partition, const uint8
     meter_init(&partition->meter);
     segment_list_init(&partition->segments, segments, index);
     return status;
-}
-
-uint64_t partition_checkpoint_digest(const uint8_t *bytes, size_t size)
-{
-    assert(size >= PARTITION_CHECKPOINT_HEADER_BYTES);
-    return XXH3_64bits(bytes, size);
 }

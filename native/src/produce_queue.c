@@ -6,6 +6,11 @@
 #include "grpc_server.h"
 #include "shard.h"
 
+static uint64_t *bytes_of(struct produce_queue *queue, uint32_t principal)
+{
+    return &queue->bytes_of[principal % PRODUCE_QUEUE_PRINCIPALS];
+}
+
 static enum status produce_wait(struct shard *shard, const struct store_produce *produce, int lent,
                                 uint8_t **owned)
 {
@@ -13,6 +18,9 @@ static enum status produce_wait(struct shard *shard, const struct store_produce 
     uint64_t bytes_max = shard->pool.region_size / PRODUCE_QUEUE_POOL_PART;
     if (queue->count == PRODUCE_QUEUE_COUNT_MAX) return STATUS_BUSY;
     if (queue->bytes + produce->batch_size > bytes_max) return STATUS_BUSY;
+    uint64_t *own = bytes_of(queue, produce->principal);
+    uint64_t own_max = bytes_max / 100 * PRODUCE_QUEUE_PRINCIPAL_PERCENT;
+    if (*own > 0 && *own + produce->batch_size > own_max) return STATUS_BUSY;
     struct produce_waiting *waiting = buffer_take(&shard->pool, sizeof *waiting);
     if (waiting == NULL) return STATUS_BUSY;
     *waiting = (struct produce_waiting){.produce = *produce, .since_ns = shard->now.monotonic_ns};
@@ -35,6 +43,7 @@ static enum status produce_wait(struct shard *shard, const struct store_produce 
     queue->tail = waiting;
     queue->count++;
     queue->bytes += produce->batch_size;
+    *own += produce->batch_size;
     shard->counters.produce_waits++;
     return STATUS_OK;
 }
@@ -97,6 +106,7 @@ static void queue_advance(struct shard *shard)
         assert(queue->count > 0);
         queue->count--;
         queue->bytes -= waiting->produce.batch_size;
+        *bytes_of(queue, waiting->produce.principal) -= waiting->produce.batch_size;
         buffer_give(&shard->pool, waiting->owned);
         buffer_give(&shard->pool, waiting);
         if (outcome.status != STATUS_OK) shard_outcome(shard, &outcome);

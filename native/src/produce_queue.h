@@ -3,7 +3,9 @@
  * A full journal or ring is a matter of milliseconds: answering BUSY at once would make clients
  * repeat (and pay for) what a short wait settles. So a bounded number of batches waits here in
  * order, and everything that comes later waits behind them; streams that fill it get no more
- * HTTP/2 window. Beyond the bounds, or after PRODUCE_QUEUE_MS_MAX, the answer is BUSY after all. */
+ * HTTP/2 window. Only STATUS_BUSY waits: every other refusal is of the batch and is answered at
+ * once. One principal gets at most three quarters of the room, so that others find some. Beyond the
+ * bounds, or after PRODUCE_QUEUE_MS_MAX, the answer is BUSY after all. */
 #ifndef PRODUCE_QUEUE_H
 #define PRODUCE_QUEUE_H
 
@@ -18,6 +20,10 @@ enum {
     PRODUCE_QUEUE_POOL_PART = 4,  /* bytes waiting: at most this part of the pool */
     PRODUCE_QUEUE_DEEP_PART = 32, /* from there on streams get no more window */
     PRODUCE_QUEUE_MS_MAX = 2000,
+    PRODUCE_QUEUE_PRINCIPALS = 64, /* buckets of principals, by number */
+    /* Of the bytes, to one bucket: more than one stream's window beyond a deep queue, in the
+     * smallest pool too. */
+    PRODUCE_QUEUE_PRINCIPAL_PERCENT = 75,
 };
 
 struct call;
@@ -35,6 +41,7 @@ struct produce_queue {
     struct produce_waiting *tail;
     uint32_t count;
     uint64_t bytes;
+    uint64_t bytes_of[PRODUCE_QUEUE_PRINCIPALS];
 };
 
 /* Like store_produce; OK may also mean that the batch waits. Its bytes must stay until the outcome

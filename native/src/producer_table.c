@@ -15,24 +15,26 @@ enum { PRODUCER_ENTRY_FIXED_BYTES = 40, PRODUCER_REMEMBERED_BYTES = 28 };
 
 static const int64_t PRODUCER_EXPIRY_US = (int64_t)PRODUCER_EXPIRY_HOURS * 3600 * 1000000;
 
-size_t producer_pool_bytes(uint32_t entries_count)
+size_t producer_pool_bytes(uint32_t entries_count, uint32_t reserve_count)
 {
-    return arena_size((size_t)entries_count * sizeof(struct producer_entry));
+    return arena_size(((size_t)entries_count + reserve_count) * sizeof(struct producer_entry));
 }
 
 enum status producer_pool_init(struct producer_pool *pool, struct arena *arena,
-                               uint32_t entries_count)
+                               uint32_t entries_count, uint32_t reserve_count)
 {
     assert(entries_count > 0);
-    struct producer_entry *entries = arena_take(arena, (size_t)entries_count * sizeof *entries);
+    uint32_t count = entries_count + reserve_count;
+    struct producer_entry *entries = arena_take(arena, (size_t)count * sizeof *entries);
     memset(pool, 0, sizeof *pool);
     if (!entries) return STATUS_NO_MEMORY;
-    for (uint32_t index = entries_count; index > 0; index--) {
+    for (uint32_t index = count; index > 0; index--) {
         entries[index - 1].older = pool->free;
         pool->free = &entries[index - 1];
     }
-    pool->free_count = entries_count;
-    pool->count = entries_count;
+    pool->free_count = count;
+    pool->count = count;
+    pool->reserve = reserve_count;
     return STATUS_OK;
 }
 
@@ -100,8 +102,10 @@ static void producer_table_forget(struct producer_table *table, struct producer_
 
 void producer_table_deinit(struct producer_table *table)
 {
-    producer_table_admission_reset(table);
-    while (table->newest) producer_table_forget(table, table->newest);
+    while (table->newest) {
+        table->newest->unresolved = 0;
+        producer_table_forget(table, table->newest);
+    }
     assert(table->remembered_count == 0);
     assert(table->admitted_count == 0);
 }
@@ -238,10 +242,11 @@ struct producer_decision producer_table_admit(struct producer_table *table,
         return decision;
     }
     if (!entry) {
-        if (table->admitted_count < PARTITION_PRODUCERS_MAX)
+        if (table->admitted_count < PARTITION_PRODUCERS_MAX
+            && table->pool->free_count > table->pool->reserve)
             entry = producer_table_take(table, &batch->producer);
         if (!entry) {
-            decision.status = STATUS_BUSY;
+            decision.status = STATUS_PRODUCERS_FULL;
             return decision;
         }
     }
@@ -276,18 +281,6 @@ void producer_table_cancel(struct producer_table *table, const struct producer_b
         entry->admitted_sequence = batch->base_sequence;
     }
     producer_table_resolve(table, entry);
-}
-
-void producer_table_admission_reset(struct producer_table *table)
-{
-    struct producer_entry *entry = table->newest;
-    while (entry) {
-        struct producer_entry *older = entry->older;
-        entry->unresolved = 0;
-        producer_table_resolve(table, entry);
-        entry = older;
-    }
-    assert(table->admitted_count == 0);
 }
 
 void producer_table_refuse(struct producer_table *table, const struct producer_batch *batch)

@@ -63,6 +63,9 @@ struct producer_pool {
     struct producer_entry *free;
     uint32_t free_count;
     uint32_t count;
+    uint32_t reserve; /* not for admission: a replay begins with partitions of different ages, and
+                         may hold at once what was never held at once */
+    uint32_t reserved;
 };
 
 struct producer_table {
@@ -82,9 +85,9 @@ struct producer_decision {
     int64_t append_time_us; /* duplicate: of the stored batch */
 };
 
-size_t producer_pool_bytes(uint32_t entries_count);
+size_t producer_pool_bytes(uint32_t entries_count, uint32_t reserve_count);
 enum status producer_pool_init(struct producer_pool *pool, struct arena *arena,
-                               uint32_t entries_count);
+                               uint32_t entries_count, uint32_t reserve_count);
 
 void producer_table_init(struct producer_table *table, struct producer_pool *pool);
 /* All entries go back to the pool. */
@@ -92,12 +95,10 @@ void producer_table_deinit(struct producer_table *table);
 
 /* Admission, on the primary, before a batch is prepared. OK without duplicate: counts as unresolved
  * until producer_table_apply of the same batch, or producer_table_cancel. TOO_MANY_IN_FLIGHT: P1.
- * BUSY: no entry left. */
+ * PRODUCERS_FULL: no entry left. */
 struct producer_decision producer_table_admit(struct producer_table *table,
                                               const struct producer_batch *batch);
 void producer_table_cancel(struct producer_table *table, const struct producer_batch *batch);
-/* Forget all unresolved: the view changed. */
-void producer_table_admission_reset(struct producer_table *table);
 
 /* The decision at apply, after producer_table_expire. OK without duplicate: remembered under
  * `next_offset`. NO_MEMORY: the pool is smaller than what was admitted; the caller must stop

@@ -60,6 +60,8 @@ void segment_list_init(struct segment_list *list, struct segment_pool *pool,
 
 void segment_list_deinit(struct segment_list *list)
 {
+    assert(list->pool->promised >= list->promise.chunks);
+    list->pool->promised -= list->promise.chunks;
     while (list->first) {
         struct segment_chunk *chunk = list->first;
         list->first = chunk->next;
@@ -112,11 +114,87 @@ struct segment *segment_find(struct segment_list *list, uint64_t offset)
     return offset < segment->end_offset ? segment : NULL;
 }
 
-enum status segment_admit(const struct segment_list *list)
+/* Would the next batch begin a segment? */
+static int segment_rolls(const struct segment_list *list, uint64_t segment_bytes)
 {
-    if (list->count >= SEGMENTS_COUNT_MAX) return STATUS_BUSY;
+    if (!list->last) return 1;
+    const struct segment *segment = &list->last->segments[list->last->count - 1];
+    return segment->sealed || segment->data_bytes >= segment_bytes;
+}
+
+enum status segment_room(const struct segment_list *list, uint64_t segment_bytes)
+{
+    if (!segment_rolls(list, segment_bytes)) return STATUS_OK;
+    if (list->count >= SEGMENTS_COUNT_MAX) return STATUS_SEGMENTS_FULL;
     if (list->last && list->last->count < SEGMENT_CHUNK_COUNT) return STATUS_OK;
-    return list->pool->free ? STATUS_OK : STATUS_BUSY;
+    return list->pool->free ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/* Chunks that the promised batches take at most. Each segment but the active one begins with less
+ * than it will hold: to begin `n` segments, n * segment_bytes must lie before the last batch. */
+static uint32_t segment_promise_chunks(const struct segment_list *list,
+                                       const struct segment_promise *promise)
+{
+    if (promise->batches == 0) return 0;
+    uint64_t filled = promise->segment_bytes;
+    if (!segment_rolls(list, promise->segment_bytes))
+        filled = list->last->segments[list->last->count - 1].data_bytes;
+    uint64_t begun = (filled + promise->bytes - promise->last_bytes) / promise->segment_bytes;
+    if (begun > promise->batches) begun = promise->batches;
+    if (begun > SEGMENTS_COUNT_MAX - list->count) begun = SEGMENTS_COUNT_MAX - list->count;
+    uint32_t room = list->last ? SEGMENT_CHUNK_COUNT - list->last->count : 0;
+    if (begun <= room) return 0;
+    return (uint32_t)((begun - room + SEGMENT_CHUNK_COUNT - 1) / SEGMENT_CHUNK_COUNT);
+}
+
+static struct segment_promise segment_promise_more(const struct segment_list *list,
+                                                   uint64_t segment_bytes, uint32_t size_bytes)
+{
+    assert(segment_bytes > 0);
+    struct segment_promise promise = list->promise;
+    if (promise.batches == 0 || segment_bytes < promise.segment_bytes)
+        promise.segment_bytes = segment_bytes;
+    promise.batches++;
+    promise.bytes += size_bytes;
+    promise.last_bytes = size_bytes;
+    promise.chunks = segment_promise_chunks(list, &promise);
+    return promise;
+}
+
+enum status segment_admit(const struct segment_list *list, uint64_t segment_bytes,
+                          uint32_t size_bytes)
+{
+    enum status status = segment_room(list, segment_bytes);
+    if (status == STATUS_SEGMENTS_FULL) return status;
+    struct segment_promise promise = segment_promise_more(list, segment_bytes, size_bytes);
+    uint32_t others = list->pool->promised - list->promise.chunks;
+    return others + promise.chunks <= list->pool->free_count ? STATUS_OK : STATUS_SEGMENT_POOL_FULL;
+}
+
+static void segment_promise_set(struct segment_list *list, const struct segment_promise *promise)
+{
+    assert(list->pool->promised >= list->promise.chunks);
+    list->pool->promised += promise->chunks - list->promise.chunks;
+    list->promise = *promise;
+}
+
+void segment_promise(struct segment_list *list, uint64_t segment_bytes, uint32_t size_bytes)
+{
+    struct segment_promise promise = segment_promise_more(list, segment_bytes, size_bytes);
+    segment_promise_set(list, &promise);
+    assert(list->pool->promised <= list->pool->free_count);
+}
+
+void segment_resolve(struct segment_list *list, uint32_t size_bytes)
+{
+    struct segment_promise promise = list->promise;
+    if (promise.batches == 0) return;
+    promise.batches--;
+    promise.bytes -= size_bytes < promise.bytes ? size_bytes : promise.bytes;
+    if (promise.last_bytes > promise.bytes) promise.last_bytes = promise.bytes;
+    if (promise.batches == 0) promise = (struct segment_promise){0};
+    promise.chunks = segment_promise_chunks(list, &promise);
+    segment_promise_set(list, &promise);
 }
 
 /* Room for one more segment at the end; NULL: none left. */
@@ -188,8 +266,8 @@ static void segment_extend(struct segment_list *list, struct segment *segment,
     XXH3_128bits_update(segment_digest(list), batch->bytes, batch->size_bytes);
 }
 
-enum status segment_append(struct segment_list *list, const struct segment_batch *batch,
-                           uint64_t segment_bytes, struct segment_place *place)
+void segment_append(struct segment_list *list, const struct segment_batch *batch,
+                    uint64_t segment_bytes, struct segment_place *place)
 {
     assert(segment_bytes > 0);
     assert(batch->size_bytes > BATCH_HEADERS_BYTES);
@@ -202,8 +280,8 @@ enum status segment_append(struct segment_list *list, const struct segment_batch
         assert(batch->append_time_us > segment->max_time_us);
         assert(segment->index.walked_bytes == segment->data_bytes);
     }
-    if (!segment || segment->data_bytes >= segment_bytes) {
-        if (segment_admit(list) != STATUS_OK) return STATUS_NO_MEMORY;
+    if (segment_rolls(list, segment_bytes)) {
+        assert(segment_room(list, segment_bytes) == STATUS_OK);
         if (segment) segment_seal(list, segment, place);
         segment = segment_open(list, batch->base_offset);
         assert(segment != NULL);
@@ -213,7 +291,6 @@ enum status segment_append(struct segment_list *list, const struct segment_batch
     place->base_offset = segment->base_offset;
     place->position = segment->data_bytes;
     segment_extend(list, segment, batch);
-    return STATUS_OK;
 }
 
 void segment_walk_begin(struct segment_list *list, struct segment *segment)
@@ -274,20 +351,6 @@ void segment_name(uint64_t base_offset, char name[SEGMENT_NAME_SIZE])
     int written = snprintf(name, SEGMENT_NAME_SIZE, "%0*llu.log", SEGMENT_NAME_DIGITS,
                            (unsigned long long)base_offset);
     assert(written == SEGMENT_NAME_DIGITS + 4);
-}
-
-enum status segment_name_parse(const char *name, uint64_t *base_offset)
-{
-    uint64_t value = 0;
-    for (int index = 0; index < SEGMENT_NAME_DIGITS; index++) {
-        if (name[index] < '0' || name[index] > '9') return STATUS_INVALID;
-        uint64_t digit = (uint64_t)(name[index] - '0');
-        if (value > (UINT64_MAX - digit) / 10) return STATUS_INVALID;
-        value = value * 10 + digit;
-    }
-    if (strcmp(name + SEGMENT_NAME_DIGITS, ".log") != 0) return STATUS_INVALID;
-    *base_offset = value;
-    return STATUS_OK;
 }
 
 void segment_footer_encode(const struct segment_footer *footer, uint8_t bytes[SEGMENT_FOOTER_BYTES])

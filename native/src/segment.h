@@ -47,11 +47,22 @@ struct segment_chunk {
     struct segment segments[SEGMENT_CHUNK_COUNT];
 };
 
-/* Chunks of the whole shard. */
+/* Chunks of the whole shard. Never more are promised than are free. */
 struct segment_pool {
     struct segment_chunk *free;
     uint32_t free_count;
     uint32_t count;
+    uint32_t promised; /* primary only: chunks that admitted batches may need */
+    uint32_t reserved;
+};
+
+/* Primary only: the admitted batches of one partition, not yet applied. */
+struct segment_promise {
+    uint64_t bytes;
+    uint64_t last_bytes;    /* of the last admitted, within `bytes` */
+    uint64_t segment_bytes; /* the least under which any of them may be applied */
+    uint32_t batches;
+    uint32_t chunks; /* what they take from the pool at most */
 };
 
 struct segment_list {
@@ -61,6 +72,7 @@ struct segment_list {
     struct segment_chunk *last;
     uint32_t count;
     uint32_t digest_valid; /* the running digest covers all bytes of the active segment */
+    struct segment_promise promise;
     uint64_t digest_state[SEGMENT_DIGEST_WORDS];
 };
 
@@ -105,14 +117,23 @@ void segment_list_init(struct segment_list *list, struct segment_pool *pool,
                        struct offset_index_pool *index_pool);
 void segment_list_deinit(struct segment_list *list);
 
-/* Could one more batch be appended? BUSY: the pool has no chunk left, or the partition has
- * SEGMENTS_COUNT_MAX segments. */
-enum status segment_admit(const struct segment_list *list);
+/* May a batch be appended after all that was promised room? SEGMENT_POOL_FULL: the shard's chunks
+ * are used or promised; SEGMENTS_FULL. segment_promise counts the batch until segment_resolve, so
+ * that applying it never finds the pool empty, whatever other partitions take meanwhile. */
+enum status segment_admit(const struct segment_list *list, uint64_t segment_bytes,
+                          uint32_t size_bytes);
+void segment_promise(struct segment_list *list, uint64_t segment_bytes, uint32_t size_bytes);
+/* A batch was applied, refused or cancelled. Nothing if none is promised: a replay. */
+void segment_resolve(struct segment_list *list, uint32_t size_bytes);
 
-/* Append a batch; seals before it if the active segment has reached `segment_bytes`. NO_MEMORY:
- * nothing was changed. */
-enum status segment_append(struct segment_list *list, const struct segment_batch *batch,
-                           uint64_t segment_bytes, struct segment_place *place);
+/* The decision at apply, from applied state only: SEGMENTS_FULL: the batch would begin segment
+ * SEGMENTS_COUNT_MAX + 1. NO_MEMORY: there is no chunk though it was promised. */
+enum status segment_room(const struct segment_list *list, uint64_t segment_bytes);
+
+/* Append a batch; seals before it if the active segment has reached `segment_bytes`. segment_room
+ * said OK. */
+void segment_append(struct segment_list *list, const struct segment_batch *batch,
+                    uint64_t segment_bytes, struct segment_place *place);
 
 /* The segment that holds `offset`; NULL = none does. The active one; NULL = no segment yet. In
  * order; NULL = past the last. */
@@ -130,8 +151,6 @@ enum status segment_walk(struct segment_list *list, struct segment *segment, con
 
 /* File name of a segment: 20 digits, ".log". */
 void segment_name(uint64_t base_offset, char name[SEGMENT_NAME_SIZE]);
-/* And back. INVALID: not a segment's name. */
-enum status segment_name_parse(const char *name, uint64_t *base_offset);
 
 void segment_footer_encode(const struct segment_footer *footer,
                            uint8_t bytes[SEGMENT_FOOTER_BYTES]);

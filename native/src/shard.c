@@ -14,6 +14,7 @@
 #include "host_ring.h"
 #include "io_clock.h"
 #include "io_socket.h"
+#include "shard_sweep.h"
 #include "stream_fetch.h"
 #include "stream_produce.h"
 #include "thread.h"
@@ -255,6 +256,7 @@ static void turn(struct shard *shard)
      * if none is out yet. */
     if (store_work(shard->store)) store_flush(shard->store, shard->now);
 
+    shard_sweep(shard);
     io_file_flush(&shard->file);
     http2_flush_dirty(shard);
     http2_close_marked(shard);

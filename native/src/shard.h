@@ -43,6 +43,11 @@ enum {
     SHARD_IDLE_TICK_NS = 100000000,
     SHARD_WAIT_MS_MAX = 60000,     /* a long poll */
     SHARD_HOST_BEAT_MS_MAX = 5000, /* silence of the host after which health says NOT_SERVING */
+    SHARD_SWEEP_MS = 1000,         /* how often calls and connections are looked over */
+    SHARD_SILENCE_MS_MAX = 10000,  /* without a call and without ever a key: closed */
+    SHARD_MESSAGE_MS_MAX = 30000,  /* from a message's first bytes to its last */
+    SHARD_SNAPSHOT_RETRY_MS =
+        1000, /* until a metadata snapshot that found no room is asked again */
     SHARD_FETCH_BYTES_DEFAULT = 1048576,
     SHARD_FETCH_BYTES_MAX = 8388608,
 };
@@ -127,7 +132,10 @@ struct metadata_host {
     uint64_t applied_op; /* the host's machine has applied all up to here, and so have the tables */
     uint8_t *delta;      /* in the pool, lent to the other shards */
     uint64_t last_recovered_op;
-    uint8_t *result; /* in the pool, until the spreading is over */
+    uint64_t snapshot_bytes;    /* of the last one offered */
+    uint64_t snapshots_refused; /* it found no room, or was too large */
+    uint64_t snapshot_retry_ns; /* not asked for before; 0 = any time */
+    uint8_t *result;            /* in the pool, until the spreading is over */
     size_t result_size;
 };
 
@@ -139,6 +147,8 @@ struct shard_counters {
     uint64_t failures_by_error[GRPC_ERROR_COUNT];
     uint64_t fetch_waits, fetch_reads, fetch_bytes, produce_forwarded, fetch_forwarded,
         produce_waits;
+    uint64_t messages_refused, messages_late, connections_silent, connections_evicted;
+    uint64_t access_ended;
     uint64_t late_outcomes, late_host_answers, host_opens_refused, host_frames_out, host_frames_in;
     uint64_t frame_drops_main, frames_delayed_reply, frames_misrouted, meter_frames, turns;
 };
@@ -174,6 +184,9 @@ struct shard {
     struct connection *connections;
     struct connection *connections_free;
     uint32_t connections_count;
+    uint64_t messages_bytes; /* held by messages that are not complete */
+    uint64_t sweep_ns;       /* the next */
+    uint32_t sweep_revision; /* of the grants, at the last */
     struct connection *dirty;
     struct connection *closing;
     uint8_t *read_buffer;

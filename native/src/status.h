@@ -17,7 +17,7 @@
       "node.partitions_max") \
     X(BUSY, -2, "a bounded queue or table is full: repeat after a short wait") \
     X(STORAGE_FULL, -3, \
-      "the disk has reached its reserve: free space or shorten retention, writes resume by " \
+      "the disk has reached its reserve: free space or add disk, writes resume by " \
       "themselves") \
     X(CONFIG_INVALID, -4, "a configuration value is out of its range: the detail names it") \
     X(STOPPING, -5, "the node is stopping: repeat on another node") \
@@ -45,9 +45,9 @@
     X(IDENTITY_NEWER, -33, "the data directory was written by a newer release: run that release") \
     X(IDENTITY_SHARDS, -34, "the data directory was laid out for another number of shards") \
     X(IDENTITY_MISSING, -35, \
-      "the data directory has data but no node.identity: restore the file, or choose an empty one") \
+      "the data directory has data but no node.identity: restore it, or choose an empty one") \
     X(JOURNAL_MISSING, -36, \
-      "a shard's journal is gone from a formatted data directory: restore it, nothing was changed") \
+      "a shard's journal is gone from a formatted directory: restore it, nothing was changed") \
     /* A batch that lies: each names the first thing found wrong. */ \
     X(BATCH_SHORT, -40, "the batch ends before its header says so") \
     X(BATCH_MAGIC, -41, "the bytes do not begin with a batch's magic") \
@@ -117,6 +117,15 @@
     X(JOURNAL_DAMAGED, -99, \
       "the journal is damaged below its last witnessed round: an operator must decide") \
     X(METER_EMPTY, -100, "nothing billable was appended since the last close") \
+    X(SEGMENTS_FULL, -101, \
+      "the partition has as many segments as it may: produce to another partition, and give " \
+      "topics of this size larger segments") \
+    X(SEGMENT_POOL_FULL, -102, \
+      "the shard's memory for segments is used up: delete unused topics or raise " \
+      "node.partitions_max") \
+    X(PRODUCERS_FULL, -103, \
+      "the shard remembers as many producers as it can: go on with producers it knows, or repeat " \
+      "later") \
     /* Callers. */ \
     X(UNAUTHENTICATED, -110, "the key is missing, unknown, expired or revoked") \
     X(PERMISSION_DENIED, -111, \

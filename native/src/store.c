@@ -9,6 +9,7 @@ enum store_default {
     STORE_PARTITIONS_MAX = 1024,
     STORE_PRODUCERS_MAX = 16384,
     STORE_WINDOW_S = 60,
+    STORE_FETCH_WAY_BYTES = 4194304,      /* then the read is resumed: it has to fit a buffer */
     STORE_ROUND_BLOCKS_MAX = 2560,        /* 10 MiB: the largest batch and two directories */
     STORE_METADATA_RING_BYTES = 33554432, /* four of the largest commands */
     STORE_SEGMENTS_SPARE =
@@ -20,6 +21,12 @@ static_assert((uint64_t)STORE_ROUND_BLOCKS_MAX * JOURNAL_BLOCK_PAYLOAD_BYTES
                   > BATCH_STORED_BYTES_MAX + 4096
                         + 2 * (uint64_t)JOURNAL_DIRECTORY_MAX * JOURNAL_DIRECTORY_ITEM_BYTES,
               "the largest batch fits a round");
+
+static uint32_t store_segments_spare(const struct store_config *config)
+{
+    uint32_t spare = config->partitions_max * STORE_SEGMENTS_SPARE;
+    return spare < STORE_SEGMENTS_SPARE_MAX ? spare : STORE_SEGMENTS_SPARE_MAX;
+}
 
 static struct store_config store_config_full(const struct store_config *given)
 {
@@ -34,6 +41,12 @@ static struct store_config store_config_full(const struct store_config *given)
     if (config.snapshot_ops == 0) config.snapshot_ops = STORE_SNAPSHOT_OPS;
     if (config.checkpoint_inline_bytes == 0)
         config.checkpoint_inline_bytes = STORE_INLINE_CHECKPOINT_MAX;
+    if (config.segments_max == 0)
+        config.segments_max =
+            config.partitions_max * SEGMENT_CHUNK_COUNT + store_segments_spare(&config);
+    if (config.index_blocks_max == 0)
+        config.index_blocks_max = config.partitions_max * 2 + store_segments_spare(&config);
+    if (config.fetch_way_bytes == 0) config.fetch_way_bytes = STORE_FETCH_WAY_BYTES;
     config.extent_bytes = config.extent_bytes / JOURNAL_BLOCK_BYTES * JOURNAL_BLOCK_BYTES;
     config.prepares_bytes = config.prepares_bytes / ARENA_PAGE_BYTES * ARENA_PAGE_BYTES;
     return config;
@@ -64,12 +77,11 @@ static struct journal_config store_journal_config(const struct store_config *con
 
 static struct partition_limits store_partition_limits(const struct store_config *config)
 {
-    uint32_t spare = config->partitions_max * STORE_SEGMENTS_SPARE;
-    if (spare > STORE_SEGMENTS_SPARE_MAX) spare = STORE_SEGMENTS_SPARE_MAX;
     return (struct partition_limits){
         .producers_max = config->producers_max,
-        .segments_max = config->partitions_max * SEGMENT_CHUNK_COUNT + spare,
-        .index_blocks_max = config->partitions_max * 2 + spare,
+        .producers_reserve = config->producers_max / 8,
+        .segments_max = config->segments_max,
+        .index_blocks_max = config->index_blocks_max,
     };
 }
 
@@ -337,6 +349,20 @@ void store_complete(struct store *store, struct io_request *request)
     store_io_return(store, io);
 }
 
+/* Windows are no expiry: they close on time whatever the wall clock does. While it is believed it
+ * leads; else the monotonic clock goes on from the last time agreed. Never backward by more than a
+ * jump: a window's end is not before the last one's. */
+static void store_metering_tick(struct store *store)
+{
+    if (store->metering_at_ns == 0)
+        store->metering_us = store->stamp_max_us;
+    else
+        store->metering_us += (int64_t)((store->now.monotonic_ns - store->metering_at_ns) / 1000);
+    store->metering_at_ns = store->now.monotonic_ns;
+    int behind = store->now.wall_us + STORE_CLOCK_JUMP_MAX_US < store->metering_us;
+    if (!store->clock_uncertain && !behind) store->metering_us = store->now.wall_us;
+}
+
 void store_clock_tick(struct store *store)
 {
     const struct store_now *reference = &store->clock_reference;
@@ -346,6 +372,7 @@ void store_clock_tick(struct store *store)
     int behind = store->now.wall_us + STORE_CLOCK_JUMP_MAX_US < store->stamp_max_us;
     store->clock_uncertain = store->clock_jumped || behind || store->config.boot_uncertain;
     if (!store->clock_jumped) store->clock_reference = store->now; /* slow drift is not a jump */
+    store_metering_tick(store);
 }
 
 void store_clock_confirm(struct store *store, struct store_now now)
@@ -408,6 +435,7 @@ void store_statistics(const struct store *store, struct store_statistics *statis
 {
     *statistics = store->statistics;
     statistics->groups_live = store->groups_count;
+    statistics->clock_uncertain = store->clock_uncertain;
     statistics->prepares_bytes_used = store->data.head - store->data.settled;
     statistics->journal_bytes_live = store->live_bytes;
 }

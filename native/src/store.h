@@ -39,6 +39,9 @@ struct store_config {
     uint32_t metering_window_s;
     uint32_t snapshot_ops;            /* a metadata snapshot is due after so many; 0 = 1024 */
     uint32_t checkpoint_inline_bytes; /* larger checkpoints are files (J7); 0 = 65536 */
+    uint32_t segments_max;     /* of the whole shard; 0 = by partitions_max: simulator, tests */
+    uint32_t index_blocks_max; /* of the whole shard; 0 = by partitions_max: simulator, tests */
+    uint32_t fetch_way_bytes;  /* a read begins so far before its offset at most; 0 = 4 MiB */
     char cluster_id[ENGINE_ID_SIZE];
     char node_id[ENGINE_ID_SIZE];
     uint64_t node_incarnation;
@@ -194,6 +197,7 @@ struct store_statistics {
         extents_released;
     uint64_t segments_opened, segments_sealed, groups_live, groups_damaged, prepares_bytes_used,
         journal_bytes_live;
+    uint64_t clock_uncertain; /* 1 = expiry is held until store_clock_confirm (C2) */
 };
 void store_statistics(const struct store *store, struct store_statistics *statistics);
 

@@ -46,6 +46,7 @@ enum status store_produce(struct store *store, const struct store_produce *reque
     status = store_admit_op(store, BATCH_SERVER_HEADER_BYTES + request->batch_size);
     if (status != STATUS_OK) return status;
 
+    group->state.segment_bytes_next = store_topic_find(store, group->topic)->segment_bytes;
     struct partition_admission admission =
         partition_admit_batch(&group->state, &client, request->principal);
     if (store_call_has_data(&admission)) {

@@ -3,7 +3,8 @@
  * The newest batches are in memory, one after the other but not end to end: a fetch from there gets
  * a list of them. Further back a file read gets many. Bytes from a file are handed on only after
  * their sums were checked (store_fetch_trim); the first reads of a segment sealed before the last
- * restart also rebuild its index. */
+ * restart also rebuild its index. A read that does not reach its offset leaves behind where the
+ * next one goes on (store_resume.c). */
 #include "store_state.h"
 
 enum { STORE_WALK_BYTES_MIN = 4096 };
@@ -19,19 +20,14 @@ static enum status store_fetch_group(struct store *store, const struct engine_pa
     status = partition_group_fetch(&(*group)->state, number, generation);
     if (status != STATUS_GROUP_PENDING) return status;
     if (!partition_in_flight_due(&(*group)->state, number, generation)) return STATUS_GROUP_PENDING;
-    if ((*group)->in_flight_busy && (*group)->in_flight_group == number
-        && (*group)->in_flight_generation == generation) {
-        return STATUS_GROUP_PENDING;
-    }
+    if (group_table_proposed(&(*group)->state.groups, number)) return STATUS_GROUP_PENDING;
     status = store_admit_op(store, PARTITION_IN_FLIGHT_BYTES);
     if (status != STATUS_OK) return status;
     const struct partition_in_flight in_flight = {.group = number, .generation = generation};
     uint8_t body[PARTITION_IN_FLIGHT_BYTES];
     partition_encode_in_flight(&in_flight, body);
     store_prepare_op(store, &store->data, *group, PARTITION_IN_FLIGHT, body, sizeof body, 0, 0);
-    (*group)->in_flight_busy = 1;
-    (*group)->in_flight_group = number;
-    (*group)->in_flight_generation = generation;
+    group_table_propose(&(*group)->state.groups, number);
     return STATUS_GROUP_PENDING;
 }
 
@@ -110,15 +106,24 @@ static void store_fetch_file(struct store *store, struct store_group *group, uin
     uint64_t end = place.segment_data_bytes;
     if (place.segment_base_offset == group->written_segment && group->written_position < end)
         end = group->written_position;
-    uint64_t size = (uint64_t)bytes_max + place.stride_bytes;
+    uint64_t way = place.stride_bytes;
+    if (way > store->config.fetch_way_bytes) way = store->config.fetch_way_bytes;
+    uint64_t size = (uint64_t)bytes_max + way;
     uint64_t position = place.position;
     struct segment *segment = store_segment_of(group, place.segment_base_offset);
     assert(segment != NULL);
-    if (!place.indexed && offset >= store_walk_begin(group, segment)->offset) {
+    int walking = !place.indexed && offset >= store_walk_begin(group, segment)->offset;
+    if (walking) {
         position = segment->index.walked_bytes;
         size = bytes_max > STORE_WALK_BYTES_MIN ? bytes_max : STORE_WALK_BYTES_MIN;
     }
-    if (size < group->fetch_bytes) size = group->fetch_bytes;
+    /* A walk takes every byte in its turn: a resume beyond it waits. */
+    const struct store_resume *resume = store_resume_find(store, group, offset);
+    if (resume && resume->segment == place.segment_base_offset
+        && (walking ? resume->position == position : resume->position >= position)) {
+        position = resume->position;
+        if (size < resume->bytes) size = resume->bytes;
+    }
     if (size > end - position) size = end - position;
     struct store_file *file = store_file_open(store, group, place.segment_base_offset, IO_CREATE);
     if (!file) {
@@ -186,35 +191,67 @@ static enum status store_fetch_walk(struct store_group *group, uint64_t first_of
     return STATUS_OK;
 }
 
-static enum status store_fetch_cut(struct store_group *group, uint64_t offset, uint32_t bytes_max,
-                                   const uint8_t *bytes, size_t size, size_t *begin, size_t *end)
+/* Where in its segment the batch of this offset begins, as far as anyone knows. 0 = nobody does. */
+static int store_fetch_position(const struct store *store, struct store_group *group,
+                                uint64_t offset, uint64_t first_offset, struct store_resume *resume)
 {
-    size_t at = 0;
-    while (at < size) {
+    struct segment *segment = store_segment_of(group, first_offset);
+    if (!segment) return 0;
+    *resume = (struct store_resume){
+        .offset = offset, .segment = segment->base_offset, .batch_offset = first_offset};
+    const struct store_resume *known = store_resume_find(store, group, offset);
+    struct store_walk *walk = store_walk_find(group, segment->base_offset);
+    struct offset_index_entry entry =
+        offset_index_find(&segment->index, segment->base_offset, first_offset);
+    if (entry.offset == first_offset)
+        resume->position = entry.position;
+    else if (known && known->batch_offset == first_offset)
+        resume->position = known->position;
+    else if (walk && walk->offset == first_offset)
+        resume->position = segment->index.walked_bytes;
+    else
+        return 0;
+    return 1;
+}
+
+struct store_cut {
+    size_t begin;
+    size_t end;
+    size_t at;             /* how far the walk came: a batch begins there */
+    uint64_t batch_offset; /* that batch's */
+    uint64_t bytes;        /* that batch's, if it is longer than the read */
+};
+
+static enum status store_fetch_cut(uint64_t offset, uint32_t bytes_max, const uint8_t *bytes,
+                                   size_t size, struct store_cut *cut)
+{
+    while (cut->at < size) {
+        const uint8_t *at = bytes + cut->at;
+        size_t left = size - cut->at;
         struct batch_server server;
         struct batch_client client;
-        enum status status = batch_decode_server(bytes + at, size - at, &server);
+        enum status status = batch_decode_server(at, left, &server);
         if (status == STATUS_BATCH_SHORT) return STATUS_OK;
         if (status != STATUS_OK) return status;
-        if (server.size_bytes > size - at) {
-            /* The one looked for does not fit the read: the next reads more. */
-            if (*end == *begin && at + server.size_bytes > group->fetch_bytes)
-                group->fetch_bytes = at + server.size_bytes;
+        if (server.size_bytes > left) {
+            cut->bytes = server.size_bytes;
             return STATUS_OK;
         }
-        status = batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES,
-                                     size - at - BATCH_SERVER_HEADER_BYTES, &client);
+        status = batch_decode_client(at + BATCH_SERVER_HEADER_BYTES,
+                                     left - BATCH_SERVER_HEADER_BYTES, &client);
         if (status != STATUS_OK) return status;
         if (server.base_offset + client.record_count > offset) {
+            int found = cut->end > cut->begin;
             /* Bytes from behind the offset: never hand on a gap. The caller asks again. */
-            if (*end == *begin && server.base_offset > offset) return STATUS_OK;
-            if (*end > *begin && at + server.size_bytes - *begin > bytes_max) return STATUS_OK;
-            status = batch_check_stored(bytes + at, size - at, &server, &client);
+            if (!found && server.base_offset > offset) return STATUS_OK;
+            if (found && cut->at + server.size_bytes - cut->begin > bytes_max) return STATUS_OK;
+            status = batch_check_stored(at, left, &server, &client);
             if (status != STATUS_OK) return status;
-            if (*end == *begin) *begin = at;
-            *end = at + server.size_bytes;
+            if (!found) cut->begin = cut->at;
+            cut->end = cut->at + server.size_bytes;
         }
-        at += server.size_bytes;
+        cut->at += server.size_bytes;
+        cut->batch_offset = server.base_offset + client.record_count;
     }
     return STATUS_OK;
 }
@@ -229,11 +266,27 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
     if (status != STATUS_OK) return status;
     if (!group) return STATUS_NOT_FOUND;
     struct batch_server first;
+    struct store_resume resume;
+    struct store_cut cut = {0};
+    int known = 0;
     status = size == 0 ? STATUS_BATCH_SHORT : batch_decode_server(bytes, size, &first);
-    if (status == STATUS_OK) status = store_fetch_walk(group, first.base_offset, bytes, size);
-    if (status == STATUS_OK)
-        status = store_fetch_cut(group, offset, bytes_max, bytes, size, begin, end);
-    if (status == STATUS_OK) return STATUS_OK;
+    if (status == STATUS_OK) {
+        cut.batch_offset = first.base_offset;
+        known = store_fetch_position(store, group, offset, first.base_offset, &resume);
+        status = store_fetch_walk(group, first.base_offset, bytes, size);
+    }
+    if (status == STATUS_OK) status = store_fetch_cut(offset, bytes_max, bytes, size, &cut);
+    if (status == STATUS_OK) {
+        *begin = cut.begin;
+        *end = cut.end;
+        if (cut.begin == cut.end && known && cut.batch_offset <= offset) {
+            resume.position += cut.at;
+            resume.batch_offset = cut.batch_offset;
+            resume.bytes = cut.bytes;
+            store_resume_keep(store, group, &resume);
+        }
+        return STATUS_OK;
+    }
     if (status == STATUS_NO_MEMORY) return STATUS_BUSY;
     group->corrupt = 1;
     return STATUS_CORRUPT;

@@ -131,6 +131,8 @@ enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint
     struct store_snapshot *snapshot = &store->snapshot;
     struct store_group *group = store->metadata_group;
     if (!group || !snapshot->wanted || snapshot->busy || op != snapshot->op) return STATUS_INVALID;
+    /* Whatever comes of it: one that cannot be taken now is wanted again. */
+    snapshot->wanted = 0;
     if (size > STORE_SNAPSHOT_MAX) return STATUS_MESSAGE_TOO_LARGE;
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_CHECKPOINT_BYTES,
                                         .kind = JOURNAL_CHECKPOINT,
@@ -143,7 +145,6 @@ enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint
     snapshot->size = size;
     vsr_digest(snapshot->buffer, size, snapshot->digest);
     snapshot->busy = 1;
-    snapshot->wanted = 0;
 
     /* Its name is unknown to the journal until the file is synced: only then is the entry made. */
     (void)store_blob_write(store, STORE_SLOT_SNAPSHOT, snapshot->digest, snapshot->buffer, size);

@@ -14,7 +14,7 @@ static enum status store_meter_propose(struct store *store, struct store_group *
 {
     struct partition_meter_close close;
     if (group->vsr.status != VSR_NORMAL || group->removing) return STATUS_REBUILDING;
-    if (!partition_meter_due(&group->state, store_time_us(store), store->config.metering_window_s,
+    if (!partition_meter_due(&group->state, store->metering_us, store->config.metering_window_s,
                              force, &close)) {
         return STATUS_NOT_FOUND;
     }

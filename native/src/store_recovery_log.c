@@ -109,14 +109,17 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     const uint8_t *body = bytes + JOURNAL_ENTRY_HEADER_BYTES;
     uint64_t body_size = entry->size - JOURNAL_ENTRY_HEADER_BYTES;
     struct store_group *group = NULL;
+    enum status status;
     maybe(lsn > 0);
     switch ((enum journal_entry_kind)entry->kind) {
     case JOURNAL_PREPARE: return STATUS_OK;
     case JOURNAL_CHECKPOINT:
         group = recover_group(store, entry);
         if (!group) return STATUS_NO_MEMORY;
-        if (recover_checkpoint(store, group, body, body_size, entry, generation) != STATUS_OK)
-            recover_damage(group);
+        status = recover_checkpoint(store, group, body, body_size, entry, generation);
+        /* Pools smaller than before are no damage: the operator can give them back. */
+        if (status == STATUS_NO_MEMORY) return status;
+        if (status != STATUS_OK) recover_damage(group);
         return STATUS_OK;
     case JOURNAL_VIEW_STATE:
         if (body_size < STORE_VIEW_STATE_BYTES) return STATUS_JOURNAL_DAMAGED;

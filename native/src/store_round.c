@@ -139,10 +139,7 @@ static void store_execute_result(struct store *store, struct store_group *group,
         }
         break;
     case PARTITION_COMMIT_OFFSET: outcome.base_offset = result->group.committed; break;
-    case PARTITION_IN_FLIGHT:
-        group->in_flight_busy = 0;
-        store_advance_push(store, group);
-        break;
+    case PARTITION_IN_FLIGHT: store_advance_push(store, group); break;
     case PARTITION_FREEZE:
     case PARTITION_CLOSE: store_advance_push(store, group); break;
     case PARTITION_METER_CLOSE:

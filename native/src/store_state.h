@@ -39,6 +39,10 @@ enum store_limit {
     STORE_RELEASE_BATCH_MAX = 256,
     STORE_GARBAGE_MAX = 64,
     STORE_WALKS_COUNT = 8, /* segments of one partition verified at once by different readers */
+    /* Offsets that reads are on the way to, by hash in sets of STORE_RESUME_WAYS: one forgotten is
+     * begun again. */
+    STORE_RESUMES_MAX = 1024,
+    STORE_RESUME_WAYS = 4,
     STORE_SNAPSHOT_OPS = 1024,
     STORE_SNAPSHOT_BYTES = 1048576,
     STORE_VIEW_STATE_BYTES = 64,  /* [bytes] */
@@ -107,6 +111,19 @@ struct store_walk {
     uint8_t used;
 };
 
+/* Where reads for an offset have come to that did not reach it yet: the next one goes on there. */
+struct store_resume {
+    uint64_t topic;
+    uint64_t created_revision;
+    uint64_t offset;       /* looked for */
+    uint64_t segment;      /* base offset */
+    uint64_t position;     /* of a batch at or before it, in the segment's file */
+    uint64_t batch_offset; /* of that batch */
+    uint64_t bytes;        /* of that batch, if the last read was too short for it */
+    uint32_t partition;
+    uint32_t used;
+};
+
 struct store_group {
     uint64_t topic;
     uint64_t created_revision;
@@ -154,10 +171,6 @@ struct store_group {
     uint64_t closes_at_ns;
     uint64_t closes_handed;
     uint64_t flush_token;
-    uint64_t fetch_bytes;     /* a batch as large as this was met: reads must hold it */
-    uint64_t in_flight_group; /* the last InFlight proposed and not yet executed */
-    uint64_t in_flight_generation;
-    uint8_t in_flight_busy;
     struct partition state;
 };
 
@@ -292,6 +305,8 @@ struct store {
     struct store_release release;
     struct store_garbage garbage[STORE_GARBAGE_MAX];
     uint32_t garbage_count;
+    struct store_resume resumes[STORE_RESUMES_MAX];
+    uint32_t resume_next; /* the way to be given up next */
     /* rounds */
     uint64_t round_at_ns; /* when the last one was durable */
     uint8_t witness_due;  /* the last durable round had entries */
@@ -301,6 +316,8 @@ struct store {
     uint8_t clock_jumped;
     int64_t stamp_max_us; /* the latest append time that recovery found */
     struct store_now clock_reference;
+    int64_t metering_us; /* what windows close by: goes on when the wall clock is not believed */
+    uint64_t metering_at_ns; /* monotonic, of the last tick */
     uint64_t live_bytes;
     struct journal_report *report;
     struct store_statistics statistics;
@@ -355,6 +372,12 @@ void store_execute_prepare(struct store *store, struct store_group *group,
                            struct store_record *record, uint64_t position);
 void store_execute(struct store *store, struct store_ring *ring, uint64_t position,
                    uint64_t generation);
+
+/* store_resume.c */
+const struct store_resume *store_resume_find(const struct store *store,
+                                             const struct store_group *group, uint64_t offset);
+void store_resume_keep(struct store *store, const struct store_group *group,
+                       const struct store_resume *found);
 
 /* store_segment.c */
 void store_group_path(const struct store_group *group, char path[IO_PATH_SIZE]);

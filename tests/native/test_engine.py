@@ -2,14 +2,26 @@
 
 import socket
 import struct
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
 import pytest
 
-from native.engine import Engine, EngineError, Frame
+from native.engine import FRAME_SIZE_MAX, Engine, EngineError, Frame
 from tests.support import engine_host
 from tests.support.engine_host import Host, grant_row, topic_row
+from tests.support.grpc_client import (
+    GRPC_OPTIONS,
+    ROWS,
+    bearer,
+    metric,
+    produce,
+    raw,
+    refusal,
+    request,
+)
 
 
 def test_an_engine_starts_recovers_nothing_and_stops(tmp_path: Path) -> None:
@@ -113,6 +125,97 @@ def test_a_late_answer_of_the_host_is_dropped_and_counted(tmp_path: Path) -> Non
         host.engine.send([Frame(engine_host.SEND_STATUS, slot=3, generation=99)])
         host.request(engine_host.DESCRIBE, engine_host.PARTITION_ID.pack(5, 1, 0, 0))
         assert 'headrace_late_answers_total{shard="0",from="host"} 1' in host.engine.metrics()
+
+
+def test_a_snapshot_above_one_frame_ends_the_node_by_name(tmp_path: Path) -> None:
+    host = Host(engine_host.config(tmp_path / "node", shards=2))
+    assert host.ready.wait(engine_host.WAIT_S)
+    large = Frame(engine_host.SNAPSHOT_IS, arg0=1, body=bytes(FRAME_SIZE_MAX))
+    # Nothing is left to be sent again: the queue goes on.
+    assert host.engine.send([Frame(engine_host.HOST_BEAT), large]) == 2
+    host.wait_until(lambda: bool(host.stopped))
+    assert not host.close()
+
+
+def test_a_message_above_one_frame_ends_only_its_call(tmp_path: Path) -> None:
+    with (
+        Host(engine_host.config(tmp_path / "node")) as host,
+        grpc.insecure_channel(host.address) as channel,
+    ):
+        host.submit(*ROWS)
+        call = raw(channel, "/headrace.test.Echo/Never").future(b"", metadata=bearer())
+        host.wait_until(lambda: bool(host.opened))
+        key = host.opened[-1][0]
+        large = Frame(engine_host.SEND_MESSAGE, *key, body=bytes(FRAME_SIZE_MAX))
+        assert host.engine.send([large, Frame(engine_host.HOST_BEAT)]) == 2
+        with pytest.raises(grpc.RpcError) as failure:
+            call.result(engine_host.WAIT_S)
+        assert failure.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert raw(channel, "/headrace.test.Echo/Unary")(b"x", metadata=bearer()) == b"x"
+
+
+def test_the_size_of_the_metadata_snapshot_and_its_limit_are_metrics(tmp_path: Path) -> None:
+    settings = engine_host.config(tmp_path / "node")
+    rows = [topic_row(number) for number in range(20, 40)]
+    with Host(settings) as host:
+        for _ in range(1030):
+            host.submit(rows[0])
+        while not metric(host, "headrace_metadata_snapshot_bytes"):
+            host.submit(rows[0])
+        assert metric(host, "headrace_metadata_snapshot_bytes") >= 1000 * len(rows[0])
+        assert metric(host, "headrace_metadata_snapshot_limit_bytes") == FRAME_SIZE_MAX - 32
+        assert metric(host, "headrace_metadata_snapshots_refused_total") == 0
+
+
+def test_a_confirmed_clock_reaches_every_shard(tmp_path: Path) -> None:
+    with Host(engine_host.config(tmp_path / "node", shards=3)) as host:
+        before = metric(host, "headrace_host_frames_total", 'direction="in"')
+        host.beating = False
+        assert host.engine.send([Frame(engine_host.CLOCK_CONFIRM)]) == 1
+        while metric(host, "headrace_host_frames_total", 'direction="in"') < before + 3:
+            assert not host.stopped
+        assert metric(host, "headrace_clock_uncertain") == 0
+
+
+def test_a_silent_host_turns_health_to_not_serving_and_data_is_served_on(tmp_path: Path) -> None:
+    with (
+        Host(engine_host.config(tmp_path / "node")) as host,
+        grpc.insecure_channel(host.address) as channel,
+    ):
+        host.submit(*ROWS)
+        health = raw(channel, "/grpc.health.v1.Health/Check")
+        assert health(b"", timeout=engine_host.WAIT_S) == b"\x08\x01"
+        host.beating = False
+        ended_at = time.monotonic() + engine_host.WAIT_S
+        while health(b"", timeout=engine_host.WAIT_S) != b"\x08\x02":
+            assert time.monotonic() < ended_at
+        assert produce(channel, request()).record_count == 1
+        host.beating = True
+        while health(b"", timeout=engine_host.WAIT_S) != b"\x08\x01":
+            assert time.monotonic() < ended_at
+
+
+def test_a_stuck_host_refuses_new_calls_by_name_and_finishes_old_ones(tmp_path: Path) -> None:
+    with (
+        Host(engine_host.config(tmp_path / "node")) as host,
+        grpc.insecure_channel(host.address, GRPC_OPTIONS) as channel,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        host.submit(*ROWS)
+        host.apply_gate.clear()
+        submitted = pool.submit(host.submit, topic_row(50))
+        echo = raw(channel, "/headrace.test.Echo/Unary")
+        large = bytes(4_000_000)
+        calls = [echo.future(large, metadata=bearer()) for _ in range(4)]
+        # What they say fills the ring up to what is kept for calls in progress.
+        while metric(host, "headrace_received_bytes_total") < 4 * len(large):
+            assert not host.stopped
+        with pytest.raises(grpc.RpcError) as failure:
+            echo(b"small", metadata=bearer(), timeout=engine_host.WAIT_S)
+        host.apply_gate.set()
+        submitted.result(engine_host.WAIT_S)
+        assert refusal(failure)[1].code == "HOST_BUSY"
+        assert [len(call.result(engine_host.WAIT_S)) for call in calls] == [4_000_000] * 4
 
 
 def test_a_partition_that_is_not_there_is_answered_not_found(tmp_path: Path) -> None:

@@ -199,3 +199,21 @@ def test_what_the_page_cache_has_is_read_without_waiting(files: Files) -> None:
     assert bytes(ffi.buffer(target)) == b"cached" * 100
     assert lib.io_file_read_now(files.file, 0, 1, target, 600) != 0
     assert lib.io_file_read_now(files.file, 9, 0, target, 1) != 0
+
+
+def test_a_slot_on_its_way_to_another_file_is_not_read_past_the_queue(files: Files) -> None:
+    files.do(OPEN, 0, path="theirs", flags=CREATE)
+    files.do(WRITE, 0, data=b"theirs" * 100)
+    files.do(OPEN, 1, path="ours", flags=CREATE)
+    files.do(WRITE, 1, data=b"ours!!" * 100)
+    files.start()
+    target = ffi.new("uint8_t[600]")
+    assert lib.io_file_read_now(files.file, 0, 0, target, 600) == 0
+    moves = [files.submit(CLOSE, 0), files.submit(OPEN, 0, path="ours")]
+    # Whatever the thread has done by now: the pump has not seen it, so it may not read.
+    assert lib.io_file_read_now(files.file, 0, 0, target, 600) != 0
+    assert files.finished() == moves[0]
+    assert lib.io_file_read_now(files.file, 0, 0, target, 600) != 0
+    assert files.finished() == moves[1]
+    assert lib.io_file_read_now(files.file, 0, 0, target, 600) == 0
+    assert bytes(ffi.buffer(target)) == b"ours!!" * 100

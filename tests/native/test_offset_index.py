@@ -70,10 +70,15 @@ def test_memory_goes_back_to_the_pool() -> None:
     assert index.find(7) == (0, 0)
 
 
-def test_without_any_memory_every_lookup_begins_at_the_front() -> None:
+def test_without_any_memory_an_index_has_entries_of_its_own() -> None:
     rich, poor = Index(1), Index(1)
-    lib.offset_index_note(rich.index, rich.pool, 0, 0, STRIDE)
-    lib.offset_index_note(rich.index, rich.pool, 1, STRIDE, STRIDE)
     for offset in range(100):
+        lib.offset_index_note(rich.index, rich.pool, offset, offset * STRIDE, STRIDE)
+    assert rich.pool.free_count == 0
+    count = 5000
+    for offset in range(count):
         lib.offset_index_note(poor.index, rich.pool, offset, offset * STRIDE, STRIDE)
-    assert poor.find(99) == (0, 0)
+    for offset in range(0, count, 97):
+        found, position = poor.find(offset)
+        assert position == found * STRIDE
+        assert offset - found < count // 3

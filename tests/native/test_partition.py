@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from native._engine_sim import CData
 
 GROUPS_MAX = 64
+SEGMENTS_MAX = 4096
 
 
 @dataclass
@@ -259,6 +260,75 @@ def test_admission_answers_a_durable_duplicate_without_the_journal() -> None:
     partition.append(part)
     again = admitted(partition, part)
     assert (name(again.status), again.duplicate, again.base_offset) == ("OK", 1, 0)
+
+
+def test_the_segment_behind_the_last_is_refused_by_every_replica_alike() -> None:
+    partition = Partition(Pools(segments=2 * SEGMENTS_MAX), segment_bytes=1)
+    for _ in range(SEGMENTS_MAX - 1):
+        partition.append(client_part(1))
+    part = client_part(1, producer=b"p" * 16)
+    following = client_part(1, producer=b"p" * 16, sequence=1)
+    assert name(admitted(partition, part).status) == "OK"
+    assert name(admitted(partition, following).status) == "OK"
+    assert partition.append(part).status == "OK"
+    refused = partition.append(following)
+    assert (refused.status, refused.append) == ("SEGMENTS_FULL", False)
+    assert name(admitted(partition, following).status) == "SEGMENTS_FULL"
+    again = admitted(partition, part)
+    assert (name(again.status), again.duplicate) == ("OK", 1)
+    other = partition.restored()
+    assert other.append(following).status == "SEGMENTS_FULL"
+    assert partition.commit(1, 0, 7).status == "OK"
+
+
+def test_the_last_segment_is_filled_before_a_batch_is_refused() -> None:
+    partition = Partition(Pools(segments=16), segment_bytes=1000)
+    while partition.struct.segments.count < 16:
+        partition.append(client_part(1, size=400))
+    while partition.pools.pools.segments.free_count == 0:
+        part = client_part(1, size=400)
+        if name(admitted(partition, part).status) != "OK":
+            break
+        assert partition.append(part).status == "OK"
+    last = lib.partition_segment(partition.struct, 15)
+    assert last.data_bytes >= 1000
+    assert name(admitted(partition, client_part(1)).status) == "SEGMENT_POOL_FULL"
+
+
+def test_the_last_chunk_is_promised_once() -> None:
+    pools = Pools(segments=32)
+    one, other = (Partition(pools, segment_bytes=1) for _ in range(2))
+    for _ in range(16):
+        one.append(client_part(1))
+    assert name(admitted(one, client_part(1)).status) == "OK"
+    assert name(admitted(other, client_part(1)).status) == "SEGMENT_POOL_FULL"
+    assert one.append(client_part(1)).status == "OK"
+    assert pools.pools.segments.promised == 0
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(8, 900), st.booleans()), max_size=150),
+    st.sampled_from([1, 700, 2000]),
+)
+def test_what_was_admitted_always_finds_a_chunk(
+    history: list[tuple[int, int, bool]], segment_bytes: int
+) -> None:
+    pools = Pools(segments=48)
+    partitions = [Partition(pools, segment_bytes=segment_bytes) for _ in range(3)]
+    waiting: list[list[bytes]] = [[], [], []]
+    for index, size, applies in history:
+        part = client_part(1, size=size)
+        if name(admitted(partitions[index], part).status) == "OK":
+            waiting[index].append(part)
+        if applies and waiting[index]:
+            assert partitions[index].append(waiting[index].pop(0)).status == "OK"
+        segments = pools.pools.segments
+        assert segments.promised <= segments.free_count
+    for partition, parts in zip(partitions, waiting, strict=True):
+        for part in parts:
+            assert partition.append(part).status == "OK"
+    assert pools.pools.segments.promised == 0
 
 
 def test_finding_says_where_the_log_begins_and_ends() -> None:

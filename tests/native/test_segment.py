@@ -142,16 +142,6 @@ def test_names_are_twenty_digits() -> None:
     text = ffi.new("char[32]")
     lib.segment_name(336776, text)
     assert ffi.string(text) == b"00000000000000336776.log"
-    offset = ffi.new("uint64_t *")
-    assert lib.segment_name_parse(text, offset) == 0
-    assert offset[0] == 336776
-    for wrong in (
-        b"x",
-        b"0000000000000033677x.log",
-        b"00000000000000336776.tmp",
-        b"9" * 20 + b".log",
-    ):
-        assert name(lib.segment_name_parse(wrong, offset)) == "INVALID"
 
 
 @pytest.mark.parametrize("metered", [False, True])

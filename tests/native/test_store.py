@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 
+import pytest
+
 from native._engine_sim import ffi, lib
 from tests.support.storage import client_part, name
 from tests.support.store import REVISION, TOPIC, Disk, Store
@@ -115,6 +117,45 @@ def test_a_leaping_clock_is_not_believed_until_it_is_confirmed() -> None:
     assert store.append(client_part(1)).append_time_us == store.now.wall_us
 
 
+@pytest.mark.parametrize("leap_us", [-7_200_000_000, 7_200_000_000])
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_windows_close_on_time_though_the_wall_clock_leapt(leap_us: int, confirmed: bool) -> None:
+    store = opened()
+    store.append(client_part(1))
+    store.pass_time(2_000_000)
+    store.run()
+    assert len(closes(store)) == 1
+    assert lib.store_meter_ack(store.store, store.id(), 1) == 0
+    assert store.statistics().clock_uncertain == 0
+    store.now.wall_us += leap_us
+    store.pass_time(1)
+    assert store.statistics().clock_uncertain == 1
+    if confirmed:
+        lib.store_clock_confirm(store.store, store.now[0])
+        assert store.statistics().clock_uncertain == 0
+    for sequence in range(2, 6):
+        store.append(client_part(1))
+        store.pass_time(1_100_000)
+        store.run()
+        assert [close[0] for close in closes(store)] == [sequence]
+        assert lib.store_meter_ack(store.store, store.id(), sequence) == 0
+
+
+def test_windows_close_after_a_start_whose_clock_is_behind_the_log() -> None:
+    disk = Disk()
+    store = opened(disk)
+    store.now.wall_us += 7_200_000_000
+    lib.store_clock_confirm(store.store, store.now[0])
+    store.append(client_part(1))
+    disk.crash()
+    after = opened(disk)
+    after.pass_time(1)
+    assert after.statistics().clock_uncertain == 1
+    after.pass_time(1_100_000)
+    after.run()
+    assert len(closes(after)) == 1
+
+
 def test_a_full_disk_refuses_writes_and_recovers_by_itself() -> None:
     disk = Disk()
     store = opened(disk)
@@ -145,6 +186,28 @@ def test_segments_roll_and_old_ones_are_read_from_files() -> None:
     assert [batch[96:] for batch in opened(disk, segment_bytes=4000).log()] == parts
 
 
+def test_a_shard_without_room_for_segments_refuses_and_starts_again() -> None:
+    disk = Disk()
+    store = Store(disk, segment_bytes=1, segments=96)
+    refused: set[str] = set()
+    for index in range(300):
+        token = store.produce(client_part(1), index % 4)
+        if isinstance(token, str):
+            refused.add(token)
+        if index % 40 == 39:
+            store.run()
+    store.run()
+    assert refused == {"SEGMENT_POOL_FULL"}
+    assert {outcome.status for outcome in store.outcomes.values()} == {"OK"}
+    ends = [len(store.log(partition)) for partition in range(4)]
+    assert sum(ends) > 48
+    disk.crash()
+    assert Store(disk, segment_bytes=1, segments=16).status == "NO_MEMORY"  # and no damage
+    after = Store(disk, segment_bytes=1, segments=96)
+    assert after.status == "OK", after.detail
+    assert [len(after.log(partition)) for partition in range(4)] == ends
+
+
 def test_extents_are_given_back_while_writing_goes_on() -> None:
     disk = Disk()
     store = opened(disk)
@@ -163,6 +226,62 @@ def test_extents_are_given_back_while_writing_goes_on() -> None:
     assert sum(len(after.log(partition)) for partition in range(4)) == 300
 
 
+def attempt(store: Store, offset: int, bytes_max: int) -> tuple[int, bytes]:
+    """One read of a fetch from a file: how much was read, and the batches found."""
+    result = ffi.new("struct store_fetch *")
+    lib.store_fetch(store.store, store.id(), offset, bytes_max, 0, 0, result)
+    assert (name(result.status), result.place) == ("OK", 2)
+    data = store._read_file(result.file, result.file_offset, result.size)
+    begin, end = ffi.new("size_t *"), ffi.new("size_t *")
+    status = lib.store_fetch_trim(
+        store.store, store.id(), offset, bytes_max, data, len(data), begin, end
+    )
+    assert name(status) == "OK"
+    return len(data), data[begin[0] : end[0]]
+
+
+def arrive(store: Store, offset: int, bytes_max: int) -> list[int]:
+    """Sizes of the reads until the batch of ``offset`` was found."""
+    sizes: list[int] = []
+    while len(sizes) < 200:
+        size, found = attempt(store, offset, bytes_max)
+        sizes.append(size)
+        if found:
+            assert int.from_bytes(found[16:24], "little") == offset
+            return sizes
+    raise AssertionError("the fetch never arrives")
+
+
+def produced(store: Store, sizes: list[int], partition: int = 0) -> None:
+    for size in sizes:
+        part = client_part(1, size=size)
+        while isinstance(token := store.produce(part, partition), str):
+            assert token == "BUSY"
+            store.turn()
+    store.run()
+
+
+def test_a_lagging_fetch_arrives_though_the_index_has_no_memory() -> None:
+    disk = Disk()
+    store = Store(disk, segment_bytes=1 << 24, index_blocks=1, fetch_way_bytes=4096)
+    produced(store, [30_000] * 50, partition=1)  # takes the one block
+    produced(store, [30_000] * 100)
+    reads = [arrive(store, offset, 8192) for offset in (1, 33, 40, 47, 55)]
+    assert max(len(sizes) for sizes in reads) > 4
+    assert max(max(sizes) for sizes in reads) < 32_768  # a batch, never the way to it
+    disk.crash()
+    after = Store(disk, segment_bytes=1 << 24, index_blocks=1, fetch_way_bytes=4096)
+    assert len(arrive(after, 33, 8192)) < 200
+
+
+def test_a_batch_larger_than_a_read_costs_one_more_and_no_later_read_is_larger() -> None:
+    store = Store(Disk(), extent_bytes=1 << 19, prepares_bytes=1 << 21)
+    produced(store, [200_000] + [1000] * 200 + [30_000] * 100)
+    size = len(client_part(1, size=200_000)) + 96
+    assert arrive(store, 0, 4096) == [4096 + 65536, size]
+    assert max(arrive(store, 20, 4096)) <= 4096 + 65536
+
+
 def test_a_final_checkpoint_leaves_little_to_replay() -> None:
     disk = Disk()
     store = opened(disk)
@@ -176,6 +295,21 @@ def test_a_final_checkpoint_leaves_little_to_replay() -> None:
     after = opened(disk)
     assert after.statistics().produce_batches == 0
     assert [len(after.log(partition)) for partition in range(4)] == [3, 3, 2, 2]
+
+
+def test_groups_that_take_turns_propose_one_in_flight_each() -> None:
+    store = opened()
+    store.append(client_part(1))
+    for group in (3, 4):
+        store.fence(2, group, 1, 40)
+    before = store.statistics().entries
+    for _ in range(5):
+        for group in (3, 4):
+            assert name(store.fetch(0, group=group, generation=1).status) == "GROUP_PENDING"
+    assert store.statistics().entries - before == 2
+    store.run()
+    for group in (3, 4):
+        assert name(store.fetch(0, group=group, generation=1).status) == "OK"
 
 
 def test_a_group_commits_under_its_generation_only() -> None:
@@ -341,3 +475,19 @@ def test_a_topic_that_goes_takes_its_files_with_it() -> None:
     disk.crash()
     after = Store(disk, topic=False)
     assert after.statistics().groups_live == 1
+
+
+def test_a_snapshot_that_was_refused_is_asked_for_again() -> None:
+    store = opened(Disk(), extents=12)
+    due = ffi.new("uint64_t *")
+    for index in range(1024):
+        submit(store, struct.pack("<Q", index))
+        store.run()
+        for op, _ in handed(store):
+            assert lib.store_metadata_applied(store.store, op, b"", 0) == 0
+    assert lib.store_metadata_snapshot_due(store.store, due)
+    assert not lib.store_metadata_snapshot_due(store.store, due)
+    too_large = lib.store_metadata_snapshot(store.store, due[0], ffi.NULL, 1 << 40)
+    assert ffi.string(lib.status_name(too_large)).decode() == "MESSAGE_TOO_LARGE"
+    assert lib.store_metadata_snapshot_due(store.store, due)
+    assert lib.store_metadata_snapshot(store.store, due[0], b"the state", 9) == 0

@@ -10,7 +10,7 @@ import pytest
 from headrace import codec
 from headrace.wire import stream_pb2 as wire
 from tests.support import engine_host
-from tests.support.engine_host import Host
+from tests.support.engine_host import Host, topic_row
 from tests.support.grpc_client import (
     GRPC_OPTIONS,
     PARTITIONS,
@@ -77,6 +77,32 @@ def test_small_reads_of_large_batches_from_disk_lose_nothing(tmp_path: Path) -> 
             assert reply.status == wire.OK
             found += values_of(reply)
     assert found == [bytes([index]) * size for index, size in enumerate(sizes)]
+
+
+def test_more_segments_than_open_files_never_serve_each_others_batches(tmp_path: Path) -> None:
+    settings = engine_host.config(tmp_path / "node", partitions_max=1024)
+    partitions = 600
+    row = topic_row(TOPIC, revision=7, partitions=partitions)
+    with Host(settings) as many, grpc.insecure_channel(many.address, GRPC_OPTIONS) as opened:
+        many.submit(*ROWS, row)
+        stream = opened.stream_stream(
+            "/headrace.stream.v1.Stream/ProduceStream",
+            wire.ProduceRequest.SerializeToString,
+            wire.ProduceReply.FromString,
+        )
+        requests = [
+            request((b"%04d" % number,), partition=number, request=number)
+            for number in range(partitions)
+        ]
+        replies = list(stream(iter(requests), metadata=bearer(), timeout=WAIT_S))
+        assert not [reply.error.code for reply in replies if reply.HasField("error")]
+    # From files now, all of them in the page cache. Two walks in opposite directions: slots are
+    # taken from others all the time.
+    with Host(settings) as many, grpc.insecure_channel(many.address, GRPC_OPTIONS) as opened:
+        for number in [*range(partitions), *range(partitions), *reversed(range(partitions))]:
+            reply = fetch(opened, partition=number, bytes_max=4096)
+            assert reply.status == wire.OK, number
+            assert values_of(reply) == [b"%04d" % number]
 
 
 def test_fetch_waits_until_a_record_is_committed(host: Host, channel: grpc.Channel) -> None:

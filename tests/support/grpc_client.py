@@ -123,3 +123,13 @@ def refusal(failure: pytest.ExceptionInfo[grpc.RpcError]) -> tuple[grpc.StatusCo
 
 def high_watermark(channel: grpc.Channel, partition: int, topic: int = TOPIC) -> int:
     return fetch(channel, topic=topic, partition=partition).high_watermark
+
+
+def metric(host: Host, name: str, labels: str = "") -> int:
+    """The sum over all shards of a metric whose labels contain `labels`."""
+    lines = (line.rpartition(" ") for line in host.engine.metrics().splitlines())
+    return sum(
+        int(value)
+        for series, _, value in lines
+        if series.partition("{")[0] == name and labels in series
+    )
