@@ -60,6 +60,11 @@ def of_groups(
             rises=False,
         ),
         Number(
+            "headrace_group_pictures",
+            "Assignments rendered for members: one each whenever a member's picture changes.",
+            groups.pictures_count,
+        ),
+        Number(
             "headrace_group_moves_open",
             "Partitions changing hands.",
             groups.moves_count,

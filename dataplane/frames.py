@@ -38,6 +38,8 @@ class Kind(IntEnum):
     METER_FLUSH = 99
     DESCRIBE = 100
     HOST_BEAT = 112
+    CLOCK_CONFIRM = 113
+    HOST_FAILED = 114
 
 
 class EngineResult(IntEnum):

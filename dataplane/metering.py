@@ -1,15 +1,21 @@
 """Closed metering windows on their way into `_usage`.
 
 Owns the road engine -> spool -> `_usage` -> acknowledgement, in that order: a window is
-acknowledged only once it is in `_usage`, and the engine repeats what is not. Every hop is
+acknowledged only once it is in `_usage`, and the engine repeats what is not, in order. Every hop is
 idempotent: the spool knows each window by (topic, created_revision, partition, sequence), and the
 partition knows each batch by producer and sequence. Refuses to compute: sums come from the log.
+
+The spool knows a partition's windows by the last one alone, and an acknowledgement is for all
+before it. So a window is taken only if it is the next of its partition: one that was left out
+because there was no room is never skipped by a later one. The state is the event loop's; threads
+only write.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from itertools import islice
 from typing import Final
 
 from dataplane.frames import (
@@ -51,12 +57,16 @@ class Metering:
         *,
         reading: Callable[[], AbstractContextManager[State]],
         shards_count: int,
+        incoming_max: int = INCOMING_MAX,
     ) -> None:
         self._ring = ring
         self._spool = spool
         self._reading = reading
         self._shards_count = shards_count
+        self._incoming_max = incoming_max
+        # In order of arrival; which is in order of sequence within a partition.
         self._incoming: dict[tuple[PartitionId, int], MeterClose] = {}
+        self._next: dict[PartitionId, int] = {}
         self._wake = asyncio.Event()
         self._progress = asyncio.Condition()
         self.retries = 0
@@ -106,16 +116,23 @@ class Metering:
             if self._spool.is_published(close.id, close.sequence):
                 self._acknowledge(close.id, close.sequence)
             return
-        if len(self._incoming) < INCOMING_MAX:  # else the engine repeats it
+        # The first that comes after a start is the first that the partition's log has no
+        # acknowledgement of; all before it are in `_usage`.
+        expected = self._next.setdefault(close.id, close.sequence)
+        if close.sequence == expected and len(self._incoming) < self._incoming_max:
+            self._next[close.id] = expected + 1
             self._incoming[(close.id, close.sequence)] = close
             self._wake.set()
+        # Else the engine repeats it.
 
     async def _spool_incoming(self) -> bool:
-        chosen = sorted(self._incoming)[:ENTRY_RECORDS_MAX]
+        chosen = tuple(islice(self._incoming, ENTRY_RECORDS_MAX))
         with self._reading() as state:
             records = [usage_record(state, self._incoming[key]) for key in chosen]
         try:
-            await asyncio.to_thread(self._spool.append, records)
+            change = self._spool.appending(records)
+            if change is not None:
+                await self._make(change)
         except OSError as error:
             log.error("usage cannot be spooled; the engine keeps it: %s", error)
             return False
@@ -125,6 +142,11 @@ class Metering:
         for key in chosen:
             self._incoming.pop(key, None)
         return True
+
+    async def _make(self, change: bytes) -> None:
+        """Write in a thread, settle here. Raises OSError; then nothing has changed."""
+        await asyncio.to_thread(self._spool.store, change)
+        self._spool.settle(change)
 
     async def _publish(self, entry: Entry) -> bool:
         batch = codec.encode(
@@ -163,13 +185,13 @@ class Metering:
 
     async def _rotate_producer(self) -> None:
         try:
-            await asyncio.to_thread(self._spool.rotate_producer)
+            await self._make(self._spool.rotating())
         except OSError as error:
             log.error("the usage spool cannot be written: %s", error)
 
     async def _published(self, entry: Entry) -> bool:
         try:
-            await asyncio.to_thread(self._spool.mark_published, entry)
+            await self._make(self._spool.publishing(entry))
         except OSError as error:
             # Published again later, as the same batch: the partition will say DUPLICATE.
             log.error("the usage spool cannot be written: %s", error)

@@ -108,6 +108,7 @@ class Node:
         shards_count = settings.node.shards
         self._ring = Ring(engine)
         self._ring.handle((Kind.STOPPED,), self._on_stopped)
+        self._ring.handle_failure(self._fail)
         self._replica = MetadataReplica(self._ring, self._fail)
         self._metering = Metering(
             self._ring, spool, reading=self._replica.reading, shards_count=shards_count
@@ -233,6 +234,9 @@ class Node:
             "/headrace.node.v1.Admin/FlushUsage": unary(
                 node.FlushUsageRequest, admin.flush_usage, access=Access.NODE_KEY
             ),
+            "/headrace.node.v1.Admin/ConfirmClock": unary(
+                node.ConfirmClockRequest, admin.confirm_clock, access=Access.NODE_KEY
+            ),
         }
 
     def _telemetry(self, bridge: Bridge) -> Telemetry:
@@ -244,6 +248,7 @@ class Node:
             ),
             engine_metrics=self._engine.metrics,
             ready=lambda: self._ready,
+            warning=self._replica.warning,
         )
 
     # ---- life ----

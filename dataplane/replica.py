@@ -4,6 +4,9 @@ Owns the one `Machine` of the process. Shard 0 sends committed ops; a thread of 
 in order and hands each result back, so neither the event loop nor any shard ever waits for an
 apply. Readers take the lock for as long as they look. Domain errors are results; any other
 exception here is a defect of the machine, and the node stops on it rather than diverge.
+
+The size of a snapshot is checked before it is sent. From three quarters of what fits on the node
+warns by name; one that fits no more ends the node by name: without it the log would fill up unseen.
 """
 
 import asyncio
@@ -19,7 +22,7 @@ from dataplane.frames import EngineResult, Kind
 from dataplane.metadata.commands import accepted, decode_result, encode_command
 from dataplane.metadata.machine import Applied, Machine
 from dataplane.metadata.state import State
-from dataplane.ring import Ring
+from dataplane.ring import BODY_BYTES_MAX, Ring
 from dataplane.wire import node_pb2 as wire
 from native.engine import Frame
 
@@ -30,11 +33,22 @@ SUBMIT_RETRY_S: Final = 0.05
 log = logging.getLogger("dataplane.replica")
 
 
+class SnapshotTooLarge(Exception):
+    """The metadata outgrew what can be handed to the engine."""
+
+
 class MetadataReplica:
     """Applies committed commands; submits new ones."""
 
-    def __init__(self, ring: Ring, on_failure: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        ring: Ring,
+        on_failure: Callable[[BaseException], None],
+        *,
+        snapshot_bytes_max: int = BODY_BYTES_MAX,
+    ) -> None:
         self._ring = ring
+        self._snapshot_bytes_max = snapshot_bytes_max
         self._on_failure = on_failure
         self._on_group: Callable[[int], None] = lambda _group: None
         self._machine = Machine()
@@ -44,6 +58,7 @@ class MetadataReplica:
         self._loop = asyncio.get_running_loop()
         self.recovered = asyncio.Event()
         self.ops_applied = 0
+        self.snapshot_bytes = 0
         ring.handle(
             (
                 Kind.METADATA_RESTORE,
@@ -83,6 +98,15 @@ class MetadataReplica:
         """The last op applied."""
         with self._lock:
             return self._machine.state.op
+
+    def warning(self) -> str:
+        """What an operator must see to although the node serves; empty if nothing."""
+        if self.snapshot_bytes <= self._snapshot_bytes_max * 3 // 4:
+            return ""
+        return (
+            f"METADATA_SNAPSHOT_LARGE: {self.snapshot_bytes} bytes, "
+            f"{self._snapshot_bytes_max} fit; see the runbook"
+        )
 
     async def submit(
         self, command: wire.Command, *, timeout_s: float = SUBMIT_TIMEOUT_S
@@ -125,33 +149,50 @@ class MetadataReplica:
         elif frame.kind == Kind.METADATA_APPLY:
             with self._lock:
                 applied = self._machine.apply(frame.arg0, frame.arg1, frame.body)
-            self._loop.call_soon_threadsafe(self._applied, frame.arg0, applied)
+            self._reply(_applied(frame.arg0, applied))
+            self._loop.call_soon_threadsafe(self._count_applied, applied.group)
         elif frame.kind == Kind.METADATA_SNAPSHOT:
-            self._reply(self._snapshot(frame))
+            self._reply(
+                Frame(Kind.METADATA_SNAPSHOT_IS, arg0=frame.arg0, body=self._snapshot(frame))
+            )
         else:
             self._loop.call_soon_threadsafe(self.recovered.set)
 
-    def _snapshot(self, frame: Frame) -> Frame:
+    def _snapshot(self, frame: Frame) -> bytes:
+        """The snapshot of this op. Raises SnapshotTooLarge."""
         with self._lock:
             op = self._machine.state.op
             data = self._machine.snapshot()
         if op > frame.arg0:
             raise ValueError(f"a snapshot of op {frame.arg0} was asked for after op {op}")
-        return Frame(Kind.METADATA_SNAPSHOT_IS, arg0=frame.arg0, body=data)
+        self.snapshot_bytes = len(data)
+        if len(data) > self._snapshot_bytes_max:
+            raise SnapshotTooLarge(f"no snapshot of metadata op {op}: {self.warning()}")
+        if self.warning():
+            log.warning("%s", self.warning())
+        return data
 
     def _reply(self, frame: Frame) -> None:
+        """Answer from the apply thread. Raises ValueError, which ends the node by name, if the
+        answer fits into no frame."""
+        if len(frame.body) > BODY_BYTES_MAX:
+            raise ValueError(
+                f"{Kind(frame.kind).name} of metadata op {frame.arg0} has {len(frame.body)} "
+                f"bytes; {BODY_BYTES_MAX} fit into a frame"
+            )
         self._loop.call_soon_threadsafe(self._ring.post, frame)
 
-    def _applied(self, op: int, applied: Applied) -> None:
-        padding = bytes(-len(applied.result) % 8)
-        self._ring.post(
-            Frame(
-                Kind.METADATA_APPLIED,
-                arg0=op,
-                arg1=len(applied.result),
-                body=applied.result + padding + applied.delta,
-            )
-        )
+    def _count_applied(self, group: int) -> None:
         self.ops_applied += 1
-        if applied.group:
-            self._on_group(applied.group)
+        if group:
+            self._on_group(group)
+
+
+def _applied(op: int, applied: Applied) -> Frame:
+    padding = bytes(-len(applied.result) % 8)
+    return Frame(
+        Kind.METADATA_APPLIED,
+        arg0=op,
+        arg1=len(applied.result),
+        body=applied.result + padding + applied.delta,
+    )

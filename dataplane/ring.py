@@ -3,21 +3,25 @@ back-pressure.
 
 Owns the only reader of the engine and the only sender: everything here runs on the event loop.
 Requests to a shard get a cookie and a deadline; their number in flight is bounded. Frames that do
-not fit wait in order and go out when the engine has room. Refuses to interpret bodies.
+not fit wait in order and go out when the engine has room. A frame that cannot cross is refused to
+whoever posts it, and a handler that fails takes nothing from the frames behind it: both would stop
+everybody. Refuses to interpret bodies.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple, Protocol
 
 from dataplane.frames import EngineResult, Kind
-from native.engine import Engine, Frame
+from native.engine import FRAME_SIZE_MAX, Frame
 
 REQUESTS_MAX: Final = 256
 CROSSINGS_MAX: Final = 16
 SEND_RETRY_S: Final = 0.005
+BODY_BYTES_MAX: Final = FRAME_SIZE_MAX - 32  # what fits behind a frame's header
 
 log = logging.getLogger("dataplane.ring")
 
@@ -29,13 +33,34 @@ class Reply(NamedTuple):
     body: bytes
 
 
+class HandlerFailed(Exception):
+    """A handler of frames failed: what it should have done has not been done, so the node ends."""
+
+
+class Crossing(Protocol):
+    """What the ring needs of an engine; see `native.engine.Engine`."""
+
+    def fileno(self) -> int:
+        """Readable when frames may wait."""
+
+    def receive(self) -> list[Frame]:
+        """Frames that wait; none = all were taken."""
+
+    def send(self, frames: Iterable[Frame]) -> int:
+        """How many were taken, from the front."""
+
+    def cancelled(self) -> list[tuple[int, int, int]]:
+        """Calls whose client is gone, each once."""
+
+
 class Ring:
     """Frames between one engine and one event loop."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Crossing) -> None:
         self._engine = engine
         self._handlers: dict[int, Callable[[Frame], None]] = {Kind.REPLY: self._on_reply}
         self._on_cancelled: Callable[[int, int, int], None] | None = None
+        self._on_failure: Callable[[BaseException], None] | None = None
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
         self._requests = asyncio.Semaphore(REQUESTS_MAX)
         self._cookie_next = 1
@@ -55,6 +80,10 @@ class Ring:
     def handle_cancelled(self, handler: Callable[[int, int, int], None]) -> None:
         """Calls whose client is gone go to `handler` as (shard, slot, generation)."""
         self._on_cancelled = handler
+
+    def handle_failure(self, handler: Callable[[BaseException], None]) -> None:
+        """`handler` learns that another handler failed: HandlerFailed, by the frame's name."""
+        self._on_failure = handler
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to listen to the engine."""
@@ -83,21 +112,43 @@ class Ring:
                 break
             self.frames_received += len(frames)
             for frame in frames:
-                handler = self._handlers.get(frame.kind)
-                if handler is None:
-                    log.error("a frame of unknown kind %d was dropped", frame.kind)
-                else:
-                    handler(frame)
+                self._deliver(frame)
         else:
             if self._loop is not None:
                 self._loop.call_soon(self.drain)
         if self._on_cancelled is not None:
             for shard, slot, generation in self._engine.cancelled():
-                self._on_cancelled(shard, slot, generation)
+                self._guarded("CANCELLED", partial(self._on_cancelled, shard, slot, generation))
         self._flush()
 
+    def _deliver(self, frame: Frame) -> None:
+        handler = self._handlers.get(frame.kind)
+        if handler is None:
+            log.error("a frame of unknown kind %d was dropped", frame.kind)
+            return
+        self._guarded(Kind(frame.kind).name, partial(handler, frame))
+
+    def _guarded(self, name: str, work: Callable[[], None]) -> None:
+        """Do it; a failure ends the node by name, after the others have got what is theirs."""
+        try:
+            work()
+        except Exception as error:
+            log.exception("the handler of %s failed", name)
+            failure = HandlerFailed(f"the handler of {name} failed: {error!r}")
+            failure.__cause__ = error
+            if self._on_failure is not None:
+                self._on_failure(failure)
+
     def post(self, frame: Frame) -> None:
-        """Send a frame. Frames posted within one turn of the loop cross in one call."""
+        """Send a frame. Frames posted within one turn of the loop cross in one call.
+
+        Raises ValueError for a body above BODY_BYTES_MAX.
+        """
+        if len(frame.body) > BODY_BYTES_MAX:
+            raise ValueError(
+                f"a body of {len(frame.body)} bytes for kind {frame.kind}; "
+                f"{BODY_BYTES_MAX} fit into a frame"
+            )
         self._outbox.append(frame)
         if not self._flush_planned and self._loop is not None:
             self._flush_planned = True

@@ -1,7 +1,7 @@
 """The usage spool: closed windows on disk between the engine and the topic `_usage`.
 
-Owns data_dir/spool: append-only segments, each self-contained. An entry is durable before `append`
-returns and is one batch of `_usage`, now and on every retry, so that the same bytes under the same
+Owns data_dir/spool: append-only segments, each self-contained. An entry is durable before it
+counts and is one batch of `_usage`, now and on every retry, so that the same bytes under the same
 sequence are published again after a crash and the partition recognises them. Refuses to run on with
 damage in the middle: what is owed would be lost in silence.
 
@@ -26,6 +26,7 @@ everything in it is published.
 import errno
 import os
 import struct
+import threading
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -84,10 +85,17 @@ class Producer(NamedTuple):
 
 
 class Spool:
-    """One node's spool. Blocking; one thread at a time."""
+    """One node's spool: state for one thread (the event loop), bytes for another.
+
+    A change is made in two steps, one change at a time. `appending`, `publishing` and `rotating`
+    say what is to be written; `store` makes it durable and touches only the disk, so it may block a
+    thread of its own; `settle` makes it true here. What a crash leaves between the two is settled
+    by the next start, which replays the same bytes.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._disk = threading.Lock()
         self._file: int = -1
         self._file_bytes = 0
         self._given_up = False
@@ -98,65 +106,67 @@ class Spool:
         self.producer = Producer(os.urandom(16), 0)
         self.pending: deque[Entry] = deque()
         self.sequences: dict[PartitionId, int] = {}
+        self._waiting: dict[PartitionId, deque[int]] = {}
         self._open()
 
     def close(self) -> None:
-        """Give the file back."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        """Give the file back, once no write is under way; a later `store` fails."""
+        with self._disk:
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
 
-    def append(self, records: Sequence[Record]) -> Entry | None:
-        """Make new records durable as one entry. Those already here are left out; None if none is
-        new.
+    def appending(self, records: Sequence[Record]) -> bytes | None:
+        """The change that takes new records as one entry. Those already here are left out; None if
+        none is new. Within a partition the sequences must rise.
 
-        Raises SpoolFull; then nothing was taken.
+        Raises SpoolFull.
         """
         if self._pending_bytes > PENDING_BYTES_MAX:
             raise SpoolFull(f"{self._pending_bytes} bytes of usage wait to be published")
         fresh: list[Record] = []
-        seen = dict(self.sequences)
+        seen: dict[PartitionId, int] = {}
         for record in records:
-            if record.sequence > seen.get(record.partition, -1):
+            last = seen.get(record.partition, self.sequences.get(record.partition, -1))
+            if record.sequence > last:
                 seen[record.partition] = record.sequence
                 fresh.append(record)
-        if not fresh:
-            return None
-        entry = Entry(self.number_next, tuple(fresh))
-        self._write(_pack_entry(entry))
-        self._take(entry)
-        return entry
+        return _pack_entry(Entry(self.number_next, tuple(fresh))) if fresh else None
 
-    def mark_published(self, entry: Entry) -> None:
-        """The oldest pending entry is in `_usage`."""
+    def publishing(self, entry: Entry) -> bytes:
+        """The change after the oldest pending entry got into `_usage`."""
         if not self.pending or self.pending[0].number != entry.number:
             raise ValueError(f"entry {entry.number} is not the oldest that waits")
-        self._write(_PUBLISHED.pack(_KIND_PUBLISHED, entry.end()))
-        self._take_published(entry.end())
-        self._release()
+        return _PUBLISHED.pack(_KIND_PUBLISHED, entry.end())
 
-    def rotate_producer(self) -> None:
-        """Publish under a new name from the oldest pending entry on: the partition has forgotten
+    def rotating(self) -> bytes:
+        """The change to a new name from the oldest pending entry on: the partition has forgotten
         the old one.
         """
         base = self.pending[0].number if self.pending else self.number_next
-        producer = Producer(os.urandom(16), base)
-        self._write(_PRODUCER.pack(_KIND_PRODUCER, producer.id, producer.base))
-        self.producer = producer
+        return _PRODUCER.pack(_KIND_PRODUCER, os.urandom(16), base)
+
+    def store(self, change: bytes) -> None:
+        """Make a change durable. Blocks, in any thread. After an OSError nothing of it counts."""
+        with self._disk:
+            if self._file < 0:
+                raise OSError(errno.EBADF, "the usage spool is closed")
+            self._write(change)
+            if change[0] == _KIND_PUBLISHED:
+                self._release(_PUBLISHED.unpack(change)[1])
+
+    def settle(self, change: bytes) -> None:
+        """A stored change is true from here on."""
+        self._replay(change)
 
     def holds(self, partition: PartitionId, sequence: int) -> bool:
         """Is this window, or a later one of its partition, durable here or published already?"""
         return self.sequences.get(partition, -1) >= sequence
 
     def is_published(self, partition: PartitionId, sequence: int) -> bool:
-        """Is this window of this partition in `_usage`?"""
-        if not self.holds(partition, sequence):
-            return False
-        return not any(
-            record.partition == partition and record.sequence <= sequence
-            for entry in self.pending
-            for record in entry.records
-        )
+        """Are this window and all before it that came here in `_usage`?"""
+        waiting = self._waiting.get(partition)
+        return self.holds(partition, sequence) and (waiting is None or sequence < waiting[0])
 
     # ---- opening ----
 
@@ -173,7 +183,7 @@ class Spool:
             return
         # Not appended to: whatever end it has was never proven by a sync of ours.
         self._begin_segment()
-        self._release()
+        self._release(self.published)
 
     def _read_segment(self, path: Path, *, first: bool) -> int:
         """Replay one segment. Returns the number its head begins at.
@@ -206,7 +216,7 @@ class Spool:
                 "the segment before it from a copy, or move the folder away and report the gap"
             )
         while self.pending and self.pending[-1].number >= number_next:
-            self._pending_bytes -= _value_bytes(self.pending.pop())
+            self._give_up(self.pending.pop())
         self.number_next = number_next
         self._take_published(published)
         self.producer = Producer(producer_id, base)
@@ -236,11 +246,27 @@ class Spool:
         self.number_next = entry.end()
         for record in entry.records:
             self.sequences[record.partition] = record.sequence
+            self._waiting.setdefault(record.partition, deque()).append(record.sequence)
+
+    def _give_up(self, entry: Entry) -> None:
+        """The newest pending entry was overruled by a later head."""
+        self._pending_bytes -= _value_bytes(entry)
+        for record in reversed(entry.records):
+            self._waiting[record.partition].pop()
+            self._forget_idle(record.partition)
 
     def _take_published(self, number: int) -> None:
         self.published = max(self.published, number)
         while self.pending and self.pending[0].number < self.published:
-            self._pending_bytes -= _value_bytes(self.pending.popleft())
+            entry = self.pending.popleft()
+            self._pending_bytes -= _value_bytes(entry)
+            for record in entry.records:
+                self._waiting[record.partition].popleft()
+                self._forget_idle(record.partition)
+
+    def _forget_idle(self, partition: PartitionId) -> None:
+        if not self._waiting[partition]:
+            del self._waiting[partition]
 
     # ---- segments ----
 
@@ -298,10 +324,10 @@ class Spool:
         last = int(self._segments[-1][1].stem) if self._segments else -1
         return max(self.number_next, last + 1)
 
-    def _release(self) -> None:
+    def _release(self, published: int) -> None:
         """Remove every segment before the current one once nothing in them waits."""
         begins = self._segments[-1][0]
-        if len(self._segments) < 2 or self.published < begins:
+        if len(self._segments) < 2 or published < begins:
             return
         while len(self._segments) > 1:
             self._segments.popleft()[1].unlink()

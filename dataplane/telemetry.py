@@ -67,7 +67,8 @@ class _HostCollector(Collector):
 
 
 class Telemetry:
-    """The HTTP server. `ready` says whether the node serves."""
+    """The HTTP server. `ready` says whether the node serves; `warning` what somebody must see to
+    although it does, or nothing."""
 
     def __init__(
         self,
@@ -75,11 +76,13 @@ class Telemetry:
         *,
         engine_metrics: Callable[[], str],
         ready: Callable[[], bool],
+        warning: Callable[[], str] = lambda: "",
     ) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_HostCollector(numbers))
         self._engine_metrics = engine_metrics
         self._ready = ready
+        self._warning = warning
         self._server: asyncio.Server | None = None
         self._connections = 0
 
@@ -121,7 +124,10 @@ class Telemetry:
             return _response(200, "alive\n", head_only=head_only)
         if path == b"/readyz":
             if self._ready():
-                return _response(200, "ready\n", head_only=head_only)
+                # Not a 503: to take a node that serves out of its service would help nobody.
+                warning = self._warning()
+                text = f"ready, but {warning}\n" if warning else "ready\n"
+                return _response(200, text, head_only=head_only)
             return _response(503, "not ready: starting or draining\n", head_only=head_only)
         return _response(404, "there are /metrics, /healthz and /readyz\n", head_only=head_only)
 

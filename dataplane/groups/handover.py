@@ -8,8 +8,9 @@ Owns the walk of one intent, from the moment it is committed until it is confirm
     -> ConfirmMove in the metadata log: only now the target is told
 
 A time-out leads to CLOSE, never past it. Without the partition's log nothing moves: the step is
-repeated while the intent stands, and every other partition goes its own way. Refuses to decide
-anything: the intent says who and from which op.
+repeated while the intent stands, and every other partition goes its own way. Only a partition that
+can take no more groups ends the walk: waiting would help nobody. Refuses to decide anything: the
+intent says who and from which op.
 """
 
 import asyncio
@@ -56,6 +57,7 @@ class Intent:
     generation: int
     owner: Owner
     owner_generation: int
+    target: Owner
     partition: PartitionId
     # Set when the old owner has released, or is no member any more.
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
@@ -73,7 +75,10 @@ class Handover:
         self.retries = 0
 
     async def carry_out(self, intent: Intent, *, release_timeout_s: float) -> None:
-        """Walk one intent to its end. Returns when it is confirmed or overtaken."""
+        """Walk one intent to its end. Returns when it is confirmed or overtaken.
+
+        Raises Refused if the partition never takes this group.
+        """
         if intent.owner != NOBODY and not intent.let_go.is_set():
             if await self._fence(intent, FenceKind.FREEZE) is None:
                 return
@@ -116,6 +121,9 @@ class Handover:
                 reply = await self._ring.request(frame, timeout_s=FENCE_TIMEOUT_S)
                 if reply.result == EngineResult.OK:
                     return unpack_group_state(reply.body)
+                if reply.result == EngineResult.INVALID:
+                    # A fence has one cause for it: no row is left in the partition's group table.
+                    raise _too_many_groups(intent)
                 reason = reply.result.name
             except TimeoutError:
                 reason = "no answer"
@@ -150,6 +158,15 @@ class Handover:
                 continue
             self.completed += 1
             return
+
+
+def _too_many_groups(intent: Intent) -> Refused:
+    return Refused(
+        "TOO_MANY_GROUPS",
+        f"partition {intent.place.partition} of topic {intent.place.topic} keeps the offsets of as "
+        "many consumer groups as it can, and this group is none of them",
+        hint="join under the name of a group that has read this topic, or read without a group",
+    )
 
 
 def still_stands(reading: Callable[[], AbstractContextManager[State]], intent: Intent) -> bool:

@@ -9,7 +9,8 @@ Owns `Group`. A partition changes hands in three steps over two logs (docs/inter
 
 An intent that is overtaken by another is void: confirm compares `intent_op`. The generation of a
 partition is the group's generation at the intent, so it never repeats, even for a topic that was
-left and joined again. Refuses to know time: who is silent for too long is the business of
+left and joined again; a slot that nobody has or is about to have holds nothing else that counts,
+and is dropped. Refuses to know time: who is silent for too long is the business of
 `Liveness`, outside the apply.
 """
 
@@ -82,13 +83,30 @@ class Group:
         return "MOVING" if any(slot.moving for slot in self.slots.values()) else "STABLE"
 
 
+class Holding(NamedTuple):
+    """One partition that a session owns, and where it went on; `moving`: it must let go of it."""
+
+    place: Slice
+    moving: bool
+    generation: int
+    has_committed: bool
+    committed: int
+
+
 class Picture(NamedTuple):
-    """What one session must know: what it reads, what it must stop reading."""
+    """What one session must know: what it reads, what it must stop reading. Ascending by place."""
 
     generation: int
-    assigned: tuple[Slice, ...]
-    revoked: tuple[Slice, ...]
     members: int
+    holdings: tuple[Holding, ...]
+
+    def assigned(self) -> tuple[Holding, ...]:
+        """What it reads now."""
+        return tuple(held for held in self.holdings if not held.moving)
+
+    def revoked(self) -> tuple[Holding, ...]:
+        """What it must stop reading."""
+        return tuple(held for held in self.holdings if held.moving)
 
 
 def join(
@@ -142,6 +160,11 @@ def rebalance(group: Group, *, partitions: Mapping[int, int], op: int) -> bool:
 
 
 def _intend(group: Group, place: Slice, target: Owner, *, op: int) -> None:
+    if target == NOBODY:
+        # Nobody wants it. Its log is not closed now: the next owner's CLOSE will refuse whoever had
+        # it.
+        del group.slots[place]
+        return
     slot = group.slots.get(place)
     if slot is None:
         slot = Slot(
@@ -155,13 +178,8 @@ def _intend(group: Group, place: Slice, target: Owner, *, op: int) -> None:
         group.slots[place] = slot
     slot.generation = group.generation
     slot.intent_op = op
-    slot.moving = target != NOBODY
+    slot.moving = True
     slot.target = target
-    if target == NOBODY:
-        # Nobody wants it. Its log is not closed now: the next owner's CLOSE will refuse whoever had
-        # it.
-        slot.owner = NOBODY
-        slot.owner_generation = 0
 
 
 def confirm(
@@ -183,15 +201,23 @@ def confirm(
     return True
 
 
-def picture(group: Group, owner: Owner) -> Picture:
-    """What this session reads now and what it must stop reading."""
-    mine = sorted(place for place, slot in group.slots.items() if slot.owner == owner)
-    return Picture(
-        generation=group.generation,
-        assigned=tuple(place for place in mine if not group.slots[place].moving),
-        revoked=tuple(place for place in mine if group.slots[place].moving),
-        members=len(group.members),
-    )
+def pictures(group: Group) -> dict[Owner, Picture]:
+    """The picture of every member's session, from one pass over the slots."""
+    held: dict[Owner, list[Holding]] = {
+        Owner(name, member.session): [] for name, member in group.members.items()
+    }
+    for place, slot in group.slots.items():
+        mine = held.get(slot.owner)
+        if mine is not None:
+            mine.append(
+                Holding(
+                    place, slot.moving, slot.owner_generation, slot.has_committed, slot.committed
+                )
+            )
+    return {
+        owner: Picture(group.generation, len(group.members), tuple(sorted(mine)))
+        for owner, mine in held.items()
+    }
 
 
 def moves(group: Group) -> dict[Slice, int]:

@@ -1,7 +1,7 @@
 """What a command must look like before the machine looks at its state. Pure checks on one message.
 
-Owns limits and name rules of the data plane; the control plane is stricter. Every refusal says
-what, why and what next.
+Owns limits and name rules of the data plane: whatever the control plane lets through passes here.
+Every refusal says what, why and what next.
 """
 
 import re
@@ -22,7 +22,8 @@ GROUPS_MAX: Final = 10_000
 GROUP_TOPICS_MAX: Final = 256
 ID_SIZE_MAX: Final = 64
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# The control plane's rule for the name of a topic, letter for letter; a contract test compares.
+TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,248}")
 _PUBLIC_ID: Final = re.compile(rf"[a-z0-9]{{1,{PUBLIC_ID_SIZE_MAX}}}")
 _MEMBER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}")
 
@@ -100,10 +101,10 @@ def _check_id(what: str, found: str) -> None:
 
 
 def _check_name(what: str, found: str) -> None:
-    if not _NAME.fullmatch(found):
+    if not TOPIC_NAME.fullmatch(found):
         raise _invalid(
             what,
             found,
-            "1 to 100 letters, digits, dots, dashes and underscores, beginning with a letter "
+            "1 to 249 letters, digits, dots, dashes and underscores, beginning with a letter "
             "or digit (names that begin with _ belong to the system)",
         )

@@ -199,5 +199,7 @@ def _group_of(row: wire.GroupRow) -> Group:
                 committed=slot.committed,
             )
             for slot in row.slots
+            # Earlier releases kept slots that nobody had.
+            if slot.HasField("owner") or slot.HasField("target")
         },
     )

@@ -1,11 +1,14 @@
 """headrace.node.v1.Admin: what the control plane says to the cluster.
 
-Owns Apply (one metadata command, fenced inside the apply), Describe (what is here, as it is) and
-FlushUsage (everything measured so far is in `_usage` when it returns). Only the node key reaches
-it. Refuses to judge wishes: that is the machine's.
+Owns Apply (one metadata command, fenced inside the apply), Describe (what is here, as it is),
+FlushUsage (everything measured so far is in `_usage` when it returns) and ConfirmClock (an operator
+vouches for the wall clock). Only the node key reaches it. Refuses to judge wishes: that is the
+machine's.
 """
 
 import asyncio
+import logging
+import time
 from collections.abc import Iterable
 from typing import Final
 
@@ -34,6 +37,8 @@ FLUSH_TIMEOUT_S: Final = 30.0
 FLUSH_RETRY_S: Final = 0.05
 # What is left of the caller's deadline for the reply itself.
 REPLY_MARGIN_S: Final = 0.25
+
+log = logging.getLogger("dataplane.admin")
 
 _STATE_NAMES: Final = {PARTITION_READY: "READY", PARTITION_DAMAGED: "DAMAGED"}
 
@@ -103,6 +108,15 @@ class AdminService:
         return wire.FlushUsageReply(
             closes=self._metering.published_count(), outstanding=outstanding
         )
+
+    async def confirm_clock(
+        self, call: Call, request: wire.ConfirmClockRequest
+    ) -> wire.ConfirmClockReply:
+        """The wall clock is right: every shard takes times from it again."""
+        time_us = time.time_ns() // 1000
+        log.warning("the wall clock was confirmed by key %s at %d us", call.caller.key_id, time_us)
+        self._ring.post(Frame(Kind.CLOCK_CONFIRM))
+        return wire.ConfirmClockReply(time_us=time_us)
 
     async def flush_everything(self, timeout_s: float) -> int:
         """Close and publish every open window. Returns how many partitions are not done in time."""

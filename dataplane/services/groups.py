@@ -18,8 +18,8 @@ from dataplane.errors import RETRY_SAME_NODE, SESSION_EXPIRED, Refused
 from dataplane.frames import PartitionId
 from dataplane.groups.assignment import Slice
 from dataplane.groups.handover import Handover, Intent
-from dataplane.groups.membership import NOBODY, Group, Liveness, Owner
-from dataplane.groups.sessions import MemberSession, assigned_row, render
+from dataplane.groups.membership import Group, Liveness, Owner, Slot, pictures
+from dataplane.groups.sessions import MemberSession, Roster, assigned_row
 from dataplane.metadata.state import State
 from dataplane.replica import MetadataReplica
 from dataplane.rpc import Call, Stream
@@ -52,7 +52,7 @@ class GroupService:
         self._replica = replica
         self._handover = handover
         self._tasks = tasks
-        self._sessions: dict[Member, MemberSession] = {}
+        self._sessions = Roster()
         self._liveness: Liveness[Member] = Liveness(clock)
         self._moves: dict[tuple[int, Slice], tuple[Intent, asyncio.Task[None]]] = {}
         self._leaving: deque[Member] = deque()
@@ -63,7 +63,11 @@ class GroupService:
 
     def sessions_count(self) -> int:
         """Members connected here."""
-        return len(self._sessions)
+        return self._sessions.count()
+
+    def pictures_count(self) -> int:
+        """Assignments rendered since the start."""
+        return self._sessions.rendered
 
     def moves_count(self) -> int:
         """Partitions changing hands."""
@@ -80,7 +84,7 @@ class GroupService:
     def drain(self) -> None:
         """End every session; the memberships stay, so that members go on where they were."""
         self._draining = True
-        for session in self._sessions.values():
+        for session in self._sessions:
             session.end(_stopping(), stays_member=True)
 
     async def run(self) -> None:
@@ -99,7 +103,7 @@ class GroupService:
         for key in self._liveness.expired():
             number, owner = key
             log.info("group %d: %s was silent for too long", number, owner.member)
-            session = self._sessions.get(key)
+            session = self._sessions.get(number, owner)
             if session is not None:
                 session.end(_expired(session))
             self._leaving.append(key)
@@ -120,7 +124,7 @@ class GroupService:
                 reader.cancel()
         finally:
             session.end()
-            del self._sessions[key]
+            self._sessions.remove(session)
             self._liveness.forget(key)
             if not session.stays_member:
                 self._leaving.append(key)
@@ -139,6 +143,7 @@ class GroupService:
                     f"there is no group {request.group} in this project",
                     hint="a group begins with its first member",
                 )
+            seen = pictures(group)
             return wire.DescribeGroupReply(
                 group=group.number,
                 generation=group.generation,
@@ -147,9 +152,8 @@ class GroupService:
                     wire.GroupMember(
                         member=name,
                         assigned=[
-                            assigned_row(state, group, place)
-                            for place, slot in sorted(group.slots.items())
-                            if slot.owner == Owner(name, member.session)
+                            assigned_row(state, held)
+                            for held in seen[Owner(name, member.session)].holdings
                         ],
                     )
                     for name, member in sorted(group.members.items())
@@ -178,7 +182,7 @@ class GroupService:
         result = await self._replica.submit(node.Command(join_group=command))
         session = MemberSession(result.group.group, owner, timeout_ms / 1000)
         key = (session.group, owner)
-        self._sessions[key] = session
+        self._sessions.add(session)
         self._liveness.watch(key, session.timeout_s)
         self.group_changed(session.group)
         return session
@@ -242,29 +246,35 @@ class GroupService:
             return  # Recovery replays old changes; `start` looks at what they led to.
         with self._replica.reading() as state:
             group = state.groups[number]
-            intents = _intents(state, group)
-            owners = {
-                intent.owner
-                for intent in intents
-                if intent.owner != NOBODY and group.has(intent.owner)
-            }
-            pictures = {
-                key: render(state, group, key[1]) if group.has(key[1]) else None
-                for key in self._sessions
-                if key[0] == number
-            }
+            intents = self._intents(state, group)
+            replaced = self._sessions.tell(state, group)
             members = [
                 (number, Owner(name, member.session)) for name, member in group.members.items()
             ]
         self._watch_exactly(number, members)
         for intent in intents:
-            self._begin_move(intent, owner_lives=intent.owner in owners)
-        for key, assignment in pictures.items():
-            if assignment is None:
-                self._sessions[key].end(_replaced(key[1]), stays_member=True)
-                self._liveness.forget(key)
+            self._begin_move(intent)
+        for session in replaced:
+            session.end(_replaced(session.owner), stays_member=True)
+            self._liveness.forget((number, session.owner))
+
+    def _intents(self, state: State, group: Group) -> list[Intent]:
+        """The intents that are not under way yet. Those that are learn whether their owner left."""
+        intents: list[Intent] = []
+        for place, slot in group.slots.items():
+            topic = state.topic_numbered(place.topic)
+            if not slot.moving or topic is None:
+                continue
+            move = self._moves.get((group.number, place))
+            if move is not None and move[0].intent_op == slot.intent_op:
+                intent = move[0]
             else:
-                self._sessions[key].tell(assignment)
+                partition = PartitionId(place.topic, topic.created_revision, place.partition)
+                intent = _intent(group, place, slot, partition)
+                intents.append(intent)
+            if not group.has(slot.owner):  # Nor is NOBODY a member.
+                intent.let_go.set()
+        return intents
 
     def _watch_exactly(self, number: int, members: list[Member]) -> None:
         """Every member is watched, also one whose call ended between its join and its session."""
@@ -275,17 +285,11 @@ class GroupService:
             if key not in watched:
                 self._liveness.watch(key, MEMBER_TIMEOUT_S)
 
-    def _begin_move(self, intent: Intent, *, owner_lives: bool) -> None:
+    def _begin_move(self, intent: Intent) -> None:
         key = (intent.group, intent.place)
-        move = self._moves.get(key)
-        if move is not None and move[0].intent_op == intent.intent_op:
-            if not owner_lives:
-                move[0].let_go.set()
-            return
-        if move is not None:
-            move[1].cancel()
-        if not owner_lives:
-            intent.let_go.set()
+        overtaken = self._moves.get(key)
+        if overtaken is not None:
+            overtaken[1].cancel()
         task = self._tasks.create_task(self._move(intent), name=f"move {key}")
         self._moves[key] = (intent, task)
 
@@ -295,10 +299,15 @@ class GroupService:
             task.cancel()
 
     async def _move(self, intent: Intent) -> None:
-        session = self._sessions.get((intent.group, intent.owner))
+        session = self._sessions.get(intent.group, intent.owner)
         timeout_s = MEMBER_TIMEOUT_S if session is None else session.timeout_s
         try:
             await self._handover.carry_out(intent, release_timeout_s=timeout_s)
+        except Refused as refusal:
+            log.warning("group %d: %s is not served: %s", intent.group, intent.target, refusal)
+            target = self._sessions.get(intent.group, intent.target)
+            if target is not None:
+                target.end(refusal)
         finally:
             key = (intent.group, intent.place)
             move = self._moves.get(key)
@@ -315,23 +324,17 @@ class GroupService:
             self._leaving.append(key)
 
 
-def _intents(state: State, group: Group) -> list[Intent]:
-    intents: list[Intent] = []
-    for place, slot in sorted(group.slots.items()):
-        topic = state.topic_numbered(place.topic)
-        if slot.moving and topic is not None:
-            intents.append(
-                Intent(
-                    group=group.number,
-                    place=place,
-                    intent_op=slot.intent_op,
-                    generation=slot.generation,
-                    owner=slot.owner,
-                    owner_generation=slot.owner_generation,
-                    partition=PartitionId(place.topic, topic.created_revision, place.partition),
-                )
-            )
-    return intents
+def _intent(group: Group, place: Slice, slot: Slot, partition: PartitionId) -> Intent:
+    return Intent(
+        group=group.number,
+        place=place,
+        intent_op=slot.intent_op,
+        generation=slot.generation,
+        owner=slot.owner,
+        owner_generation=slot.owner_generation,
+        target=slot.target,
+        partition=partition,
+    )
 
 
 def _joined(session: MemberSession) -> wire.SessionEvent:

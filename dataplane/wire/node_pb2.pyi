@@ -185,6 +185,16 @@ class FlushUsageReply(_message.Message):
     outstanding: int
     def __init__(self, closes: _Optional[int] = ..., outstanding: _Optional[int] = ...) -> None: ...
 
+class ConfirmClockRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ConfirmClockReply(_message.Message):
+    __slots__ = ("time_us",)
+    TIME_US_FIELD_NUMBER: _ClassVar[int]
+    time_us: int
+    def __init__(self, time_us: _Optional[int] = ...) -> None: ...
+
 class Command(_message.Message):
     __slots__ = ("bootstrap", "control", "join_group", "leave_group", "confirm_move")
     BOOTSTRAP_FIELD_NUMBER: _ClassVar[int]

@@ -49,6 +49,11 @@ class AdminStub(object):
                 request_serializer=dataplane_dot_wire_dot_node__pb2.FlushUsageRequest.SerializeToString,
                 response_deserializer=dataplane_dot_wire_dot_node__pb2.FlushUsageReply.FromString,
                 _registered_method=True)
+        self.ConfirmClock = channel.unary_unary(
+                '/headrace.node.v1.Admin/ConfirmClock',
+                request_serializer=dataplane_dot_wire_dot_node__pb2.ConfirmClockRequest.SerializeToString,
+                response_deserializer=dataplane_dot_wire_dot_node__pb2.ConfirmClockReply.FromString,
+                _registered_method=True)
 
 
 class AdminServicer(object):
@@ -73,6 +78,14 @@ class AdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ConfirmClock(self, request, context):
+        """Vouches for the node's wall clock after it jumped or came back behind its log; until then no
+        time is taken from it (headrace_clock_uncertain).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -90,6 +103,11 @@ def add_AdminServicer_to_server(servicer, server):
                     servicer.FlushUsage,
                     request_deserializer=dataplane_dot_wire_dot_node__pb2.FlushUsageRequest.FromString,
                     response_serializer=dataplane_dot_wire_dot_node__pb2.FlushUsageReply.SerializeToString,
+            ),
+            'ConfirmClock': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConfirmClock,
+                    request_deserializer=dataplane_dot_wire_dot_node__pb2.ConfirmClockRequest.FromString,
+                    response_serializer=dataplane_dot_wire_dot_node__pb2.ConfirmClockReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -173,6 +191,33 @@ class Admin(object):
             '/headrace.node.v1.Admin/FlushUsage',
             dataplane_dot_wire_dot_node__pb2.FlushUsageRequest.SerializeToString,
             dataplane_dot_wire_dot_node__pb2.FlushUsageReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConfirmClock(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.node.v1.Admin/ConfirmClock',
+            dataplane_dot_wire_dot_node__pb2.ConfirmClockRequest.SerializeToString,
+            dataplane_dot_wire_dot_node__pb2.ConfirmClockReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -101,7 +101,7 @@
     X(OFFSET_BEYOND_END, -83, "the committed offset lies beyond the end of the log") \
     X(STALE_INTENT, -84, "a later decision about the same object was already carried out") \
     X(TOO_MANY_GROUPS, -85, \
-      "the partition's table of consumer groups is full: delete unused groups") \
+      "the partition's table of consumer groups is full: use a group that has read it") \
     /* Operations and checkpoints read back. */ \
     X(OP_UNKNOWN, -90, "an operation of the log is not known to this release") \
     X(OP_MALFORMED, -91, "an operation of the log has a body of the wrong shape") \

@@ -133,6 +133,8 @@ enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint
     if (!group || !snapshot->wanted || snapshot->busy || op != snapshot->op) return STATUS_INVALID;
     /* Whatever comes of it: one that cannot be taken now is wanted again. */
     snapshot->wanted = 0;
+    /* No bytes is "not now", never an empty state: storing it would wipe the metadata. */
+    if (size == 0) return STATUS_INVALID;
     if (size > STORE_SNAPSHOT_MAX) return STATUS_MESSAGE_TOO_LARGE;
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_CHECKPOINT_BYTES,
                                         .kind = JOURNAL_CHECKPOINT,

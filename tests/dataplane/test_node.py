@@ -4,6 +4,7 @@ import contextlib
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from dataplane.wire import node_pb2
+from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace.wire import stream_pb2, usage_pb2
 from tests.support.furnishing import (
     EDITOR,
@@ -19,9 +20,10 @@ from tests.support.furnishing import (
     furnish,
     topic_wish,
 )
-from tests.support.node_process import ROOT, NodeProcess, refusal
+from tests.support.node_process import ROOT, NodeProcess, Session, refusal
 from tests.support.platform import wait_until
 
+PARTITION_GROUPS_MAX = 64  # native/src/limits.h
 FENCE = node_pb2.Fence(db_epoch=1, generation=1, lease_token=1)
 
 
@@ -211,6 +213,31 @@ def test_a_client_that_goes_away_leaves_the_group(node: NodeProcess) -> None:
     wait_until(lambda: client.describe_group("gone").state == "EMPTY", "the member has left")
 
 
+def test_a_member_of_one_group_too_many_is_told_so_and_the_others_go_on(node: NodeProcess) -> None:
+    wish = topic_wish("crowded")
+    wish.put_topic.partitions = 1
+    node.admin().apply(wish)
+    client = node.client(EDITOR)
+    for number in range(PARTITION_GROUPS_MAX):
+        member = client.join("reader", "crowded", group=f"crowd-{number}")
+        member.assigned(1)
+        member.close()
+    ended = _ended(client.join("reader", "crowded", group="one-too-many"))
+    assert (ended.code, ended.kind) == ("TOO_MANY_GROUPS", stream_pb2.TERMINAL)
+    assert "under the name of a group that has read this topic" in ended.hint
+    wait_until(lambda: client.describe_group("one-too-many").state == "EMPTY", "it has left")
+    again = client.join("reader", "crowded", group="crowd-0")
+    again.assigned(1)
+    again.close()
+
+
+def _ended(session: Session) -> stream_pb2.Error:
+    """How the node ends this session, whatever it says before."""
+    while not (event := session.next_event()).HasField("ended"):
+        pass
+    return event.ended
+
+
 def test_joining_a_topic_that_is_not_there_is_refused(node: NodeProcess) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         node.client(EDITOR).join("a", "nowhere")
@@ -242,6 +269,24 @@ def test_flushed_usage_is_exactly_what_the_log_holds(node: NodeProcess) -> None:
     described = next(t for t in admin.describe_node().topics if t.topic_id == "tp_billed")
     assert sum(found.ingress_bytes for found in sums) == sum(p.bytes for p in described.partitions)
     assert admin.flush_usage().outstanding == 0
+
+
+def test_an_operator_vouches_for_the_clock(node: NodeProcess) -> None:
+    def confirm(bearer: str) -> node_pb2.ConfirmClockReply:
+        reply: node_pb2.ConfirmClockReply = node_pb2_grpc.AdminStub(node.channel).ConfirmClock(
+            node_pb2.ConfirmClockRequest(),
+            timeout=10,
+            metadata=(("authorization", f"Bearer {bearer}"),),
+        )
+        return reply
+
+    before_us = time.time_ns() // 1000
+    assert before_us <= confirm(node.node_key).time_us <= time.time_ns() // 1000
+    with pytest.raises(grpc.RpcError) as caught:
+        confirm(EDITOR)
+    assert refusal(caught.value)[1].code == "PERMISSION_DENIED"
+    # The frame was taken: the node still answers.
+    assert node.admin().describe_node().cluster_id == "cl_test"
 
 
 def test_http_tells_health_readiness_and_metrics(node: NodeProcess) -> None:

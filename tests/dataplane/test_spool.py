@@ -24,10 +24,27 @@ def _reopened(spool: Spool, folder: Path) -> Spool:
     return Spool(folder)
 
 
+def _change(spool: Spool, change: bytes) -> None:
+    spool.store(change)
+    spool.settle(change)
+
+
+def _append(spool: Spool, records: list[Record]) -> bool:
+    """False: none of them was new."""
+    change = spool.appending(records)
+    if change is not None:
+        _change(spool, change)
+    return change is not None
+
+
+def _publish(spool: Spool) -> None:
+    _change(spool, spool.publishing(spool.pending[0]))
+
+
 def test_what_is_appended_survives_and_keeps_its_batch_and_producer(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
-    spool.append([_record(1), _record(1, Q)])
-    spool.append([_record(2)])
+    _append(spool, [_record(1), _record(1, Q)])
+    _append(spool, [_record(2)])
     again = _reopened(spool, tmp_path)
     assert [entry.number for entry in again.pending] == [0, 2]
     assert again.pending == spool.pending
@@ -37,21 +54,20 @@ def test_what_is_appended_survives_and_keeps_its_batch_and_producer(tmp_path: Pa
 
 def test_a_window_is_taken_once(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
-    spool.append([_record(1), _record(1)])
-    assert spool.append([_record(1)]) is None
+    _append(spool, [_record(1), _record(1)])
+    assert not _append(spool, [_record(1)])
     again = _reopened(spool, tmp_path)
-    assert again.append([_record(1)]) is None
-    entry = again.append([_record(1), _record(2), _record(1, Q)])
-    assert entry is not None
-    assert [(r.partition, r.sequence) for r in entry.records] == [(P, 2), (Q, 1)]
+    assert not _append(again, [_record(1)])
+    assert _append(again, [_record(1), _record(2), _record(1, Q)])
+    assert [(r.partition, r.sequence) for r in again.pending[-1].records] == [(P, 2), (Q, 1)]
 
 
 def test_published_entries_are_not_published_again(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
-    spool.append([_record(1)])
-    spool.append([_record(2)])
+    _append(spool, [_record(1)])
+    _append(spool, [_record(2)])
     assert not spool.is_published(P, 1)
-    spool.mark_published(spool.pending[0])
+    _publish(spool)
     assert spool.is_published(P, 1)
     assert not spool.is_published(P, 2)
     again = _reopened(spool, tmp_path)
@@ -62,11 +78,11 @@ def test_published_entries_are_not_published_again(tmp_path: Path) -> None:
 
 def test_a_new_producer_begins_at_the_oldest_entry_that_waits(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
-    spool.append([_record(1)])
-    spool.mark_published(spool.pending[0])
-    spool.append([_record(2)])
+    _append(spool, [_record(1)])
+    _publish(spool)
+    _append(spool, [_record(2)])
     before = spool.producer
-    spool.rotate_producer()
+    _change(spool, spool.rotating())
     assert spool.producer.id != before.id
     assert spool.producer.base == 1
     assert _reopened(spool, tmp_path).producer == spool.producer
@@ -76,13 +92,13 @@ def test_segments_are_bounded_and_go_once_published(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     value = bytes(SEGMENT_BYTES_MAX // 4)
     for sequence in range(1, 13):
-        spool.append([_record(sequence, value=value)])
+        _append(spool, [_record(sequence, value=value)])
     assert len(list(tmp_path.glob("*.spool"))) == 3
     spool = _reopened(spool, tmp_path)
     assert len(list(tmp_path.glob("*.spool"))) == 4
     assert [entry.number for entry in spool.pending] == list(range(12))
     while spool.pending:
-        spool.mark_published(spool.pending[0])
+        _publish(spool)
     assert len(list(tmp_path.glob("*.spool"))) == 1
     again = _reopened(spool, tmp_path)
     assert again.sequences == {P: 12}
@@ -103,9 +119,9 @@ def test_a_torn_tail_is_cut_to_whole_entries(
     sizes = [_segment(folder).stat().st_size]
     for sequence, step in enumerate(steps, start=1):
         if step == "append" or not spool.pending:
-            spool.append([_record(sequence)])
+            _append(spool, [_record(sequence)])
         else:
-            spool.mark_published(spool.pending[0])
+            _publish(spool)
         states.append((list(spool.pending), spool.published))
         sizes.append(_segment(folder).stat().st_size)
     spool.close()
@@ -115,7 +131,7 @@ def test_a_torn_tail_is_cut_to_whole_entries(
     whole = max(index for index, size in enumerate(sizes) if size <= cut)
     again = Spool(folder)
     assert (list(again.pending), again.published) == states[whole]
-    assert again.append([_record(99)]) is not None
+    assert _append(again, [_record(99)])
     before = (list(again.pending), again.published, again.sequences)
     again = _reopened(again, folder)
     assert (list(again.pending), again.published, again.sequences) == before
@@ -126,7 +142,7 @@ def test_damage_before_the_last_segment_is_refused_by_name(tmp_path: Path) -> No
     spool = Spool(tmp_path)
     value = bytes(SEGMENT_BYTES_MAX // 2)
     for sequence in range(1, 5):
-        spool.append([_record(sequence, value=value)])
+        _append(spool, [_record(sequence, value=value)])
     spool.close()
     first = sorted(tmp_path.glob("*.spool"))[0]
     data = bytearray(first.read_bytes())
@@ -140,7 +156,7 @@ def test_a_missing_segment_is_refused(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     value = bytes(SEGMENT_BYTES_MAX // 2)
     for sequence in range(1, 9):
-        spool.append([_record(sequence, value=value)])
+        _append(spool, [_record(sequence, value=value)])
     spool.close()
     paths = sorted(tmp_path.glob("*.spool"))
     paths[1].unlink()
@@ -162,9 +178,9 @@ def test_a_disk_that_is_full_for_a_while_loses_and_repeats_nothing(
             limit = _segment(folder).stat().st_size + room
             resource.setrlimit(resource.RLIMIT_FSIZE, (min(limit, 200), before[1]))
         with contextlib.suppress(OSError):
-            spool.append([_record(sequence)])
+            _append(spool, [_record(sequence)])
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        assert spool.append([_record(sequence)]) is not None or spool.holds(P, sequence)
+        assert _append(spool, [_record(sequence)]) or spool.holds(P, sequence)
     expected = [(number, number + 1) for number in range(len(steps))]
     for found in (spool, _reopened(spool, folder)):
         assert [(e.number, e.records[0].sequence) for e in found.pending] == expected
@@ -173,3 +189,37 @@ def test_a_disk_that_is_full_for_a_while_loses_and_repeats_nothing(
 
 def _segment(folder: Path) -> Path:
     return sorted(folder.glob("*.spool"))[-1]
+
+
+def test_writing_leaves_the_state_to_the_loop(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    before = (spool.number_next, spool.published, list(spool.pending), dict(spool.sequences))
+    change = spool.appending([_record(1)])
+    assert change is not None
+    spool.store(change)
+    assert (spool.number_next, spool.published, list(spool.pending), spool.sequences) == before
+    spool.settle(change)
+    assert spool.holds(P, 1)
+    change = spool.publishing(spool.pending[0])
+    spool.store(change)
+    assert not spool.is_published(P, 1)
+    spool.settle(change)
+    assert spool.is_published(P, 1)
+
+
+def test_a_change_that_was_stored_and_not_settled_counts_after_the_next_start(
+    tmp_path: Path,
+) -> None:
+    spool = Spool(tmp_path)
+    change = spool.appending([_record(1)])
+    assert change is not None
+    spool.store(change)
+    assert _reopened(spool, tmp_path).holds(P, 1)
+
+
+def test_a_closed_spool_writes_nothing_more(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    change = spool.rotating()
+    spool.close()
+    with pytest.raises(OSError, match="closed"):
+        spool.store(change)

@@ -18,7 +18,7 @@ async def _get(port: int, request: str) -> str:
     return answer.decode()
 
 
-async def _answers(*requests: str, ready: bool = True) -> list[str]:
+async def _answers(*requests: str, ready: bool = True, warning: str = "") -> list[str]:
     telemetry = Telemetry(
         [
             Number("headrace_host_test", "Help.", lambda: 3),
@@ -26,6 +26,7 @@ async def _answers(*requests: str, ready: bool = True) -> list[str]:
         ],
         engine_metrics=lambda: "engine_metric 1\n",
         ready=lambda: ready,
+        warning=lambda: warning,
     )
     port = await telemetry.start("127.0.0.1", 0)
     answers = [await _get(port, request) for request in requests]
@@ -47,6 +48,12 @@ def test_health_and_readiness_are_told_apart() -> None:
     )
     assert " 200 " in health
     assert " 503 " in ready
+
+
+def test_a_node_that_serves_names_what_needs_somebody() -> None:
+    (answer,) = asyncio.run(_answers("GET /readyz HTTP/1.1\r\n\r\n", warning="DISK_SMALL: 1"))
+    assert " 200 " in answer
+    assert answer.endswith("ready, but DISK_SMALL: 1\n")
 
 
 def test_what_is_not_served_is_refused() -> None:

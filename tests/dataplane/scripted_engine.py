@@ -1,0 +1,130 @@
+"""An engine of one shard by script: partitions that meter, and `_usage`, which takes batches.
+
+Speaks the frames of engine.h as the ring crosses them; nothing of the node is imitated. Windows
+come in order, and again from the first that is not acknowledged, as in native/src/store_meter.c.
+"""
+
+import asyncio
+import contextlib
+import os
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from dataplane.frames import EngineResult, Kind, PartitionId
+from headrace import codec
+from headrace.wire import usage_pb2 as usage
+from native.engine import Frame
+
+_CLOSE = struct.Struct("<QQIIQQQqqII")
+_PARTITION = struct.Struct("<QQII")
+MINUTE_US = 60_000_000
+PATIENCE_S = 10.0
+
+
+class ScriptedEngine:
+    """Frames wait until `receive`; what the host sends is answered at once."""
+
+    def __init__(self) -> None:
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK)
+        self.waiting: deque[Frame] = deque()
+        self.sent: list[Frame] = []
+        self.closed: dict[PartitionId, int] = {}
+        self.acknowledged: dict[PartitionId, int] = {}
+        self.batches: dict[tuple[bytes, int], list[tuple[PartitionId, int]]] = {}
+        self.refuse_publish: EngineResult | None = None
+        self._progress: asyncio.Event | None = None
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self._wake)
+
+    # ---- what a partition does ----
+
+    def close_windows(self, partition: PartitionId, count: int = 1) -> None:
+        """The next windows of a partition close and are handed to the host."""
+        for _ in range(count):
+            self.closed[partition] = self.closed.get(partition, 0) + 1
+            self.hand_over(partition, self.closed[partition])
+
+    def hand_over(self, partition: PartitionId, sequence: int) -> None:
+        """One window, once."""
+        start_us = sequence * MINUTE_US
+        body = _CLOSE.pack(
+            *partition, 0, sequence, sequence, sequence, start_us, start_us + MINUTE_US, 0, 0
+        )
+        self.post(Frame(Kind.METER_CLOSE, body=body))
+
+    def repeat(self) -> None:
+        """Every window without an acknowledgement again, in order."""
+        for partition, last in self.closed.items():
+            for sequence in range(self.acknowledged.get(partition, 0) + 1, last + 1):
+                self.hand_over(partition, sequence)
+
+    def usage(self) -> list[tuple[PartitionId, int]]:
+        """The windows in `_usage`."""
+        return [window for batch in self.batches.values() for window in batch]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for what the frames under way lead to; looked at whenever the host sends."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():
+                self._progress = asyncio.Event()
+                await self._progress.wait()
+
+    # ---- the crossing ----
+
+    def post(self, *frames: Frame) -> None:
+        """Hand frames to the host."""
+        self.waiting.extend(frames)
+        os.eventfd_write(self._wake, 1)
+
+    def fileno(self) -> int:
+        """Readable when frames wait."""
+        return self._wake
+
+    def receive(self) -> list[Frame]:
+        """Everything that waits."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+        frames = list(self.waiting)
+        self.waiting.clear()
+        return frames
+
+    def send(self, frames: Iterable[Frame]) -> int:
+        """Take and answer all."""
+        count = 0
+        for frame in frames:
+            count += 1
+            self.sent.append(frame)
+            if frame.kind == Kind.METER_ACK:
+                topic, revision, index, _ = _PARTITION.unpack(frame.body)
+                partition = PartitionId(topic, revision, index)
+                before = self.acknowledged.get(partition, 0)
+                self.acknowledged[partition] = max(before, frame.arg1)
+            elif frame.kind == Kind.PUBLISH:
+                self.post(Frame(Kind.REPLY, arg0=frame.arg0, arg1=self._publish(frame.body)))
+        if self._progress is not None:
+            self._progress.set()
+        return count
+
+    def cancelled(self) -> list[tuple[int, int, int]]:
+        """No calls here."""
+        return []
+
+    def _publish(self, body: bytes) -> EngineResult:
+        if self.refuse_publish is not None:
+            return self.refuse_publish
+        batch = codec.client_batch(body[_PARTITION.size :])
+        name = (bytes(batch.producer_id), batch.base_sequence)
+        windows = [_window(value) for value in codec.decode(batch).values if value is not None]
+        if name in self.batches:
+            assert self.batches[name] == windows
+            return EngineResult.DUPLICATE
+        self.batches[name] = windows
+        return EngineResult.OK
+
+
+def _window(value: bytes) -> tuple[PartitionId, int]:
+    close = usage.UsageRecord.FromString(value[1:]).close
+    return PartitionId(close.topic, close.created_revision, close.partition), close.sequence

@@ -1,0 +1,97 @@
+"""The metadata replica against a scripted engine."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from dataplane.frames import Kind
+from dataplane.metadata import snapshot
+from dataplane.metadata.commands import encode_command
+from dataplane.replica import MetadataReplica, SnapshotTooLarge
+from dataplane.ring import Ring
+from native.engine import Frame
+from tests.dataplane.builders import Log, bootstrap, put_topic
+from tests.dataplane.scripted_engine import ScriptedEngine
+
+
+@pytest.fixture
+def engine() -> Iterator[ScriptedEngine]:
+    scripted = ScriptedEngine()
+    yield scripted
+    scripted.close()
+
+
+def _apply(op: int) -> Frame:
+    command = bootstrap() if op == 1 else put_topic(f"tp_{op}", topic=f"topic-{op}")
+    return Frame(Kind.METADATA_APPLY, arg0=op, body=encode_command(command))
+
+
+async def _answered(ring: Ring, engine: ScriptedEngine, *frames: Frame) -> list[Frame]:
+    """The host's answers to these frames."""
+    before = len(engine.sent)
+    engine.post(*frames)
+    ring.drain()
+    await engine.until(lambda: len(engine.sent) == before + len(frames))
+    return engine.sent[before:]
+
+
+def test_a_snapshot_that_fits_no_frame_ends_the_node_by_name_and_is_not_sent(
+    engine: ScriptedEngine,
+) -> None:
+    async def story() -> None:
+        ring = Ring(engine)
+        failed = asyncio.get_running_loop().create_future()
+        replica = MetadataReplica(ring, failed.set_result, snapshot_bytes_max=100)
+        replica.start()
+        ring.open(asyncio.get_running_loop())
+        await _answered(ring, engine, Frame(Kind.METADATA_RESTORE), _apply(1))
+        engine.post(Frame(Kind.METADATA_SNAPSHOT, arg0=1))
+        async with asyncio.timeout(10):
+            error = await failed
+        assert isinstance(error, SnapshotTooLarge)
+        assert f"METADATA_SNAPSHOT_LARGE: {replica.snapshot_bytes} bytes, 100 fit" in str(error)
+        ring.drain()
+        assert [frame.kind for frame in engine.sent] == [
+            Kind.METADATA_RESTORED,
+            Kind.METADATA_APPLIED,
+        ]
+        ring.close()
+        replica.stop()
+
+    asyncio.run(story())
+
+
+def test_a_snapshot_near_the_limit_is_given_with_a_warning(engine: ScriptedEngine) -> None:
+    async def story() -> None:
+        ring = Ring(engine)
+        size = len(Log().machine.snapshot())
+        replica = MetadataReplica(ring, lambda error: None, snapshot_bytes_max=size)
+        replica.start()
+        ring.open(asyncio.get_running_loop())
+        ask = Frame(Kind.METADATA_SNAPSHOT, arg0=1)
+        frames = await _answered(ring, engine, Frame(Kind.METADATA_RESTORE), _apply(1), ask)
+        assert len(frames[-1].body) == size
+        assert replica.warning().startswith(f"METADATA_SNAPSHOT_LARGE: {size} bytes, {size} fit")
+        ring.close()
+        replica.stop()
+
+    asyncio.run(story())
+
+
+def test_a_snapshot_that_fits_is_given_and_warns_of_nothing(engine: ScriptedEngine) -> None:
+    async def story() -> None:
+        ring = Ring(engine)
+        replica = MetadataReplica(ring, lambda error: None)
+        replica.start()
+        ring.open(asyncio.get_running_loop())
+        ask = Frame(Kind.METADATA_SNAPSHOT, arg0=2)
+        frames = await _answered(
+            ring, engine, Frame(Kind.METADATA_RESTORE), _apply(1), _apply(2), ask
+        )
+        assert snapshot.decode(frames[-1].body).op == 2
+        assert (replica.snapshot_bytes, replica.warning()) == (len(frames[-1].body), "")
+        ring.close()
+        replica.stop()
+
+    asyncio.run(story())
