@@ -99,7 +99,9 @@ class Loop:
             spread_all(session, self._database.now(session), START_SPREAD, self._dice)
         for kinds, count in self._pools:
             for number in range(count):
-                self._spawn(f"reconcile-{kinds[0]}-{number}", partial(self._work, kinds))
+                # One thread of several stays free for whoever else has something due.
+                name = f"reconcile-{kinds[0]}-{number}"
+                self._spawn(name, partial(self._work, kinds, max(1, count - 1)))
         self._spawn("reconcile-renew", self._renew)
 
     def stop(self) -> None:
@@ -110,12 +112,14 @@ class Loop:
             thread.join()
         self._threads.clear()
 
-    def run_once(self, kinds: Sequence[str] | None = None) -> int:
+    def run_once(self, kinds: Sequence[str] | None = None, in_flight_max: int | None = None) -> int:
         """Claims one due object and looks at it; how many there were, 0 or 1."""
         chosen = tuple(kinds or self._reconcilers)
         with self._database.write() as session:
             now = self._database.now(session)
-            claims = claim(session, kinds=chosen, owner=self._owner, now=now)
+            claims = claim(
+                session, kinds=chosen, owner=self._owner, now=now, in_flight_max=in_flight_max
+            )
         for item in claims:
             self.run(item)
         return len(claims)
@@ -234,11 +238,11 @@ class Loop:
         thread.start()
         self._threads.append(thread)
 
-    def _work(self, kinds: Sequence[str]) -> None:
+    def _work(self, kinds: Sequence[str], in_flight_max: int) -> None:
         while not self._stop.is_set():
             seen = self._database.wakes
             try:
-                if self.run_once(kinds):
+                if self.run_once(kinds, in_flight_max):
                     continue
             except Exception as error:
                 log.error("loop_raised", exc_info=error)

@@ -22,7 +22,10 @@ class Work(Base):
     """
 
     __tablename__ = "work"
-    __table_args__ = (Index("ix_work_due", "run_after", "priority"),)
+    __table_args__ = (
+        Index("ix_work_due", "run_after", "priority"),
+        Index("ix_work_leased", "lease_until", "org_id"),
+    )
 
     kind: Mapped[str] = mapped_column(String(16), primary_key=True)
     object_id: Mapped[str] = mapped_column(String(40), primary_key=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from api.database import WAKE
@@ -71,9 +71,19 @@ def enqueue(
 
 
 def claim(
-    session: Session, *, kinds: Sequence[str], owner: str, now: datetime, limit: int = 1
+    session: Session,
+    *,
+    kinds: Sequence[str],
+    owner: str,
+    now: datetime,
+    limit: int = 1,
+    in_flight_max: int | None = None,
 ) -> list[Claim]:
-    """Leases the most urgent due objects that nobody holds."""
+    """Leases the most urgent due objects that nobody holds.
+
+    :param in_flight_max: an organization that holds so many leases of these kinds has to wait, so
+        that one with much to do does not keep every worker from the others.
+    """
     due = (
         select(Work)
         .where(
@@ -81,6 +91,7 @@ def claim(
             Work.run_after <= now,
             or_(Work.lease_until.is_(None), Work.lease_until <= now),
         )
+        .where(*([] if in_flight_max is None else [_may_claim(kinds, now, in_flight_max)]))
         .order_by(Work.priority.desc(), Work.run_after)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -102,6 +113,16 @@ def claim(
             )
         )
     return claims
+
+
+def _may_claim(kinds: Sequence[str], now: datetime, in_flight_max: int) -> ColumnElement[bool]:
+    busy = (
+        select(Work.org_id)
+        .where(Work.lease_until > now, Work.kind.in_(kinds))
+        .group_by(Work.org_id)
+        .having(func.count() >= in_flight_max)
+    )
+    return Work.org_id.not_in(busy)
 
 
 def renew(session: Session, item: Claim, now: datetime) -> bool:

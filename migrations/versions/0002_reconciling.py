@@ -35,6 +35,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("kind", "object_id", name="pk_work"),
     )
     op.create_index("ix_work_due", "work", ["run_after", "priority"])
+    op.create_index("ix_work_leased", "work", ["lease_until", "org_id"])
     op.create_table(
         "resource_status",
         sa.Column("object_id", sa.String(length=40), nullable=False),

@@ -94,22 +94,40 @@ def test_eight_threads_that_claim_and_insert_meet_no_error(service: Service) -> 
     assert len(done) == len(set(done)) == 80
 
 
-def _enqueue(service: Service, object_id: str, generation: int = 1, priority: int = 10) -> None:
+def test_an_organization_with_much_to_do_leaves_a_worker_to_the_others(service: Service) -> None:
+    for name in "abc":
+        _enqueue(service, name, priority=90)
+    _enqueue(service, "z", org_id="org_1")
+    claimed = [_claim(service, in_flight_max=2)[0] for _ in range(3)]
+    assert [item.object_id for item in claimed] == ["a", "b", "z"]
+    assert _claim(service, in_flight_max=2) == []
+    assert _finish(service, claimed[0], timedelta(hours=1))
+    assert _claim(service, in_flight_max=2)[0].object_id == "c"
+
+
+def _enqueue(
+    service: Service,
+    object_id: str,
+    generation: int = 1,
+    priority: int = 10,
+    org_id: str = "org_0",
+) -> None:
     with service.database.write() as session:
         enqueue(
             session,
             kind="test",
             object_id=object_id,
-            org_id="org_0",
+            org_id=org_id,
             generation=generation,
             now=service.clock(),
             priority=priority,
         )
 
 
-def _claim(service: Service) -> list[Claim]:
+def _claim(service: Service, in_flight_max: int | None = None) -> list[Claim]:
     with service.database.write() as session:
-        return claim(session, kinds=KINDS, owner="me", now=service.clock())
+        now = service.clock()
+        return claim(session, kinds=KINDS, owner="me", now=now, in_flight_max=in_flight_max)
 
 
 def _finish(service: Service, item: Claim, after: timedelta = timedelta(0)) -> bool:
