@@ -14,6 +14,7 @@ the wire stubs alone.
 
 import importlib
 import logging
+import os
 from typing import TYPE_CHECKING
 
 from headrace.version import VERSION
@@ -56,6 +57,11 @@ _HOMES = {
 }
 
 __version__ = VERSION
+
+# gRPC reads these once, when it is loaded. Its core writes to stderr by itself, GOAWAYs and all;
+# and its fork support starts threads in the child that crash on the parent's asyncio channels.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 # The application decides what is shown: without a handler of its own a library prints warnings to
 # stderr.

@@ -10,14 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
-
-# gRPC's core writes to stderr by itself, GOAWAYs and all; it reads this once, when it is loaded.
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
 import grpc.aio

@@ -53,6 +53,14 @@ class IoThread:
         asyncio.set_event_loop(self.loop)
         self.loop.call_soon(self._ready.set)
         self.loop.run_forever()
+        self.loop.run_until_complete(self._end_tasks())
+
+    async def _end_tasks(self) -> None:
+        """End what gRPC still has under way; else it complains when the loop is collected."""
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def submit(self, work: Coroutine[object, None, T]) -> concurrent.futures.Future[T]:
         """Start `work` on the loop."""
@@ -98,6 +106,10 @@ class IoThread:
         if not self._thread.is_alive():
             self.loop.close()
 
+    def orphan(self) -> None:
+        """In a forked child, where the thread does not exist: its tasks never end, in silence."""
+        self.loop.set_exception_handler(lambda _loop, _context: None)
+
 
 class ClosesInExit(Protocol):
     """What holds unsent records when a program ends."""
@@ -136,6 +148,8 @@ class _Shared:
         self.transport_dead = False
 
     def forget(self) -> None:
+        if self.thread is not None:
+            self.thread.orphan()
         self.thread = None
         # gRPC's own threads are gone in the child and it cannot start them again: a call would
         # hang for ever.

@@ -1,17 +1,21 @@
-"""The suite behind `make test` and `make check`: stages one after the other, one line each.
+"""The suite behind `make test` and `make check`: stages two at a time, one line each.
 
     PASS  api          214 passed            38.2 s
 
 Each stage is a command of its own; its output goes to build/suite/NAME.log and is shown only when
-it fails. All stages run even after a failure. The last line is in pytest's form, with all tests
-counted. Refuses to hide anything: a test folder that nobody listed becomes a stage by itself.
+it fails. Two run side by side, as there are two cores wherever this is developed; those that
+measure latencies run alone, at the end. All stages run even after a failure. The last line is in
+pytest's form, with all tests counted and the time by the wall. Refuses to hide anything: a test
+folder that nobody listed becomes a stage by itself.
 """
 
 import argparse
+import concurrent.futures
 import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -21,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build" / "suite"
 BIN = Path(sys.executable).parent
 SHOWN_LINES_MAX = 80
+LANES = 2
+PRINTING = threading.Lock()
 
 # Fast and telling first. `support`, `data`, `demo` and `performance` hold no tests.
 FOLDERS = (
@@ -34,6 +40,8 @@ FOLDERS = (
     "reports",
     "system",
 )
+# They compare latencies of real processes; a neighbour would be measured too.
+ALONE = frozenset({"system"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +141,21 @@ def run(stage: Stage) -> Outcome:
     counts = counted(lines[-1]) if "pytest" in stage.command else Counter[str]()
     ok = code == 0
     said = ", ".join(f"{number} {word}" for word, number in counts.items())
-    print(f"{'PASS' if ok else 'FAIL'}  {stage.name:<12} {said:<28} {seconds:7.1f} s", flush=True)
+    report = [f"{'PASS' if ok else 'FAIL'}  {stage.name:<12} {said:<28} {seconds:7.1f} s"]
     if not ok:
-        print("\n".join(lines[-SHOWN_LINES_MAX:]))
-        print(f"      the whole log: {log.relative_to(ROOT)}", flush=True)
+        report += lines[-SHOWN_LINES_MAX:]
+        report.append(f"      the whole log: {log.relative_to(ROOT)}")
         counts = counts or Counter(failed=1)
+    with PRINTING:
+        print("\n".join(report), flush=True)
     return Outcome(ok, seconds, counts)
+
+
+def run_all(stages: list[Stage]) -> list[Outcome]:
+    """Every stage: those that bear company in lanes, in their order, then the others."""
+    with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+        outcomes = list(lanes.map(run, [stage for stage in stages if stage.name not in ALONE]))
+    return outcomes + [run(stage) for stage in stages if stage.name in ALONE]
 
 
 def counted(line: str) -> Counter[str]:
@@ -160,9 +177,10 @@ def main() -> int:
     if arguments.only:
         stages = [stage for stage in stages if stage.name == arguments.only]
     LOGS.mkdir(parents=True, exist_ok=True)
-    outcomes = [run(stage) for stage in stages]
+    started = time.monotonic()
+    outcomes = run_all(stages)
+    seconds = time.monotonic() - started
     total: Counter[str] = sum((outcome.counts for outcome in outcomes), Counter())
-    seconds = sum(outcome.seconds for outcome in outcomes)
     said = ", ".join(f"{number} {word}" for word, number in total.items())
     print(f"=================== {said or 'no tests ran'} in {seconds:.2f}s ===================")
     tested = any("pytest" in stage.command for stage in stages)

@@ -62,7 +62,8 @@
       "the batch's record count is zero, too large, or disagrees with its records") \
     X(BATCH_PRODUCER, -48, \
       "the batch has no producer id but an epoch or a sequence, or its sequence overflows") \
-    X(BATCH_TIMESTAMP, -49, "the batch's largest timestamp disagrees with its records") \
+    X(BATCH_TIMESTAMP, -49, \
+      "timestamps of the batch lie too far apart, or its largest disagrees with its records") \
     X(BATCH_RECORD, -50, "a record of the batch is malformed") \
     X(BATCH_COMPRESSION, -51, \
       "the batch's records do not decompress to the size its header states") \

@@ -133,7 +133,7 @@ records = st.builds(
     Record,
     key=fields,
     value=fields,
-    timestamp_us=st.integers(-(2**62), 2**62),
+    timestamp_us=st.integers(-(2**62), 2**62 - 1),
     headers=st.lists(st.tuples(texts, fields), max_size=3),
 )
 
