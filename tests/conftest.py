@@ -1,12 +1,21 @@
-"""What all tests share: with HEADRACE_ENGINE_SIM set, the engine under test is that build of it.
+"""What all tests share: how properties are searched, and which build of the engine is under test.
 
-`make check` names the one with sanitizers; a sanitized module in place of the plain one would break
-the next plain run.
+Properties are tried on the same examples every time, so that a red suite is the change's doing;
+HYPOTHESIS_PROFILE=explore tries new ones. No deadline per example: machines share their CPUs.
+
+With HEADRACE_ENGINE_SIM set, the engine is that build of it. `make check` names the one with
+sanitizers; a sanitized module in place of the plain one would break the next plain run.
 """
 
 import importlib.util
 import os
 import sys
+
+from hypothesis import settings
+
+settings.register_profile("check", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "check"))
 
 BUILD = os.environ.get("HEADRACE_ENGINE_SIM")
 

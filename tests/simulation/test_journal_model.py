@@ -138,8 +138,11 @@ class Life(RuleBasedStateMachine):
         place = data.draw(st.sampled_from(places))
         block = self.disk.durable[place]
         self.rotten = {entry.group for entry in block.round.entries}
-        if block.round.lsn == self.journal.previous:
-            self.rotten = set(range(GROUPS))  # the last round: nothing above it names it
+        behind = place[0] == self.journal.extent and place[1] >= self.journal.block
+        if block.round.lsn == self.journal.previous or behind:
+            # The last round, or what a torn one left behind it: nothing above names it, and nobody
+            # can tell the one from the other.
+            self.rotten = set(range(GROUPS))
         self.rots += 1
         self.disk.rot(place)
         self._recover()
@@ -220,6 +223,19 @@ def test_a_round_with_an_older_block_is_absent_and_stops_nobody() -> None:
         found = torn(kept)
         assert not found.tail_rotten
         assert [made.lsn for _, made in found.rounds] == [1]
+
+
+def test_rot_in_what_a_torn_round_left_behind_the_end_may_have_been_a_round() -> None:
+    disk = Disk(EXTENTS, BLOCKS)
+    journal = Journal(disk)
+    journal.synced(journal.write((Entry("op", 0, 1, 7),)))
+    journal.write((Entry("op", 0, 2, 8), Entry("op", 0, 3, 9)))
+    disk.power_cut({(0, 2)})
+    journal.lsn = 3
+    journal.synced(journal.write(()))
+    assert not walk(disk).tail_rotten
+    disk.rot((0, 2))
+    assert walk(disk).tail_rotten
 
 
 def test_a_round_without_an_older_block_is_unknown_if_one_is_rotten() -> None:
