@@ -37,6 +37,7 @@ class Kind(IntEnum):
     METER_ACK = 98
     METER_FLUSH = 99
     DESCRIBE = 100
+    SEAL = 101
     HOST_BEAT = 112
     CLOCK_CONFIRM = 113
     HOST_FAILED = 114

@@ -149,7 +149,7 @@ class Machine:
         state.projects[project_id] = Project(
             SYSTEM_PROJECT_NUMBER, project_id, organization_id, "_system"
         )
-        delta = b""
+        delta = tables.project_row(state, state.projects[project_id])
         for name, number in SYSTEM_TOPICS.items():
             topic = Topic(
                 number=number,
@@ -192,7 +192,7 @@ class Machine:
         self._check_project(spec)
         self._check_topic_name(spec)
 
-        self._put_project(spec.organization_id, spec.project_id, spec.project)
+        delta = self._put_project(spec.organization_id, spec.project_id, spec.project)
         if stored is None:
             topic = Topic(
                 number=self.state.counters.topic, created_revision=op, spec=spec, fence=fence
@@ -202,7 +202,8 @@ class Machine:
             topic = replace(stored, spec=spec, fence=fence)
         self.state.put_topic(topic)
         changed = stored is None or stored.spec != spec
-        delta = tables.topic_row(self.state, topic) if changed else b""
+        if changed:
+            delta += tables.topic_row(self.state, topic)
         return _Done(_topic_applied(topic, changed=changed, op=op), delta)
 
     def _check_nodes(self, wanted: int) -> None:
@@ -304,14 +305,19 @@ class Machine:
             self.state.counters.organization += 1
             self.state.organizations[organization_id] = Organization(number, organization_id)
 
-    def _put_project(self, organization_id: str, project_id: str, name: str) -> None:
+    def _put_project(self, organization_id: str, project_id: str, name: str) -> bytes:
+        """Returns the table row that says so, if the name is new."""
         self._put_organization(organization_id)
         project = self.state.projects.get(project_id)
+        if project is not None and project.name == name:
+            return b""
         if project is None:
             number = self.state.counters.project
             self.state.counters.project += 1
             project = Project(number, project_id, organization_id, name)
-        self.state.projects[project_id] = replace(project, name=name)
+        project = replace(project, name=name)
+        self.state.projects[project_id] = project
+        return tables.project_row(self.state, project) if name else b""
 
     # ---- groups ----
 

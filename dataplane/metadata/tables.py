@@ -8,12 +8,13 @@ secrets: a grant carries a digest.
 import struct
 from typing import Final
 
-from dataplane.metadata.state import ApiKey, State, Topic
+from dataplane.metadata.state import ApiKey, Project, State, Topic
 
 ROW_TOPIC: Final = 1
 ROW_TOPIC_GONE: Final = 2
 ROW_GRANT: Final = 3
 ROW_GRANT_GONE: Final = 4
+ROW_PROJECT: Final = 5
 
 VERB_PRODUCE: Final = 1
 VERB_CONSUME: Final = 2
@@ -37,17 +38,25 @@ VERBS_OF_ROLE: Final[dict[str, int]] = {
 _TOPIC: Final = struct.Struct("<HHI QQ IIII Q II")
 _GRANT: Final = struct.Struct("<HHI 16s 32s IIII q")
 TOPIC_ROW_SIZE: Final = _TOPIC.size
+_PROJECT: Final = struct.Struct("<HHI II II")
 GRANT_ROW_SIZE: Final = _GRANT.size
+PROJECT_ROW_SIZE: Final = _PROJECT.size
 assert TOPIC_ROW_SIZE % 8 == 0
+assert PROJECT_ROW_SIZE % 8 == 0
 assert GRANT_ROW_SIZE % 8 == 0
 
 
+def _padded(row: bytes) -> bytes:
+    return row + bytes(-len(row) % 8)
+
+
 def topic_row(state: State, topic: Topic) -> bytes:
-    """One `struct engine_row_topic` that puts this topic."""
+    """One `struct engine_row_topic` that puts this topic, and its name."""
     spec = topic.spec
-    return _TOPIC.pack(
+    name = spec.name().encode()
+    row = _TOPIC.pack(
         ROW_TOPIC,
-        _TOPIC.size,
+        _TOPIC.size + len(name),
         0,
         topic.number,
         topic.created_revision,
@@ -57,8 +66,18 @@ def topic_row(state: State, topic: Topic) -> bytes:
         spec.message_bytes_max or MESSAGE_BYTES_DEFAULT,
         spec.segment_bytes or SEGMENT_BYTES_DEFAULT,
         TOPIC_FLAG_SYSTEM if topic.is_system() else 0,
-        0,
+        len(name),
     )
+    return _padded(row + name)
+
+
+def project_row(state: State, project: Project) -> bytes:
+    """One `struct engine_row_project` that puts this project, and its name."""
+    name = project.name.encode()
+    organization = state.organizations[project.organization_id].number
+    size = _PROJECT.size + len(name)
+    row = _PROJECT.pack(ROW_PROJECT, size, 0, organization, project.number, len(name), 0)
+    return _padded(row + name)
 
 
 def grant_row(state: State, key: ApiKey) -> bytes:
@@ -85,7 +104,9 @@ def grant_gone_row(public_id: str) -> bytes:
 
 def full_tables(state: State) -> bytes:
     """The whole state as one delta over empty tables."""
-    rows = [topic_row(state, topic) for topic in state.topics_by_number()]
+    projects = sorted(state.projects.values(), key=lambda project: project.number)
+    rows = [project_row(state, project) for project in projects if project.name]
+    rows += [topic_row(state, topic) for topic in state.topics_by_number()]
     for key_id in sorted(state.keys):
         key = state.keys[key_id]
         if key.active:

@@ -18,16 +18,26 @@ class Fence(_message.Message):
     def __init__(self, db_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., lease_token: _Optional[int] = ...) -> None: ...
 
 class ApplyRequest(_message.Message):
-    __slots__ = ("fence", "put_topic", "put_key", "revoke_key")
+    __slots__ = ("fence", "put_topic", "put_key", "revoke_key", "delete_topic")
     FENCE_FIELD_NUMBER: _ClassVar[int]
     PUT_TOPIC_FIELD_NUMBER: _ClassVar[int]
     PUT_KEY_FIELD_NUMBER: _ClassVar[int]
     REVOKE_KEY_FIELD_NUMBER: _ClassVar[int]
+    DELETE_TOPIC_FIELD_NUMBER: _ClassVar[int]
     fence: Fence
     put_topic: PutTopic
     put_key: PutKey
     revoke_key: RevokeKey
-    def __init__(self, fence: _Optional[_Union[Fence, _Mapping]] = ..., put_topic: _Optional[_Union[PutTopic, _Mapping]] = ..., put_key: _Optional[_Union[PutKey, _Mapping]] = ..., revoke_key: _Optional[_Union[RevokeKey, _Mapping]] = ...) -> None: ...
+    delete_topic: DeleteTopic
+    def __init__(self, fence: _Optional[_Union[Fence, _Mapping]] = ..., put_topic: _Optional[_Union[PutTopic, _Mapping]] = ..., put_key: _Optional[_Union[PutKey, _Mapping]] = ..., revoke_key: _Optional[_Union[RevokeKey, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ...) -> None: ...
+
+class DeleteTopic(_message.Message):
+    __slots__ = ("topic_id", "force_reason")
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    FORCE_REASON_FIELD_NUMBER: _ClassVar[int]
+    topic_id: str
+    force_reason: str
+    def __init__(self, topic_id: _Optional[str] = ..., force_reason: _Optional[str] = ...) -> None: ...
 
 class PutTopic(_message.Message):
     __slots__ = ("topic_id", "organization_id", "project_id", "project", "stream", "topic", "partitions", "replication_factor", "retention_ms", "retention_bytes", "segment_bytes", "codec", "message_bytes_max", "retention_ms_min")
@@ -86,16 +96,18 @@ class RevokeKey(_message.Message):
     def __init__(self, key_id: _Optional[str] = ...) -> None: ...
 
 class ApplyReply(_message.Message):
-    __slots__ = ("metadata_op", "number", "created_revision", "changed")
+    __slots__ = ("metadata_op", "number", "created_revision", "changed", "deleted")
     METADATA_OP_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     CREATED_REVISION_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
     metadata_op: int
     number: int
     created_revision: int
     changed: bool
-    def __init__(self, metadata_op: _Optional[int] = ..., number: _Optional[int] = ..., created_revision: _Optional[int] = ..., changed: bool = ...) -> None: ...
+    deleted: bool
+    def __init__(self, metadata_op: _Optional[int] = ..., number: _Optional[int] = ..., created_revision: _Optional[int] = ..., changed: bool = ..., deleted: bool = ...) -> None: ...
 
 class DescribeRequest(_message.Message):
     __slots__ = ("topic_ids", "key_ids", "all")
@@ -124,20 +136,22 @@ class DescribeReply(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., metadata_op: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[TopicStatus, _Mapping]]] = ..., keys: _Optional[_Iterable[_Union[KeyStatus, _Mapping]]] = ...) -> None: ...
 
 class TopicStatus(_message.Message):
-    __slots__ = ("topic_id", "number", "created_revision", "spec", "fence", "partitions")
+    __slots__ = ("topic_id", "number", "created_revision", "spec", "fence", "partitions", "closing")
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     CREATED_REVISION_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    CLOSING_FIELD_NUMBER: _ClassVar[int]
     topic_id: str
     number: int
     created_revision: int
     spec: PutTopic
     fence: Fence
     partitions: _containers.RepeatedCompositeFieldContainer[PartitionStatus]
-    def __init__(self, topic_id: _Optional[str] = ..., number: _Optional[int] = ..., created_revision: _Optional[int] = ..., spec: _Optional[_Union[PutTopic, _Mapping]] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., partitions: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ...) -> None: ...
+    closing: bool
+    def __init__(self, topic_id: _Optional[str] = ..., number: _Optional[int] = ..., created_revision: _Optional[int] = ..., spec: _Optional[_Union[PutTopic, _Mapping]] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., partitions: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ..., closing: bool = ...) -> None: ...
 
 class PartitionStatus(_message.Message):
     __slots__ = ("index", "primary", "replicas", "log_start", "high_watermark", "log_end", "bytes", "state", "reason", "cumulative_bytes")
@@ -196,18 +210,20 @@ class ConfirmClockReply(_message.Message):
     def __init__(self, time_us: _Optional[int] = ...) -> None: ...
 
 class Command(_message.Message):
-    __slots__ = ("bootstrap", "control", "join_group", "leave_group", "confirm_move")
+    __slots__ = ("bootstrap", "control", "join_group", "leave_group", "confirm_move", "confirm_delete")
     BOOTSTRAP_FIELD_NUMBER: _ClassVar[int]
     CONTROL_FIELD_NUMBER: _ClassVar[int]
     JOIN_GROUP_FIELD_NUMBER: _ClassVar[int]
     LEAVE_GROUP_FIELD_NUMBER: _ClassVar[int]
     CONFIRM_MOVE_FIELD_NUMBER: _ClassVar[int]
+    CONFIRM_DELETE_FIELD_NUMBER: _ClassVar[int]
     bootstrap: Bootstrap
     control: AppliedByControlPlane
     join_group: JoinGroup
     leave_group: LeaveGroup
     confirm_move: ConfirmMove
-    def __init__(self, bootstrap: _Optional[_Union[Bootstrap, _Mapping]] = ..., control: _Optional[_Union[AppliedByControlPlane, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroup, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroup, _Mapping]] = ..., confirm_move: _Optional[_Union[ConfirmMove, _Mapping]] = ...) -> None: ...
+    confirm_delete: ConfirmDelete
+    def __init__(self, bootstrap: _Optional[_Union[Bootstrap, _Mapping]] = ..., control: _Optional[_Union[AppliedByControlPlane, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroup, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroup, _Mapping]] = ..., confirm_move: _Optional[_Union[ConfirmMove, _Mapping]] = ..., confirm_delete: _Optional[_Union[ConfirmDelete, _Mapping]] = ...) -> None: ...
 
 class Bootstrap(_message.Message):
     __slots__ = ("cluster_id", "system_organization_id", "system_project_id", "node_id", "address")
@@ -271,6 +287,16 @@ class ConfirmMove(_message.Message):
     committed: int
     def __init__(self, group: _Optional[int] = ..., topic: _Optional[int] = ..., partition: _Optional[int] = ..., intent_op: _Optional[int] = ..., has_committed: bool = ..., committed: _Optional[int] = ...) -> None: ...
 
+class ConfirmDelete(_message.Message):
+    __slots__ = ("topic", "intent_op", "given_up")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    INTENT_OP_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_UP_FIELD_NUMBER: _ClassVar[int]
+    topic: int
+    intent_op: int
+    given_up: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[int] = ..., intent_op: _Optional[int] = ..., given_up: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class Result(_message.Message):
     __slots__ = ("op", "applied", "group", "refused")
     OP_FIELD_NUMBER: _ClassVar[int]
@@ -294,7 +320,7 @@ class GroupChanged(_message.Message):
     def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ..., changed: bool = ...) -> None: ...
 
 class Snapshot(_message.Message):
-    __slots__ = ("op", "cluster_id", "bootstrap_op", "nodes", "counters", "organizations", "projects", "topics", "keys", "groups")
+    __slots__ = ("op", "cluster_id", "bootstrap_op", "nodes", "counters", "organizations", "projects", "topics", "keys", "groups", "deleted_topics")
     OP_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     BOOTSTRAP_OP_FIELD_NUMBER: _ClassVar[int]
@@ -305,6 +331,7 @@ class Snapshot(_message.Message):
     TOPICS_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    DELETED_TOPICS_FIELD_NUMBER: _ClassVar[int]
     op: int
     cluster_id: str
     bootstrap_op: int
@@ -315,7 +342,8 @@ class Snapshot(_message.Message):
     topics: _containers.RepeatedCompositeFieldContainer[TopicRow]
     keys: _containers.RepeatedCompositeFieldContainer[KeyRow]
     groups: _containers.RepeatedCompositeFieldContainer[GroupRow]
-    def __init__(self, op: _Optional[int] = ..., cluster_id: _Optional[str] = ..., bootstrap_op: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[NodeRow, _Mapping]]] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., organizations: _Optional[_Iterable[_Union[OrganizationRow, _Mapping]]] = ..., projects: _Optional[_Iterable[_Union[ProjectRow, _Mapping]]] = ..., topics: _Optional[_Iterable[_Union[TopicRow, _Mapping]]] = ..., keys: _Optional[_Iterable[_Union[KeyRow, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[GroupRow, _Mapping]]] = ...) -> None: ...
+    deleted_topics: _containers.RepeatedCompositeFieldContainer[DeletedTopicRow]
+    def __init__(self, op: _Optional[int] = ..., cluster_id: _Optional[str] = ..., bootstrap_op: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[NodeRow, _Mapping]]] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., organizations: _Optional[_Iterable[_Union[OrganizationRow, _Mapping]]] = ..., projects: _Optional[_Iterable[_Union[ProjectRow, _Mapping]]] = ..., topics: _Optional[_Iterable[_Union[TopicRow, _Mapping]]] = ..., keys: _Optional[_Iterable[_Union[KeyRow, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[GroupRow, _Mapping]]] = ..., deleted_topics: _Optional[_Iterable[_Union[DeletedTopicRow, _Mapping]]] = ...) -> None: ...
 
 class NodeRow(_message.Message):
     __slots__ = ("id", "address")
@@ -362,16 +390,34 @@ class ProjectRow(_message.Message):
     def __init__(self, number: _Optional[int] = ..., id: _Optional[str] = ..., organization_id: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class TopicRow(_message.Message):
-    __slots__ = ("number", "created_revision", "spec", "fence")
+    __slots__ = ("number", "created_revision", "spec", "fence", "closing_op", "force_reason")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     CREATED_REVISION_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
+    CLOSING_OP_FIELD_NUMBER: _ClassVar[int]
+    FORCE_REASON_FIELD_NUMBER: _ClassVar[int]
     number: int
     created_revision: int
     spec: PutTopic
     fence: Fence
-    def __init__(self, number: _Optional[int] = ..., created_revision: _Optional[int] = ..., spec: _Optional[_Union[PutTopic, _Mapping]] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ...) -> None: ...
+    closing_op: int
+    force_reason: str
+    def __init__(self, number: _Optional[int] = ..., created_revision: _Optional[int] = ..., spec: _Optional[_Union[PutTopic, _Mapping]] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., closing_op: _Optional[int] = ..., force_reason: _Optional[str] = ...) -> None: ...
+
+class DeletedTopicRow(_message.Message):
+    __slots__ = ("topic_id", "number", "fence", "deleted_op", "given_up")
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    DELETED_OP_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_UP_FIELD_NUMBER: _ClassVar[int]
+    topic_id: str
+    number: int
+    fence: Fence
+    deleted_op: int
+    given_up: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic_id: _Optional[str] = ..., number: _Optional[int] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., deleted_op: _Optional[int] = ..., given_up: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class KeyRow(_message.Message):
     __slots__ = ("principal", "spec", "fence", "active")

@@ -134,6 +134,42 @@ class FetchReply(_message.Message):
     batches: bytes
     def __init__(self, status: _Optional[_Union[FetchStatus, str]] = ..., log_start: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_end: _Optional[int] = ..., batches: _Optional[bytes] = ...) -> None: ...
 
+class ConsumeRequest(_message.Message):
+    __slots__ = ("begin", "credit")
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_FIELD_NUMBER: _ClassVar[int]
+    begin: ConsumeBegin
+    credit: int
+    def __init__(self, begin: _Optional[_Union[ConsumeBegin, _Mapping]] = ..., credit: _Optional[int] = ...) -> None: ...
+
+class ConsumeBegin(_message.Message):
+    __slots__ = ("topic", "created_revision", "partition", "offset", "credit", "group", "generation", "bytes_max")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    CREATED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    topic: int
+    created_revision: int
+    partition: int
+    offset: int
+    credit: int
+    group: int
+    generation: int
+    bytes_max: int
+    def __init__(self, topic: _Optional[int] = ..., created_revision: _Optional[int] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., credit: _Optional[int] = ..., group: _Optional[int] = ..., generation: _Optional[int] = ..., bytes_max: _Optional[int] = ...) -> None: ...
+
+class ConsumeReply(_message.Message):
+    __slots__ = ("fetch", "error")
+    FETCH_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    fetch: FetchReply
+    error: Error
+    def __init__(self, fetch: _Optional[_Union[FetchReply, _Mapping]] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
+
 class CommitOffsetsRequest(_message.Message):
     __slots__ = ("topic", "created_revision", "partition", "group", "generation", "offset")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
@@ -181,6 +217,132 @@ class FetchOffsetsReply(_message.Message):
     log_start: int
     high_watermark: int
     def __init__(self, found: bool = ..., offset: _Optional[int] = ..., generation: _Optional[int] = ..., log_start: _Optional[int] = ..., high_watermark: _Optional[int] = ...) -> None: ...
+
+class ListOffsetsRequest(_message.Message):
+    __slots__ = ("topic", "created_revision", "partition", "time_us")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    CREATED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    TIME_US_FIELD_NUMBER: _ClassVar[int]
+    topic: int
+    created_revision: int
+    partition: int
+    time_us: int
+    def __init__(self, topic: _Optional[int] = ..., created_revision: _Optional[int] = ..., partition: _Optional[int] = ..., time_us: _Optional[int] = ...) -> None: ...
+
+class ListOffsetsReply(_message.Message):
+    __slots__ = ("found", "offset", "append_time_us", "log_start", "high_watermark")
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    APPEND_TIME_US_FIELD_NUMBER: _ClassVar[int]
+    LOG_START_FIELD_NUMBER: _ClassVar[int]
+    HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    found: bool
+    offset: int
+    append_time_us: int
+    log_start: int
+    high_watermark: int
+    def __init__(self, found: bool = ..., offset: _Optional[int] = ..., append_time_us: _Optional[int] = ..., log_start: _Optional[int] = ..., high_watermark: _Optional[int] = ...) -> None: ...
+
+class Header(_message.Message):
+    __slots__ = ("key", "value")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    value: bytes
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+
+class Message(_message.Message):
+    __slots__ = ("key", "value", "headers", "timestamp_us")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_US_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    value: bytes
+    headers: _containers.RepeatedCompositeFieldContainer[Header]
+    timestamp_us: int
+    def __init__(self, key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., headers: _Optional[_Iterable[_Union[Header, _Mapping]]] = ..., timestamp_us: _Optional[int] = ...) -> None: ...
+
+class PublishRequest(_message.Message):
+    __slots__ = ("project", "topic", "partition", "messages", "producer_id", "producer_epoch", "base_sequence")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    BASE_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    topic: str
+    partition: int
+    messages: _containers.RepeatedCompositeFieldContainer[Message]
+    producer_id: bytes
+    producer_epoch: int
+    base_sequence: int
+    def __init__(self, project: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., producer_id: _Optional[bytes] = ..., producer_epoch: _Optional[int] = ..., base_sequence: _Optional[int] = ...) -> None: ...
+
+class PublishReply(_message.Message):
+    __slots__ = ("partition", "base_offset", "message_count", "persisted", "replicas", "duplicate", "append_time_us")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    BASE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    PERSISTED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATE_FIELD_NUMBER: _ClassVar[int]
+    APPEND_TIME_US_FIELD_NUMBER: _ClassVar[int]
+    partition: int
+    base_offset: int
+    message_count: int
+    persisted: int
+    replicas: int
+    duplicate: bool
+    append_time_us: int
+    def __init__(self, partition: _Optional[int] = ..., base_offset: _Optional[int] = ..., message_count: _Optional[int] = ..., persisted: _Optional[int] = ..., replicas: _Optional[int] = ..., duplicate: bool = ..., append_time_us: _Optional[int] = ...) -> None: ...
+
+class FetchMessagesRequest(_message.Message):
+    __slots__ = ("project", "topic", "partition", "offset", "messages_max", "bytes_max", "wait_ms_max")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_MAX_FIELD_NUMBER: _ClassVar[int]
+    BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_MAX_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    topic: str
+    partition: int
+    offset: int
+    messages_max: int
+    bytes_max: int
+    wait_ms_max: int
+    def __init__(self, project: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., messages_max: _Optional[int] = ..., bytes_max: _Optional[int] = ..., wait_ms_max: _Optional[int] = ...) -> None: ...
+
+class FetchMessagesReply(_message.Message):
+    __slots__ = ("status", "log_start", "high_watermark", "log_end", "next_offset", "messages")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    LOG_START_FIELD_NUMBER: _ClassVar[int]
+    HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    LOG_END_FIELD_NUMBER: _ClassVar[int]
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    status: FetchStatus
+    log_start: int
+    high_watermark: int
+    log_end: int
+    next_offset: int
+    messages: _containers.RepeatedCompositeFieldContainer[StoredMessage]
+    def __init__(self, status: _Optional[_Union[FetchStatus, str]] = ..., log_start: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_end: _Optional[int] = ..., next_offset: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[StoredMessage, _Mapping]]] = ...) -> None: ...
+
+class StoredMessage(_message.Message):
+    __slots__ = ("offset", "append_time_us", "message")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    APPEND_TIME_US_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    append_time_us: int
+    message: Message
+    def __init__(self, offset: _Optional[int] = ..., append_time_us: _Optional[int] = ..., message: _Optional[_Union[Message, _Mapping]] = ...) -> None: ...
 
 class DescribeRequest(_message.Message):
     __slots__ = ("project", "topics")

@@ -51,6 +51,11 @@ class StreamStub(object):
                 request_serializer=headrace_dot_wire_dot_stream__pb2.FetchRequest.SerializeToString,
                 response_deserializer=headrace_dot_wire_dot_stream__pb2.FetchReply.FromString,
                 _registered_method=True)
+        self.Consume = channel.stream_stream(
+                '/headrace.stream.v1.Stream/Consume',
+                request_serializer=headrace_dot_wire_dot_stream__pb2.ConsumeRequest.SerializeToString,
+                response_deserializer=headrace_dot_wire_dot_stream__pb2.ConsumeReply.FromString,
+                _registered_method=True)
         self.CommitOffsets = channel.unary_unary(
                 '/headrace.stream.v1.Stream/CommitOffsets',
                 request_serializer=headrace_dot_wire_dot_stream__pb2.CommitOffsetsRequest.SerializeToString,
@@ -60,6 +65,21 @@ class StreamStub(object):
                 '/headrace.stream.v1.Stream/FetchOffsets',
                 request_serializer=headrace_dot_wire_dot_stream__pb2.FetchOffsetsRequest.SerializeToString,
                 response_deserializer=headrace_dot_wire_dot_stream__pb2.FetchOffsetsReply.FromString,
+                _registered_method=True)
+        self.ListOffsets = channel.unary_unary(
+                '/headrace.stream.v1.Stream/ListOffsets',
+                request_serializer=headrace_dot_wire_dot_stream__pb2.ListOffsetsRequest.SerializeToString,
+                response_deserializer=headrace_dot_wire_dot_stream__pb2.ListOffsetsReply.FromString,
+                _registered_method=True)
+        self.Publish = channel.unary_unary(
+                '/headrace.stream.v1.Stream/Publish',
+                request_serializer=headrace_dot_wire_dot_stream__pb2.PublishRequest.SerializeToString,
+                response_deserializer=headrace_dot_wire_dot_stream__pb2.PublishReply.FromString,
+                _registered_method=True)
+        self.FetchMessages = channel.unary_unary(
+                '/headrace.stream.v1.Stream/FetchMessages',
+                request_serializer=headrace_dot_wire_dot_stream__pb2.FetchMessagesRequest.SerializeToString,
+                response_deserializer=headrace_dot_wire_dot_stream__pb2.FetchMessagesReply.FromString,
                 _registered_method=True)
 
 
@@ -86,6 +106,14 @@ class StreamServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Consume(self, request_iterator, context):
+        """One partition, pushed: the node sends batches as they are committed, never more bytes than the
+        credit it holds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CommitOffsets(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -93,6 +121,25 @@ class StreamServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def FetchOffsets(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListOffsets(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Publish(self, request, context):
+        """For clients without the batch codec: plain messages, topics by name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FetchMessages(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -116,6 +163,11 @@ def add_StreamServicer_to_server(servicer, server):
                     request_deserializer=headrace_dot_wire_dot_stream__pb2.FetchRequest.FromString,
                     response_serializer=headrace_dot_wire_dot_stream__pb2.FetchReply.SerializeToString,
             ),
+            'Consume': grpc.stream_stream_rpc_method_handler(
+                    servicer.Consume,
+                    request_deserializer=headrace_dot_wire_dot_stream__pb2.ConsumeRequest.FromString,
+                    response_serializer=headrace_dot_wire_dot_stream__pb2.ConsumeReply.SerializeToString,
+            ),
             'CommitOffsets': grpc.unary_unary_rpc_method_handler(
                     servicer.CommitOffsets,
                     request_deserializer=headrace_dot_wire_dot_stream__pb2.CommitOffsetsRequest.FromString,
@@ -125,6 +177,21 @@ def add_StreamServicer_to_server(servicer, server):
                     servicer.FetchOffsets,
                     request_deserializer=headrace_dot_wire_dot_stream__pb2.FetchOffsetsRequest.FromString,
                     response_serializer=headrace_dot_wire_dot_stream__pb2.FetchOffsetsReply.SerializeToString,
+            ),
+            'ListOffsets': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOffsets,
+                    request_deserializer=headrace_dot_wire_dot_stream__pb2.ListOffsetsRequest.FromString,
+                    response_serializer=headrace_dot_wire_dot_stream__pb2.ListOffsetsReply.SerializeToString,
+            ),
+            'Publish': grpc.unary_unary_rpc_method_handler(
+                    servicer.Publish,
+                    request_deserializer=headrace_dot_wire_dot_stream__pb2.PublishRequest.FromString,
+                    response_serializer=headrace_dot_wire_dot_stream__pb2.PublishReply.SerializeToString,
+            ),
+            'FetchMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.FetchMessages,
+                    request_deserializer=headrace_dot_wire_dot_stream__pb2.FetchMessagesRequest.FromString,
+                    response_serializer=headrace_dot_wire_dot_stream__pb2.FetchMessagesReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -221,6 +288,33 @@ class Stream(object):
             _registered_method=True)
 
     @staticmethod
+    def Consume(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/headrace.stream.v1.Stream/Consume',
+            headrace_dot_wire_dot_stream__pb2.ConsumeRequest.SerializeToString,
+            headrace_dot_wire_dot_stream__pb2.ConsumeReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def CommitOffsets(request,
             target,
             options=(),
@@ -264,6 +358,87 @@ class Stream(object):
             '/headrace.stream.v1.Stream/FetchOffsets',
             headrace_dot_wire_dot_stream__pb2.FetchOffsetsRequest.SerializeToString,
             headrace_dot_wire_dot_stream__pb2.FetchOffsetsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOffsets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.stream.v1.Stream/ListOffsets',
+            headrace_dot_wire_dot_stream__pb2.ListOffsetsRequest.SerializeToString,
+            headrace_dot_wire_dot_stream__pb2.ListOffsetsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Publish(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.stream.v1.Stream/Publish',
+            headrace_dot_wire_dot_stream__pb2.PublishRequest.SerializeToString,
+            headrace_dot_wire_dot_stream__pb2.PublishReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.stream.v1.Stream/FetchMessages',
+            headrace_dot_wire_dot_stream__pb2.FetchMessagesRequest.SerializeToString,
+            headrace_dot_wire_dot_stream__pb2.FetchMessagesReply.FromString,
             options,
             channel_credentials,
             insecure,

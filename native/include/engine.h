@@ -118,6 +118,9 @@ enum engine_frame_kind {
     /* close the open window now; REPLY body = u64 last sequence, u64 last acknowledged */
     ENGINE_METER_FLUSH = 99,
     ENGINE_DESCRIBE = 100, /* REPLY body = struct engine_partition_state */
+    /* then struct engine_seal: propose SEAL, which refuses every later batch, commit and fence, and
+     * after it the last METER_CLOSE. REPLY body = struct engine_sealed; repeatable */
+    ENGINE_SEAL = 101,
     /* Host to every shard. */
     ENGINE_HOST_BEAT = 112,     /* the host is alive; without one for 5 s health says NOT_SERVING */
     ENGINE_CLOCK_CONFIRM = 113, /* the operator vouches for the wall clock */
@@ -176,13 +179,23 @@ struct engine_group_state {
     uint8_t reserved[6];
 };
 
+struct engine_seal {
+    uint64_t intent_op; /* the DeleteTopic's metadata op (T1) */
+};
+
+struct engine_sealed {
+    uint64_t log_end;
+    uint64_t meter_sequence; /* of the last close; 0 = nothing was ever metered */
+    uint64_t meter_acked;    /* the delete goes on once they are equal */
+};
+
 struct engine_partition_state {
     uint64_t log_start;
     uint64_t high_watermark;
     uint64_t log_end;
     uint64_t bytes;
     uint64_t cumulative_bytes;
-    uint32_t state; /* 1 ready, 2 recovering, 3 damaged */
+    uint32_t state; /* 1 ready, 2 recovering, 3 damaged, 4 sealed */
     uint32_t reserved;
 };
 
@@ -208,10 +221,13 @@ struct engine_meter_sum {
 /* The compiled tables (A8): a delta is rows end to end, each padded to 8; applied whole, by every
  * shard, in op order. */
 enum engine_row_kind {
-    ENGINE_ROW_TOPIC = 1,      /* struct engine_row_topic: put */
-    ENGINE_ROW_TOPIC_GONE = 2, /* struct engine_row_topic: only number counts */
+    ENGINE_ROW_TOPIC = 1, /* struct engine_row_topic: put */
+    /* struct engine_row_topic: number, and flags: ENGINE_TOPIC_RECREATED = a topic of its name lives
+     * again. Files of the topic's partitions are removed; may come again with other flags */
+    ENGINE_ROW_TOPIC_GONE = 2,
     ENGINE_ROW_GRANT = 3,      /* struct engine_row_grant: put */
     ENGINE_ROW_GRANT_GONE = 4, /* only key_id counts */
+    ENGINE_ROW_PROJECT = 5,    /* struct engine_row_project: put; never removed */
 };
 
 struct engine_row {
@@ -220,7 +236,16 @@ struct engine_row {
     uint32_t reserved;
 };
 
-enum engine_topic_flag { ENGINE_TOPIC_SYSTEM = 1 }; /* never metered; only the host publishes */
+enum engine_topic_flag {
+    ENGINE_TOPIC_SYSTEM = 1,  /* never metered; only the host publishes */
+    ENGINE_TOPIC_CLOSING = 2, /* being deleted: batches are refused, reads go on until it is gone */
+    ENGINE_TOPIC_RECREATED = 4, /* of TOPIC_GONE: stale handles are answered TOPIC_RECREATED */
+};
+
+enum engine_name_limit {
+    ENGINE_PROJECT_NAME_SIZE_MAX = 63,
+    ENGINE_TOPIC_NAME_SIZE_MAX = 313, /* "stream/topic" */
+};
 
 struct engine_row_topic {
     struct engine_row row;
@@ -232,6 +257,14 @@ struct engine_row_topic {
     uint32_t message_bytes_max;
     uint64_t segment_bytes;
     uint32_t flags;
+    uint32_t name_size; /* of "stream/topic", which follows; unique in its project */
+};
+
+struct engine_row_project {
+    struct engine_row row;
+    uint32_t organization;
+    uint32_t project;
+    uint32_t name_size; /* of the name, which follows; unique in its organization */
     uint32_t reserved;
 };
 

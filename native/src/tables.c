@@ -82,13 +82,32 @@ static void topic_remove(struct tables *tables, uint64_t number)
     tables->topics[hole] = (struct table_topic){0};
 }
 
-static size_t row_size(uint16_t kind)
+static int name_valid(size_t size, size_t fixed, uint32_t name_size, uint32_t name_max)
 {
+    return name_size <= name_max && size == fixed + name_size;
+}
+
+/* The row's own fields; its size was checked against the delta. */
+static int row_valid(uint16_t kind, const uint8_t *at, size_t size)
+{
+    struct engine_row_topic topic;
+    struct engine_row_project project;
     switch (kind) {
     case ENGINE_ROW_TOPIC:
-    case ENGINE_ROW_TOPIC_GONE: return sizeof(struct engine_row_topic);
+    case ENGINE_ROW_TOPIC_GONE:
+        if (size < sizeof topic) return 0;
+        memcpy(&topic, at, sizeof topic);
+        return name_valid(size, sizeof topic, topic.name_size, ENGINE_TOPIC_NAME_SIZE_MAX)
+               && topic.topic != 0 && (kind == ENGINE_ROW_TOPIC_GONE || topic.partitions_count > 0);
     case ENGINE_ROW_GRANT:
-    case ENGINE_ROW_GRANT_GONE: return sizeof(struct engine_row_grant);
+    case ENGINE_ROW_GRANT_GONE:
+        return size == sizeof(struct engine_row_grant)
+               && at[offsetof(struct engine_row_grant, key_id)] != 0;
+    case ENGINE_ROW_PROJECT:
+        if (size < sizeof project) return 0;
+        memcpy(&project, at, sizeof project);
+        return name_valid(size, sizeof project, project.name_size, ENGINE_PROJECT_NAME_SIZE_MAX)
+               && project.name_size > 0;
     default: return 0;
     }
 }
@@ -99,18 +118,8 @@ static enum status delta_check(const uint8_t *delta, size_t size)
         struct engine_row row;
         if (size - at < sizeof row) return STATUS_INVALID;
         memcpy(&row, delta + at, sizeof row);
-        size_t wanted = row_size(row.kind);
-        if (wanted == 0 || row.size != wanted) return STATUS_INVALID;
-        size_t padded = (wanted + ROW_ALIGNMENT - 1) & ~(size_t)(ROW_ALIGNMENT - 1);
-        if (size - at < padded) return STATUS_INVALID;
-        if (row.kind == ENGINE_ROW_TOPIC || row.kind == ENGINE_ROW_TOPIC_GONE) {
-            struct engine_row_topic topic;
-            memcpy(&topic, delta + at, sizeof topic);
-            if (topic.topic == 0) return STATUS_INVALID;
-            if (row.kind == ENGINE_ROW_TOPIC && topic.partitions_count == 0) return STATUS_INVALID;
-        } else {
-            if (delta[at + offsetof(struct engine_row_grant, key_id)] == 0) return STATUS_INVALID;
-        }
+        size_t padded = ((size_t)row.size + ROW_ALIGNMENT - 1) & ~(size_t)(ROW_ALIGNMENT - 1);
+        if (size - at < padded || !row_valid(row.kind, delta + at, row.size)) return STATUS_INVALID;
         at += padded;
     }
     return STATUS_OK;
@@ -125,7 +134,7 @@ static void row_apply(struct tables *tables, uint16_t kind, const uint8_t *at)
             topic_put(tables, &row);
         else
             topic_remove(tables, row.topic);
-    } else {
+    } else if (kind == ENGINE_ROW_GRANT || kind == ENGINE_ROW_GRANT_GONE) {
         struct engine_row_grant row;
         memcpy(&row, at, sizeof row);
         if (kind == ENGINE_ROW_GRANT)

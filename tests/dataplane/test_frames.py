@@ -28,6 +28,7 @@ def test_every_structure_has_the_size_the_header_gives_it(header: FFI) -> None:
     expected = frames.sizes() | {
         "struct engine_row_topic": tables.TOPIC_ROW_SIZE,
         "struct engine_row_grant": tables.GRANT_ROW_SIZE,
+        "struct engine_row_project": tables.PROJECT_ROW_SIZE,
     }
     assert {name: header.sizeof(name) for name in expected} == expected
 

@@ -56,13 +56,14 @@ def topic_row(
     message_bytes_max: int = 8 * 1024 * 1024,
     segment_bytes: int = 64 * 1024 * 1024,
     flags: int = 0,
+    name: str = "",
     gone: bool = False,
 ) -> bytes:
-    """struct engine_row_topic."""
+    """struct engine_row_topic and its name."""
     kind = 2 if gone else 1
-    return _TOPIC.pack(
+    row = _TOPIC.pack(
         kind,
-        _TOPIC.size,
+        _TOPIC.size + len(name),
         0,
         number,
         revision,
@@ -72,8 +73,9 @@ def topic_row(
         message_bytes_max,
         segment_bytes,
         flags,
-        0,
+        len(name),
     )
+    return row + name.encode() + bytes(-len(name) % 8)
 
 
 def grant_row(
