@@ -141,6 +141,8 @@ enum engine_result {
     ENGINE_RESULT_DUPLICATE = 8, /* PUBLISH: already stored; body as for OK */
     ENGINE_RESULT_STORAGE_FULL = 9,
     ENGINE_RESULT_STORAGE_FAILED = 10,
+    ENGINE_RESULT_CLOSED =
+        11, /* sealed, or its topic is being deleted: nothing is appended any more */
 };
 
 enum engine_verb { ENGINE_VERB_PRODUCE = 1, ENGINE_VERB_CONSUME = 2, ENGINE_VERB_ADMIN = 4 };

@@ -74,6 +74,7 @@ struct store_outcome {
     uint8_t duplicate;
     int64_t append_time_us;
     struct engine_group_state group; /* fences and commits */
+    struct engine_sealed sealed;     /* store_seal */
     const uint8_t
         *body; /* metadata: the result's bytes, borrowed until the next call into the store */
     size_t body_size;
@@ -119,6 +120,12 @@ enum status store_commit_offset(struct store *store, const struct engine_partiti
                                 uint64_t token);
 enum status store_group_fence(struct store *store, const struct engine_partition_id *id,
                               const struct engine_group_fence *fence, uint64_t token);
+/* T3: SEAL into the partition's log, then its last METER_CLOSE; the outcome's `sealed` says what it
+ * came to. Repeatable. Outcomes: OK, STALE_INTENT, BUSY (also: unacknowledged closes hold the last
+ * one back), STORAGE_FULL. INVALID at once: intent 0, or a partition without operations whose topic
+ * is not closing, which nothing would keep from getting some. */
+enum status store_seal(struct store *store, const struct engine_partition_id *id,
+                       uint64_t intent_op, uint64_t token);
 enum status store_group_state(struct store *store, const struct engine_partition_id *id,
                               uint64_t group, struct engine_group_state *state);
 

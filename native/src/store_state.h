@@ -8,6 +8,7 @@
  *     store_metadata.c   the group of topic 0, its snapshot file
  *     store_tables.c     topics, groups that come and go
  *     store_meter.c      windows and unacknowledged closes
+ *     store_seal.c       the last operations of a partition whose topic is being deleted
  *     store_recovery.c   all of it, before anything is answered */
 #ifndef STORE_STATE_H
 #define STORE_STATE_H
@@ -137,6 +138,7 @@ struct store_group {
     uint8_t data_dirty;   /* bytes in the active segment since its last sync */
     uint8_t write_busy;
     uint8_t meter_busy;    /* a METER_CLOSE is in flight */
+    uint8_t sealing;       /* somebody waits for the seal and the last close */
     uint8_t footer_failed; /* the footer before the sync in flight was not written */
     uint8_t corrupt;       /* a read found damage: nothing is served any more */
     struct vsr vsr;
@@ -171,6 +173,7 @@ struct store_group {
     uint64_t closes_at_ns;
     uint64_t closes_handed;
     uint64_t flush_token;
+    uint64_t seal_token; /* while `sealing` */
     struct partition state;
 };
 
@@ -416,6 +419,12 @@ void store_meter_appended(struct store *store, struct store_group *group);
 void store_meter_closed(struct store *store, struct store_group *group, enum status status);
 void store_meter_tick(struct store *store);
 void store_meter_watch(struct store *store, struct store_group *group);
+enum status store_meter_propose(struct store *store, struct store_group *group, int force,
+                                uint64_t token, int outcome);
+
+/* store_seal.c */
+void store_seal_executed(struct store *store, struct store_group *group, enum status status);
+void store_seal_advance(struct store *store, struct store_group *group);
 
 /* store_recovery.c, store_recovery_log.c */
 struct store_recovery {

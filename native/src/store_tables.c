@@ -130,6 +130,7 @@ enum status store_group_open(struct store *store, const struct engine_partition_
     const struct store_topic *topic = store_topic_find(store, id->topic);
     int metered = !(topic->flags & ENGINE_TOPIC_SYSTEM);
     if (!*group) {
+        if (topic->flags & ENGINE_TOPIC_CLOSING) return STATUS_CLOSED;
         *group = store_group_make(store, id->topic, id->created_revision, id->partition,
                                   topic->segment_bytes, metered);
         /* Not BUSY: a wait does not help, a partition has to go or partitions_max to grow. */

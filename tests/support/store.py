@@ -90,6 +90,7 @@ class Outcome:
     committed: int | None
     generation: int
     body: bytes
+    sealed: tuple[int, int, int]
 
 
 class Store:
@@ -147,19 +148,27 @@ class Store:
             self.tables(segment_bytes=segment_bytes, metered=metered)
 
     def tables(
-        self, *, op: int = 1, segment_bytes: int = 1 << 20, metered: bool = True, gone: bool = False
+        self,
+        *,
+        op: int = 1,
+        topic: int = TOPIC,
+        partitions: int = 4,
+        segment_bytes: int = 1 << 20,
+        metered: bool = True,
+        closing: bool = False,
+        gone: bool = False,
     ) -> str:
-        """Apply a delta with the one topic of these tests."""
+        """Apply a delta with one topic, that of these tests unless told otherwise."""
         row = ffi.new(
             "struct engine_row_topic *",
             {
                 "row": {"kind": 2 if gone else 1, "size": ffi.sizeof("struct engine_row_topic")},
-                "topic": TOPIC,
+                "topic": topic,
                 "created_revision": REVISION,
-                "partitions_count": 4,
+                "partitions_count": partitions,
                 "message_bytes_max": 1 << 20,
                 "segment_bytes": segment_bytes,
-                "flags": 0 if metered else 1,
+                "flags": (0 if metered else 1) | (2 if closing else 0),
             },
         )
         data = bytes(ffi.buffer(row))
@@ -222,6 +231,11 @@ class Store:
                 body=bytes(ffi.buffer(outcome.body, outcome.body_size))
                 if outcome.body_size
                 else b"",
+                sealed=(
+                    outcome.sealed.log_end,
+                    outcome.sealed.meter_sequence,
+                    outcome.sealed.meter_acked,
+                ),
             )
         id_ = ffi.new("struct engine_partition_id *")
         while lib.store_advance_next(self.store, id_):
@@ -229,14 +243,16 @@ class Store:
 
     # ---- calls ----
 
-    def produce(self, part: bytes, partition: int = 0, *, principal: int = 16) -> int | str:
+    def produce(
+        self, part: bytes, partition: int = 0, *, principal: int = 16, topic: int = TOPIC
+    ) -> int | str:
         """A token, or the name of the status that refused it at once."""
         token = self.token()
         batch = ffi.from_buffer(part)
         request = ffi.new(
             "struct store_produce *",
             {
-                "id": self.id(partition)[0],
+                "id": self.id(partition, topic=topic)[0],
                 "batch": batch,
                 "batch_size": len(part),
                 "principal": principal,
@@ -279,6 +295,24 @@ class Store:
         status = lib.store_group_fence(self.store, self.id(partition), fence, token)
         assert status == 0, name(status)
         return self.wait(token)
+
+    def seal(self, intent: int, partition: int = 0) -> int | str:
+        """A token, or the name of the status that refused it at once."""
+        token = self.token()
+        status = name(lib.store_seal(self.store, self.id(partition), intent, token))
+        return token if status == "OK" else status
+
+    def sealed(self, intent: int, partition: int = 0) -> Outcome:
+        """Seal and wait."""
+        token = self.seal(intent, partition)
+        assert isinstance(token, int), token
+        return self.wait(token)
+
+    def described(self, partition: int = 0) -> int:
+        """The state that store_describe shows."""
+        found = ffi.new("struct engine_partition_state *")
+        assert lib.store_describe(self.store, self.id(partition), found) == 0
+        return int(found.state)
 
     def fetch(
         self, offset: int, partition: int = 0, *, group: int = 0, generation: int = 0
