@@ -149,6 +149,10 @@ enum status store_describe(struct store *store, const struct engine_partition_id
  * are skipped. */
 enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *delta, size_t size);
 
+/* The tables of a start are whole, up to metadata op `op`: partitions whose deletion they prove leave
+ * too. */
+void store_tables_complete(struct store *store, uint64_t op);
+
 /* Metadata (shard 0). submit: outcome carries the result. next: the lowest committed op not yet
  * handed out; its command is borrowed until applied. snapshot_due: an op of which a snapshot is
  * wanted. */
@@ -204,6 +208,7 @@ struct store_statistics {
         extents_released;
     uint64_t segments_opened, segments_sealed, groups_live, groups_damaged, prepares_bytes_used,
         journal_bytes_live;
+    uint64_t groups_removing, removal_failures;
     uint64_t clock_uncertain; /* 1 = expiry is held until store_clock_confirm (C2) */
 };
 void store_statistics(const struct store *store, struct store_statistics *statistics);

@@ -25,6 +25,19 @@ class Disk:
         self._arena = Arena(lib.sim_storage_memory_bytes())
         self.storage = ffi.new("struct sim_storage *")
         lib.sim_storage_init(self.storage, self._arena.arena, seed)
+        self.unlinks_fail = False
+
+    def step(self) -> CData:
+        """Carry out the oldest request, or let an unlink fail; NULL if none waits."""
+        head = self.storage.queue_head
+        if head == ffi.NULL or head.operation != lib.IO_UNLINK or not self.unlinks_fail:
+            return lib.sim_storage_step(self.storage)
+        self.storage.queue_head = head.next
+        if head.next == ffi.NULL:
+            self.storage.queue_tail = ffi.NULL
+        head.next = ffi.NULL
+        head.status = lib.STATUS_IO_FAILED
+        return head
 
     def crash(self) -> None:
         """Cut the power: what was not synced is kept, torn or lost."""
@@ -62,6 +75,16 @@ class Disk:
         target = ffi.new("uint8_t[]", size)
         lib.sim_storage_read(self.storage, path.encode(), 0, target, size)
         return bytes(ffi.buffer(target, size))
+
+    def listed(self, folder: str) -> list[str]:
+        """Names in a folder, in order."""
+        buffer = ffi.new("uint8_t[]", 1 << 20)
+        request = ffi.new(
+            "struct io_request *",
+            {"operation": lib.IO_LIST, "buffer": buffer, "size": 1 << 20, "path": folder.encode()},
+        )
+        assert self.storage.io.perform(self.storage.io.context, request) == 0
+        return bytes(ffi.buffer(buffer, request.result_bytes)).decode().split("\0")[:-1]
 
     def exists(self, path: str) -> bool:
         """True if the path names a file."""
@@ -109,6 +132,7 @@ class Store:
         segments: int = 0,
         index_blocks: int = 0,
         fetch_way_bytes: int = 0,
+        inline_bytes: int = 0,
         metered: bool = True,
         topic: bool = True,
     ) -> None:
@@ -125,6 +149,7 @@ class Store:
                 "segments_max": segments,
                 "index_blocks_max": index_blocks,
                 "fetch_way_bytes": fetch_way_bytes,
+                "checkpoint_inline_bytes": inline_bytes,
                 "metering_window_s": 1,
                 "snapshot_ops": snapshot_ops,
                 "cluster_id": b"cl_test",
@@ -198,7 +223,7 @@ class Store:
     def turn(self) -> bool:
         """One request completes; False if none was waiting."""
         lib.store_flush(self.store, self.now[0])
-        request = lib.sim_storage_step(self.disk.storage)
+        request = self.disk.step()
         if request != ffi.NULL:
             lib.store_complete(self.store, request)
         self._drain()
