@@ -78,13 +78,12 @@ class Disk:
 
     def listed(self, folder: str) -> list[str]:
         """Names in a folder, in order."""
-        buffer = ffi.new("uint8_t[]", 1 << 20)
-        request = ffi.new(
-            "struct io_request *",
-            {"operation": lib.IO_LIST, "buffer": buffer, "size": 1 << 20, "path": folder.encode()},
-        )
-        assert self.storage.io.perform(self.storage.io.context, request) == 0
-        return bytes(ffi.buffer(buffer, request.result_bytes)).decode().split("\0")[:-1]
+        names = [
+            bytes(ffi.string(self.storage.names[index].path)).decode()
+            for index in range(self.storage.names_count)
+            if self.storage.names[index].file
+        ]
+        return sorted(path.rpartition("/")[2] for path in names if path.startswith(folder + "/"))
 
     def exists(self, path: str) -> bool:
         """True if the path names a file."""
