@@ -160,8 +160,9 @@ struct partition_admission {
  * partition_apply of that batch or partition_admit_cancel: call it last, when nothing else can
  * refuse. Other answers: ALREADY_COMMITTED, OUT_OF_SEQUENCE, SESSION_EXPIRED, PRODUCER_FENCED,
  * TOO_MANY_IN_FLIGHT, METER_FULL, SEGMENTS_FULL, SEGMENT_POOL_FULL, PRODUCERS_FULL, CLOSED. What is
- * stored already is answered whatever is full or closed: a repeated batch may not be told that it is
- * not there (P3). */
+ * stored already is answered whatever is full or closed: a repeated batch may not be told that it
+ * is not there (P3); BUSY: a closing topic, and what became of its batches on their way is not yet
+ * known. */
 struct partition_admission partition_admit_batch(struct partition *partition,
                                                  const struct batch_client *client,
                                                  uint32_t principal);
@@ -212,8 +213,8 @@ struct partition_place partition_find(struct partition *partition, uint64_t offs
 /* 1 = a SEAL was applied: batches, commits and fences are refused with CLOSED, reads go on. */
 int partition_sealed(const struct partition *partition);
 
-/* Group fetches (G2): OK; GROUP_PENDING: propose IN_FLIGHT, or the CLOSE is to come; FENCED; CLOSED:
- * sealed before its IN_FLIGHT was applied. */
+/* Group fetches (G2): OK; GROUP_PENDING: propose IN_FLIGHT, or the CLOSE is to come; FENCED;
+ * CLOSED: sealed before its IN_FLIGHT was applied. */
 enum status partition_group_fetch(const struct partition *partition, uint64_t group,
                                   uint64_t generation);
 /* 1 = proposing IN_FLIGHT(group, generation) would be accepted now and is still missing. */

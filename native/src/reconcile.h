@@ -4,9 +4,9 @@
  *                                 ^                                       -> PARENT_SYNCING -> gone
  *                                 '-- anything failed: wait 1 s, doubling to 60 s, begin again
  *
- * Pure: a step looks at the removal, at what the shard sees and at the time, and names the one thing
- * to do next; only the pump does it. Level-triggered: whoever calls it again at any time, after any
- * loss of a completion or a restart, gets to the same end.
+ * Pure: a step looks at the removal, at what the shard sees and at the time, and names the one
+ * thing to do next; only the pump does it. Level-triggered: whoever calls it again at any time,
+ * after any failure or a restart, gets to the same end.
  *
  * Two phases, two kinds of durable: a tombstone (FORGET, behind the metadata floor, behind every
  * entry of the group) before the first file goes; every file and the folder gone, durably, before

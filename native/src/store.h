@@ -149,8 +149,8 @@ enum status store_describe(struct store *store, const struct engine_partition_id
  * are skipped. */
 enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *delta, size_t size);
 
-/* The tables of a start are whole, up to metadata op `op`: partitions whose deletion they prove leave
- * too. */
+/* The tables of a start are whole, up to metadata op `op`: partitions whose deletion they prove
+ * leave too. */
 void store_tables_complete(struct store *store, uint64_t op);
 
 /* Metadata (shard 0). submit: outcome carries the result. next: the lowest committed op not yet

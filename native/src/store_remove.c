@@ -114,7 +114,7 @@ static void remove_next_path(struct store *store, const struct store_group *grou
     assert(store->removal_at + length < store->removal_size);
     store_group_path(group, path);
     size_t at = strlen(path);
-    /* A name that is cut is no name of ours: its unlink says that it is absent, the folder stays. */
+    /* A name that is cut is no name of ours: it is absent, and the folder cannot go. */
     int size = snprintf(path + at, IO_PATH_SIZE - at, "/%s", name);
     assert(size > 0);
     store->removal_at += length + 1;
@@ -230,9 +230,9 @@ void store_topic_doom(struct store *store, uint64_t number, uint64_t op)
     }
 }
 
-/* Numbers come from a counter and are never used again (A4): one below a number that the tables know
- * and absent from them was deleted, and the crash came before its tombstone. One above all of them
- * proves nothing, and neither does a table that had no room for every row. */
+/* Numbers come from a counter and are never used again (A4): one below a number that the tables
+ * know and absent from them was deleted, and the crash came before its tombstone. One above all of
+ * them proves nothing, and neither does a table that had no room for every row. */
 void store_tables_complete(struct store *store, uint64_t op)
 {
     if (store->topics_refused > 0) return;

@@ -15,8 +15,8 @@ def folder(partition: int = 0, topic: int = TOPIC) -> str:
     return f"topics/{topic:016x}-{REVISION}-{partition}"
 
 
-def opened(disk: Disk | None = None, **changes: int) -> Store:
-    store = Store(disk or Disk(), **changes)
+def opened(disk: Disk | None = None, *, topic: bool = True, **changes: int) -> Store:
+    store = Store(disk or Disk(), topic=topic, metered=True, **changes)
     assert store.status == "OK", store.detail
     return store
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,18 +10,11 @@ import pytest
 from tests.support import engine_host
 from tests.support.engine_host import Host, topic_row
 from tests.support.grpc_client import metric
+from tests.support.platform import wait_until
 from tests.support.storage import client_part
 
 CLOSING, RECREATED = 2, 4
 OK, NOT_FOUND, INVALID, CLOSED = 0, 1, 7, 11
-WAIT_S = 20.0
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def part_id(topic: int, partition: int) -> bytes:
@@ -56,10 +47,10 @@ def test_a_topic_is_sealed_then_gone_with_its_files(tmp_path: Path, shards: int)
         assert [result for result, _ in sealed] == [OK] * 6
         ends = [struct.unpack("<QQQ", body)[:2] for _, body in sealed]
         assert ends == [(1, 1)] * 5 + [(0, 0)]
-        until(lambda: len(folders(tmp_path, 20)) == 5)
+        wait_until(lambda: len(folders(tmp_path, 20)) == 5, "five folders")
         host.submit(topic_row(20, gone=True))
         assert publish(host, 20) == NOT_FOUND
-        until(lambda: folders(tmp_path, 20) == [])
+        wait_until(lambda: folders(tmp_path, 20) == [], "no folder")
         assert publish(host, 21) == OK
     with Host(settings) as host:
         assert publish(host, 20) == NOT_FOUND
@@ -72,17 +63,18 @@ def test_files_that_cannot_go_are_seen_and_go_later(tmp_path: Path) -> None:
     with Host(settings) as host:
         host.submit(topic_row(20), topic_row(21))
         assert publish(host, 20) == OK
-        until(lambda: len(folders(tmp_path, 20)) == 1)
+        wait_until(lambda: len(folders(tmp_path, 20)) == 1, "a folder")
         (obstacle,) = [folder / "in-the-way" for folder in folders(tmp_path, 20)]
         obstacle.mkdir()
         (obstacle / "file").touch()
         host.submit(topic_row(20, gone=True))
-        until(lambda: metric(host, "headrace_partitions_removing_failures_total") >= 1)
+        failures = "headrace_partitions_removing_failures_total"
+        wait_until(lambda: metric(host, failures) >= 1, "a failure")
         assert metric(host, "headrace_partitions_removing") == 1
         assert publish(host, 21) == OK
     with Host(settings) as host:
         assert metric(host, "headrace_partitions_removing") == 1
         assert publish(host, 20) == NOT_FOUND
         (obstacle / "file").unlink()
-        until(lambda: metric(host, "headrace_partitions_removing") == 0)
+        wait_until(lambda: metric(host, "headrace_partitions_removing") == 0, "the end of it")
         assert folders(tmp_path, 20) == []

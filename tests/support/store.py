@@ -16,6 +16,7 @@ BEGIN_US = 1_767_225_600_000_000
 TOPIC, REVISION = 16, 5
 EXTENT_BYTES = 16 * 4096
 FILE_HEADER_BYTES = 8192
+IDENTITY = {"cluster_id": b"cl_test", "node_id": b"nd_test", "node_incarnation": 1}
 
 
 class Disk:
@@ -151,9 +152,7 @@ class Store:
                 "checkpoint_inline_bytes": inline_bytes,
                 "metering_window_s": 1,
                 "snapshot_ops": snapshot_ops,
-                "cluster_id": b"cl_test",
-                "node_id": b"nd_test",
-                "node_incarnation": 1,
+                **IDENTITY,
             },
         )
         self._arena = Arena(lib.store_memory_bytes(config) + 4096)
