@@ -57,6 +57,7 @@ class EngineResult(IntEnum):
     DUPLICATE = 8
     STORAGE_FULL = 9
     STORAGE_FAILED = 10
+    CLOSED = 11
 
 
 class FenceKind(IntEnum):

@@ -95,6 +95,8 @@ static const struct metric statistics[] = {
     STATISTIC("headrace_segments_sealed_total", segments_sealed, "counter"),
     STATISTIC("headrace_groups_live", groups_live, "gauge"),
     STATISTIC("headrace_groups_damaged", groups_damaged, "gauge"),
+    STATISTIC("headrace_partitions_removing", groups_removing, "gauge"),
+    STATISTIC("headrace_partitions_removing_failures_total", removal_failures, "counter"),
     STATISTIC("headrace_prepares_used_bytes", prepares_bytes_used, "gauge"),
     STATISTIC("headrace_clock_uncertain", clock_uncertain, "gauge"),
 };

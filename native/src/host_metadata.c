@@ -181,10 +181,11 @@ static void ready(struct shard *shard)
 {
     struct metadata_host *metadata = &shard->metadata;
     store_metadata_recovered(shard->store);
+    store_tables_complete(shard->store, metadata->applied_op);
     metadata->ready = 1;
     shard->ready = 1;
     for (uint16_t target = 1; target < shard->shards_count; target++) {
-        struct lane_frame frame = {.kind = LANE_READY};
+        struct lane_frame frame = {.kind = LANE_READY, .token = metadata->applied_op};
         lanes_post(shard, &frame, target, LANE_MAIN);
     }
     struct engine_frame frame = {.kind = ENGINE_METADATA_READY,

@@ -132,7 +132,10 @@ static void receive_main(struct shard *shard, const struct lane_frame *frame)
         socket_close(frame->fd);
         return;
     case LANE_TABLES: host_metadata_tables(shard, frame); return;
-    case LANE_READY: shard->ready = 1; return;
+    case LANE_READY:
+        store_tables_complete(shard->store, frame->token);
+        shard->ready = 1;
+        return;
     default: unreachable();
     }
 }

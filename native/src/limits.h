@@ -54,7 +54,7 @@ enum limit_partition {
     PARTITION_PRODUCERS_MAX = 256,
 
     PARTITION_GROUPS_MAX = 64,        /* consumer groups that ever committed in this partition */
-    PARTITION_CHECKPOINT_VERSION = 1, /* [bytes] */
+    PARTITION_CHECKPOINT_VERSION = 2, /* [bytes] 1 is still read */
 
     /* An unheard producer is forgotten seven days (of append time) after its last batch. */
     PRODUCER_EXPIRY_HOURS = 168,

@@ -196,6 +196,14 @@ static struct producer_decision producer_decide(const struct producer_entry *ent
     return decision;
 }
 
+int producer_table_unresolved(const struct producer_table *table,
+                              const struct producer_id *producer)
+{
+    if (producer_is_none(producer)) return 0;
+    const struct producer_entry *entry = producer_table_find(table, producer);
+    return entry && entry->unresolved > 0;
+}
+
 struct producer_decision producer_table_decide(const struct producer_table *table,
                                                const struct producer_batch *batch)
 {

@@ -74,6 +74,7 @@ struct store_outcome {
     uint8_t duplicate;
     int64_t append_time_us;
     struct engine_group_state group; /* fences and commits */
+    struct engine_sealed sealed;     /* store_seal */
     const uint8_t
         *body; /* metadata: the result's bytes, borrowed until the next call into the store */
     size_t body_size;
@@ -119,6 +120,12 @@ enum status store_commit_offset(struct store *store, const struct engine_partiti
                                 uint64_t token);
 enum status store_group_fence(struct store *store, const struct engine_partition_id *id,
                               const struct engine_group_fence *fence, uint64_t token);
+/* T3: SEAL into the partition's log, then its last METER_CLOSE; the outcome's `sealed` says what it
+ * came to. Repeatable. Outcomes: OK, STALE_INTENT, BUSY (also: unacknowledged closes hold the last
+ * one back), STORAGE_FULL. INVALID at once: intent 0, or a partition without operations whose topic
+ * is not closing, which nothing would keep from getting some. */
+enum status store_seal(struct store *store, const struct engine_partition_id *id,
+                       uint64_t intent_op, uint64_t token);
 enum status store_group_state(struct store *store, const struct engine_partition_id *id,
                               uint64_t group, struct engine_group_state *state);
 
@@ -141,6 +148,10 @@ enum status store_describe(struct store *store, const struct engine_partition_id
 /* Tables of metadata op `op`: topics come and go for this shard. Rows of other shards' partitions
  * are skipped. */
 enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *delta, size_t size);
+
+/* The tables of a start are whole, up to metadata op `op`: partitions whose deletion they prove
+ * leave too. */
+void store_tables_complete(struct store *store, uint64_t op);
 
 /* Metadata (shard 0). submit: outcome carries the result. next: the lowest committed op not yet
  * handed out; its command is borrowed until applied. snapshot_due: an op of which a snapshot is
@@ -197,6 +208,7 @@ struct store_statistics {
         extents_released;
     uint64_t segments_opened, segments_sealed, groups_live, groups_damaged, prepares_bytes_used,
         journal_bytes_live;
+    uint64_t groups_removing, removal_failures;
     uint64_t clock_uncertain; /* 1 = expiry is held until store_clock_confirm (C2) */
 };
 void store_statistics(const struct store *store, struct store_statistics *statistics);
