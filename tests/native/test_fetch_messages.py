@@ -65,6 +65,10 @@ def records(*values: bytes) -> list[codec.Record]:
     return [codec.Record(None, value, 1_000_000) for value in values]
 
 
+def waits_grow(host: Host, waits: int) -> None:
+    host.wait_until(lambda: metric(host, WAITS) > waits)
+
+
 def values(reply: wire.FetchMessagesReply) -> list[bytes]:
     return [stored.message.value for stored in reply.messages]
 
@@ -241,7 +245,7 @@ def test_a_long_poll_ends_with_the_message_it_waited_for(host: Host, channel: gr
         )
         waits = metric(host, WAITS)
         waiting.start()
-        host.wait_until(lambda seen=waits: metric(host, WAITS) > seen)
+        waits_grow(host, waits)
         publish(channel, message(b"late"), partition=partition)
         waiting.join(WAIT_S)
         assert values(found[0]) == [b"late"]
@@ -263,7 +267,7 @@ def test_a_revoked_key_ends_a_long_poll(host: Host, channel: grpc.Channel) -> No
     call = stubs.StreamStub(channel).FetchMessages.future(
         request, metadata=bearer("leaving001"), timeout=WAIT_S
     )
-    host.wait_until(lambda: metric(host, WAITS) > waits)
+    waits_grow(host, waits)
     host.submit(engine_host.grant_row("leaving001", SECRET, gone=True))
     with pytest.raises(grpc.RpcError) as failure:
         call.result(WAIT_S)
