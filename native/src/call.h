@@ -24,6 +24,9 @@ enum call_method {
     METHOD_FETCH_OFFSETS = 5,
     METHOD_HEALTH_CHECK = 6,
     METHOD_HOST = 7,
+    METHOD_PUBLISH = 8,
+    METHOD_FETCH_MESSAGES = 9,
+    METHODS_COUNT,
 };
 
 enum {

@@ -138,11 +138,20 @@ static void put_statistics(struct text *text, const struct engine *engine)
 
 static void put_calls(struct text *text, const struct engine *engine)
 {
-    static const char *const methods[] = {"none",          "Produce",      "ProduceStream", "Fetch",
-                                          "CommitOffsets", "FetchOffsets", "HealthCheck",   "host"};
+    static const char *const methods[METHODS_COUNT] = {
+        [METHOD_PRODUCE] = "Produce",
+        [METHOD_PRODUCE_STREAM] = "ProduceStream",
+        [METHOD_FETCH] = "Fetch",
+        [METHOD_COMMIT_OFFSETS] = "CommitOffsets",
+        [METHOD_FETCH_OFFSETS] = "FetchOffsets",
+        [METHOD_HEALTH_CHECK] = "HealthCheck",
+        [METHOD_HOST] = "host",
+        [METHOD_PUBLISH] = "Publish",
+        [METHOD_FETCH_MESSAGES] = "FetchMessages",
+    };
     put(text, "# TYPE headrace_calls_total counter\n");
     for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
-        for (size_t method = 1; method < sizeof methods / sizeof methods[0]; method++) {
+        for (size_t method = METHOD_NONE + 1; method < METHODS_COUNT; method++) {
             const uint64_t *value = &engine->shards[shard].counters.calls_by_method[method];
             put(text, "headrace_calls_total{shard=\"%u\",method=\"%s\"} %llu\n", (unsigned)shard,
                 methods[method], load(value));
@@ -192,6 +201,10 @@ static void put_gauges(struct text *text, const struct engine *engine)
             (unsigned)index, load(&tables->topics_refused_count));
         put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"grants\"} %llu\n",
             (unsigned)index, load(&tables->grants.refused_full_count));
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"topic_names\"} %llu\n",
+            (unsigned)index, load(&tables->topic_names.refused_count));
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"projects\"} %llu\n",
+            (unsigned)index, load(&tables->projects.refused_count));
     }
 }
 

@@ -17,6 +17,8 @@ static const struct method_entry methods[] = {
     {"/headrace.stream.v1.Stream/Fetch", METHOD_FETCH},
     {"/headrace.stream.v1.Stream/CommitOffsets", METHOD_COMMIT_OFFSETS},
     {"/headrace.stream.v1.Stream/FetchOffsets", METHOD_FETCH_OFFSETS},
+    {"/headrace.stream.v1.Stream/Publish", METHOD_PUBLISH},
+    {"/headrace.stream.v1.Stream/FetchMessages", METHOD_FETCH_MESSAGES},
     {"/grpc.health.v1.Health/Check", METHOD_HEALTH_CHECK},
 };
 

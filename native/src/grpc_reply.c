@@ -277,7 +277,7 @@ static void finish(struct call *call)
     assert(!call->finished);
     call->finished = 1;
     if (call->fetch_index != 0 || call->fetch_pending != 0) {
-        assert(call->method == METHOD_FETCH);
+        assert(call->method == METHOD_FETCH || call->method == METHOD_FETCH_MESSAGES);
     }
     grpc_message_drop(call);
     grpc_window_return(call);

@@ -7,7 +7,9 @@
 #include "produce_queue.h"
 #include "shard.h"
 #include "stream_fetch.h"
+#include "stream_messages.h"
 #include "stream_produce.h"
+#include "stream_publish.h"
 
 /* Parts of the pool that messages on their way may hold: of one connection, of all. */
 enum { MESSAGE_SIZE_FIRST = 65520, MESSAGES_CONNECTION_PART = 4, MESSAGES_SHARD_PART = 2 };
@@ -78,9 +80,12 @@ void grpc_start(struct call *call)
 
 static uint32_t message_size_max(const struct call *call)
 {
-    if (call->method == METHOD_PRODUCE || call->method == METHOD_PRODUCE_STREAM)
-        return CALL_MESSAGE_SIZE_MAX;
-    return CALL_HOST_MESSAGE_SIZE_MAX;
+    switch (call->method) {
+    case METHOD_PRODUCE:
+    case METHOD_PRODUCE_STREAM:
+    case METHOD_PUBLISH: return CALL_MESSAGE_SIZE_MAX;
+    default: return CALL_HOST_MESSAGE_SIZE_MAX;
+    }
 }
 
 /* One whole message. `owned` is its buffer in the pool, or NULL if the bytes are borrowed from the
@@ -105,6 +110,8 @@ static int dispatch(struct call *call, const uint8_t *message, size_t size, uint
     case METHOD_PRODUCE:
     case METHOD_PRODUCE_STREAM: return stream_produce(call, message, size, owned);
     case METHOD_FETCH: stream_fetch(call, message, size); return 0;
+    case METHOD_PUBLISH: stream_publish(call, message, size); return 0;
+    case METHOD_FETCH_MESSAGES: stream_fetch_messages(call, message, size); return 0;
     case METHOD_COMMIT_OFFSETS: stream_commit(call, message, size); return 0;
     case METHOD_FETCH_OFFSETS: stream_fetch_offsets(call, message, size); return 0;
     case METHOD_HEALTH_CHECK: stream_health(call, message, size); return 0;

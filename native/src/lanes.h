@@ -58,7 +58,7 @@ struct lane_fetch {
     uint64_t generation;
     uint64_t deadline_ns;
     uint32_t bytes_max;
-    uint32_t reserved;
+    uint32_t messages_max; /* > 0: answered by a FetchMessagesReply */
 };
 
 struct lane_outcome {

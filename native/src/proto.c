@@ -4,22 +4,9 @@
 
 #include "assert.h"
 #include "bytes.h"
-
-enum proto_wire { WIRE_VARINT = 0, WIRE_I64 = 1, WIRE_BYTES = 2, WIRE_I32 = 5 };
+#include "proto_wire.h"
 
 enum { FIELDS_MAX = 9, VARINT_SIZE_MAX = 10 };
-
-struct proto_cursor {
-    const uint8_t *at;
-    const uint8_t *end;
-};
-
-struct proto_field {
-    uint64_t number;
-    uint32_t wire;
-    uint64_t value;
-    struct proto_bytes bytes;
-};
 
 /* Protobuf takes varints that are longer than need be: unlike records (bytes.h), messages have no
  * checksum to protect. */
@@ -45,8 +32,7 @@ static int proto_fixed(struct proto_cursor *cursor, size_t size)
     return 1;
 }
 
-/* 1 = a field, 0 = the end, -1 = malformed. */
-static int proto_next(struct proto_cursor *cursor, struct proto_field *field)
+int proto_next(struct proto_cursor *cursor, struct proto_field *field)
 {
     if (cursor->at == cursor->end) return 0;
     uint64_t tag;

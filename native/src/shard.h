@@ -26,6 +26,7 @@
 #include "produce_queue.h"
 #include "ring.h"
 #include "store.h"
+#include "stream_messages.h"
 #include "tables.h"
 #include "timer_wheel.h"
 
@@ -50,6 +51,8 @@ enum {
         1000, /* until a metadata snapshot that found no room is asked again */
     SHARD_FETCH_BYTES_DEFAULT = 1048576,
     SHARD_FETCH_BYTES_MAX = 8388608,
+    SHARD_FETCH_MESSAGES_DEFAULT = 500,
+    SHARD_FETCH_MESSAGES_MAX = 10000,
 };
 
 struct engine;
@@ -143,7 +146,7 @@ struct metadata_host {
 struct shard_counters {
     uint64_t connections_opened, connections_refused, accepts_failed, connections_closed;
     uint64_t calls_opened, calls_refused, calls_cancelled, bytes_received, bytes_sent;
-    uint64_t calls_by_method[8];
+    uint64_t calls_by_method[METHODS_COUNT];
     uint64_t failures_by_error[GRPC_ERROR_COUNT];
     uint64_t fetch_waits, fetch_reads, fetch_bytes, produce_forwarded, fetch_forwarded,
         produce_waits;
@@ -202,6 +205,7 @@ struct shard {
     struct queue *fetch_buckets;
     struct fetch_read *reads;
     struct queue reads_waiting;
+    struct message_opener opener;
 
     struct produce_queue produce_queue;
     struct queue produce_held; /* calls whose window waits for it */

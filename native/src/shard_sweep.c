@@ -19,7 +19,8 @@ static uint64_t message_deadline_ns(const struct call *call)
 static void sweep_call(struct shard *shard, struct call *call)
 {
     if (call->connection == NULL || !call->started || call->finished) return;
-    if (call->method == METHOD_HOST || call->method == METHOD_FETCH) {
+    if (call->method == METHOD_HOST || call->method == METHOD_FETCH
+        || call->method == METHOD_FETCH_MESSAGES) {
         enum grpc_error error = grpc_credentials_again(call);
         if (error != GRPC_ERROR_NONE) {
             shard->counters.access_ended++;

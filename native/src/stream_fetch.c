@@ -8,6 +8,7 @@
 #include "shard.h"
 #include "stream_access.h"
 #include "stream_fetch_reply.h"
+#include "stream_messages.h"
 
 /* A caller whose deadline is its wait wants EMPTY, not DEADLINE_EXCEEDED: answer a part earlier. */
 enum {
@@ -83,9 +84,24 @@ static void fetch_answer(struct shard *shard, struct fetch *fetch, enum status s
     grpc_finish_ok(call);
 }
 
+static void answer_messages(struct shard *shard, struct fetch *fetch,
+                            enum proto_fetch_status status, const struct store_fetch *found,
+                            const struct io_vector *batches, uint32_t batches_count)
+{
+    enum status failed = STATUS_OK;
+    uint64_t expected = 0;
+    struct reply *reply = stream_messages_reply(shard, &fetch->request, status, found, batches,
+                                                batches_count, &failed, &expected);
+    fetch_answer(shard, fetch, failed, expected, reply);
+}
+
 static void answer_status(struct shard *shard, struct fetch *fetch, enum proto_fetch_status status,
                           const struct store_fetch *found)
 {
+    if (fetch->request.messages_max > 0) {
+        answer_messages(shard, fetch, status, found, NULL, 0);
+        return;
+    }
     struct reply *reply = grpc_reply_make(shard, FETCH_ROOM);
     if (reply == NULL) {
         fetch_answer(shard, fetch, STATUS_NO_MEMORY, 0, NULL);
@@ -98,6 +114,10 @@ static void answer_status(struct shard *shard, struct fetch *fetch, enum proto_f
 
 static void fetch_memory(struct shard *shard, struct fetch *fetch, const struct store_fetch *found)
 {
+    if (fetch->request.messages_max > 0) {
+        answer_messages(shard, fetch, PROTO_FETCH_OK, found, found->batches, found->batches_count);
+        return;
+    }
     struct reply *reply = fetch_reply_memory(shard, found);
     enum status status = reply != NULL ? STATUS_OK : STATUS_NO_MEMORY;
     fetch_answer(shard, fetch, status, 0, reply);
@@ -139,6 +159,12 @@ static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply
     if (begin == end) {
         grpc_reply_release(shard, reply);
         fetch_answer(shard, fetch, STATUS_BUSY, 0, NULL);
+        return;
+    }
+    if (fetch->request.messages_max > 0) {
+        struct io_vector batches = {.data = bytes + begin, .size = end - begin};
+        answer_messages(shard, fetch, PROTO_FETCH_OK, &found, &batches, 1);
+        grpc_reply_release(shard, reply);
         return;
     }
     struct proto_fetch_reply header = fetch_reply_header(PROTO_FETCH_OK, &found, end - begin);
@@ -285,7 +311,6 @@ void stream_fetch(struct call *call, const uint8_t *message, size_t size)
         .offset = request.offset,
         .group = request.group,
         .generation = request.generation,
-        .deadline_ns = wait_deadline(call, request.wait_ms_max, shard->now.monotonic_ns),
         .bytes_max = bytes_max,
     };
     const struct table_topic *topic;
@@ -295,9 +320,16 @@ void stream_fetch(struct call *call, const uint8_t *message, size_t size)
         grpc_finish_error(call, error);
         return;
     }
-    uint16_t owner = owner_of(wanted.id.topic, wanted.id.partition, shard->shards_count);
+    stream_fetch_begin(call, &wanted, request.wait_ms_max);
+}
+
+void stream_fetch_begin(struct call *call, struct lane_fetch *wanted, uint32_t wait_ms_max)
+{
+    struct shard *shard = call->connection->shard;
+    wanted->deadline_ns = wait_deadline(call, wait_ms_max, shard->now.monotonic_ns);
+    uint16_t owner = owner_of(wanted->id.topic, wanted->id.partition, shard->shards_count);
     if (owner != shard->index) {
-        fetch_forward(call, &wanted, owner);
+        fetch_forward(call, wanted, owner);
         return;
     }
     struct fetch *fetch = fetch_take(shard);
@@ -305,8 +337,8 @@ void stream_fetch(struct call *call, const uint8_t *message, size_t size)
         grpc_finish_error(call, GRPC_ERROR_BUSY);
         return;
     }
-    fetch->request = wanted;
-    fetch->deadline_ns = wanted.deadline_ns;
+    fetch->request = *wanted;
+    fetch->deadline_ns = wanted->deadline_ns;
     fetch->call_index = call->index;
     fetch->call_generation = call->generation;
     call->fetch_index = fetch->index + 1;

@@ -20,6 +20,8 @@ struct shard;
 struct pending;
 
 void stream_fetch(struct call *call, const uint8_t *message, size_t size);
+/* Carry out a fetch that was let in, here or on the shard that owns its partition. */
+void stream_fetch_begin(struct call *call, struct lane_fetch *wanted, uint32_t wait_ms_max);
 /* The call is gone: forget its fetch at once. */
 void stream_fetch_cancel(struct call *call);
 

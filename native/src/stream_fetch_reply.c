@@ -6,11 +6,10 @@
 #include "grpc_server.h"
 #include "shard.h"
 
-void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin)
+void fetch_reply_front(struct reply *reply, const uint8_t *encoded, size_t encoded_size,
+                       size_t body_size, size_t begin)
 {
-    uint8_t encoded[PROTO_FETCH_HEADER_SIZE_MAX];
-    size_t encoded_size = proto_encode_fetch_header(header, encoded);
-    size_t size = encoded_size + header->batches_size;
+    size_t size = encoded_size + body_size;
     uint8_t *body = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM + begin;
     uint8_t *data = body - encoded_size - GRPC_PREFIX_SIZE;
     assert(data >= reply->data);
@@ -22,6 +21,13 @@ void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *head
     memcpy(data + GRPC_PREFIX_SIZE, encoded, encoded_size);
     reply->data = data;
     reply->size = (uint32_t)(GRPC_PREFIX_SIZE + size);
+}
+
+void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin)
+{
+    uint8_t encoded[PROTO_FETCH_HEADER_SIZE_MAX];
+    size_t encoded_size = proto_encode_fetch_header(header, encoded);
+    fetch_reply_front(reply, encoded, encoded_size, header->batches_size, begin);
 }
 
 struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,

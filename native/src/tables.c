@@ -42,7 +42,8 @@ const struct table_topic *tables_topic(const struct tables *tables, uint64_t top
     return found->topic == 0 ? NULL : found;
 }
 
-static void topic_put(struct tables *tables, const struct engine_row_topic *row)
+static void topic_put(struct tables *tables, const struct engine_row_topic *row,
+                      const uint8_t *name)
 {
     struct table_topic *topic = &tables->topics[topic_slot(tables, row->topic)];
     if (topic->topic == 0) {
@@ -60,11 +61,22 @@ static void topic_put(struct tables *tables, const struct engine_row_topic *row)
         .partitions_count = row->partitions_count,
         .message_bytes_max = row->message_bytes_max,
         .flags = row->flags,
+        .turn = topic->turn,
     };
+    /* A table of names that is full has counted it: the number works without. */
+    (void)names_put(&tables->topic_names, row->project, row->topic, name, row->name_size);
+}
+
+uint32_t tables_turn(struct tables *tables, uint64_t number)
+{
+    struct table_topic *topic = &tables->topics[topic_slot(tables, number)];
+    assert(topic->topic == number);
+    return topic->turn++ % topic->partitions_count;
 }
 
 static void topic_remove(struct tables *tables, uint64_t number)
 {
+    names_remove(&tables->topic_names, number);
     uint32_t mask = TABLES_TOPIC_SLOTS_COUNT - 1;
     uint32_t hole = topic_slot(tables, number);
     if (tables->topics[hole].topic == 0) return;
@@ -107,7 +119,7 @@ static int row_valid(uint16_t kind, const uint8_t *at, size_t size)
         if (size < sizeof project) return 0;
         memcpy(&project, at, sizeof project);
         return name_valid(size, sizeof project, project.name_size, ENGINE_PROJECT_NAME_SIZE_MAX)
-               && project.name_size > 0;
+               && project.name_size > 0 && project.project != 0;
     default: return 0;
     }
 }
@@ -131,7 +143,7 @@ static void row_apply(struct tables *tables, uint16_t kind, const uint8_t *at)
         struct engine_row_topic row;
         memcpy(&row, at, sizeof row);
         if (kind == ENGINE_ROW_TOPIC)
-            topic_put(tables, &row);
+            topic_put(tables, &row, at + sizeof row);
         else
             topic_remove(tables, row.topic);
     } else if (kind == ENGINE_ROW_GRANT || kind == ENGINE_ROW_GRANT_GONE) {
@@ -141,6 +153,12 @@ static void row_apply(struct tables *tables, uint16_t kind, const uint8_t *at)
             (void)grants_put(&tables->grants, &row);
         else
             grants_remove(&tables->grants, row.key_id);
+    } else {
+        assert(kind == ENGINE_ROW_PROJECT);
+        struct engine_row_project row;
+        memcpy(&row, at, sizeof row);
+        (void)names_put(&tables->projects, row.organization, row.project, at + sizeof row,
+                        row.name_size);
     }
 }
 

@@ -35,6 +35,7 @@ PRODUCE, CONSUME = 1, 2
 PARTITION_ID: Final = struct.Struct("<QQII")
 CALLER: Final = struct.Struct("<IIII16s")
 _TOPIC: Final = struct.Struct("<HHI QQ IIII Q II")
+_PROJECT: Final = struct.Struct("<HHI II II")
 _GRANT: Final = struct.Struct("<HHI 16s 32s IIII q")
 
 ADMIN_SECRET: Final = "A" * 43
@@ -75,6 +76,13 @@ def topic_row(
         flags,
         len(name),
     )
+    return row + name.encode() + bytes(-len(name) % 8)
+
+
+def project_row(number: int, name: str, *, organization: int = 1) -> bytes:
+    """struct engine_row_project and its name."""
+    size = _PROJECT.size + len(name)
+    row = _PROJECT.pack(5, size, 0, organization, number, len(name), 0)
     return row + name.encode() + bytes(-len(name) % 8)
 
 
