@@ -24,6 +24,8 @@ enum call_method {
     METHOD_FETCH_OFFSETS = 5,
     METHOD_HEALTH_CHECK = 6,
     METHOD_HOST = 7,
+    METHOD_CONSUME = 8,
+    METHOD_LIST_OFFSETS = 9,
 };
 
 enum {
@@ -34,7 +36,10 @@ enum {
     CALL_HOST_MESSAGE_SIZE_MAX = 4194304,
     CALL_HEADERS_SIZE_MAX = 16384,
     CALL_QUEUED_BYTES_MAX = 33554432, /* of replies not yet sent: beyond it the call is ended */
+    CALL_METHODS_COUNT = 16,          /* of the counters: room for every method */
 };
+
+struct connection;
 
 struct reply {
     struct reply *next;
@@ -42,11 +47,10 @@ struct reply {
     uint32_t size;
     uint32_t taken; /* bytes that went into DATA frames */
     uint32_t references;
-    uint16_t owner; /* the shard whose pool it lies in */
-    uint16_t reserved;
+    uint16_t owner;   /* the shard whose pool it lies in */
+    uint16_t charged; /* in the owner's budget of pushed replies: bucket + 1; 0 = not */
+    struct connection *connection; /* whose share of pushed replies it takes; NULL = no one's */
 };
-
-struct connection;
 
 struct call {
     uint32_t index;

@@ -60,6 +60,8 @@ static const struct metric counters[] = {
     COUNTER("headrace_fetch_disk_reads_total", "", fetch_reads),
     COUNTER("headrace_fetch_bytes_total", "", fetch_bytes),
     COUNTER("headrace_produce_waits_total", "", produce_waits),
+    COUNTER("headrace_consume_holds_total", ",reason=\"connection\"", consume_holds_connection),
+    COUNTER("headrace_consume_holds_total", ",reason=\"memory\"", consume_holds_memory),
     COUNTER("headrace_forwarded_total", ",method=\"produce\"", produce_forwarded),
     COUNTER("headrace_forwarded_total", ",method=\"fetch\"", fetch_forwarded),
     COUNTER("headrace_late_answers_total", ",from=\"store\"", late_outcomes),
@@ -137,7 +139,9 @@ static void put_statistics(struct text *text, const struct engine *engine)
 static void put_calls(struct text *text, const struct engine *engine)
 {
     static const char *const methods[] = {"none",          "Produce",      "ProduceStream", "Fetch",
-                                          "CommitOffsets", "FetchOffsets", "HealthCheck",   "host"};
+                                          "CommitOffsets", "FetchOffsets", "HealthCheck",   "host",
+                                          "Consume",       "ListOffsets"};
+    static_assert(sizeof methods / sizeof methods[0] <= CALL_METHODS_COUNT, "one counter each");
     put(text, "# TYPE headrace_calls_total counter\n");
     for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
         for (size_t method = 1; method < sizeof methods / sizeof methods[0]; method++) {

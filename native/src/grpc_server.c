@@ -6,6 +6,7 @@
 #include "host_calls.h"
 #include "produce_queue.h"
 #include "shard.h"
+#include "stream_consume.h"
 #include "stream_fetch.h"
 #include "stream_produce.h"
 
@@ -97,7 +98,8 @@ static int dispatch(struct call *call, const uint8_t *message, size_t size, uint
         host_call_message(call, message, size);
         return 0;
     }
-    if (call->messages_count > 1 && call->method != METHOD_PRODUCE_STREAM) {
+    int streams = call->method == METHOD_PRODUCE_STREAM || call->method == METHOD_CONSUME;
+    if (call->messages_count > 1 && !streams) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return 0;
     }
@@ -105,6 +107,7 @@ static int dispatch(struct call *call, const uint8_t *message, size_t size, uint
     case METHOD_PRODUCE:
     case METHOD_PRODUCE_STREAM: return stream_produce(call, message, size, owned);
     case METHOD_FETCH: stream_fetch(call, message, size); return 0;
+    case METHOD_CONSUME: stream_consume(call, message, size); return 0;
     case METHOD_COMMIT_OFFSETS: stream_commit(call, message, size); return 0;
     case METHOD_FETCH_OFFSETS: stream_fetch_offsets(call, message, size); return 0;
     case METHOD_HEALTH_CHECK: stream_health(call, message, size); return 0;
@@ -237,6 +240,8 @@ void grpc_half_close(struct call *call)
         if (call->pending_count == 0) grpc_finish_ok(call);
     } else if (call->messages_count == 0) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
+    } else if (call->method == METHOD_CONSUME) {
+        stream_consume_ready(call);
     }
 }
 
@@ -248,6 +253,7 @@ void grpc_closed(struct call *call)
     if (call->host_opened && !call->finished) host_call_cancel(call);
     if (call->fetch_index != 0 || call->fetch_pending != 0) stream_fetch_cancel(call);
     if (call->started) call->connection->active_ns = shard->now.monotonic_ns;
+    if (call->method == METHOD_CONSUME) stream_consume_closed(call);
     grpc_message_drop(call);
     buffer_give(&shard->pool, call->host_status);
     grpc_reply_drop(call);

@@ -141,7 +141,7 @@ static void receive_reply(struct shard *shard, const struct lane_frame *frame)
 {
     if (frame->kind == LANE_RELEASE) {
         assert(frame->released->owner == shard->index);
-        buffer_give(&shard->pool, frame->released);
+        grpc_reply_give(shard, frame->released);
         return;
     }
     if (frame->kind == LANE_TABLES_DONE) {

@@ -51,13 +51,22 @@ struct lane_commit {
     uint64_t offset;
 };
 
+#define LANE_FETCH_FOREVER UINT64_MAX
+
+enum lane_fetch_flag {
+    LANE_FETCH_CONSUME = 1, /* the reply is a ConsumeReply, charged to the budget of pushed ones */
+    LANE_FETCH_TELL_EMPTY = 2, /* answer EMPTY once instead of waiting */
+};
+
 struct lane_fetch {
     struct engine_partition_id id;
     uint64_t offset;
     uint64_t group;
     uint64_t generation;
-    uint64_t deadline_ns;
+    uint64_t deadline_ns; /* LANE_FETCH_FOREVER = a stream waits as long as it lives */
     uint32_t bytes_max;
+    uint32_t flags; /* enum lane_fetch_flag */
+    uint32_t principal;
     uint32_t reserved;
 };
 
@@ -73,10 +82,12 @@ struct lane_outcome {
 };
 
 struct lane_fetched {
-    enum status status; /* OK: reply holds a FetchReply; else the call fails */
-    uint32_t reserved;
+    enum status status;    /* OK: reply holds a FetchReply; else the call fails */
+    uint32_t fetch_status; /* enum proto_fetch_status of the reply */
     uint64_t expected;
-    struct reply *reply; /* lent until LANE_RELEASE */
+    struct reply *reply;    /* lent until LANE_RELEASE */
+    uint64_t next_offset;   /* pushed replies: where to go on */
+    uint64_t batches_bytes; /* pushed replies: what they cost of the credit */
 };
 
 struct lane_offsets {

@@ -127,6 +127,34 @@ enum status proto_decode_fetch(const uint8_t *bytes, size_t size,
     return status;
 }
 
+enum status proto_decode_consume(const uint8_t *bytes, size_t size,
+                                 struct proto_consume_request *request)
+{
+    uint64_t values[FIELDS_MAX];
+    struct proto_bytes begin = {0};
+    enum status status = proto_decode(bytes, size, values, 2, 1, &begin);
+    *request = (struct proto_consume_request){.begin = begin, .credit = values[2]};
+    if (status == STATUS_OK && begin.data != NULL && values[2] != 0) return STATUS_INVALID;
+    return status;
+}
+
+enum status proto_decode_consume_begin(struct proto_bytes bytes, struct proto_consume_begin *begin)
+{
+    uint64_t values[FIELDS_MAX];
+    enum status status = proto_decode(bytes.data, bytes.size, values, 8, 0, NULL);
+    *begin = (struct proto_consume_begin){
+        .topic = values[1],
+        .created_revision = values[2],
+        .partition = (uint32_t)values[3],
+        .offset = values[4],
+        .credit = values[5],
+        .group = values[6],
+        .generation = values[7],
+        .bytes_max = (uint32_t)values[8],
+    };
+    return status;
+}
+
 enum status proto_decode_commit(const uint8_t *bytes, size_t size,
                                 struct proto_commit_request *request)
 {
@@ -231,6 +259,27 @@ size_t proto_encode_fetch_header(const struct proto_fetch_reply *reply, uint8_t 
     }
     assert((size_t)(at - target) <= PROTO_FETCH_HEADER_SIZE_MAX);
     return (size_t)(at - target);
+}
+
+size_t proto_encode_consume_header(const struct proto_fetch_reply *reply, uint8_t *target)
+{
+    uint8_t fetch[PROTO_FETCH_HEADER_SIZE_MAX];
+    size_t size = proto_encode_fetch_header(reply, fetch);
+    uint8_t *at = bytes_put_uvarint(target, 1u << 3 | WIRE_BYTES);
+    at = bytes_put_uvarint(at, size + reply->batches_size);
+    memcpy(at, fetch, size);
+    at += size;
+    assert((size_t)(at - target) <= PROTO_FETCH_HEADER_SIZE_MAX);
+    return (size_t)(at - target);
+}
+
+size_t proto_encode_consume_error(const struct proto_error *error, uint8_t *target)
+{
+    uint8_t body[PROTO_CONSUME_ERROR_SIZE_MAX];
+    size_t size = put_error(error, body);
+    size_t written = (size_t)(put_bytes(target, 15, body, size) - target);
+    assert(written <= PROTO_CONSUME_ERROR_SIZE_MAX);
+    return written;
 }
 
 size_t proto_encode_commit_reply(uint64_t offset, uint8_t *target)

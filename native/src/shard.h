@@ -83,7 +83,8 @@ enum fetch_state {
     FETCH_RUNNING = 1,
     FETCH_WAITING = 2,
     FETCH_QUEUED = 3,
-    FETCH_READING = 4
+    FETCH_READING = 4,
+    FETCH_HELD = 5,
 };
 
 struct fetch {
@@ -101,7 +102,7 @@ struct fetch {
     struct lane_fetch request;
     uint64_t deadline_ns; /* of the wait; 0 = answer at once */
     struct timer timer;
-    struct queue_link link; /* in its bucket, or in reads_waiting */
+    struct queue_link link; /* in its bucket, in reads_waiting, or in fetches_held */
 };
 
 struct fetch_read {
@@ -110,6 +111,25 @@ struct fetch_read {
     uint32_t fetch_generation;
     struct reply *reply;
     uint8_t used;
+};
+
+/* One open Consume, by the index of its call: what it asks next and what it may still send. */
+struct consume {
+    struct lane_fetch request; /* its offset moves on with every reply */
+    uint32_t bytes_max;        /* of one reply */
+    uint8_t begun;
+    uint8_t caught_up; /* EMPTY was sent since the last data */
+    int64_t credit;    /* bytes; below 0 by at most one batch */
+    struct queue_link link;
+};
+
+enum { PUSHED_PRINCIPALS = 64 };
+
+/* Memory of replies that were pushed to consumers and not yet taken by their sockets. */
+struct pushed_budget {
+    uint64_t bytes;
+    uint64_t bytes_of[PUSHED_PRINCIPALS]; /* by principal number */
+    uint64_t held_to_ask;                 /* of fetches_held, since some came back */
 };
 
 enum timer_kind { TIMER_FETCH = 1, TIMER_CALL = 2 };
@@ -143,10 +163,10 @@ struct metadata_host {
 struct shard_counters {
     uint64_t connections_opened, connections_refused, accepts_failed, connections_closed;
     uint64_t calls_opened, calls_refused, calls_cancelled, bytes_received, bytes_sent;
-    uint64_t calls_by_method[8];
+    uint64_t calls_by_method[CALL_METHODS_COUNT];
     uint64_t failures_by_error[GRPC_ERROR_COUNT];
     uint64_t fetch_waits, fetch_reads, fetch_bytes, produce_forwarded, fetch_forwarded,
-        produce_waits;
+        produce_waits, consume_holds_connection, consume_holds_memory;
     uint64_t messages_refused, messages_late, connections_silent, connections_evicted;
     uint64_t access_ended;
     uint64_t late_outcomes, late_host_answers, host_opens_refused, host_frames_out, host_frames_in;
@@ -202,6 +222,10 @@ struct shard {
     struct queue *fetch_buckets;
     struct fetch_read *reads;
     struct queue reads_waiting;
+    struct queue fetches_held; /* of Consume, until pushed replies have left memory */
+    struct pushed_budget pushed;
+    struct consume *consumes; /* by index of the call */
+    struct queue consumes_ready;
 
     struct produce_queue produce_queue;
     struct queue produce_held; /* calls whose window waits for it */

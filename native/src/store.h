@@ -135,6 +135,9 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
                              uint64_t offset, uint32_t bytes_max, const uint8_t *bytes, size_t size,
                              size_t *begin, size_t *end);
 
+/* The offset behind the last of these whole batches, as store_fetch and its trim give them. */
+uint64_t store_fetch_next(const uint8_t *bytes, size_t size);
+
 enum status store_describe(struct store *store, const struct engine_partition_id *id,
                            struct engine_partition_state *state);
 

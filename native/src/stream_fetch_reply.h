@@ -21,10 +21,11 @@ struct shard;
 
 struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
                                             const struct store_fetch *found, size_t size);
-/* `begin`: bytes behind the room that are not sent. */
-void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin);
+/* `begin`: bytes behind the room that are not sent. `consume`: as a ConsumeReply. */
+void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin,
+                       int consume);
 
 /* The batches in memory that the store has found. NULL = no memory. */
-struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found);
+struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found, int consume);
 
 #endif
