@@ -18,6 +18,7 @@ static const struct method_entry methods[] = {
     {"/headrace.stream.v1.Stream/Consume", METHOD_CONSUME},
     {"/headrace.stream.v1.Stream/CommitOffsets", METHOD_COMMIT_OFFSETS},
     {"/headrace.stream.v1.Stream/FetchOffsets", METHOD_FETCH_OFFSETS},
+    {"/headrace.stream.v1.Stream/ListOffsets", METHOD_LIST_OFFSETS},
     {"/grpc.health.v1.Health/Check", METHOD_HEALTH_CHECK},
 };
 

@@ -287,7 +287,8 @@ static void finish(struct call *call)
     assert(!call->finished);
     call->finished = 1;
     if (call->fetch_index != 0 || call->fetch_pending != 0) {
-        assert(call->method == METHOD_FETCH || call->method == METHOD_CONSUME);
+        assert(call->method == METHOD_FETCH || call->method == METHOD_CONSUME
+               || call->method == METHOD_LIST_OFFSETS);
     }
     grpc_message_drop(call);
     grpc_window_return(call);

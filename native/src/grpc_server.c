@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "assert.h"
+#include "call_work.h"
 #include "host_calls.h"
 #include "produce_queue.h"
 #include "shard.h"
 #include "stream_consume.h"
 #include "stream_fetch.h"
+#include "stream_offsets.h"
 #include "stream_produce.h"
 
 /* Parts of the pool that messages on their way may hold: of one connection, of all. */
@@ -110,6 +112,7 @@ static int dispatch(struct call *call, const uint8_t *message, size_t size, uint
     case METHOD_CONSUME: stream_consume(call, message, size); return 0;
     case METHOD_COMMIT_OFFSETS: stream_commit(call, message, size); return 0;
     case METHOD_FETCH_OFFSETS: stream_fetch_offsets(call, message, size); return 0;
+    case METHOD_LIST_OFFSETS: stream_list_offsets(call, message, size); return 0;
     case METHOD_HEALTH_CHECK: stream_health(call, message, size); return 0;
     default: unreachable();
     }
@@ -253,7 +256,7 @@ void grpc_closed(struct call *call)
     if (call->host_opened && !call->finished) host_call_cancel(call);
     if (call->fetch_index != 0 || call->fetch_pending != 0) stream_fetch_cancel(call);
     if (call->started) call->connection->active_ns = shard->now.monotonic_ns;
-    if (call->method == METHOD_CONSUME) stream_consume_closed(call);
+    call_work_forget(call);
     grpc_message_drop(call);
     buffer_give(&shard->pool, call->host_status);
     grpc_reply_drop(call);

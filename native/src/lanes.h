@@ -29,11 +29,13 @@ enum lane_kind {
     LANE_CONNECTION = 6, /* a socket accepted by shard 0 */
     LANE_TABLES = 7,     /* a delta; answered by TABLES_DONE */
     LANE_READY = 8,
+    LANE_TIME = 9,
     LANE_OUTCOME = 16,
     LANE_FETCHED = 17,
     LANE_RELEASE = 18,
     LANE_TABLES_DONE = 19,
     LANE_OFFSETS = 20,
+    LANE_TIME_FOUND = 21,
 };
 
 struct lane_produce {
@@ -56,6 +58,7 @@ struct lane_commit {
 enum lane_fetch_flag {
     LANE_FETCH_CONSUME = 1, /* the reply is a ConsumeReply, charged to the budget of pushed ones */
     LANE_FETCH_TELL_EMPTY = 2, /* answer EMPTY once instead of waiting */
+    LANE_FETCH_SEARCH = 4,     /* the bytes are for the shard that asks, not for a client */
 };
 
 struct lane_fetch {
@@ -86,8 +89,8 @@ struct lane_fetched {
     uint32_t fetch_status; /* enum proto_fetch_status of the reply */
     uint64_t expected;
     struct reply *reply;    /* lent until LANE_RELEASE */
-    uint64_t next_offset;   /* pushed replies: where to go on */
-    uint64_t batches_bytes; /* pushed replies: what they cost of the credit */
+    uint64_t next_offset;   /* of a stream or a search: where to go on */
+    uint64_t batches_bytes; /* of those: the bytes of batches at the reply's end */
 };
 
 struct lane_offsets {
@@ -97,6 +100,11 @@ struct lane_offsets {
     uint64_t generation;
     uint64_t log_start;
     uint64_t high_watermark;
+};
+
+struct lane_time {
+    struct engine_partition_id id;
+    int64_t time_us;
 };
 
 struct lane_tables {
@@ -118,6 +126,8 @@ struct lane_frame {
         struct lane_outcome outcome;
         struct lane_fetched fetched;
         struct lane_offsets offsets;
+        struct lane_time time;
+        struct store_time time_found;
         struct lane_tables tables;
         struct reply *released;
         int fd;

@@ -155,6 +155,19 @@ enum status proto_decode_consume_begin(struct proto_bytes bytes, struct proto_co
     return status;
 }
 
+enum status proto_decode_list(const uint8_t *bytes, size_t size, struct proto_list_request *request)
+{
+    uint64_t values[FIELDS_MAX];
+    enum status status = proto_decode(bytes, size, values, 4, 0, NULL);
+    *request = (struct proto_list_request){
+        .topic = values[1],
+        .created_revision = values[2],
+        .partition = (uint32_t)values[3],
+        .time_us = (int64_t)values[4],
+    };
+    return status;
+}
+
 enum status proto_decode_commit(const uint8_t *bytes, size_t size,
                                 struct proto_commit_request *request)
 {
@@ -293,6 +306,18 @@ size_t proto_encode_offsets_reply(const struct proto_offsets_reply *reply, uint8
     at = put_scalar(at, 1, reply->found);
     at = put_scalar(at, 2, reply->offset);
     at = put_scalar(at, 3, reply->generation);
+    at = put_scalar(at, 4, reply->log_start);
+    at = put_scalar(at, 5, reply->high_watermark);
+    assert((size_t)(at - target) <= PROTO_OFFSETS_REPLY_SIZE_MAX);
+    return (size_t)(at - target);
+}
+
+size_t proto_encode_list_reply(const struct proto_list_reply *reply, uint8_t *target)
+{
+    uint8_t *at = target;
+    at = put_scalar(at, 1, reply->found);
+    at = put_scalar(at, 2, reply->offset);
+    at = put_scalar(at, 3, (uint64_t)reply->append_time_us);
     at = put_scalar(at, 4, reply->log_start);
     at = put_scalar(at, 5, reply->high_watermark);
     assert((size_t)(at - target) <= PROTO_OFFSETS_REPLY_SIZE_MAX);

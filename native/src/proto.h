@@ -54,6 +54,13 @@ struct proto_consume_begin {
     uint32_t bytes_max;
 };
 
+struct proto_list_request {
+    uint64_t topic;
+    uint64_t created_revision;
+    int64_t time_us;
+    uint32_t partition;
+};
+
 struct proto_commit_request {
     uint64_t topic;
     uint64_t created_revision;
@@ -100,6 +107,14 @@ struct proto_fetch_reply {
     size_t batches_size;
 };
 
+struct proto_list_reply {
+    uint32_t found;
+    uint64_t offset;
+    int64_t append_time_us;
+    uint64_t log_start;
+    uint64_t high_watermark;
+};
+
 struct proto_offsets_reply {
     uint32_t found;
     uint64_t offset;
@@ -124,6 +139,8 @@ enum status proto_decode_fetch(const uint8_t *bytes, size_t size,
 enum status proto_decode_consume(const uint8_t *bytes, size_t size,
                                  struct proto_consume_request *request);
 enum status proto_decode_consume_begin(struct proto_bytes bytes, struct proto_consume_begin *begin);
+enum status proto_decode_list(const uint8_t *bytes, size_t size,
+                              struct proto_list_request *request);
 enum status proto_decode_commit(const uint8_t *bytes, size_t size,
                                 struct proto_commit_request *request);
 /* FetchOffsetsRequest: generation and offset stay 0. */
@@ -144,6 +161,8 @@ size_t proto_encode_consume_header(const struct proto_fetch_reply *reply, uint8_
 size_t proto_encode_consume_error(const struct proto_error *error, uint8_t *target);
 size_t proto_encode_commit_reply(uint64_t offset, uint8_t *target);
 size_t proto_encode_offsets_reply(const struct proto_offsets_reply *reply, uint8_t *target);
+/* At most PROTO_OFFSETS_REPLY_SIZE_MAX. */
+size_t proto_encode_list_reply(const struct proto_list_reply *reply, uint8_t *target);
 size_t proto_encode_health(uint32_t serving_status, uint8_t *target);
 /* headrace.stream.v1.Status {code, message, details = [Any{Error}]}. */
 size_t proto_encode_status(uint32_t grpc_code, const struct proto_error *error, uint8_t *target);

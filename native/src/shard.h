@@ -61,7 +61,8 @@ enum pending_kind {
     PENDING_FETCH_OFFSETS = 3,
     PENDING_FETCH = 4,  /* forwarded: the owner runs the fetch */
     PENDING_REMOTE = 5, /* another shard waits: (shard, its token) */
-    PENDING_HOST = 6,   /* the host waits: (cookie, frame kind) */
+    PENDING_TIME = 7,
+    PENDING_HOST = 6, /* the host waits: (cookie, frame kind) */
 };
 
 /* An operation whose outcome is to come. Its token is generation << 32 | index. */
@@ -113,14 +114,30 @@ struct fetch_read {
     uint8_t used;
 };
 
-/* One open Consume, by the index of its call: what it asks next and what it may still send. */
+/* An open Consume: what it asks next and what it may still send. */
 struct consume {
     struct lane_fetch request; /* its offset moves on with every reply */
     uint32_t bytes_max;        /* of one reply */
     uint8_t begun;
     uint8_t caught_up; /* EMPTY was sent since the last data */
     int64_t credit;    /* bytes; below 0 by at most one batch */
-    struct queue_link link;
+};
+
+/* A ListOffsets that reads on. */
+struct time_search {
+    struct lane_fetch request;
+    int64_t time_us;
+    struct store_time found; /* so far */
+    uint32_t attempts;       /* begun again because the log's start moved past it */
+};
+
+/* What a call needs that takes several fetches, one after the other. By the call's index. */
+struct call_work {
+    struct queue_link link; /* in works_ready */
+    union {
+        struct consume consume;
+        struct time_search search;
+    };
 };
 
 enum { PUSHED_PRINCIPALS = 64 };
@@ -224,8 +241,8 @@ struct shard {
     struct queue reads_waiting;
     struct queue fetches_held; /* of Consume, until pushed replies have left memory */
     struct pushed_budget pushed;
-    struct consume *consumes; /* by index of the call */
-    struct queue consumes_ready;
+    struct call_work *works;  /* by index of the call */
+    struct queue works_ready; /* of calls whose next fetch may begin */
 
     struct produce_queue produce_queue;
     struct queue produce_held; /* calls whose window waits for it */

@@ -1,6 +1,7 @@
 #include "stream_consume.h"
 
 #include "assert.h"
+#include "call_work.h"
 #include "grpc_server.h"
 #include "shard.h"
 #include "stream_access.h"
@@ -9,7 +10,7 @@
 static struct consume *consume_of(const struct call *call)
 {
     assert(call->method == METHOD_CONSUME);
-    return &call->connection->shard->consumes[call->index];
+    return &call->connection->shard->works[call->index].consume;
 }
 
 /* The error is the last message; the call itself ends well. */
@@ -92,11 +93,7 @@ void stream_consume(struct call *call, const uint8_t *message, size_t size)
 
 void stream_consume_ready(struct call *call)
 {
-    struct shard *shard = call->connection->shard;
-    struct consume *consume = consume_of(call);
-    if (!consume->begun || call->finished || consume->link.queue != NULL) return;
-    if (call->fetch_index != 0 || call->fetch_pending != 0) return;
-    queue_push(&shard->consumes_ready, &consume->link);
+    if (consume_of(call)->begun) call_work_ready(call);
 }
 
 static uint64_t connection_bytes_max(const struct shard *shard)
@@ -104,12 +101,12 @@ static uint64_t connection_bytes_max(const struct shard *shard)
     return shard->pool.region_size / CONSUME_CONNECTION_PART;
 }
 
-/* Ask for the next batches, unless something that will say so is in the way. */
-static void consume_step(struct call *call)
+/* Whatever is in the way makes the stream ready again when it has gone. */
+void stream_consume_step(struct call *call)
 {
     struct shard *shard = call->connection->shard;
     struct consume *consume = consume_of(call);
-    if (call->finished) return;
+    assert(!call->finished && consume->begun);
     assert(call->fetch_index == 0 && call->fetch_pending == 0);
     if (consume->credit <= 0) {
         /* No more credit can come: everything that was asked for was sent. */
@@ -132,16 +129,6 @@ static void consume_step(struct call *call)
         error = stream_fetch_begin(call, request);
     }
     if (error != GRPC_ERROR_NONE) consume_end_error(call, error);
-}
-
-void stream_consume_go_on(struct shard *shard)
-{
-    /* As many as are in it now: a stream that is ready again has its turn in the next one. */
-    for (uint64_t left = shard->consumes_ready.count; left > 0; left--) {
-        struct consume *consume =
-            queue_element(queue_pop(&shard->consumes_ready), struct consume, link);
-        consume_step(&shard->calls[consume - shard->consumes]);
-    }
 }
 
 void stream_consume_fetched(struct call *call, const struct lane_fetched *fetched)
@@ -205,20 +192,12 @@ void stream_consume_again(struct call *call)
     consume_end_error(call, error);
 }
 
-void stream_consume_closed(struct call *call)
-{
-    struct consume *consume = consume_of(call);
-    if (consume->link.queue != NULL)
-        queue_remove(&call->connection->shard->consumes_ready, &consume->link);
-    *consume = (struct consume){0};
-}
-
 void stream_consume_drain(struct shard *shard)
 {
     for (uint32_t index = 0; index < SHARD_CALLS_COUNT_MAX; index++) {
         struct call *call = &shard->calls[index];
         if (call->connection == NULL || !call->started || call->method != METHOD_CONSUME) continue;
-        if (shard->consumes[index].begun)
+        if (consume_of(call)->begun)
             consume_end_error(call, GRPC_ERROR_STOPPING);
         else
             grpc_finish_error(call, GRPC_ERROR_STOPPING);

@@ -35,12 +35,10 @@ void stream_consume(struct call *call, const uint8_t *message, size_t size);
 void stream_consume_ready(struct call *call);
 /* The one answer to its fetch. */
 void stream_consume_fetched(struct call *call, const struct lane_fetched *fetched);
-/* Once a turn: streams that are ready ask on. */
-void stream_consume_go_on(struct shard *shard);
+/* Ask for the next batches, if credit and room allow (call_work.h). */
+void stream_consume_step(struct call *call);
 /* Its rights or its topic may be others now: end it if so. */
 void stream_consume_again(struct call *call);
-/* The call is gone. */
-void stream_consume_closed(struct call *call);
 /* The node stops: every stream is told. */
 void stream_consume_drain(struct shard *shard);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "assert.h"
+#include "call_work.h"
 #include "grpc_server.h"
 #include "owner.h"
 #include "shard.h"
@@ -11,13 +12,19 @@
 
 enum {
     FETCH_ATTEMPTS_MAX = 4,
-    FETCH_ATTEMPTS_CONSUME_MAX = 200, /* nobody repeats for a stream */
+    FETCH_ATTEMPTS_WORK_MAX = 200,
     FETCH_HELD_PER_TURN = 64,
 };
 
 static int is_consume(const struct fetch *fetch)
 {
     return (fetch->request.flags & LANE_FETCH_CONSUME) != 0;
+}
+
+/* Asked by the node, which goes on by itself: nobody repeats it, and failures are statuses. */
+static int is_work(const struct fetch *fetch)
+{
+    return (fetch->request.flags & (LANE_FETCH_CONSUME | LANE_FETCH_SEARCH)) != 0;
 }
 
 static struct queue *bucket_of(struct shard *shard, const struct engine_partition_id *id)
@@ -59,8 +66,8 @@ static void fetch_unlink(struct shard *shard, struct fetch *fetch)
 
 static void call_answer(struct call *call, const struct lane_fetched *fetched)
 {
-    if (call->method == METHOD_CONSUME) {
-        stream_consume_fetched(call, fetched);
+    if (call->method != METHOD_FETCH) {
+        call_work_fetched(call, fetched);
         return;
     }
     if (fetched->status != STATUS_OK) {
@@ -106,11 +113,11 @@ static void fetch_deliver(struct shard *shard, struct fetch *fetch, struct reply
 {
     struct lane_fetched fetched = {
         .status = STATUS_OK, .fetch_status = PROTO_FETCH_OK, .reply = reply};
-    if (is_consume(fetch)) {
+    if (is_work(fetch)) {
         fetched.next_offset = store_fetch_next(batches, size);
         fetched.batches_bytes = size;
-        stream_consume_charge(shard, reply, fetch->request.principal);
     }
+    if (is_consume(fetch)) stream_consume_charge(shard, reply, fetch->request.principal);
     fetch_answer(shard, fetch, &fetched);
 }
 
@@ -159,7 +166,7 @@ static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply
     found.log_end = state.log_end;
     if (status != STATUS_OK) {
         grpc_reply_release(shard, reply);
-        if (status == STATUS_CORRUPT && !is_consume(fetch))
+        if (status == STATUS_CORRUPT && !is_work(fetch))
             answer_status(shard, fetch, PROTO_FETCH_CORRUPT, &found);
         else
             fetch_fail(shard, fetch, status, 0);
@@ -167,7 +174,7 @@ static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply
     }
     assert(begin <= end);
     assert(end <= size);
-    int attempts_max = is_consume(fetch) ? FETCH_ATTEMPTS_CONSUME_MAX : FETCH_ATTEMPTS_MAX;
+    int attempts_max = is_work(fetch) ? FETCH_ATTEMPTS_WORK_MAX : FETCH_ATTEMPTS_MAX;
     if (begin == end && fetch->attempts < attempts_max) {
         /* The store has learnt how much must be read: ask again at the end of the turn. */
         grpc_reply_release(shard, reply);
@@ -283,7 +290,7 @@ static void fetch_run(struct shard *shard, struct fetch *fetch)
         answer_status(shard, fetch, PROTO_FETCH_TRUNCATED, &found);
         return;
     }
-    if (is_consume(fetch)) {
+    if (is_work(fetch)) {
         fetch_fail(shard, fetch, found.status, found.log_start);
         return;
     }

@@ -188,6 +188,40 @@ def test_a_consume_reply_is_its_header_and_the_batches(
     )
 
 
+i64 = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+
+
+@given(u64, u64, u32, i64)
+def test_a_list_request_is_read_as_protobuf_wrote_it(
+    topic: int, revision: int, partition: int, time_us: int
+) -> None:
+    fields = {
+        "topic": topic,
+        "created_revision": revision,
+        "partition": partition,
+        "time_us": time_us,
+    }
+    data = wire.ListOffsetsRequest(**fields).SerializeToString()
+    target = decode(lib.proto_decode_list, "proto_list_request", data)
+    assert target is not None
+    assert {name: getattr(target, name) for name in fields} == fields
+
+
+@given(st.booleans(), u64, i64, u64, u64)
+def test_a_list_reply_is_written_as_protobuf_writes_it(
+    found: bool, offset: int, time_us: int, start: int, high: int
+) -> None:
+    reply = ffi.new("struct proto_list_reply *")
+    reply.found, reply.offset, reply.append_time_us = found, offset, time_us
+    reply.log_start, reply.high_watermark = start, high
+    target = ffi.new("uint8_t[64]")
+    size = lib.proto_encode_list_reply(reply, target)
+    expected = wire.ListOffsetsReply(
+        found=found, offset=offset, append_time_us=time_us, log_start=start, high_watermark=high
+    )
+    assert bytes(ffi.buffer(target, size)) == expected.SerializeToString()
+
+
 def errors() -> list[int]:
     return list(range(1, lib.GRPC_ERROR_COUNT))
 
