@@ -41,6 +41,7 @@ FETCH = _STREAM + "Fetch"
 PRODUCE_STREAM = _STREAM + "ProduceStream"
 COMMIT_OFFSETS = _STREAM + "CommitOffsets"
 FETCH_OFFSETS = _STREAM + "FetchOffsets"
+LIST_OFFSETS = _STREAM + "ListOffsets"
 GROUP_SESSION = _GROUPS + "Session"
 DESCRIBE_GROUP = _GROUPS + "DescribeGroup"
 

@@ -60,6 +60,8 @@ static const struct metric counters[] = {
     COUNTER("headrace_fetch_disk_reads_total", "", fetch_reads),
     COUNTER("headrace_fetch_bytes_total", "", fetch_bytes),
     COUNTER("headrace_produce_waits_total", "", produce_waits),
+    COUNTER("headrace_consume_holds_total", ",reason=\"connection\"", consume_holds_connection),
+    COUNTER("headrace_consume_holds_total", ",reason=\"memory\"", consume_holds_memory),
     COUNTER("headrace_forwarded_total", ",method=\"produce\"", produce_forwarded),
     COUNTER("headrace_forwarded_total", ",method=\"fetch\"", fetch_forwarded),
     COUNTER("headrace_late_answers_total", ",from=\"store\"", late_outcomes),
@@ -148,6 +150,8 @@ static void put_calls(struct text *text, const struct engine *engine)
         [METHOD_HOST] = "host",
         [METHOD_PUBLISH] = "Publish",
         [METHOD_FETCH_MESSAGES] = "FetchMessages",
+        [METHOD_CONSUME] = "Consume",
+        [METHOD_LIST_OFFSETS] = "ListOffsets",
     };
     put(text, "# TYPE headrace_calls_total counter\n");
     for (uint16_t shard = 0; shard < engine->shards_count; shard++) {

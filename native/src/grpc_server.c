@@ -3,11 +3,14 @@
 #include <string.h>
 
 #include "assert.h"
+#include "call_work.h"
 #include "host_calls.h"
 #include "produce_queue.h"
 #include "shard.h"
+#include "stream_consume.h"
 #include "stream_fetch.h"
 #include "stream_messages.h"
+#include "stream_offsets.h"
 #include "stream_produce.h"
 #include "stream_publish.h"
 
@@ -102,7 +105,8 @@ static int dispatch(struct call *call, const uint8_t *message, size_t size, uint
         host_call_message(call, message, size);
         return 0;
     }
-    if (call->messages_count > 1 && call->method != METHOD_PRODUCE_STREAM) {
+    int streams = call->method == METHOD_PRODUCE_STREAM || call->method == METHOD_CONSUME;
+    if (call->messages_count > 1 && !streams) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return 0;
     }
@@ -112,8 +116,10 @@ static int dispatch(struct call *call, const uint8_t *message, size_t size, uint
     case METHOD_FETCH: stream_fetch(call, message, size); return 0;
     case METHOD_PUBLISH: stream_publish(call, message, size); return 0;
     case METHOD_FETCH_MESSAGES: stream_fetch_messages(call, message, size); return 0;
+    case METHOD_CONSUME: stream_consume(call, message, size); return 0;
     case METHOD_COMMIT_OFFSETS: stream_commit(call, message, size); return 0;
     case METHOD_FETCH_OFFSETS: stream_fetch_offsets(call, message, size); return 0;
+    case METHOD_LIST_OFFSETS: stream_list_offsets(call, message, size); return 0;
     case METHOD_HEALTH_CHECK: stream_health(call, message, size); return 0;
     default: unreachable();
     }
@@ -244,6 +250,8 @@ void grpc_half_close(struct call *call)
         if (call->pending_count == 0) grpc_finish_ok(call);
     } else if (call->messages_count == 0) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
+    } else if (call->method == METHOD_CONSUME) {
+        stream_consume_ready(call);
     }
 }
 
@@ -255,6 +263,7 @@ void grpc_closed(struct call *call)
     if (call->host_opened && !call->finished) host_call_cancel(call);
     if (call->fetch_index != 0 || call->fetch_pending != 0) stream_fetch_cancel(call);
     if (call->started) call->connection->active_ns = shard->now.monotonic_ns;
+    call_work_forget(call);
     grpc_message_drop(call);
     buffer_give(&shard->pool, call->host_status);
     grpc_reply_drop(call);

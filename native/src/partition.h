@@ -103,7 +103,7 @@ struct partition_limits {
     uint32_t producers_max;     /* entries of the shard */
     uint32_t producers_reserve; /* and for replays (producer_table.h) */
     uint32_t segments_max;      /* of the shard */
-    uint32_t index_blocks_max;  /* of the shard: one per 62 * OFFSET_INDEX_STRIDE_BYTES of data */
+    uint32_t index_blocks_max;  /* of the shard: one per 42 * OFFSET_INDEX_STRIDE_BYTES of data */
 };
 
 struct partition_pools {

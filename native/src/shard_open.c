@@ -69,6 +69,7 @@ static size_t memory_bytes(const struct engine *engine, const struct store_confi
     total += arena_size(sizeof(struct fetch) * SHARD_FETCHES_COUNT_MAX);
     total += arena_size(sizeof(uint32_t) * SHARD_FETCHES_COUNT_MAX);
     total += arena_size(sizeof(struct queue) * SHARD_FETCH_BUCKETS_COUNT);
+    total += arena_size(sizeof(struct call_work) * SHARD_CALLS_COUNT_MAX);
     total += arena_size(sizeof(struct fetch_read) * SHARD_READS_COUNT_MAX);
     total += 2 * arena_size(SHARD_HOST_RING_BYTES) + arena_size(ENGINE_FRAME_SIZE_MAX);
     /* Alignment of page-aligned parts. */
@@ -88,11 +89,12 @@ static enum status open_slots(struct shard *shard)
     shard->fetches_free = arena_take(arena, sizeof(uint32_t) * SHARD_FETCHES_COUNT_MAX);
     shard->fetch_buckets = arena_take(arena, sizeof(struct queue) * SHARD_FETCH_BUCKETS_COUNT);
     shard->reads = arena_take(arena, sizeof(struct fetch_read) * SHARD_READS_COUNT_MAX);
+    shard->works = arena_take(arena, sizeof(struct call_work) * SHARD_CALLS_COUNT_MAX);
     if (!shard->calls || !shard->calls_free || !shard->calls_cancelled || !shard->connections)
         return STATUS_NO_MEMORY;
     if (!shard->read_buffer || !shard->pendings || !shard->fetches || !shard->fetches_free)
         return STATUS_NO_MEMORY;
-    if (!shard->fetch_buckets || !shard->reads) return STATUS_NO_MEMORY;
+    if (!shard->fetch_buckets || !shard->reads || !shard->works) return STATUS_NO_MEMORY;
     for (uint32_t index = SHARD_CALLS_COUNT_MAX; index-- > 0;) {
         shard->calls[index] = (struct call){.index = index, .generation = 1};
         shard->calls_free[shard->calls_free_count++] = index;

@@ -8,6 +8,7 @@
 #include "assert.h"
 #include "grpc_server.h"
 #include "shard.h"
+#include "stream_consume.h"
 
 static uint64_t message_deadline_ns(const struct call *call)
 {
@@ -20,7 +21,7 @@ static void sweep_call(struct shard *shard, struct call *call)
 {
     if (call->connection == NULL || !call->started || call->finished) return;
     if (call->method == METHOD_HOST || call->method == METHOD_FETCH
-        || call->method == METHOD_FETCH_MESSAGES) {
+        || call->method == METHOD_FETCH_MESSAGES || call->method == METHOD_CONSUME) {
         enum grpc_error error = grpc_credentials_again(call);
         if (error != GRPC_ERROR_NONE) {
             shard->counters.access_ended++;
@@ -28,6 +29,7 @@ static void sweep_call(struct shard *shard, struct call *call)
             return;
         }
     }
+    if (call->method == METHOD_CONSUME) stream_consume_again(call);
     if (call->message == NULL) return;
     /* We keep its window back: that it sends nothing is our doing. */
     if (call->window_owed > HTTP2_STREAM_WINDOW / 2 || call->held_link.queue != NULL) return;

@@ -142,6 +142,31 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
                              uint64_t offset, uint32_t bytes_max, const uint8_t *bytes, size_t size,
                              size_t *begin, size_t *end);
 
+/* The first batch that was appended at or after a time. */
+enum store_time_answer {
+    STORE_TIME_NONE = 0,  /* nothing that late was committed: offset = high_watermark */
+    STORE_TIME_FOUND = 1, /* offset and append_time_us */
+    STORE_TIME_WALK = 2,  /* read from `offset` on and look with store_time_scan */
+};
+
+struct store_time {
+    enum status status; /* OK, NOT_FOUND, RECREATED, DAMAGED, CORRUPT, .. */
+    enum store_time_answer answer;
+    uint64_t offset;
+    int64_t append_time_us;
+    uint64_t log_start;
+    uint64_t high_watermark;
+};
+
+void store_time_find(struct store *store, const struct engine_partition_id *id, int64_t time_us,
+                     struct store_time *found);
+/* Whole batches, as store_fetch and its trim give them. 1 = found in them: the result's offset and
+ * append_time_us. */
+int store_time_scan(const uint8_t *bytes, size_t size, int64_t time_us, struct store_time *found);
+
+/* The offset behind the last of these whole batches, as store_fetch and its trim give them. */
+uint64_t store_fetch_next(const uint8_t *bytes, size_t size);
+
 enum status store_describe(struct store *store, const struct engine_partition_id *id,
                            struct engine_partition_state *state);
 

@@ -23,10 +23,12 @@ void fetch_reply_front(struct reply *reply, const uint8_t *encoded, size_t encod
     reply->size = (uint32_t)(GRPC_PREFIX_SIZE + size);
 }
 
-void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin)
+void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin,
+                       int consume)
 {
     uint8_t encoded[PROTO_FETCH_HEADER_SIZE_MAX];
-    size_t encoded_size = proto_encode_fetch_header(header, encoded);
+    size_t encoded_size = consume ? proto_encode_consume_header(header, encoded)
+                                  : proto_encode_fetch_header(header, encoded);
     fetch_reply_front(reply, encoded, encoded_size, header->batches_size, begin);
 }
 
@@ -42,7 +44,7 @@ struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
     };
 }
 
-struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found)
+struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found, int consume)
 {
     struct reply *reply = grpc_reply_make(shard, FETCH_ROOM + found->size);
     if (reply == NULL) return NULL;
@@ -52,7 +54,7 @@ struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *
         target += found->batches[index].size;
     }
     struct proto_fetch_reply header = fetch_reply_header(PROTO_FETCH_OK, found, found->size);
-    fetch_reply_shape(reply, &header, 0);
+    fetch_reply_shape(reply, &header, 0, consume);
     shard->counters.fetch_bytes += found->size;
     return reply;
 }

@@ -62,7 +62,9 @@ void stream_fetch_messages(struct call *call, const uint8_t *message, size_t siz
         request.messages_max == 0 ? SHARD_FETCH_MESSAGES_DEFAULT : request.messages_max;
     if (wanted.messages_max > SHARD_FETCH_MESSAGES_MAX)
         wanted.messages_max = SHARD_FETCH_MESSAGES_MAX;
-    stream_fetch_begin(call, &wanted, request.wait_ms_max);
+    wanted.deadline_ns = stream_fetch_deadline(call, request.wait_ms_max);
+    enum grpc_error error = stream_fetch_begin(call, &wanted);
+    if (error != GRPC_ERROR_NONE) grpc_finish_error(call, error);
 }
 
 static uint8_t *body_of(const struct reply *reply)

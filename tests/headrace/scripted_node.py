@@ -128,6 +128,7 @@ class ScriptedNode:
                 "ProduceStream": (bidi, self.produce_stream, wire.ProduceRequest),
                 "Fetch": (unary, self.fetch, wire.FetchRequest),
                 "CommitOffsets": (unary, self.commit_offsets, wire.CommitOffsetsRequest),
+                "ListOffsets": (unary, self.list_offsets, wire.ListOffsetsRequest),
                 "FetchOffsets": (unary, self.fetch_offsets, wire.FetchOffsetsRequest),
             },
             "Groups": {"Session": (bidi, self.session, wire.SessionRequest)},
@@ -338,6 +339,24 @@ class ScriptedNode:
             found=found is not None,
             offset=found or 0,
             generation=log.generation,
+            log_start=log.start,
+            high_watermark=log.end,
+        )
+
+    def list_offsets(
+        self, request: wire.ListOffsetsRequest, context: grpc.ServicerContext
+    ) -> wire.ListOffsetsReply:
+        """Exact, from the headers of what is stored."""
+        name = self._name(request.topic)
+        self._check_revision(context, name, request.created_revision)
+        log = self.logs[name, request.partition]
+        times = [(struct.unpack_from("<q", stored, 24)[0], base) for base, _, stored in log.stored]
+        late = [(at, base) for at, base in times if at >= request.time_us]
+        at, offset = late[0] if late else (0, log.end)
+        return wire.ListOffsetsReply(
+            found=bool(late),
+            offset=offset,
+            append_time_us=at,
             log_start=log.start,
             high_watermark=log.end,
         )

@@ -1,7 +1,6 @@
 """Who holds what without using it: half-sent messages and silent connections, on raw sockets."""
 
 import resource
-import socket
 import struct
 import time
 from collections.abc import Iterator
@@ -12,23 +11,18 @@ import grpc
 import pytest
 
 from tests.support import engine_host
-from tests.support.engine_host import Host, token
+from tests.support.engine_host import Host
 from tests.support.grpc_client import (
-    EDITOR,
     GRPC_OPTIONS,
-    PRODUCE,
     ROWS,
-    SECRET,
     WAIT_S,
     metric,
     produce,
     raw,
     request,
 )
+from tests.support.http2_peer import DATA, END_STREAM, GOAWAY, HEADERS, Peer, call_headers, frame
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
-ACK, END_STREAM, END_HEADERS = 1, 1, 4
 MEMORY, DEADLINE = 'reason="memory"', 'reason="deadline"'
 SILENT, EVICTED = 'reason="silent"', 'reason="evicted"'
 CONNECTIONS_MAX = 1024
@@ -40,69 +34,6 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     with Host(engine_host.config(tmp_path_factory.mktemp("node") / "node")) as running:
         running.submit(*ROWS)
         yield running
-
-
-def frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
-    return struct.pack(">I", len(body))[1:] + struct.pack(">BBI", kind, flags, stream) + body
-
-
-def field(name: str, value: str) -> bytes:
-    """A header as HPACK's literal without indexing; both parts are shorter than 127 bytes."""
-    return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
-
-
-def call_headers(stream: int, timeout: str = "") -> bytes:
-    fields = {
-        ":method": "POST",
-        ":scheme": "http",
-        ":path": PRODUCE,
-        ":authority": "node",
-        "content-type": "application/grpc",
-        "te": "trailers",
-        "authorization": f"Bearer {token(EDITOR, SECRET)}",
-    }
-    if timeout:
-        fields["grpc-timeout"] = timeout
-    block = b"".join(field(name, value) for name, value in fields.items())
-    return frame(HEADERS, END_HEADERS, stream, block)
-
-
-class Peer:
-    """A client that speaks frames, and only when it is told to."""
-
-    def __init__(self, host: Host) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", host.port), timeout=WAIT_S)
-        self._stream = self._socket.makefile("rb")
-
-    def __enter__(self) -> "Peer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
-        self._socket.close()
-
-    def send(self, data: bytes) -> None:
-        self._socket.sendall(data)
-
-    def greet(self) -> None:
-        """Agree on settings: from then on frames and windows are as large as the node allows."""
-        self.send(PREFACE + frame(SETTINGS, 0, 0))
-        self.until(SETTINGS)
-        self.send(frame(SETTINGS, ACK, 0))
-
-    def frames(self) -> Iterator[tuple[int, int]]:
-        """(kind, stream) of everything that comes until the node closes."""
-        while len(header := self._stream.read(9)) == 9:
-            self._stream.read(int.from_bytes(header[:3], "big"))
-            yield header[3], int.from_bytes(header[5:9], "big")
-
-    def until(self, kind: int) -> int:
-        """The stream of the next frame of a kind."""
-        return next(stream for found, stream in self.frames() if found == kind)
-
-    def kinds(self) -> list[int]:
-        """The kinds of all that comes until the node closes."""
-        return [kind for kind, _ in self.frames()]
 
 
 def begin(announced: int, sent: int) -> bytes:
