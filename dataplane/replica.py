@@ -150,7 +150,7 @@ class MetadataReplica:
             with self._lock:
                 applied = self._machine.apply(frame.arg0, frame.arg1, frame.body)
             self._reply(_applied(frame.arg0, applied))
-            self._loop.call_soon_threadsafe(self._count_applied, applied.group)
+            self._loop.call_soon_threadsafe(self._count_applied, applied.groups)
         elif frame.kind == Kind.METADATA_SNAPSHOT:
             self._reply(
                 Frame(Kind.METADATA_SNAPSHOT_IS, arg0=frame.arg0, body=self._snapshot(frame))
@@ -182,9 +182,9 @@ class MetadataReplica:
             )
         self._loop.call_soon_threadsafe(self._ring.post, frame)
 
-    def _count_applied(self, group: int) -> None:
+    def _count_applied(self, groups: tuple[int, ...]) -> None:
         self.ops_applied += 1
-        if group:
+        for group in groups:
             self._on_group(group)
 
 
