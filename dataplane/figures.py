@@ -3,6 +3,7 @@
 Owns names and help texts only; each figure is read where it is kept, when somebody asks.
 """
 
+from dataplane.deletion import Deletion
 from dataplane.groups.handover import Handover
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
@@ -95,5 +96,20 @@ def of_usage(metering: Metering) -> tuple[Number, ...]:
             "headrace_usage_retries",
             "Repeated attempts to spool or publish.",
             lambda: metering.retries,
+        ),
+    )
+
+
+def of_deletions(deletion: Deletion) -> tuple[Number | NumbersByCode, ...]:
+    """Topics on their way out."""
+    return (
+        Number(
+            "headrace_topics_closing", "Topics being deleted.", deletion.closing_count, rises=False
+        ),
+        NumbersByCode(
+            "headrace_topic_delete_failures",
+            "Attempts to delete a topic that did not end, by what was missing.",
+            lambda: deletion.failures_by_reason,
+            label="reason",
         ),
     )

@@ -13,7 +13,7 @@ only write.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Final
@@ -84,6 +84,12 @@ class Metering:
         """Return once this window of this partition is in `_usage`."""
         async with self._progress:
             await self._progress.wait_for(lambda: self._spool.is_published(partition, sequence))
+
+    def forget(self, partitions: Iterable[PartitionId]) -> None:
+        """These partitions are gone; what of theirs still waits is published all the same."""
+        for partition in partitions:
+            self._next.pop(partition, None)
+            self._spool.forget(partition)
 
     async def wait_idle(self) -> None:
         """Return once nothing waits."""

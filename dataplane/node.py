@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dataplane import figures
+from dataplane.deletion import Deletion
 from dataplane.errors import Refused
 from dataplane.frames import EngineResult, Kind
 from dataplane.groups.handover import Handover
@@ -118,6 +119,10 @@ class Node:
             self._replica, self._handover, tasks, clock=asyncio.get_running_loop().time
         )
         self._replica.handle_group_changes(self._groups.group_changed)
+        self._deletion = Deletion(
+            self._ring, self._replica, self._metering, tasks, shards_count=shards_count
+        )
+        self._replica.handle_closing_topics(self._deletion.topic_closing)
         self._admin = AdminService(
             self._ring,
             self._replica,
@@ -141,6 +146,7 @@ class Node:
             self._groups.start()
             self._spawn(self._groups.run())
             self._spawn(self._metering.run())
+            self._deletion.start()
             http_port = await self._open_http(telemetry)
             self._ready = True
             self._say_ready(http_port)
@@ -153,6 +159,7 @@ class Node:
             for task in self._background:
                 task.cancel()
             self._groups.stop()
+            self._deletion.stop()
             self._ring.close()
             await asyncio.to_thread(self._replica.stop)
 
@@ -245,6 +252,7 @@ class Node:
                 *figures.of_calls(self._ring, bridge),
                 *figures.of_groups(self._replica, self._groups, self._handover),
                 *figures.of_usage(self._metering),
+                *figures.of_deletions(self._deletion),
             ),
             engine_metrics=self._engine.metrics,
             ready=lambda: self._ready,

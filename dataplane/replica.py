@@ -51,6 +51,7 @@ class MetadataReplica:
         self._snapshot_bytes_max = snapshot_bytes_max
         self._on_failure = on_failure
         self._on_group: Callable[[int], None] = lambda _group: None
+        self._on_closing: Callable[[int], None] = lambda _topic: None
         self._machine = Machine()
         self._lock = threading.Lock()
         self._frames: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
@@ -72,6 +73,10 @@ class MetadataReplica:
     def handle_group_changes(self, handler: Callable[[int], None]) -> None:
         """`handler(group number)` runs on the loop after an op changed a group."""
         self._on_group = handler
+
+    def handle_closing_topics(self, handler: Callable[[int], None]) -> None:
+        """`handler(topic number)` runs on the loop after an op decided to delete a topic."""
+        self._on_closing = handler
 
     def start(self) -> None:
         """Start the apply thread."""
@@ -150,7 +155,7 @@ class MetadataReplica:
             with self._lock:
                 applied = self._machine.apply(frame.arg0, frame.arg1, frame.body)
             self._reply(_applied(frame.arg0, applied))
-            self._loop.call_soon_threadsafe(self._count_applied, applied.groups)
+            self._loop.call_soon_threadsafe(self._follow_up, applied)
         elif frame.kind == Kind.METADATA_SNAPSHOT:
             self._reply(
                 Frame(Kind.METADATA_SNAPSHOT_IS, arg0=frame.arg0, body=self._snapshot(frame))
@@ -182,10 +187,12 @@ class MetadataReplica:
             )
         self._loop.call_soon_threadsafe(self._ring.post, frame)
 
-    def _count_applied(self, groups: tuple[int, ...]) -> None:
+    def _follow_up(self, applied: Applied) -> None:
         self.ops_applied += 1
-        for group in groups:
+        for group in applied.groups:
             self._on_group(group)
+        if applied.closing:
+            self._on_closing(applied.closing)
 
 
 def _applied(op: int, applied: Applied) -> Frame:

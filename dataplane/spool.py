@@ -168,6 +168,11 @@ class Spool:
         waiting = self._waiting.get(partition)
         return self.holds(partition, sequence) and (waiting is None or sequence < waiting[0])
 
+    def forget(self, partition: PartitionId) -> None:
+        """Nothing comes from this partition any more; heads no longer carry it, unless it waits."""
+        if partition not in self._waiting:
+            self.sequences.pop(partition, None)
+
     # ---- opening ----
 
     def _open(self) -> None:

@@ -51,12 +51,14 @@ from dataplane.wire import node_pb2 as wire
 class Applied:
     """What one op did.
 
-    `delta` is what the shards' tables change by; `groups` the numbers of the groups that changed.
+    `delta` is what the shards' tables change by; `groups` the numbers of the groups that changed;
+    `closing` that of the topic which the op decided to delete, 0 = none.
     """
 
     result: bytes
     delta: bytes
     groups: tuple[int, ...] = ()
+    closing: int = 0
 
 
 class Machine:
@@ -82,7 +84,7 @@ class Machine:
             done = Done(wire.Result(refused=refusal.error()))
         self.state.op = op
         done.result.op = op
-        return Applied(encode_result(done.result), done.delta, done.groups)
+        return Applied(encode_result(done.result), done.delta, done.groups, done.closing)
 
     def snapshot(self) -> bytes:
         """The state as canonical bytes."""

@@ -15,11 +15,16 @@ NO_FENCE: Final = Fence(0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A result, what the shards' tables change by, and the numbers of the groups that changed."""
+    """A result and what follows from it.
+
+    `delta` is what the shards' tables change by; `groups` the numbers of the groups that changed;
+    `closing` that of the topic which an op decided to delete, 0 = none.
+    """
 
     result: wire.Result
     delta: bytes = b""
     groups: tuple[int, ...] = ()
+    closing: int = 0
 
 
 def applied(

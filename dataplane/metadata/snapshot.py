@@ -118,27 +118,11 @@ def decode(data: bytes) -> State:
         for row in snapshot.projects
     }
     for topic in snapshot.topics:
-        state.put_topic(
-            Topic(
-                number=topic.number,
-                created_revision=topic.created_revision,
-                spec=topic_spec_of(topic.spec),
-                fence=fence_of(topic.fence),
-                closing_op=topic.closing_op,
-                force_reason=topic.force_reason,
-            )
-        )
+        state.put_topic(_topic_of(topic))
     for deleted in snapshot.deleted_topics:
         state.put_deleted(_deleted_of(deleted))
     for key in snapshot.keys:
-        state.put_key(
-            ApiKey(
-                principal=key.principal,
-                spec=key_spec_of(key.spec),
-                fence=fence_of(key.fence),
-                active=key.active,
-            )
-        )
+        state.put_key(_key_of(key))
     for group in snapshot.groups:
         state.put_group(_group_of(group))
     return state
@@ -157,6 +141,26 @@ def _counters_message(counters: Counters) -> wire.Counters:
         principal=counters.principal,
         group=counters.group,
         session_max=counters.session_max,
+    )
+
+
+def _topic_of(row: wire.TopicRow) -> Topic:
+    return Topic(
+        number=row.number,
+        created_revision=row.created_revision,
+        spec=topic_spec_of(row.spec),
+        fence=fence_of(row.fence),
+        closing_op=row.closing_op,
+        force_reason=row.force_reason,
+    )
+
+
+def _key_of(row: wire.KeyRow) -> ApiKey:
+    return ApiKey(
+        principal=row.principal,
+        spec=key_spec_of(row.spec),
+        fence=fence_of(row.fence),
+        active=row.active,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from dataplane.frames import PartitionId
 from dataplane.groups.membership import Group
 
 NUMBERS_FIRST: Final = 16
@@ -306,3 +307,11 @@ class State:
         """Every topic, ascending."""
         for number in sorted(self.topic_ids_by_number):
             yield self.topics[self.topic_ids_by_number[number]]
+
+
+def partitions_of(topic: Topic) -> list[PartitionId]:
+    """Every partition of this incarnation, ascending."""
+    return [
+        PartitionId(topic.number, topic.created_revision, index)
+        for index in range(topic.spec.partitions)
+    ]

@@ -84,7 +84,7 @@ def delete(state: State, op: int, fence: Fence, command: wire.DeleteTopic) -> Do
     )
     state.put_topic(closing)
     delta = b"" if topic.is_closing() else tables.topic_row(state, closing)
-    return Done(_result(closing, changed=True, op=op), delta)
+    return Done(_result(closing, changed=True, op=op), delta, closing=closing.number)
 
 
 def confirm_delete(state: State, op: int, command: wire.ConfirmDelete) -> Done:
