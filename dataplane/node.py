@@ -27,10 +27,12 @@ from dataplane.rpc import Access, Bridge, Method, bidirectional, unary
 from dataplane.services.admin import AdminService
 from dataplane.services.cluster import ClusterService
 from dataplane.services.groups import GroupService
+from dataplane.services.reflection import PATHS, ReflectionService, catalogue_of_node
 from dataplane.settings import AdminKey, NodeSettings, read_admin_key
 from dataplane.spool import Spool, SpoolDamaged
 from dataplane.telemetry import Telemetry
 from dataplane.wire import node_pb2 as node
+from dataplane.wire import reflection_pb2 as reflection
 from headrace.wire import stream_pb2 as stream
 from native.engine import Engine, EngineConfig, EngineError, Frame
 
@@ -222,7 +224,13 @@ class Node:
             address=address,
         )
         groups, admin = self._groups, self._admin
+        reflected = bidirectional(
+            reflection.ServerReflectionRequest,
+            ReflectionService(catalogue_of_node()).info,
+            access=Access.ANY_KEY,
+        )
         return {
+            **dict.fromkeys(PATHS, reflected),
             "/headrace.stream.v1.Cluster/Describe": unary(
                 stream.DescribeRequest, cluster.describe, access=Access.ANY_KEY
             ),
