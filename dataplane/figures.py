@@ -53,6 +53,11 @@ def of_groups(
             "Metadata ops applied since the start.",
             lambda: replica.ops_applied,
         ),
+        Number(
+            "headrace_metadata_snapshots_too_large",
+            "Snapshots that fit into no frame: the metadata's log cannot be shortened.",
+            lambda: replica.snapshots_refused,
+        ),
         Number("headrace_metadata_op", "The last metadata op applied.", replica.op, rises=False),
         Number(
             "headrace_group_sessions",
@@ -96,6 +101,11 @@ def of_usage(metering: Metering) -> tuple[Number, ...]:
             "headrace_usage_retries",
             "Repeated attempts to spool or publish.",
             lambda: metering.retries,
+        ),
+        Number(
+            "headrace_usage_spools_lost",
+            "Spools that were found missing or older than `_usage`, since the start.",
+            lambda: metering.spools_lost,
         ),
     )
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dataplane import figures
+from dataplane.conditions import Conditions
 from dataplane.deletion import Deletion
 from dataplane.errors import Refused
 from dataplane.frames import EngineResult, Kind
@@ -125,6 +126,7 @@ class Node:
             self._ring, self._replica, self._metering, tasks, shards_count=shards_count
         )
         self._replica.handle_closing_topics(self._deletion.topic_closing)
+        self._conditions = Conditions(engine.metrics)
         self._admin = AdminService(
             self._ring,
             self._replica,
@@ -144,11 +146,13 @@ class Node:
             self._ring.open(asyncio.get_running_loop())
             self._spawn(self._beat())
             await self._unless_failed(self._replica.recovered.wait())
+            self._metering.check_spool()
             await self._unless_failed(self._bootstrap(address))
             self._groups.start()
             self._spawn(self._groups.run())
             self._spawn(self._metering.run())
             self._deletion.start()
+            self._spawn(self._conditions.run())
             http_port = await self._open_http(telemetry)
             self._ready = True
             self._say_ready(http_port)
@@ -264,8 +268,12 @@ class Node:
             ),
             engine_metrics=self._engine.metrics,
             ready=lambda: self._ready,
-            warning=self._replica.warning,
+            warning=self._warning,
         )
+
+    def _warning(self) -> str:
+        warnings = (self._replica.warning(), self._conditions.warning())
+        return "; ".join(found for found in warnings if found)
 
     # ---- life ----
 

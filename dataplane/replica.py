@@ -6,7 +6,9 @@ apply. Readers take the lock for as long as they look. Domain errors are results
 exception here is a defect of the machine, and the node stops on it rather than diverge.
 
 The size of a snapshot is checked before it is sent. From three quarters of what fits on the node
-warns by name; one that fits no more ends the node by name: without it the log would fill up unseen.
+warns by name. One that fits no more is not sent (empty bytes: the shard asks again) and is an error
+in the log: the metadata serves on until its log is full, then refuses commands, and nothing else
+is affected.
 """
 
 import asyncio
@@ -33,10 +35,6 @@ SUBMIT_RETRY_S: Final = 0.05
 log = logging.getLogger("dataplane.replica")
 
 
-class SnapshotTooLarge(Exception):
-    """The metadata outgrew what can be handed to the engine."""
-
-
 class MetadataReplica:
     """Applies committed commands; submits new ones."""
 
@@ -60,6 +58,7 @@ class MetadataReplica:
         self.recovered = asyncio.Event()
         self.ops_applied = 0
         self.snapshot_bytes = 0
+        self.snapshots_refused = 0
         ring.handle(
             (
                 Kind.METADATA_RESTORE,
@@ -164,7 +163,7 @@ class MetadataReplica:
             self._loop.call_soon_threadsafe(self.recovered.set)
 
     def _snapshot(self, frame: Frame) -> bytes:
-        """The snapshot of this op. Raises SnapshotTooLarge."""
+        """The snapshot of this op; empty if it fits into no frame, which the shard never stores."""
         with self._lock:
             op = self._machine.state.op
             data = self._machine.snapshot()
@@ -172,7 +171,9 @@ class MetadataReplica:
             raise ValueError(f"a snapshot of op {frame.arg0} was asked for after op {op}")
         self.snapshot_bytes = len(data)
         if len(data) > self._snapshot_bytes_max:
-            raise SnapshotTooLarge(f"no snapshot of metadata op {op}: {self.warning()}")
+            self.snapshots_refused += 1
+            log.error("no snapshot of metadata op %d: %s", op, self.warning())
+            return b""
         if self.warning():
             log.warning("%s", self.warning())
         return data

@@ -101,6 +101,7 @@ class Spool:
         self._given_up = False
         self._segments: deque[tuple[int, Path]] = deque()
         self._pending_bytes = 0
+        self.is_new = False
         self.number_next = 0
         self.published = 0
         self.producer = Producer(os.urandom(16), 0)
@@ -184,6 +185,7 @@ class Spool:
             number = self._read_segment(path, first=index == 0)
             self._segments.append((number, path))
         if not paths:
+            self.is_new = True
             self._begin_segment()
             return
         # Not appended to: whatever end it has was never proven by a sync of ours.

@@ -96,6 +96,7 @@ static const struct metric statistics[] = {
     STATISTIC("headrace_groups_live", groups_live, "gauge"),
     STATISTIC("headrace_groups_damaged", groups_damaged, "gauge"),
     STATISTIC("headrace_prepares_used_bytes", prepares_bytes_used, "gauge"),
+    STATISTIC("headrace_storage_full", storage_full, "gauge"),
     STATISTIC("headrace_clock_uncertain", clock_uncertain, "gauge"),
 };
 

@@ -35,6 +35,7 @@ class ScriptedEngine:
         self.batches: dict[tuple[bytes, int], list[tuple[PartitionId, int]]] = {}
         self.refuse_publish: EngineResult | None = None
         self.appended: set[PartitionId] = set()
+        self.foreign: set[tuple[bytes, int]] = set()
         self.refuse_seal: dict[PartitionId, EngineResult] = {}
         self.seals: list[tuple[PartitionId, int]] = []
         self._metadata_op = 0
@@ -165,6 +166,8 @@ class ScriptedEngine:
         batch = codec.client_batch(body[_PARTITION.size :])
         name = (bytes(batch.producer_id), batch.base_sequence)
         windows = [_window(value) for value in codec.decode(batch).values if value is not None]
+        if name in self.foreign:
+            return EngineResult.DUPLICATE
         if name in self.batches:
             assert self.batches[name] == windows
             return EngineResult.DUPLICATE
