@@ -100,6 +100,7 @@ static const struct metric statistics[] = {
     STATISTIC("headrace_partitions_removing", groups_removing, "gauge"),
     STATISTIC("headrace_partitions_removing_failures_total", removal_failures, "counter"),
     STATISTIC("headrace_prepares_used_bytes", prepares_bytes_used, "gauge"),
+    STATISTIC("headrace_storage_full", storage_full, "gauge"),
     STATISTIC("headrace_clock_uncertain", clock_uncertain, "gauge"),
 };
 

@@ -163,7 +163,7 @@ void host_metadata_frame(struct shard *shard, const struct engine_frame *frame, 
             return;
         }
         metadata->phase = METADATA_IDLE;
-        metadata->snapshot_bytes = size;
+        if (size > 0) metadata->snapshot_bytes = size;
         /* A snapshot that cannot be stored now is asked for again; the ops it would cover are still
          * there. */
         if (store_metadata_snapshot(shard->store, frame->arg0, body, size) != STATUS_OK) {

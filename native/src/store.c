@@ -440,6 +440,7 @@ void store_statistics(const struct store *store, struct store_statistics *statis
     statistics->groups_live = store->groups_count;
     statistics->groups_removing = store->removals.count;
     statistics->clock_uncertain = store->clock_uncertain;
+    statistics->storage_full = store->storage_full;
     statistics->prepares_bytes_used = store->data.head - store->data.settled;
     statistics->journal_bytes_live = store->live_bytes;
 }

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "assert.h"
-#include "call_work.h"
 #include "grpc_server.h"
 #include "owner.h"
 #include "shard.h"

@@ -1,5 +1,6 @@
 /* stream_fetch_request.c: what a client's Fetch asks for, whether it may, and how it is answered. */
 #include "assert.h"
+#include "call_work.h"
 #include "grpc_server.h"
 #include "shard.h"
 #include "stream_access.h"
