@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "engine.h"
+#include "gone_topics.h"
 #include "grants.h"
 #include "status.h"
 
@@ -35,6 +36,7 @@ struct tables {
     uint32_t reserved;
     uint64_t topics_refused_count; /* rows that found the table full */
     struct grants grants;
+    struct gone_topics gone;
 };
 
 size_t tables_topics_bytes(void);
@@ -42,8 +44,11 @@ size_t tables_topics_bytes(void);
 void tables_init(struct tables *tables, struct table_topic *topics);
 const struct table_topic *tables_topic(const struct tables *tables, uint64_t topic);
 
-/* STATUS_INVALID and nothing changed if the delta is malformed. Rows of unknown kinds are refused:
- * a newer host. */
+/* A topic that went lately; NULL = never heard of. */
+const struct gone_topic *tables_gone(const struct tables *tables, uint64_t topic);
+
+/* Nothing is changed by a refused delta. STATUS_INVALID: malformed, or with rows of unknown kinds: a
+ * newer host. STATUS_PARTITIONS_FEWER: a topic's row would take partitions away. */
 enum status tables_apply(struct tables *tables, const uint8_t *delta, size_t size);
 
 #endif
