@@ -47,8 +47,8 @@ const struct table_topic *tables_topic(const struct tables *tables, uint64_t top
 /* A topic that went lately; NULL = never heard of. */
 const struct gone_topic *tables_gone(const struct tables *tables, uint64_t topic);
 
-/* Nothing is changed by a refused delta. STATUS_INVALID: malformed, or with rows of unknown kinds: a
- * newer host. STATUS_PARTITIONS_FEWER: a topic's row would take partitions away. */
+/* Nothing is changed by a refused delta. STATUS_INVALID: malformed, or with rows of unknown kinds:
+ * a newer host. STATUS_PARTITIONS_FEWER: a topic's row would take partitions away. */
 enum status tables_apply(struct tables *tables, const uint8_t *delta, size_t size);
 
 #endif
