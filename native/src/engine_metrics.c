@@ -90,6 +90,8 @@ static const struct metric statistics[] = {
     STATISTIC("headrace_refused_busy_total", refused_busy, "counter"),
     STATISTIC("headrace_refused_storage_full_total", refused_full, "counter"),
     STATISTIC("headrace_refused_damaged_total", refused_damaged, "counter"),
+    STATISTIC("headrace_refused_producers_share_total", refused_producers_share, "counter"),
+    STATISTIC("headrace_producers_used", producers_used, "gauge"),
     STATISTIC("headrace_out_of_sequence_total", out_of_sequence, "counter"),
     STATISTIC("headrace_checkpoints_total", checkpoints, "counter"),
     STATISTIC("headrace_extents_released_total", extents_released, "counter"),

@@ -161,6 +161,7 @@ static enum grpc_error error_of(enum status status)
     case STATUS_BUSY: return GRPC_ERROR_BUSY;
     case STATUS_SEGMENTS_FULL: return GRPC_ERROR_SEGMENTS_FULL;
     case STATUS_SEGMENT_POOL_FULL: return GRPC_ERROR_SEGMENT_POOL_FULL;
+    case STATUS_PRODUCERS_SHARE:
     case STATUS_PRODUCERS_FULL: return GRPC_ERROR_PRODUCERS_FULL;
     case STATUS_STORAGE_FULL: return GRPC_ERROR_STORAGE_FULL;
     case STATUS_STOPPING: return GRPC_ERROR_STOPPING;
@@ -209,7 +210,8 @@ struct grpc_failure grpc_failure_of(enum status status)
     enum grpc_error error = error_of(status);
     struct grpc_failure failure = {.error = error};
     /* Many ways to break a batch share one code: the message says which. */
-    if (error == GRPC_ERROR_INVALID_BATCH || error == GRPC_ERROR_INVALID_MESSAGES)
+    if (error == GRPC_ERROR_INVALID_BATCH || error == GRPC_ERROR_INVALID_MESSAGES
+        || status == STATUS_PRODUCERS_SHARE)
         failure.detail = status_text(status);
     return failure;
 }

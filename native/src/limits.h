@@ -58,6 +58,10 @@ enum limit_partition {
 
     /* An unheard producer is forgotten seven days (of append time) after its last batch. */
     PRODUCER_EXPIRY_HOURS = 168,
+
+    /* When a shard has few entries left, also after an hour of silence, never earlier: a batch that
+     * is sent again after that is stored again, and clients repeat for minutes. */
+    PRODUCER_IDLE_MINUTES = 60,
 };
 
 enum limit_meter {

@@ -263,6 +263,19 @@ static enum status partition_apply_meter_close(struct partition *partition, uint
     return STATUS_OK;
 }
 
+static enum status partition_apply_expire(struct partition *partition, int64_t append_time_us,
+                                          const uint8_t *body, size_t size)
+{
+    struct partition_expire expire;
+    enum status status = partition_decode_expire(body, size, &expire);
+    if (status != STATUS_OK) return status;
+    int64_t latest_us = append_time_us - (int64_t)PRODUCER_IDLE_MINUTES * 60000000;
+    int64_t until_us = expire.used_until_us < latest_us ? expire.used_until_us : latest_us;
+    producer_table_expire(&partition->producers, append_time_us);
+    producer_table_forget_until(&partition->producers, until_us);
+    return STATUS_OK;
+}
+
 /* T1, T3: an overtaken intent changes nothing; the same one again is the same. */
 static enum status partition_apply_seal(struct partition *partition, const uint8_t *body,
                                         size_t size, struct partition_result *result)
@@ -300,6 +313,9 @@ enum status partition_apply(struct partition *partition, uint64_t op, enum parti
         break;
     case PARTITION_METER_CLOSE:
         status = partition_apply_meter_close(partition, op, body, size, result);
+        break;
+    case PARTITION_EXPIRE_PRODUCERS:
+        status = partition_apply_expire(partition, append_time_us, body, size);
         break;
     case PARTITION_SEAL: status = partition_apply_seal(partition, body, size, result); break;
     }

@@ -32,13 +32,14 @@ struct arena;
 /* Operations of a partition's group. Numbers are in the journal [bytes]. Bodies:
  * docs/internals/groups.md. */
 enum partition_op {
-    PARTITION_BATCH = 1,         /* a stored batch; base_offset and cumulative_bytes zero */
-    PARTITION_COMMIT_OFFSET = 2, /* struct partition_commit */
-    PARTITION_IN_FLIGHT = 3,     /* struct partition_in_flight */
-    PARTITION_FREEZE = 4,        /* struct partition_fence */
-    PARTITION_CLOSE = 5,         /* struct partition_fence */
-    PARTITION_METER_CLOSE = 6,   /* struct partition_meter_close */
-    PARTITION_SEAL = 7,          /* struct partition_seal */
+    PARTITION_BATCH = 1,            /* a stored batch; base_offset and cumulative_bytes zero */
+    PARTITION_COMMIT_OFFSET = 2,    /* struct partition_commit */
+    PARTITION_IN_FLIGHT = 3,        /* struct partition_in_flight */
+    PARTITION_FREEZE = 4,           /* struct partition_fence */
+    PARTITION_CLOSE = 5,            /* struct partition_fence */
+    PARTITION_METER_CLOSE = 6,      /* struct partition_meter_close */
+    PARTITION_SEAL = 7,             /* struct partition_seal */
+    PARTITION_EXPIRE_PRODUCERS = 8, /* struct partition_expire */
 };
 
 /* Sizes of the bodies [bytes]. */
@@ -48,6 +49,7 @@ enum partition_body {
     PARTITION_FENCE_BYTES = 32,
     PARTITION_METER_CLOSE_BYTES = 32,
     PARTITION_SEAL_BYTES = 16,
+    PARTITION_EXPIRE_BYTES = 16,
     PARTITION_BODY_VERSION = 1,
 };
 
@@ -78,6 +80,12 @@ struct partition_seal {
     uint64_t intent_op; /* the metadata op that deletes the topic (T1, T3); never 0 */
 };
 
+struct partition_expire {
+    /* Producers last used up to then are forgotten, but none that the operation's own append time
+     * does not find silent for PRODUCER_IDLE_MINUTES (P2). */
+    int64_t used_until_us;
+};
+
 void partition_encode_commit(const struct partition_commit *commit,
                              uint8_t body[PARTITION_COMMIT_BYTES]);
 void partition_encode_in_flight(const struct partition_in_flight *in_flight,
@@ -87,6 +95,8 @@ void partition_encode_fence(const struct partition_fence *fence,
 void partition_encode_meter_close(const struct partition_meter_close *close,
                                   uint8_t body[PARTITION_METER_CLOSE_BYTES]);
 void partition_encode_seal(const struct partition_seal *seal, uint8_t body[PARTITION_SEAL_BYTES]);
+void partition_encode_expire(const struct partition_expire *expire,
+                             uint8_t body[PARTITION_EXPIRE_BYTES]);
 /* OP_MALFORMED: another size, version, or reserved bytes that are not zero. */
 enum status partition_decode_commit(const uint8_t *body, size_t size,
                                     struct partition_commit *commit);
@@ -96,6 +106,8 @@ enum status partition_decode_fence(const uint8_t *body, size_t size, struct part
 enum status partition_decode_meter_close(const uint8_t *body, size_t size,
                                          struct partition_meter_close *close);
 enum status partition_decode_seal(const uint8_t *body, size_t size, struct partition_seal *seal);
+enum status partition_decode_expire(const uint8_t *body, size_t size,
+                                    struct partition_expire *expire);
 
 /* ---- memory ---- */
 

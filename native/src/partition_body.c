@@ -61,6 +61,12 @@ void partition_encode_seal(const struct partition_seal *seal, uint8_t body[PARTI
     bytes_put_u64(partition_body_begin(body), seal->intent_op);
 }
 
+void partition_encode_expire(const struct partition_expire *expire,
+                             uint8_t body[PARTITION_EXPIRE_BYTES])
+{
+    bytes_put_i64(partition_body_begin(body), expire->used_until_us);
+}
+
 enum status partition_decode_commit(const uint8_t *body, size_t size,
                                     struct partition_commit *commit)
 {
@@ -109,4 +115,13 @@ enum status partition_decode_seal(const uint8_t *body, size_t size, struct parti
     if (!at) return STATUS_OP_MALFORMED;
     seal->intent_op = bytes_get_u64(at);
     return seal->intent_op != 0 ? STATUS_OK : STATUS_OP_MALFORMED;
+}
+
+enum status partition_decode_expire(const uint8_t *body, size_t size,
+                                    struct partition_expire *expire)
+{
+    const uint8_t *at = partition_body_fields(body, size, PARTITION_EXPIRE_BYTES);
+    if (!at) return STATUS_OP_MALFORMED;
+    expire->used_until_us = bytes_get_i64(at);
+    return STATUS_OK;
 }

@@ -93,6 +93,11 @@
     X(SYSTEM_TOPIC, -73, \
       "only the node itself writes to topics whose name begins with an underscore") \
     X(CLOSED, -74, "the partition is sealed: its topic is being deleted") \
+    X(PARTITIONS_FEWER, -75, \
+      "a topic's row names fewer partitions than it has: partitions are only ever added") \
+    X(PRODUCERS_SHARE, -76, \
+      "the organization holds its share of the shard's producers: go on with producers it knows, " \
+      "or repeat later") \
     /* Groups. */ \
     X(FENCED, -80, \
       "a newer generation owns this partition: stop reading it and wait for a new assignment") \

@@ -400,6 +400,7 @@ void store_tick(struct store *store, struct store_now now)
                                data, store->blob_size[which]);
     }
     store_meter_tick(store);
+    store_producers_tick(store);
     int idle = !store->journal.writing && !store_round_pending(store);
     if (store->witness_due && idle
         && now.monotonic_ns - store->round_at_ns >= STORE_WITNESS_AFTER_NS)
@@ -438,6 +439,7 @@ void store_statistics(const struct store *store, struct store_statistics *statis
 {
     *statistics = store->statistics;
     statistics->groups_live = store->groups_count;
+    statistics->producers_used = store->pools.producers.count - store->pools.producers.free_count;
     statistics->groups_removing = store->removals.count;
     statistics->clock_uncertain = store->clock_uncertain;
     statistics->storage_full = store->storage_full;

@@ -49,6 +49,10 @@ enum status store_produce(struct store *store, const struct store_produce *reque
     const struct store_topic *topic = store_topic_find(store, group->topic);
     group->state.segment_bytes_next = topic->segment_bytes;
     group->state.closing = (topic->flags & ENGINE_TOPIC_CLOSING) != 0;
+    if (!group->state.closing) {
+        status = store_producers_share(store, group, &client);
+        if (status != STATUS_OK) return status;
+    }
     struct partition_admission admission =
         partition_admit_batch(&group->state, &client, request->principal);
     if (store_call_has_data(&admission)) {

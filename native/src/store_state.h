@@ -9,6 +9,7 @@
  *     store_tables.c     topics, groups that come
  *     store_remove.c     groups that go
  *     store_meter.c      windows and unacknowledged closes
+ *     store_producers.c  who may take entries of the shard's table, and who gives them back
  *     store_seal.c       the last operations of a partition whose topic is being deleted
  *     store_recovery.c   all of it, before anything is answered */
 #ifndef STORE_STATE_H
@@ -17,6 +18,7 @@
 #include "arena.h"
 #include "assert.h"
 #include "bytes.h"
+#include "gone_topics.h"
 #include "io.h"
 #include "journal.h"
 #include "partition.h"
@@ -106,7 +108,7 @@ struct store_topic {
     uint32_t partitions_count;
     uint32_t flags;
     uint32_t next; /* in its bucket or the free list, index + 1 */
-    uint32_t reserved;
+    uint32_t organization;
 };
 
 /* A segment sealed before the last start, as far as reads have verified it. */
@@ -141,6 +143,7 @@ struct store_group {
     uint8_t data_dirty;   /* bytes in the active segment since its last sync */
     uint8_t write_busy;
     uint8_t meter_busy;    /* a METER_CLOSE is in flight */
+    uint8_t expire_busy;   /* an EXPIRE_PRODUCERS is in flight */
     uint8_t sealing;       /* somebody waits for the seal and the last close */
     uint8_t footer_failed; /* the footer before the sync in flight was not written */
     uint8_t corrupt;       /* a read found damage: nothing is served any more */
@@ -166,8 +169,8 @@ struct store_group {
     uint64_t written_segment; /* all batches below (segment, position) are in files */
     uint64_t written_position;
     struct store_walk walks[STORE_WALKS_COUNT];
-    uint32_t walk_next; /* the one to be given up when another segment is read */
-    uint32_t reserved;
+    uint32_t walk_next;       /* the one to be given up when another segment is read */
+    uint32_t organization;    /* 0 = not asked for yet (store_producers.c) */
     struct reconcile removal; /* its phase is NONE while the group lives */
     struct queue_link removal_link;
     struct queue_link write_link;
@@ -274,6 +277,7 @@ struct store {
     uint32_t topics_free;
     uint32_t *topic_buckets;
     uint32_t topic_buckets_count;
+    struct gone_topics gone;
     struct store_group *metadata_group;
     uint64_t metadata_handed; /* metadata ring: next to hand out, next to be applied */
     uint64_t metadata_applied;
@@ -322,7 +326,8 @@ struct store {
     struct store_garbage garbage[STORE_GARBAGE_MAX];
     uint32_t garbage_count;
     struct store_resume resumes[STORE_RESUMES_MAX];
-    uint32_t resume_next; /* the way to be given up next */
+    uint32_t producers_cursor; /* the next group whose silent producers are looked for */
+    uint32_t resume_next;      /* the way to be given up next */
     /* rounds */
     uint64_t round_at_ns; /* when the last one was durable */
     uint8_t witness_due;  /* the last durable round had entries */
@@ -436,6 +441,12 @@ void store_meter_tick(struct store *store);
 void store_meter_watch(struct store *store, struct store_group *group);
 enum status store_meter_propose(struct store *store, struct store_group *group, int force,
                                 uint64_t token, int outcome);
+
+/* store_producers.c */
+void store_producers_tick(struct store *store);
+/* May a producer that is new here take an entry? OK, PRODUCERS_SHARE. */
+enum status store_producers_share(struct store *store, struct store_group *group,
+                                  const struct batch_client *client);
 
 /* store_seal.c */
 void store_seal_executed(struct store *store, struct store_group *group, enum status status);

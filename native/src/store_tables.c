@@ -108,8 +108,12 @@ enum status store_group_lookup(struct store *store, const struct engine_partitio
                                struct store_group **group)
 {
     *group = NULL;
+    if (id->topic == OWNER_METADATA_TOPIC) return STATUS_NOT_FOUND;
     const struct store_topic *topic = store_topic_find(store, id->topic);
-    if (!topic || id->topic == OWNER_METADATA_TOPIC) return STATUS_NOT_FOUND;
+    if (!topic) {
+        const struct gone_topic *gone = gone_topics_find(&store->gone, id->topic);
+        return gone && gone->recreated ? STATUS_RECREATED : STATUS_NOT_FOUND;
+    }
     if (topic->created_revision != id->created_revision) return STATUS_RECREATED;
     if (id->partition >= topic->partitions_count) return STATUS_NOT_FOUND;
     if (owner_of(id->topic, id->partition, store->config.shards_count) != store->config.shard)
@@ -176,6 +180,7 @@ static void store_topic_put(struct store *store, const struct engine_row_topic *
         *bucket = index;
     }
     topic->created_revision = row->created_revision;
+    topic->organization = row->organization;
     topic->partitions_count = row->partitions_count;
     topic->flags = row->flags;
     topic->segment_bytes = row->segment_bytes;
@@ -183,12 +188,13 @@ static void store_topic_put(struct store *store, const struct engine_row_topic *
 
 /* The row goes at once: nobody is served any more. Its partitions follow as they can (reconcile.h),
  * those of an earlier life of the node too, which had the row when this one does not. */
-static void store_topic_gone(struct store *store, uint64_t number, uint64_t op)
+static void store_topic_gone(struct store *store, const struct engine_row_topic *row, uint64_t op)
 {
-    store_topic_doom(store, number, op);
-    struct store_topic *topic = store_topic_find(store, number);
+    store_topic_doom(store, row->topic, op);
+    struct store_topic *topic = store_topic_find(store, row->topic);
+    gone_topics_put(&store->gone, row, topic ? topic->organization : 0);
     if (!topic) return;
-    uint32_t *index = store_topic_bucket(store, number);
+    uint32_t *index = store_topic_bucket(store, row->topic);
     uint32_t self = (uint32_t)(topic - store->topics) + 1;
     while (*index != self) index = &store->topics[*index - 1].next;
     *index = topic->next;
@@ -213,7 +219,7 @@ enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *
             if (header.kind == ENGINE_ROW_TOPIC)
                 store_topic_put(store, &row);
             else
-                store_topic_gone(store, row.topic, op);
+                store_topic_gone(store, &row, op);
         }
         at += bytes_round_up(header.size, 8);
     }

@@ -42,6 +42,11 @@ const struct table_topic *tables_topic(const struct tables *tables, uint64_t top
     return found->topic == 0 ? NULL : found;
 }
 
+const struct gone_topic *tables_gone(const struct tables *tables, uint64_t topic)
+{
+    return topic == 0 ? NULL : gone_topics_find(&tables->gone, topic);
+}
+
 static void topic_put(struct tables *tables, const struct engine_row_topic *row,
                       const uint8_t *name)
 {
@@ -124,7 +129,16 @@ static int row_valid(uint16_t kind, const uint8_t *at, size_t size)
     }
 }
 
-static enum status delta_check(const uint8_t *delta, size_t size)
+static enum status topic_check(const struct tables *tables, const uint8_t *at)
+{
+    struct engine_row_topic row;
+    memcpy(&row, at, sizeof row);
+    const struct table_topic *known = tables_topic(tables, row.topic);
+    int fewer = known != NULL && row.partitions_count < known->partitions_count;
+    return fewer ? STATUS_PARTITIONS_FEWER : STATUS_OK;
+}
+
+static enum status delta_check(const struct tables *tables, const uint8_t *delta, size_t size)
 {
     for (size_t at = 0; at < size;) {
         struct engine_row row;
@@ -132,6 +146,9 @@ static enum status delta_check(const uint8_t *delta, size_t size)
         memcpy(&row, delta + at, sizeof row);
         size_t padded = ((size_t)row.size + ROW_ALIGNMENT - 1) & ~(size_t)(ROW_ALIGNMENT - 1);
         if (size - at < padded || !row_valid(row.kind, delta + at, row.size)) return STATUS_INVALID;
+        enum status status =
+            row.kind == ENGINE_ROW_TOPIC ? topic_check(tables, delta + at) : STATUS_OK;
+        if (status != STATUS_OK) return status;
         at += padded;
     }
     return STATUS_OK;
@@ -142,10 +159,13 @@ static void row_apply(struct tables *tables, uint16_t kind, const uint8_t *at)
     if (kind == ENGINE_ROW_TOPIC || kind == ENGINE_ROW_TOPIC_GONE) {
         struct engine_row_topic row;
         memcpy(&row, at, sizeof row);
-        if (kind == ENGINE_ROW_TOPIC)
+        if (kind == ENGINE_ROW_TOPIC) {
             topic_put(tables, &row, at + sizeof row);
-        else
+        } else {
+            const struct table_topic *known = tables_topic(tables, row.topic);
+            gone_topics_put(&tables->gone, &row, known == NULL ? 0 : known->organization);
             topic_remove(tables, row.topic);
+        }
     } else if (kind == ENGINE_ROW_GRANT || kind == ENGINE_ROW_GRANT_GONE) {
         struct engine_row_grant row;
         memcpy(&row, at, sizeof row);
@@ -164,7 +184,7 @@ static void row_apply(struct tables *tables, uint16_t kind, const uint8_t *at)
 
 enum status tables_apply(struct tables *tables, const uint8_t *delta, size_t size)
 {
-    enum status status = delta_check(delta, size);
+    enum status status = delta_check(tables, delta, size);
     if (status != STATUS_OK) return status;
     for (size_t at = 0; at < size;) {
         struct engine_row row;

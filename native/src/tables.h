@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "engine.h"
+#include "gone_topics.h"
 #include "grants.h"
 #include "names.h"
 #include "status.h"
@@ -38,6 +39,7 @@ struct tables {
     struct grants grants;
     struct names topic_names; /* scope: the project's number */
     struct names projects;    /* scope: the organization's number */
+    struct gone_topics gone;
 };
 
 size_t tables_topics_bytes(void);
@@ -48,8 +50,11 @@ const struct table_topic *tables_topic(const struct tables *tables, uint64_t top
 /* The next partition in turn of a topic that is there. */
 uint32_t tables_turn(struct tables *tables, uint64_t topic);
 
-/* STATUS_INVALID and nothing changed if the delta is malformed. Rows of unknown kinds are refused:
- * a newer host. */
+/* A topic that went lately; NULL = never heard of. */
+const struct gone_topic *tables_gone(const struct tables *tables, uint64_t topic);
+
+/* Nothing is changed by a refused delta. STATUS_INVALID: malformed, or with rows of unknown kinds:
+ * a newer host. STATUS_PARTITIONS_FEWER: a topic's row would take partitions away. */
 enum status tables_apply(struct tables *tables, const uint8_t *delta, size_t size);
 
 #endif

@@ -207,6 +207,7 @@ OPERATIONS = {
     "in_flight": ("in_flight", {"group": 7, "generation": 3}),
     "freeze": ("fence", {"group": 7, "generation": 4, "intent_op": 1001}),
     "close": ("fence", {"group": 7, "generation": 4, "intent_op": 1001}),
+    "expire_producers": ("expire", {"used_until_us": 1_700_000_000_000_000}),
     "seal": ("seal", {"intent_op": 1001}),
     "meter_close": (
         "meter_close",

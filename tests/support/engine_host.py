@@ -171,13 +171,17 @@ class Host:
 
     def request(self, kind: int, body: bytes, *, arg1: int = 0) -> tuple[int, bytes]:
         """(engine result, body of the REPLY)."""
+        return self.begin(kind, body, arg1=arg1).result(WAIT_S)
+
+    def begin(self, kind: int, body: bytes, *, arg1: int = 0) -> Future[tuple[int, bytes]]:
+        """The same, not waited for."""
         future: Future[tuple[int, bytes]] = Future()
         with self.changed:
             self._cookie += 1
             cookie = self._cookie
             self._futures[cookie] = future
         self._send(Frame(kind, arg0=cookie, arg1=arg1, body=body))
-        return future.result(WAIT_S)
+        return future
 
     def submit(self, *rows: bytes) -> None:
         """Commit table rows through the metadata log and wait until every shard has them."""

@@ -178,8 +178,10 @@ class Store:
         partitions: int = 4,
         segment_bytes: int = 1 << 20,
         metered: bool = True,
+        organization: int = 1,
         closing: bool = False,
         gone: bool = False,
+        recreated: bool = False,
     ) -> str:
         """Apply a delta with one topic, that of these tests unless told otherwise."""
         row = ffi.new(
@@ -188,10 +190,11 @@ class Store:
                 "row": {"kind": 2 if gone else 1, "size": ffi.sizeof("struct engine_row_topic")},
                 "topic": topic,
                 "created_revision": REVISION,
+                "organization": organization,
                 "partitions_count": partitions,
                 "message_bytes_max": 1 << 20,
                 "segment_bytes": segment_bytes,
-                "flags": (0 if metered else 1) | (2 if closing else 0),
+                "flags": (0 if metered else 1) | (2 if closing else 0) | (4 if recreated else 0),
             },
         )
         data = bytes(ffi.buffer(row))
