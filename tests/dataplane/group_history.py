@@ -41,6 +41,10 @@ class History:
         self.starts: list[Place] = []
         self.observed: dict[int, list[int]] = defaultdict(list)
 
+    def has_commits(self, count: int) -> bool:
+        """Were so many acknowledged?"""
+        return len(self.commits) >= count
+
     def check(self) -> None:
         """Nothing lost, one owner for each generation, and no offset ever went back."""
         for partition, values in self.produced.items():

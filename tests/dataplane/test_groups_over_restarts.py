@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,11 @@ def test_two_members_lose_nothing_and_share_nothing_while_the_node_is_restarted(
         with Producer(address, EDITOR, history, topic):
             for turn in range(RESTARTS):
                 enough = len(history.commits) + chance.randint(1, 60)
-                wait_until(lambda wanted=enough: len(history.commits) >= wanted, "commits go on")
+                wait_until(partial(history.has_commits, enough), "commits go on", 25)
                 node.kill() if turn % 2 else node.terminate()
                 node.start()
-        wait_until(observer.caught_up, "everything is handled and committed")
-        wait_until(lambda: _shared(node), "both have their share again")
+        wait_until(observer.caught_up, "everything is handled and committed", 25)
+        wait_until(lambda: _shared(node), "both have their share again", 25)
 
     history.check()
     assert all(member.sessions_count > RESTARTS for member in members)
