@@ -1,6 +1,6 @@
 /* call_work.h: calls that go on by themselves: a Consume, a ListOffsets that reads. Each has at
- * most one fetch out; when that is answered it is ready, and its next step comes in the same turn or the
- * next one, never inside the answer: steps do not nest. */
+ * most one fetch out; when that is answered it is ready, and its next step comes in the same turn
+ * or the next one, never inside the answer: steps do not nest. */
 #ifndef CALL_WORK_H
 #define CALL_WORK_H
 

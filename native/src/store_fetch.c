@@ -44,7 +44,8 @@ static void store_fetch_gather(struct store_record *const seen[STORE_FETCH_BATCH
             .size = record->batch_bytes,
         };
         result->size += record->batch_bytes;
-        if (first == 0) return;
+        /* Older steps were overwritten by the first ones: nothing is known of those any more. */
+        if (first == 0 || left == 1) return;
         assert(seen[(first - 1) % STORE_FETCH_BATCHES_MAX]->base_offset
                == record->base_offset + record->record_count);
     }
