@@ -1,5 +1,6 @@
 /* shard_slots.c: the slots of calls, pendings and fetches: taken, found by (index, generation),
- * given back. A generation grows when its slot is given back and is never 0: an old name finds nothing. */
+ * given back. A generation grows when its slot is given back and is never 0: an old name finds
+ * nothing. */
 #include "assert.h"
 #include "shard.h"
 
