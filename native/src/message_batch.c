@@ -27,6 +27,8 @@ static enum status measure_producer(const struct proto_publish_request *request)
 /* Bytes of its headers in a batch. */
 static enum status measure_headers(const struct proto_message *message, uint32_t *headers_bytes)
 {
+    *headers_bytes = 0;
+    if (message->headers_count == 0) return STATUS_OK;
     if (message->headers_count > BATCH_RECORD_HEADERS_COUNT_MAX) return STATUS_MESSAGE_HEADERS;
     struct proto_bytes left = message->all;
     struct batch_header header;

@@ -284,4 +284,9 @@ struct call *call_take(struct shard *shard, struct connection *connection, int32
 struct call *call_find(struct shard *shard, uint32_t index, uint32_t generation);
 void call_give(struct shard *shard, struct call *call);
 
+/* fetches, and reads of files for them: NULL = all are in use */
+struct fetch *fetch_take(struct shard *shard);
+void fetch_give(struct shard *shard, struct fetch *fetch);
+struct fetch_read *fetch_read_take(struct shard *shard, uint16_t *index);
+
 #endif

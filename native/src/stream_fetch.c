@@ -33,26 +33,6 @@ static struct queue *bucket_of(struct shard *shard, const struct engine_partitio
     return &shard->fetch_buckets[(mixed >> 40) % SHARD_FETCH_BUCKETS_COUNT];
 }
 
-static struct fetch *fetch_take(struct shard *shard)
-{
-    if (shard->fetches_free_count == 0) return NULL;
-    struct fetch *fetch = &shard->fetches[shard->fetches_free[--shard->fetches_free_count]];
-    assert(fetch->state == FETCH_FREE);
-    fetch->state = FETCH_RUNNING;
-    fetch->timer.kind = TIMER_FETCH;
-    return fetch;
-}
-
-static void fetch_give(struct shard *shard, struct fetch *fetch)
-{
-    assert(fetch->state == FETCH_RUNNING);
-    assert(fetch->timer.deadline_ns == 0);
-    uint32_t index = fetch->index;
-    uint32_t generation = fetch->generation + 1;
-    *fetch = (struct fetch){.index = index, .generation = generation == 0 ? 1 : generation};
-    shard->fetches_free[shard->fetches_free_count++] = index;
-}
-
 /* Out of whatever it waits in. READING stays: the read is out and will come back. */
 static void fetch_unlink(struct shard *shard, struct fetch *fetch)
 {
@@ -205,17 +185,6 @@ static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply
     fetch_deliver(shard, fetch, reply, bytes + begin, end - begin);
 }
 
-static struct fetch_read *read_take(struct shard *shard, uint16_t *index)
-{
-    for (uint16_t at = 0; at < SHARD_READS_COUNT_MAX; at++) {
-        if (shard->reads[at].used) continue;
-        shard->reads[at].used = 1;
-        *index = at;
-        return &shard->reads[at];
-    }
-    return NULL;
-}
-
 static void fetch_file(struct shard *shard, struct fetch *fetch, const struct store_fetch *found)
 {
     struct reply *reply = grpc_reply_make(shard, FETCH_ROOM + found->size);
@@ -229,7 +198,7 @@ static void fetch_file(struct shard *shard, struct fetch *fetch, const struct st
         fetch_trimmed(shard, fetch, reply, found->size);
         return;
     }
-    struct fetch_read *read = read_take(shard, &fetch->read);
+    struct fetch_read *read = fetch_read_take(shard, &fetch->read);
     if (read == NULL) {
         /* Asked again when a read is free: by then the place may be another one. */
         grpc_reply_release(shard, reply);
