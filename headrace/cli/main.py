@@ -20,6 +20,7 @@ import click
 from headrace import errors
 from headrace.cli.options import shared
 from headrace.cli.output import note
+from headrace.version import VERSION
 
 _VERBS = {
     "topic": ("headrace.cli.topics:topic", "create, list and describe topics"),
@@ -78,8 +79,26 @@ class Tree(click.Group):
         raise click.UsageError(f'There is no verb "{name}".{meant}', ctx)
 
 
+def _tell_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(f"headrace {VERSION}")
+        context.exit()
+
+
 class Root(Tree):
     """The tree's root: own verbs by name, the server's through the entry-point group."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The shared options, --version and --help."""
+        version = click.Option(
+            ["--version"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_tell_version,
+            help="Print the version and exit.",
+        )
+        return [version, *super().get_params(ctx)]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every verb, the server's too."""
