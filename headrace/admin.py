@@ -384,6 +384,7 @@ class Admin:
         self.calls = _Calls(settings)
 
     request = _sync(_Calls.request)
+    items = _sync(_Calls.items)
     create_topic = _sync(_Calls.create_topic)
     topics = _sync(_Calls.topics)
     topic = _sync(_Calls.topic)
@@ -415,6 +416,7 @@ class AsyncAdmin:
         self.calls = _Calls(settings)
 
     request = _async(_Calls.request)
+    items = _async(_Calls.items)
     create_topic = _async(_Calls.create_topic)
     topics = _async(_Calls.topics)
     topic = _async(_Calls.topic)

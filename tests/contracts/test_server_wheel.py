@@ -1,5 +1,6 @@
 """The server's distribution: it contains the client, needs nothing else of ours, and it runs."""
 
+import json
 from collections.abc import Iterator
 from email.parser import Parser
 from pathlib import Path
@@ -64,4 +65,8 @@ def test_an_installed_server_starts_takes_records_gives_them_back_and_ends(servi
     read = service.run("headrace", "consume", "orders", "--from", "start", "-e", "-o", "csv")
     values = sorted(line.split(",")[5] for line in read.stdout.splitlines()[1:])
     assert values == ["one", "three", "two"]
-    assert service.run("headrace", "down", "--dir", "service").stdout == "Stopped.\n"
+    again = service.run("headrace", "up", "--dir", "service", "-o", "json")
+    assert json.loads(again.stdout)["directory"] == str(service.folder / "service")
+    stopped = service.run("headrace", "down", "--dir", "service", "-o", "json")
+    assert json.loads(stopped.stdout)["stopped"] is True
+    assert service.run("headrace", "down", "--dir", "service").stdout == "Nothing runs.\n"

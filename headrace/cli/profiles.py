@@ -1,0 +1,112 @@
+"""`headrace profile list|current|use|create`: services by name, without printing a key."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from headrace.cli.main import Tree
+from headrace.cli.options import Verb, printer, value_of
+from headrace.cli.output import Column, Row, note, path
+from headrace.cli.watching import WatchedVerb
+from headrace.errors import Conflict, Invalid
+from headrace.profiles import Members, config_path, read_profiles, use_profile, write_profile
+from headrace.settings import resolve
+
+COLUMNS = (
+    Column("name", path("name")),
+    Column("current", path("current")),
+    Column("api_url", path("api_url")),
+    Column("bootstrap", path("bootstrap")),
+    Column("project", path("project")),
+    Column("key", path("key")),
+)
+
+
+@click.group(cls=Tree)
+def profile() -> None:
+    """Profiles: services by name. The file is headrace/config.toml in $XDG_CONFIG_HOME."""
+
+
+@profile.command("list", cls=WatchedVerb)
+def list_profiles() -> None:
+    """List the profiles; keys stay hidden."""
+    found = read_profiles(config_path(os.environ))
+    rows = [_row(each, found.members[each], found.current) for each in sorted(found.members)]
+    printer().many(rows, COLUMNS)
+
+
+@profile.command(cls=Verb)
+def current() -> None:
+    """Show the profile that is used here: --profile, HEADRACE_PROFILE, or the one in use."""
+    found = read_profiles(config_path(os.environ))
+    name = value_of("profile") or os.environ.get("HEADRACE_PROFILE") or found.current
+    # Says what is wrong with a profile that is not there.
+    resolve(profile=name if name in found.members or name != "default" else None)
+    printer().one(_row(name, found.members.get(name, {}), name), COLUMNS)
+
+
+@profile.command(cls=Verb)
+@click.argument("name")
+def use(name: str) -> None:
+    """Use the profile NAME from now on."""
+    where = config_path(os.environ)
+    use_profile(where, name)
+    printer().one(_row(name, read_profiles(where).members[name], name), COLUMNS)
+
+
+@profile.command(cls=Verb)
+@click.argument("name")
+@click.option(
+    "--key-file",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="File that holds the key; - reads it from stdin. Without it, HEADRACE_KEY is taken.",
+)
+@click.option("--replace", is_flag=True, help="Also where there is a profile of this name.")
+def create(name: str, key_file: str | None, replace: bool) -> None:
+    """Create the profile NAME from --api-url, --bootstrap, --project or --url, and a key.
+
+    A key is never an argument of its own: other users of the machine can see those.
+    """
+    where = config_path(os.environ)
+    if name in read_profiles(where).members and not replace:
+        raise Conflict(
+            f'There is a profile "{name}" already', code="NAME_TAKEN", hint="Pass --replace."
+        )
+    given = resolve(
+        value_of("url"),
+        bootstrap=value_of("bootstrap"),
+        api_url=value_of("api_url"),
+        project=value_of("project"),
+        key=_key(key_file),
+        # What an existing profile says must not slip into another.
+        environ={k: v for k, v in os.environ.items() if k in _TAKEN} | {"XDG_CONFIG_HOME": "/-"},
+    )
+    members = {"api_url": given.api_url, "bootstrap": ",".join(given.bootstrap)}
+    members |= {"project": given.project} if given.project else {}
+    members |= {"key": given.key} if given.key else {}
+    members |= {"tls": "true"} if given.tls else {}
+    write_profile(where, name, members)
+    printer().one(_row(name, {**members}, read_profiles(where).current), COLUMNS)
+    note(f"Use it from now on: headrace profile use {name}")
+
+
+_TAKEN = ("HEADRACE_URL", "HEADRACE_API_URL", "HEADRACE_BOOTSTRAP", "HEADRACE_KEY")
+
+
+def _key(key_file: str | None) -> str | None:
+    if key_file is None:
+        return None
+    text = sys.stdin.read() if key_file == "-" else Path(key_file).read_text()
+    if not text.strip():
+        raise Invalid("The key file is empty")
+    return text.strip()
+
+
+def _row(name: str, members: Members, current: str) -> Row:
+    shown = {member: value for member, value in members.items() if member != "key"}
+    key = "hidden" if members.get("key") else "none"
+    return {"name": name, "current": name == current, **shown, "key": key}
