@@ -13,8 +13,15 @@ from headrace.cli.options import Verb, printer, value_of
 from headrace.cli.output import Column, Row, note, path
 from headrace.cli.watching import WatchedVerb
 from headrace.errors import Conflict, Invalid
-from headrace.profiles import Members, config_path, read_profiles, use_profile, write_profile
-from headrace.settings import resolve
+from headrace.profiles import (
+    Members,
+    config_path,
+    read_profiles,
+    unknown_profile,
+    use_profile,
+    write_profile,
+)
+from headrace.settings import KEYS, Candidate, candidates, resolve, winner
 
 COLUMNS = (
     Column("name", path("name")),
@@ -65,36 +72,42 @@ def use(name: str) -> None:
     type=click.Path(dir_okay=False, allow_dash=True),
     help="File that holds the key; - reads it from stdin. Without it, HEADRACE_KEY is taken.",
 )
+@click.option("--like", metavar="NAME", help="Take what is not given, but the key, from this one.")
 @click.option("--replace", is_flag=True, help="Also where there is a profile of this name.")
-def create(name: str, key_file: str | None, replace: bool) -> None:
+def create(name: str, key_file: str | None, like: str | None, replace: bool) -> None:
     """Create the profile NAME from --api-url, --bootstrap, --project or --url, and a key.
 
     A key is never an argument of its own: other users of the machine can see those.
     """
     where = config_path(os.environ)
-    if name in read_profiles(where).members and not replace:
+    found = read_profiles(where)
+    if name in found.members and not replace:
         raise Conflict(
             f'There is a profile "{name}" already', code="NAME_TAKEN", hint="Pass --replace."
         )
-    given = resolve(
+    if like is not None and like not in found.members:
+        raise unknown_profile(like, where, found)
+    said = candidates(
         value_of("url"),
         bootstrap=value_of("bootstrap"),
         api_url=value_of("api_url"),
         project=value_of("project"),
         key=_key(key_file),
-        # What an existing profile says must not slip into another.
-        environ={k: v for k, v in os.environ.items() if k in _TAKEN} | {"XDG_CONFIG_HOME": "/-"},
     )
-    members = {"api_url": given.api_url, "bootstrap": ",".join(given.bootstrap)}
-    members |= {"project": given.project} if given.project else {}
-    members |= {"key": given.key} if given.key else {}
-    members |= {"tls": "true"} if given.tls else {}
+    beside = found.members[like] if like is not None else {}
+    chosen = {member: _chosen(member, said[member], beside) for member in KEYS}
+    members = {member: value for member, value in chosen.items() if value not in ("", "false")}
     write_profile(where, name, members)
-    printer().one(_row(name, {**members}, read_profiles(where).current), COLUMNS)
+    printer().one(_row(name, {**members}, found.current), COLUMNS)
     note(f"Use it from now on: headrace profile use {name}")
 
 
-_TAKEN = ("HEADRACE_URL", "HEADRACE_API_URL", "HEADRACE_BOOTSTRAP", "HEADRACE_KEY")
+def _chosen(member: str, places: list[Candidate], like: Members) -> str:
+    """What was given; else what the profile beside says, never its key; else the default. What the
+    profile in use says must not slip into another unasked."""
+    given = [place for place in places if not place.source.startswith("profile ")]
+    beside = "" if member == "key" else str(like.get(member, ""))
+    return winner([*given[:-1], Candidate("like", beside), given[-1]])
 
 
 def _key(key_file: str | None) -> str | None:

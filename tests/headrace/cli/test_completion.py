@@ -42,7 +42,7 @@ def test_bash_reads_its_script(headrace: Run, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_verbs_complete(complete: Complete) -> None:
+def test_verbs_complete_at_every_depth(complete: Complete) -> None:
     assert complete("prod") == ["produce"]
     assert complete("topic", "de") == ["delete", "describe"]
 

@@ -44,6 +44,19 @@ def test_an_existing_profile_is_replaced_only_on_request(headrace: Run, stored: 
     assert headrace("profile", "create", "work", "--replace").code == 0
 
 
+def test_a_profile_like_another_takes_its_addresses_and_never_its_key(
+    headrace: Run, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HEADRACE_BOOTSTRAP")
+    monkeypatch.delenv("HEADRACE_API_URL")
+    assert headrace("profile", "create", "shop", "--like", "work").code == 0
+    assert read_profiles(stored).members["shop"] == {
+        "api_url": "http://work:1",
+        "bootstrap": "work:2",
+    }
+    assert headrace("profile", "create", "other", "--like", "nope").code == 8
+
+
 def test_a_profile_that_is_not_there_is_told_with_those_that_are(
     headrace: Run, stored: Path
 ) -> None:
