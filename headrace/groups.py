@@ -99,13 +99,14 @@ async def group_lag(
     ]
     room = asyncio.Semaphore(QUESTIONS_AT_ONCE)
 
-    async def ask(at: TopicPartition) -> tuple[bool, PartitionLag]:
+    async def ask(at: TopicPartition) -> PartitionLag:
         async with room:
             reply = await fetch_offsets(connection, at, group.number)
         committed = reply.offset if reply.found else None
         member = readers.get(at, "")
-        lag = PartitionLag(*at, committed, reply.log_start, reply.high_watermark, member)
-        return bool(wanted) or reply.found or at in readers, lag
+        return PartitionLag(*at, committed, reply.log_start, reply.high_watermark, member)
 
-    answers = await asyncio.gather(*(ask(at) for at in names))
-    return [lag for concerned, lag in answers if concerned]
+    lags = await asyncio.gather(*(ask(at) for at in names))
+    # A partition that was never committed in is behind as well, if the group reads its topic.
+    concerned = {at.topic for at in readers} | {n.topic for n in lags if n.committed is not None}
+    return [lag for lag in lags if wanted or lag.topic in concerned]

@@ -3,8 +3,10 @@ the name is free. Refuses to delete unasked where nobody can answer."""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import click
@@ -12,7 +14,7 @@ import click
 from headrace.cli.options import client, printer
 from headrace.cli.output import Column, Name, Row, note, path
 from headrace.cli.words import count_of
-from headrace.errors import HeadraceError
+from headrace.errors import Conflict, HeadraceError
 from headrace.kinds import Kind
 from headrace.rest import Resource
 from headrace.retry import Duration
@@ -76,7 +78,10 @@ def delete(
     """Ask, delete, wait, print what was deleted."""
     if not yes:
         confirm(kind, str(found["name"]), lost)
-    with client() as c:
+    with (
+        client() as c,
+        _in_flags("/".join(str(found[m]) for m in ("stream", "name") if m in found)),
+    ):
         deleting = c.admin.delete(
             kind,
             found,
@@ -87,7 +92,24 @@ def delete(
             timeout=timeout,
         )
     printer().one(deleting, columns, name=name)
-    note("Deleted." if wait else f"Being deleted. See it: headrace explain {found['id']}")
+    done = "Revoked." if kind == "key" else "Deleted."
+    note(done if wait else f"Being deleted. See it: headrace explain {found['id']}")
+
+
+@contextmanager
+def _in_flags(name: str) -> Iterator[None]:
+    """Say what next in flags: REST's own hints speak of its parameters."""
+    try:
+        yield
+    except Conflict as error:
+        asked = re.search(r"confirm_deletions=(\d+)", error.hint)
+        if error.code == "CHILDREN_EXIST":
+            error.hint = "Delete them first, or pass --cascade and they go too, with all their data"
+        elif error.code == "DELETION_PROTECTED":
+            error.hint = f"headrace topic alter {name} --set deletion_protection=false"
+        elif asked is not None:
+            error.hint = f"If that is what you want, pass --confirm-deletions {asked[1]}"
+        raise
 
 
 def confirm(kind: Kind, name: str, lost: Sequence[str]) -> None:

@@ -40,6 +40,21 @@ def test_the_lag_is_what_is_there_and_not_committed(client: Client, node: Script
     assert [each.lag for each in client.group_lag("g")] == [3]
 
 
+def test_partitions_without_a_commit_count_when_the_group_reads_their_topic(
+    client: Client, node: ScriptedNode
+) -> None:
+    node.append("orders", 1, b"x")
+    consumer = client.topic("orders").consume(group="g", start="earliest", ack="manual")
+    with consumer:
+        consumer.poll("5s")
+        consumer.poll("100ms")
+        consumer.commit()
+    node.append("orders", 3, b"y", b"z")
+    assert [(each.partition, each.lag) for each in client.group_lag("g")] == [
+        *[(0, 0), (1, 0), (2, 0), (3, 2)]
+    ]
+
+
 def test_a_named_topic_is_told_whether_or_not_the_group_was_there(
     client: Client, node: ScriptedNode
 ) -> None:

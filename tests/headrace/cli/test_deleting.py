@@ -98,14 +98,31 @@ def test_force_and_the_breaker_are_passed_on(headrace: Run, api: ScriptedApi) ->
     assert sent.query == {"force": "true", "reason": "disk lost", "confirm_deletions": "7"}
 
 
-def test_a_protected_topic_is_exit_code_5(headrace: Run, api: ScriptedApi) -> None:
+@pytest.mark.parametrize(
+    ("code", "hint", "flag"),
+    [
+        (
+            "DELETION_PROTECTED",
+            "Set spec.deletion_protection",
+            "alter billing/orders --set deletion_protection=false",
+        ),
+        ("DELETION_BREAKER", "send confirm_deletions=7 too", "pass --confirm-deletions 7"),
+        ("CHILDREN_EXIST", "send cascade=true", "pass --cascade"),
+    ],
+)
+def test_a_refused_deletion_is_exit_code_5_and_told_in_flags(
+    headrace: Run, api: ScriptedApi, code: str, hint: str, flag: str
+) -> None:
     def refused(seen: object) -> tuple[int, dict[str, object]]:
-        return problem(409, "DELETION_PROTECTED", "Protected against deletion: orders")
+        status, body = problem(409, code, "Refused")
+        return status, {**body, "hint": hint}
 
     api._delete = refused  # type: ignore[method-assign]
     done = headrace("topic", "delete", "billing/orders", "--yes")
     assert done.code == 5
-    assert "DELETION_PROTECTED" in done.err
+    assert code in done.err
+    assert flag in done.err
+    assert hint not in done.err
 
 
 def test_a_revoked_key_is_told_by_its_role(headrace: Run, api: ScriptedApi) -> None:
