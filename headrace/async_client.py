@@ -24,6 +24,7 @@ from headrace.batching import Delivery
 from headrace.codec import Record
 from headrace.connection import Connection
 from headrace.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, AsyncConsumer, wanted_of
+from headrace.groups import GroupDescription, PartitionLag, describe_group, group_lag
 from headrace.messages import Ack, BatchAck, Headers, Key, Value
 from headrace.producer import (
     BATCH_BYTES,
@@ -142,6 +143,15 @@ class AsyncClient:
         if self._admin is None:
             self._admin = AsyncAdmin(self.settings, self._io)
         return self._admin
+
+    async def describe_group(self, name: str) -> GroupDescription:
+        """Members of a group and what each reads. Raises NotFound when it never had a member."""
+        return await self._io.call(describe_group(self._connection, name))
+
+    async def group_lag(self, name: str, topics: Iterable[str] = ()) -> list[PartitionLag]:
+        """How far a group has read each partition of `topics`; by default of every topic that it
+        reads or has committed in."""
+        return await self._io.call(group_lag(self._connection, name, topics))
 
     async def flush(self, timeout: Duration | None = None) -> None:
         """Wait until everything that was sent is stored."""

@@ -240,6 +240,15 @@ class ClusterMetadata:
             return route
         raise _with_name(TopicNotFound(f'Topic "{name}" does not exist'), name)
 
+    async def every_route(self, timeout: float = CALL_TIMEOUT) -> list[Route]:
+        """The routes of every topic that the key may see and that is ready."""
+        reply = await self.describe([], timeout)
+        nodes = {node.id: node.address for node in reply.nodes}
+        ready = [topic for topic in reply.topics if topic.partitions]
+        routes = [_route(topic, nodes) for topic in ready]
+        self._routes |= {route.name: route for route in routes}
+        return routes
+
     async def describe(
         self, topics: list[str], timeout: float = CALL_TIMEOUT
     ) -> wire.DescribeReply:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.completion import topic_names
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import csv_of, note, yaml_of
 from headrace.cli.words import topics_named
@@ -24,7 +25,7 @@ _CSV = ["topic", "partition", "offset", "ts", "key", "value", "headers"]
 
 
 @click.command(cls=Verb)
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=topic_names)
 @click.option("-g", "--group", help="Read as a member of this group, and commit.")
 @click.option(
     "--from",

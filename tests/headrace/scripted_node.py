@@ -131,7 +131,10 @@ class ScriptedNode:
                 "ListOffsets": (unary, self.list_offsets, wire.ListOffsetsRequest),
                 "FetchOffsets": (unary, self.fetch_offsets, wire.FetchOffsetsRequest),
             },
-            "Groups": {"Session": (bidi, self.session, wire.SessionRequest)},
+            "Groups": {
+                "Session": (bidi, self.session, wire.SessionRequest),
+                "DescribeGroup": (unary, self.describe_group, wire.DescribeGroupRequest),
+            },
         }
 
     def stop(self) -> None:
@@ -167,7 +170,7 @@ class ScriptedNode:
         self._authorize(context)
         reply = wire.DescribeReply(cluster_id="cl_test")
         reply.nodes.add(id=NODE, address=self.address)
-        for asked in request.topics:
+        for asked in request.topics or self.partitions:
             name = asked if asked in self.partitions else asked.removeprefix("default/")
             if name not in self.partitions:
                 error = refusal("TOPIC_NOT_FOUND", wire.TERMINAL, f'Topic "{asked}" does not exist')
@@ -363,6 +366,21 @@ class ScriptedNode:
 
     # ---- groups ----
 
+    def describe_group(
+        self, request: wire.DescribeGroupRequest, context: grpc.ServicerContext
+    ) -> wire.DescribeGroupReply:
+        self._authorize(context)
+        group = self.groups.get(request.group)
+        if group is None:
+            abort(context, 5, refusal("GROUP_NOT_FOUND", wire.TERMINAL, "There is no such group"))
+            raise AssertionError
+        with self.changed:
+            reply = wire.DescribeGroupReply(group=group.number, generation=1, state="STABLE")
+            for member in group.members:
+                owned = [group.assigned(key) for key in sorted(member.owns)]
+                reply.members.add(member=member.name, assigned=owned)
+        return reply
+
     def session(
         self, requests: Iterator[wire.SessionRequest], context: grpc.ServicerContext
     ) -> Iterator[wire.SessionEvent]:
@@ -457,20 +475,20 @@ class Group:
             for key in gained:
                 self.node.logs[key].generation += 1
             member.owns |= gained
-            kept = [self._assigned(key) for key in sorted(member.owns - revoked)]
+            kept = [self.assigned(key) for key in sorted(member.owns - revoked)]
             member.events.append(
                 wire.SessionEvent(
                     assignment=wire.Assignment(
                         generation=1,
                         assigned=kept,
-                        revoked=[self._assigned(key) for key in sorted(revoked)],
+                        revoked=[self.assigned(key) for key in sorted(revoked)],
                         members=len(self.members),
                     )
                 )
             )
         self.node.changed.notify_all()
 
-    def _assigned(self, key: tuple[str, int]) -> wire.Assigned:
+    def assigned(self, key: tuple[str, int]) -> wire.Assigned:
         log = self.node.logs[key]
         committed = log.committed.get(self.number)
         return wire.Assigned(
