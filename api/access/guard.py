@@ -73,15 +73,22 @@ class Guard:
                 owner = self.loader(session, object_id)
                 if owner is None or not visible(caller, owner):
                     raise NotFoundError(f"There is no {object_id} that this key can see.")
-        if not caller.may(self.permission):
-            _audit_refusal(database, request, caller, self.permission, object_id)
-            raise ForbiddenError(
-                f"This needs the permission {self.permission}.",
-                hint="Ask an owner of the organization for a key with a role that has it.",
-                permission=self.permission,
-            )
+        demand(request, caller, self.permission, object_id)
         _refuse_unknown_parameters(request)
         return caller
+
+
+def demand(request: Request, caller: Caller, permission: str, object_id: str) -> None:
+    """Lets a caller pass who holds a permission; anybody else is refused, and that is audited."""
+    if caller.may(permission):
+        return
+    database: Database = request.app.state.database
+    _audit_refusal(database, request, caller, permission, object_id)
+    raise ForbiddenError(
+        f"This needs the permission {permission}.",
+        hint="Ask an owner of the organization for a key with a role that has it.",
+        permission=permission,
+    )
 
 
 def visible(caller: Caller, owner: Owner) -> bool:

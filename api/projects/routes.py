@@ -40,7 +40,7 @@ def list_projects(
 ) -> Page[ProjectBody]:
     """The projects the key can see, oldest first."""
     with database.read() as session:
-        query = select(Project).where(Project.org_id == caller.org_id)
+        query = select(Project).where(Project.org_id == caller.org_id, Project.purged_at.is_(None))
         if caller.project_id is not None:
             query = query.where(Project.id == caller.project_id)
         if name:

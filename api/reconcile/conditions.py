@@ -6,6 +6,7 @@ Pure.
     Reachable  a node of the cluster answered
     Stalled    retrying will not help; the wish or the world must change
     Active     (keys) the nodes hold it
+    Deleting   it shall go, and is not gone
     RetentionEnforced  (topics) what is older or more than wished is removed
 """
 

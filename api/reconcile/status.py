@@ -8,7 +8,7 @@ from pydantic import JsonValue as Json
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.reconcile.conditions import differs, unknown
+from api.reconcile.conditions import Condition, differs, merge, unknown
 from api.reconcile.models import ResourceStatus
 from api.resource import ConditionBody
 
@@ -27,6 +27,15 @@ def create_status(
             updated_at=now,
         )
     )
+
+
+def add_condition(
+    session: Session, object_id: str, condition: Condition, generation: int, now: datetime
+) -> None:
+    """Puts one condition beside those that an object has, in the transaction that caused it."""
+    row = session.get_one(ResourceStatus, object_id)
+    row.conditions = merge(row.conditions, [condition], generation, now)
+    row.updated_at = now
 
 
 def statuses(session: Session, object_ids: Sequence[str]) -> Mapping[str, ResourceStatus]:

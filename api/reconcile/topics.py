@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from pydantic import JsonValue as Json
 from sqlalchemy.orm import Session
 
 from api.database import Database, meta_value
@@ -18,7 +17,9 @@ from api.projects.models import Project
 from api.reconcile.conditions import Condition
 from api.reconcile.node_client import Fence, NodeClients
 from api.reconcile.outcome import Again, Found, Outcome, Settled
+from api.reconcile.partitions import partition_details
 from api.reconcile.queue import Claim
+from api.reconcile.removals import removal_of, remove_topic
 from api.streams.models import Stream
 from api.topics.models import Topic
 from api.topics.spec import effective
@@ -71,7 +72,19 @@ class TopicReconciler:
     def reconcile(self, item: Claim) -> Outcome:
         """One pass."""
         with self._database.read() as session:
-            wish = _wish(session, item)
+            row = session.get_one(Topic, item.object_id)
+            if row.purged_at is not None:
+                return Settled(Found(row.generation), final=True)
+            if row.deleted_at is not None:
+                removal = removal_of(session, row, item, self._database.now(session))
+                wish = None
+            else:
+                wish = _wish(session, row, item)
+        if wish is None:
+            return remove_topic(self._database, self._nodes, item, removal)
+        return self._bring(wish)
+
+    def _bring(self, wish: Wish) -> Outcome:
         observed = self._observe(wish)
         actions = plan(wish.topic, observed)
         for action in actions:
@@ -148,24 +161,11 @@ def _found(
     ready: bool = False,
 ) -> Found:
     conditions = (*conditions, _retention(wish.topic))
-    partitions: list[Json] = [
-        {
-            "index": each.index,
-            "primary": each.primary,
-            "replicas": list(each.replicas),
-            "start_offset": str(each.log_start),
-            "end_offset": str(each.log_end),
-            "bytes": str(each.bytes),
-            "state": each.state,
-            "reason": each.reason,
-        }
-        for each in (observed.partitions if observed is not None else ())
-    ]
+    partitions = partition_details(observed.partitions if observed is not None else ())
     return Found(wish.generation, conditions, {"partitions": partitions}, ready)
 
 
-def _wish(session: Session, item: Claim) -> Wish:
-    row = session.get_one(Topic, item.object_id)
+def _wish(session: Session, row: Topic, item: Claim) -> Wish:
     spec = effective(row.spec)
     return Wish(
         generation=row.generation,

@@ -47,7 +47,7 @@ def list_streams(
 ) -> Page[StreamBody]:
     """The streams the key can see, oldest first."""
     with database.read() as session:
-        query = select(Stream).where(Stream.org_id == caller.org_id)
+        query = select(Stream).where(Stream.org_id == caller.org_id, Stream.purged_at.is_(None))
         if caller.project_id is not None:
             query = query.where(Stream.project_id == caller.project_id)
         filters = {"name": name, "project_id": project_id, "cluster_id": cluster_id}

@@ -9,9 +9,10 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
-from api.access.guard import Guard
+from api.access.guard import Guard, demand
 from api.access.permissions import Caller
 from api.database import Database
+from api.deletion import DeletionWish
 from api.errors import InvalidRequestError, Violation
 from api.idempotency import Reply, RequestFacts, change, created
 from api.pagination import Page, PageRequest, page_of
@@ -31,6 +32,7 @@ from api.routing import (
 )
 from api.settings import Settings
 from api.streams.models import Stream
+from api.topics.deletion import delete_topic
 from api.topics.live import read_topic
 from api.topics.models import Topic
 from api.topics.schemas import PartitionBody, TopicBody, TopicCreate, TopicPatch
@@ -46,6 +48,7 @@ Lister = Annotated[Caller, Depends(Guard("topics:read"))]
 Reader = Annotated[Caller, Depends(Guard("topics:read", topic_owner))]
 Creator = Annotated[Caller, Depends(Guard("topics:create"))]
 Updater = Annotated[Caller, Depends(Guard("topics:update", topic_owner))]
+Deleter = Annotated[Caller, Depends(Guard("topics:delete", topic_owner))]
 Live = Annotated[
     bool, Query(description="Ask the node for the figures of now; it has 1 s to answer.")
 ]
@@ -76,7 +79,7 @@ def list_topics(
 ) -> Page[TopicBody]:
     """The topics the key can see, oldest first. ``stream`` is a stream's name."""
     with database.read() as session:
-        query = select(Topic).where(Topic.org_id == caller.org_id)
+        query = select(Topic).where(Topic.org_id == caller.org_id, Topic.purged_at.is_(None))
         if caller.project_id is not None:
             query = query.where(Topic.project_id == caller.project_id)
         if name:
@@ -183,6 +186,31 @@ def update_topic(
         caller,
         lambda session, actor: _accepted(
             patch_topic(session, actor, topic_id=object_id, patch=body, if_match=if_match)
+        ),
+    )
+
+
+@router.delete(
+    "/{object_id}",
+    operation_id="deleteTopic",
+    status_code=202,
+    response_model=TopicBody,
+    responses=WRITE_PROBLEMS,
+)
+def remove_topic(
+    object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionWish
+) -> JSONResponse:
+    """Deletes a topic with all its data: writes are refused from here on, every partition is
+    sealed and its last use is metered, then the cluster removes it. Demands If-Match. Until it is
+    gone a read shows the condition Deleting and why, then 404; its name is free again then, its id
+    never. Deleting it again answers 202 with the same operation."""
+    if deletion.force_reason is not None:
+        demand(request, caller, "objects:force", object_id)
+    return change(
+        facts,
+        caller,
+        lambda session, actor: _accepted(
+            delete_topic(session, actor, topic_id=object_id, deletion=deletion)
         ),
     )
 

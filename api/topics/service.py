@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from api.access.guard import Owner
 from api.audit.service import Actor, Change, record_change
+from api.deletion import locked, refuse_deleting
 from api.errors import (
     FieldImmutableError,
     InvalidRequestError,
@@ -69,11 +70,18 @@ def create_topic(session: Session, actor: Actor, command: TopicCreate) -> Change
         stream_id=command.stream_id,
         name=command.stream,
     )
+    stream = locked(session, Stream, stream.id, shared=True)
+    refuse_deleting(stream, "stream")
     folded = fold(command.name)
     taken = session.scalars(
-        select(Topic).where(Topic.stream_id == stream.id, Topic.folded_name == folded)
+        select(Topic).where(
+            Topic.stream_id == stream.id,
+            Topic.folded_name == folded,
+            Topic.purged_at.is_(None),
+        )
     ).first()
     if taken is not None:
+        refuse_deleting(taken, "topic")
         raise NameTakenError(
             f"The stream {stream.name} has a topic {taken.name} already.", existing_id=taken.id
         )
@@ -91,6 +99,7 @@ def create_topic(session: Session, actor: Actor, command: TopicCreate) -> Change
         labels=command.labels,
         annotations=command.annotations,
         spec=spec,
+        finalizers=["data-plane"],
         generation=1,
         revision=1,
         created_at=actor.now,
@@ -108,6 +117,7 @@ def patch_topic(
 ) -> Changed:
     """Applies a merge patch. Nothing to change: nothing is written and no generation is made."""
     row = session.get_one(Topic, topic_id)
+    refuse_deleting(row, "topic")
     wanted = revision_wanted(if_match, row.revision)
     before = topic_bodies(session, [row])[0]
     _check_fixed(before, patch)
@@ -138,7 +148,7 @@ def topic_bodies(session: Session, rows: Sequence[Topic]) -> list[TopicBody]:
 def topic_owner(session: Session, object_id: str) -> Owner | None:
     """Whose a topic is."""
     row = session.get(Topic, object_id)
-    return Owner(row.org_id, row.project_id) if row else None
+    return Owner(row.org_id, row.project_id) if row and row.purged_at is None else None
 
 
 def _wished(row: Topic, patch: TopicPatch) -> _Wished:
@@ -158,7 +168,7 @@ def _replace(session: Session, actor: Actor, row: Topic, revision: int, wish: _W
     """Writes the wish if the row is still at a revision: one statement, not a read and a write."""
     result = session.execute(
         update(Topic)
-        .where(Topic.id == row.id, Topic.revision == revision)
+        .where(Topic.id == row.id, Topic.revision == revision, Topic.deleted_at.is_(None))
         .values(
             spec=wish.spec,
             labels=wish.labels,

@@ -225,13 +225,6 @@ def test_a_shorter_retention_demands_if_match(service: Service) -> None:
     assert accepted.status_code == 202
 
 
-def test_a_topic_cannot_be_deleted_yet_and_says_so(service: Service) -> None:
-    topic = service.topic("orders")
-    response = service.client.delete(f"/v1/topics/{topic['id']}", headers=service.owner)
-    assert (response.status_code, response.json()["code"]) == (405, "METHOD_NOT_ALLOWED")
-    assert "PATCH" in response.headers["Allow"]
-
-
 def test_a_wait_that_is_over_before_ready_answers_202_all_the_same(service: Service) -> None:
     response = service.client.post(
         "/v1/topics?wait=0.05s", json={"name": "orders"}, headers=service.owner
