@@ -10,7 +10,7 @@ of object: its callers say which rows a wish means.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, Generic, TypeVar
 
 from fastapi import Depends, Query
 from pydantic import JsonValue as Json
@@ -24,9 +24,10 @@ from api.errors import (
     PreconditionRequiredError,
     Violation,
 )
+from api.operations.models import Operation
 from api.reconcile.conditions import Condition
 from api.reconcile.status import add_condition
-from api.resource import DeletableColumns, etag, revision_wanted
+from api.resource import DeletableColumns, ResourceBody, etag, revision_wanted
 from api.routing import IfMatch
 from api.telemetry import redact
 
@@ -36,6 +37,17 @@ CHILDREN_SHOWN_MAX: Final = 100
 REASON_CHARACTERS_MAX: Final = 255
 
 Row = TypeVar("Row", bound=DeletableColumns)
+Body = TypeVar("Body", bound=ResourceBody)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Generic[Body]):
+    """An object after a change, and the operation that makes it so, if there is anything to do.
+    ``plan`` says what the change does beyond the object: a dry run shows it."""
+
+    body: Body
+    operation_id: str | None
+    plan: dict[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +173,12 @@ def mark(session: Session, actor: Actor, row: DeletableColumns, deletion: Deleti
         row.generation,
         actor.now,
     )
+
+
+def running_delete(session: Session, object_id: str, kind: str) -> str | None:
+    """The receipt of the delete that runs."""
+    query = select(Operation.id).where(Operation.target_id == object_id, Operation.kind == kind)
+    return session.scalars(query.order_by(Operation.id.desc()).limit(1)).first()
 
 
 def take_off(row: DeletableColumns, finalizer: str, now: datetime) -> bool:

@@ -1,5 +1,7 @@
 """The rules of projects; the only writer of their table."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -12,6 +14,7 @@ from api.errors import ForbiddenError, NameTakenError, NotFoundError
 from api.identifiers import new_id
 from api.projects.models import Project
 from api.projects.schemas import ProjectBody, ProjectCreate
+from api.reconcile.status import statuses
 from api.resource import body_json
 from api.streams.service import create_stream_row
 
@@ -84,6 +87,12 @@ def project_for(session: Session, caller: Caller, project_id: str | None) -> Pro
     if named is None or named.purged_at is not None or foreign:
         raise NotFoundError(f"There is no project {wanted or 'default'} that this key can see.")
     return named
+
+
+def project_bodies(session: Session, rows: Sequence[Project]) -> list[ProjectBody]:
+    """The bodies of rows, in their order."""
+    found = statuses(session, [row.id for row in rows])
+    return [ProjectBody.of(row, found.get(row.id)) for row in rows]
 
 
 def project_owner(session: Session, object_id: str) -> Owner | None:

@@ -29,6 +29,13 @@ def create_status(
     )
 
 
+def ensure_status(session: Session, *, object_id: str, org_id: str, now: datetime) -> None:
+    """The status of an object that needed none until now."""
+    if session.get(ResourceStatus, object_id) is None:
+        create_status(session, object_id=object_id, org_id=org_id, types=(), now=now)
+        session.flush()
+
+
 def add_condition(
     session: Session, object_id: str, condition: Condition, generation: int, now: datetime
 ) -> None:
@@ -74,6 +81,18 @@ def write_status(
     row.detail = detail
     row.updated_at = now
     return True
+
+
+def plain_status(status: ResourceStatus | None) -> dict[str, object]:
+    """The member of a body whose object needs no status until it shall go."""
+    if status is None:
+        return {}
+    return {
+        "status": {
+            "conditions": condition_bodies(status),
+            "observed_generation": max(1, status.observed_generation),
+        }
+    }
 
 
 def condition_bodies(status: ResourceStatus | None) -> list[ConditionBody]:

@@ -1,5 +1,7 @@
 """The rules of streams; the only writer of their table."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -10,6 +12,7 @@ from api.deletion import locked, refuse_deleting
 from api.errors import NameTakenError, NotFoundError
 from api.identifiers import new_id
 from api.projects.models import Project
+from api.reconcile.status import statuses
 from api.resource import body_json
 from api.streams.models import Stream
 from api.streams.schemas import StreamBody, StreamCreate
@@ -85,6 +88,12 @@ def stream_for(
             hint="Create it with POST /v1/streams, or leave it out to use the stream default.",
         )
     return row
+
+
+def stream_bodies(session: Session, rows: Sequence[Stream]) -> list[StreamBody]:
+    """The bodies of rows, in their order."""
+    found = statuses(session, [row.id for row in rows])
+    return [StreamBody.of(row, found.get(row.id)) for row in rows]
 
 
 def stream_owner(session: Session, object_id: str) -> Owner | None:

@@ -6,47 +6,51 @@ of that time still has its names, and what was last seen of its partitions stays
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from api.access.permissions import Caller
-from api.audit.service import Actor, Change, record_change
+from api.audit.service import Actor, Change, purger, record_change
 from api.deletion import (
+    Changed,
     Deletion,
     breaker_limit,
     demand_if_match,
     locked,
     mark,
+    running_delete,
     take_off,
 )
 from api.errors import ConflictError
-from api.operations.models import Operation
 from api.operations.service import Target, settle_operations, start_operation
 from api.reconcile.queue import enqueue
 from api.resource import body_json
 from api.streams.models import Stream
 from api.topics.models import Topic
+from api.topics.preview import loss_of
 from api.topics.schemas import TopicBody
-from api.topics.service import Changed, topic_bodies
+from api.topics.service import topic_bodies
 from api.topics.spec import effective
 
 FINALIZER: Final = "data-plane"
 DELETE: Final = "delete_topic"
 
 
-def delete_topic(session: Session, actor: Actor, *, topic_id: str, deletion: Deletion) -> Changed:
+def delete_topic(
+    session: Session, actor: Actor, *, topic_id: str, deletion: Deletion
+) -> Changed[TopicBody]:
     """Marks a topic. Marking it again changes nothing, unless it is by force now."""
     row = locked(session, Topic, topic_id)
     if row.deleted_at is not None:
         if deletion.force_reason in (None, row.force_reason):
-            return Changed(_body(session, row), _operation_id(session, row.id))
+            return Changed(_body(session, row), running_delete(session, row.id, DELETE))
         return mark_topic(session, actor, row, deletion)
     demand_if_match(row, deletion.if_match)
     check_topics(session, row.org_id, [row], deletion)
-    return mark_topic(session, actor, row, deletion)
+    return replace(mark_topic(session, actor, row, deletion), plan=loss_of(session, [row]))
 
 
 def check_topics(session: Session, org_id: str, rows: Sequence[Topic], deletion: Deletion) -> None:
@@ -77,7 +81,9 @@ def check_topics(session: Session, org_id: str, rows: Sequence[Topic], deletion:
         )
 
 
-def mark_topic(session: Session, actor: Actor, row: Topic, deletion: Deletion) -> Changed:
+def mark_topic(
+    session: Session, actor: Actor, row: Topic, deletion: Deletion
+) -> Changed[TopicBody]:
     """Sets the mark of one topic, with its operation, its work and its records."""
     before = _body(session, row)
     mark(session, actor, row, deletion)
@@ -114,9 +120,12 @@ def bury_topic(session: Session, topic_id: str, now: datetime) -> None:
     stream = session.get_one(Stream, row.stream_id)
     if stream.deleted_at is not None:
         _enqueue(session, "stream", stream, now)
-    actor = Actor(Caller("reconciler", row.org_id, role=None), "reconciler", now)
     last = body_json(_body(session, row))
-    record_change(session, actor, Change(row.org_id, "topics.purge", "topic", row.id, before=last))
+    record_change(
+        session,
+        purger(row.org_id, now),
+        Change(row.org_id, "topics.purge", "topic", row.id, before=last),
+    )
 
 
 def _enqueue(session: Session, kind: str, row: Topic | Stream, now: datetime) -> None:
@@ -132,9 +141,3 @@ def _enqueue(session: Session, kind: str, row: Topic | Stream, now: datetime) ->
 
 def _body(session: Session, row: Topic) -> TopicBody:
     return topic_bodies(session, [row])[0]
-
-
-def _operation_id(session: Session, topic_id: str) -> str | None:
-    """The receipt of the delete that runs."""
-    query = select(Operation.id).where(Operation.target_id == topic_id, Operation.kind == DELETE)
-    return session.scalars(query.order_by(Operation.id.desc()).limit(1)).first()

@@ -14,7 +14,7 @@ from api.access.permissions import Caller
 from api.database import Database
 from api.deletion import DeletionWish
 from api.errors import InvalidRequestError, Violation
-from api.idempotency import Reply, RequestFacts, change, created
+from api.idempotency import RequestFacts, change, changed
 from api.pagination import Page, PageRequest, page_of
 from api.reconcile.conditions import is_true
 from api.reconcile.models import ResourceStatus
@@ -36,7 +36,7 @@ from api.topics.deletion import delete_topic
 from api.topics.live import read_topic
 from api.topics.models import Topic
 from api.topics.schemas import PartitionBody, TopicBody, TopicCreate, TopicPatch
-from api.topics.service import Changed, create_topic, fold, patch_topic, topic_bodies, topic_owner
+from api.topics.service import create_topic, fold, patch_topic, topic_bodies, topic_owner
 
 router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["topics"])
 
@@ -60,6 +60,10 @@ def _settings(request: Request) -> Settings:
 
 
 SettingsOf = Annotated[Settings, Depends(_settings)]
+UpdateMask = Annotated[
+    str,
+    Query(max_length=1024, description="`*`, or paths such as `display_name,spec.partitions`."),
+]
 Wait = Annotated[
     str, Query(max_length=8, description="Hold the answer until Ready, e.g. `30s`; 60s at most.")
 ]
@@ -153,7 +157,7 @@ async def post_topic(
         return change(
             facts,
             caller,
-            lambda session, actor: _accepted(create_topic(session, actor, body)),
+            lambda session, actor: changed(create_topic(session, actor, body), "/v1/topics"),
         )
 
     response = await run_in_threadpool(create)
@@ -179,13 +183,24 @@ def update_topic(
     caller: Updater,
     facts: RequestFacts,
     if_match: IfMatch = None,
+    update_mask: UpdateMask = "",
 ) -> JSONResponse:
-    """Applies a merge patch (`application/merge-patch+json`). 200 if nothing is left to do."""
+    """Applies a merge patch (`application/merge-patch+json`). 200 if nothing is left to do.
+    Partitions only ever become more. Under ``update_mask`` each member it names becomes what the
+    body says of it, or its default, and nothing else changes."""
     return change(
         facts,
         caller,
-        lambda session, actor: _accepted(
-            patch_topic(session, actor, topic_id=object_id, patch=body, if_match=if_match)
+        lambda session, actor: changed(
+            patch_topic(
+                session,
+                actor,
+                topic_id=object_id,
+                patch=body,
+                if_match=if_match,
+                update_mask=update_mask,
+            ),
+            "/v1/topics",
         ),
     )
 
@@ -209,18 +224,9 @@ def remove_topic(
     return change(
         facts,
         caller,
-        lambda session, actor: _accepted(
-            delete_topic(session, actor, topic_id=object_id, deletion=deletion)
+        lambda session, actor: changed(
+            delete_topic(session, actor, topic_id=object_id, deletion=deletion), "/v1/topics"
         ),
-    )
-
-
-def _accepted(changed: Changed) -> Reply:
-    return created(
-        changed.body,
-        "/v1/topics",
-        status=202 if changed.operation_id else 200,
-        operation_id=changed.operation_id,
     )
 
 

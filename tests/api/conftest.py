@@ -20,6 +20,7 @@ from api.database import Database
 from api.reconcile.keys import KeyReconciler
 from api.reconcile.loop import Loop
 from api.reconcile.node_client import NodeClients
+from api.reconcile.parents import ParentReconciler
 from api.reconcile.topics import TopicReconciler
 from api.schema import migrate
 from api.settings import DatabaseSettings, NodeSettings, ReportsSettings, Settings
@@ -160,7 +161,12 @@ def service(
     nodes = NodeClients(key_file)
     loop = Loop(
         database,
-        {"topic": TopicReconciler(database, nodes), "key": KeyReconciler(database, nodes)},
+        {
+            "topic": TopicReconciler(database, nodes),
+            "key": KeyReconciler(database, nodes),
+            "stream": ParentReconciler(database),
+            "project": ParentReconciler(database),
+        },
         dice=random.Random(7),
     )
     application.state.settings = settings

@@ -283,10 +283,17 @@ def test_a_protected_topic_stays_until_the_protection_is_off(service: Service) -
 
 def test_a_dry_run_of_a_delete_checks_all_and_marks_nothing(service: Service) -> None:
     topic = service.topic("orders")
+    service.settle()
+    service.node.topics[topic["id"]].partitions[0].log_end = 70
+    service.node.topics[topic["id"]].partitions[0].bytes = 7000
+    service.clock.advance(3600)
+    service.settle()
+    known = service.get(f"/v1/topics/{topic['id']}")
     response = _delete(service, topic, "?dry_run=true")
     assert response.status_code == 200
     assert response.json()["dry_run"] is True
-    assert service.get(f"/v1/topics/{topic['id']}") == topic
+    assert response.json()["plan"]["data_loss"] == {"bytes": "7000", "records": "70"}
+    assert service.get(f"/v1/topics/{topic['id']}") == known
 
 
 def test_a_delete_with_a_key_is_replayed_as_it_was_answered(service: Service) -> None:
