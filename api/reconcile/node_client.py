@@ -121,11 +121,11 @@ class NodeClients:
 
     def delete_topic(
         self, addresses: Sequence[str], fence: Fence, topic_id: str, force_reason: str
-    ) -> bool:
-        """Makes a topic go; whether nothing of it is left. Until then it is asked again."""
+    ) -> node_pb2.ApplyReply:
+        """Makes a topic go. It is asked again until the reply says ``deleted``."""
         command = node_pb2.DeleteTopic(topic_id=topic_id, force_reason=force_reason)
         request = node_pb2.ApplyRequest(fence=fence.message(), delete_topic=command)
-        return self._apply(addresses, request).deleted
+        return self._apply(addresses, request)
 
     def put_key(
         self, addresses: Sequence[str], fence: Fence, key: node_pb2.PutKey

@@ -7,7 +7,7 @@ is waited for: a topic is not buried while its files may live.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,10 +18,11 @@ from sqlalchemy.orm import Session
 from api.database import Database, meta_value
 from api.deletion import breaker_limit
 from api.nodes.service import addresses
+from api.reconcile.actions import sent
 from api.reconcile.conditions import Condition
 from api.reconcile.models import ResourceStatus
 from api.reconcile.node_client import Fence, NodeClients
-from api.reconcile.outcome import Again, FailureKind, Found, Outcome, PassFailure, Settled
+from api.reconcile.outcome import Again, FailureKind, Found, Outcome, PassFailure, Sent, Settled
 from api.reconcile.partitions import partition_details
 from api.reconcile.queue import Claim, holds
 from api.topics.deletion import bury_topic, deletion_counts
@@ -69,16 +70,19 @@ def remove_topic(database: Database, nodes: NodeClients, item: Claim, removal: R
         log.error("deletion_breaker_open", kind=item.kind, reason=removal.stopped)
         return _again(removal, "DeletionBreakerOpen", removal.stopped, None, BREAKER_POLL)
     seen = _observed(nodes, removal.addresses, removal.topic_id)
-    gone = nodes.delete_topic(
+    reply = nodes.delete_topic(
         removal.addresses, removal.fence, removal.topic_id, removal.force_reason
     )
-    if not gone:
-        return _again(removal, "Closing", _holding_up(seen), seen, poll_after(removal.age))
+    why = f"by force: {removal.force_reason}" if removal.force_reason else "it shall go"
+    command = sent("DeleteTopic", why, removal.fence, reply)
+    poll = poll_after(removal.age)
+    if not reply.deleted:
+        return _again(removal, "Closing", _holding_up(seen), seen, poll, command)
     for address in removal.addresses:
         # Each node is looked at: one that lags behind the others still has the files.
         if _observed(nodes, [address], removal.topic_id) is not None:
             message = f"the cluster has deleted it, the node at {address} has not yet"
-            return _again(removal, "NodeBehind", message, seen, poll_after(removal.age))
+            return _again(removal, "NodeBehind", message, seen, poll, command)
     with database.write() as session:
         if not holds(session, item):
             raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker removes it.")
@@ -90,7 +94,8 @@ def remove_topic(database: Database, nodes: NodeClients, item: Claim, removal: R
         Condition("Reachable", "True", "NodeAnswered"),
         Condition("Stalled", "False", "Progressing"),
     )
-    return Settled(_found(removal, conditions, seen, ready=True), final=True)
+    found = _found(removal, conditions, seen, command)
+    return Settled(replace(found, ready=True), final=True)
 
 
 def poll_after(age: timedelta) -> timedelta:
@@ -136,6 +141,7 @@ def _again(
     message: str,
     seen: node_pb2.TopicStatus | None,
     after: timedelta,
+    command: Sent | None = None,
 ) -> Again:
     conditions = (
         Condition("Deleting", "True", reason, message),
@@ -143,7 +149,7 @@ def _again(
         Condition("Reachable", "True", "NodeAnswered"),
         Condition("Stalled", "False", "Progressing"),
     )
-    return Again(_found(removal, conditions, seen), after, message)
+    return Again(_found(removal, conditions, seen, command), after, message)
 
 
 def _keep_figures(session: Session, removal: Removal, seen: node_pb2.TopicStatus | None) -> None:
@@ -160,7 +166,7 @@ def _found(
     removal: Removal,
     conditions: tuple[Condition, ...],
     seen: node_pb2.TopicStatus | None,
-    *,
-    ready: bool = False,
+    command: Sent | None,
 ) -> Found:
-    return Found(removal.generation, conditions, _detail(seen), ready)
+    commands = () if command is None else (command,)
+    return Found(removal.generation, conditions, _detail(seen), sent=commands)

@@ -5,7 +5,7 @@ repeatable: the topic goes by its id, so a create whose answer was lost is found
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -14,9 +14,10 @@ from sqlalchemy.orm import Session
 from api.database import Database, meta_value
 from api.nodes.service import addresses
 from api.projects.models import Project
+from api.reconcile.actions import sent
 from api.reconcile.conditions import Condition
 from api.reconcile.node_client import Fence, NodeClients
-from api.reconcile.outcome import Again, Found, Outcome, Settled
+from api.reconcile.outcome import Again, Failed, Found, Outcome, Sent, Settled
 from api.reconcile.partitions import partition_details
 from api.reconcile.queue import Claim
 from api.reconcile.removals import removal_of, remove_topic
@@ -53,8 +54,15 @@ def plan(desired: node_pb2.PutTopic, observed: node_pb2.TopicStatus | None) -> l
     if observed is None:
         return [Action(desired, "not on the cluster yet")]
     if observed.spec != desired:
-        return [Action(desired, "configuration changed")]
+        changed = ", ".join(_differing(desired, observed.spec))
+        return [Action(desired, f"the cluster has another {changed}")]
     return []
+
+
+def _differing(desired: node_pb2.PutTopic, found: node_pb2.PutTopic) -> list[str]:
+    """The members that two specs do not share."""
+    names = [field.name for field in node_pb2.PutTopic.DESCRIPTOR.fields]
+    return [name for name in names if getattr(desired, name) != getattr(found, name)]
 
 
 class TopicReconciler:
@@ -86,12 +94,18 @@ class TopicReconciler:
 
     def _bring(self, wish: Wish) -> Outcome:
         observed = self._observe(wish)
-        actions = plan(wish.topic, observed)
-        for action in actions:
-            self._nodes.put_topic(wish.addresses, wish.fence, action.topic)
-        if actions:
+        commands = tuple(
+            sent(
+                "PutTopic",
+                action.reason,
+                wish.fence,
+                self._nodes.put_topic(wish.addresses, wish.fence, action.topic),
+            )
+            for action in plan(wish.topic, observed)
+        )
+        if commands:
             observed = self._observe(wish)
-        return judge(wish, observed)
+        return _with(judge(wish, observed), commands)
 
     def _observe(self, wish: Wish) -> node_pb2.TopicStatus | None:
         reply = self._nodes.describe(wish.addresses, topic_ids=[wish.topic.topic_id])
@@ -99,6 +113,13 @@ class TopicReconciler:
             if status.topic_id == wish.topic.topic_id:
                 return status
         return None
+
+
+def _with(outcome: Outcome, commands: tuple[Sent, ...]) -> Outcome:
+    """The outcome of a pass that sent commands."""
+    if isinstance(outcome, Failed):
+        return outcome
+    return replace(outcome, found=replace(outcome.found, sent=commands))
 
 
 def judge(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
