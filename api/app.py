@@ -14,6 +14,7 @@ from api.access.routes import router as access
 from api.audit.routes import router as audit
 from api.clusters.routes import router as clusters
 from api.database import Database
+from api.explain.routes import router as explain
 from api.nodes.routes import router as nodes
 from api.operations.routes import router as operations
 from api.organizations.routes import router as organizations
@@ -37,6 +38,7 @@ ROUTERS: Final = (
     topics,
     access,
     operations,
+    explain,
     usage,
     reports,
     audit,
