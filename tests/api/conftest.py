@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import JsonValue as Json
 
+from api.access.rate import Limits, Policy
 from api.access.tokens import new_token
 from api.app import create_app
 from api.bootstrap import Bootstrapped, bootstrap, readdress
@@ -171,6 +172,7 @@ def service(
     )
     application.state.settings = settings
     application.state.database = database
+    application.state.limits = Limits(Policy(burst=100_000, per_second=1))
     client = TestClient(application, raise_server_exceptions=False)
     yield Service(client, database, clock, loop, node, first, settings)
     client.close()
