@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 # From Debian: a compiler and headers for the engine, a headless Java for the Spark reports.
 SETUP_PACKAGES="python3-venv python3-dev gcc libc6-dev libnghttp2-dev libssl-dev liblz4-dev
     libzstd-dev libxxhash-dev libisal-dev openjdk-17-jre-headless"
-CHECK_PACKAGES="clang-14"
+CHECK_PACKAGES="clang-14 libclang-rt-14-dev"
 
 VENV=".venv"
 STAMPS="$VENV/stamps"
