@@ -23,6 +23,8 @@ TARGETS="
     checkpoint 400000
     access 500000
     journal 1000
+    connection 6000
+    host 1500
 "
 
 mkdir -p "$BUILD"
@@ -38,9 +40,10 @@ done | xargs -r -P 2 -L 1 sh -c "$COMPILER"' -fsanitize=fuzzer-no-link,address,u
 
 link() {
     objects="$(ls "$BUILD"/*.o | grep -v "/fuzz_")"
+    shared="$BUILD/fuzz_input.o $BUILD/fuzz_node.o $BUILD/fuzz_http2.o"
     # shellcheck disable=SC2086
     $COMPILER -fsanitize=fuzzer,address,undefined -o "$BUILD/$1" "$BUILD/fuzz_$1.o" \
-        "$BUILD/fuzz_input.o" $objects $LIBRARIES
+        $shared $objects $LIBRARIES
 }
 
 export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1

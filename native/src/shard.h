@@ -226,6 +226,10 @@ struct shard {
 /* shard.c */
 enum status shard_run_start(struct shard *shard);
 void *shard_run(void *context);
+/* What shard_run_start and its thread do, step by step: for whoever has no thread (native/fuzz). */
+enum status shard_attach(struct shard *shard);
+void shard_begin(struct shard *shard);
+void shard_turn(struct shard *shard);
 /* One outcome, to whoever waits for it. */
 void shard_outcome(struct shard *shard, const struct store_outcome *outcome);
 
