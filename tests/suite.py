@@ -116,6 +116,7 @@ def stages_of_check(seeds: int) -> list[Stage]:
         strict_compile(),
         Stage("sanitizers", ("deploy/sanitize.sh",)),
         Stage("fuzz", ("deploy/fuzz.sh",)),
+        Stage("threads", ("deploy/tsan.sh",)),
         Stage("sim", ("make", "--no-print-directory", "sim", f"SEEDS={seeds}")),
     ]
 

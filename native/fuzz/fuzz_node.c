@@ -10,7 +10,13 @@
 #include "io_socket.h"
 #include "shard.h"
 
-enum { RECEIVE_BYTES = ENGINE_FRAME_SIZE_MAX + (1 << 20), FURNISH_COOKIE = 1, TURNS_MAX = 20000 };
+/* The host's threads send little: what is echoed came out of one input. */
+enum {
+    SEND_BYTES = 1 << 17,
+    RECEIVE_BYTES = ENGINE_FRAME_SIZE_MAX + (1 << 20),
+    FURNISH_COOKIE = 1,
+    TURNS_MAX = 20000
+};
 
 static const char token[] = FUZZ_TOKEN;
 
@@ -72,7 +78,7 @@ void fuzz_node_open(struct fuzz_node *node, const char *name, uint16_t shards_co
 static void send_frame(struct fuzz_node *node, const struct engine_frame *header, const void *body,
                        size_t size)
 {
-    static _Thread_local uint8_t buffer[RECEIVE_BYTES];
+    static _Thread_local uint8_t buffer[SEND_BYTES];
     struct engine_frame frame = *header;
     frame.size = (uint32_t)(sizeof frame + size);
     assert(size <= sizeof buffer - sizeof frame - 8);
