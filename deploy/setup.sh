@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 # the documents speak REST with (their tests run every block).
 SETUP_PACKAGES="curl jq python3-venv python3-dev gcc libc6-dev libnghttp2-dev libssl-dev liblz4-dev
     libzstd-dev libxxhash-dev libisal-dev openjdk-17-jre-headless"
-CHECK_PACKAGES="clang-14"
+CHECK_PACKAGES="clang-14 libclang-rt-14-dev"
 
 VENV=".venv"
 STAMPS="$VENV/stamps"

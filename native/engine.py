@@ -9,7 +9,7 @@ import mmap
 import struct
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -57,6 +57,20 @@ class Frame(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLimits:
+    """How long what takes room without using it may stay, in ms; 0 = the engine's default."""
+
+    host_beat_ms: int = 0
+    silence_ms: int = 0
+    idle_ms: int = 0
+    age_ms: int = 0
+    age_grace_ms: int = 0
+    stall_ms: int = 0
+    message_ms: int = 0
+    snapshot_retry_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
     """What engine_open takes; 0 = the engine's default where a size or count is optional.
 
@@ -79,6 +93,7 @@ class EngineConfig:
     memory_bytes: int = 0
     metering_window_s: int = 60
     partitions_max: int = 0
+    limits: EngineLimits = EngineLimits()
 
 
 def _text(value: str, size: int, name: str) -> bytes:
@@ -255,4 +270,6 @@ def _native_config(config: EngineConfig) -> tuple[Any, tuple[Any, ...]]:
     native.memory_bytes = config.memory_bytes
     native.metering_window_s = config.metering_window_s
     native.partitions_max = config.partitions_max
+    for limit in fields(EngineLimits):
+        setattr(native.limits, limit.name, getattr(config.limits, limit.name))
     return native, (native, data_path, host)

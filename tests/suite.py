@@ -116,6 +116,8 @@ def stages_of_check(seeds: int) -> list[Stage]:
         Stage("layering", (str(BIN / "lint-imports"), "--cache-dir", "build/import-linter")),
         strict_compile(),
         Stage("sanitizers", ("deploy/sanitize.sh",)),
+        Stage("fuzz", ("deploy/fuzz.sh",)),
+        Stage("threads", ("deploy/tsan.sh",)),
         Stage("sim", ("make", "--no-print-directory", "sim", f"SEEDS={seeds}")),
     ]
 

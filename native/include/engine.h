@@ -42,6 +42,18 @@ enum engine_limit {
 
 struct engine;
 
+/* How long what takes room without using it may stay: shard_sweep.h. 0 = the default. */
+struct engine_limits {
+    uint32_t host_beat_ms;      /* silence of the host, then health says NOT_SERVING; 5 s */
+    uint32_t silence_ms;        /* a connection without a call and without ever a key; 10 s */
+    uint32_t idle_ms;           /* a connection without a call; 15 min */
+    uint32_t age_ms;            /* a connection: told to go then; 12 h */
+    uint32_t age_grace_ms;      /* and ended so long after; 10 min */
+    uint32_t stall_ms;          /* a client takes nothing of what waits for it; 60 s */
+    uint32_t message_ms;        /* from a message's first bytes to its last; 30 s */
+    uint32_t snapshot_retry_ms; /* a metadata snapshot that found no room is asked again; 1 s */
+};
+
 struct engine_config {
     const char *data_path; /* the node's directory; created if absent */
     const char *host;      /* address to listen on */
@@ -61,6 +73,7 @@ struct engine_config {
     uint64_t memory_bytes;      /* per shard, taken at the start; 0 = default */
     uint32_t metering_window_s; /* divides 60 */
     uint32_t partitions_max;    /* per shard; 0 = default */
+    struct engine_limits limits;
 };
 
 /* One frame's header, as it lies in the buffers. */

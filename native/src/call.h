@@ -88,7 +88,7 @@ struct call {
     uint32_t message_filled;
     uint8_t *message; /* grows with what arrives, not with what was announced */
     uint32_t message_capacity;
-    uint64_t message_since_ns; /* its first bytes */
+    uint64_t message_since_ns; /* its first bytes; before them: the call's start */
     uint32_t messages_count;
     /* answers */
     uint32_t pending_count; /* operations whose outcome is still to come */
@@ -97,6 +97,7 @@ struct call {
     struct reply *replies_head;
     struct reply *replies_tail;
     uint64_t replies_bytes;
+    uint64_t replies_ns;         /* the connection took of them, or the first one came */
     struct grpc_failure failure; /* when finished: error NONE = OK */
     /* When finished without a failure: the host's code, 0 for OK. */
     uint32_t host_grpc_code;

@@ -167,6 +167,7 @@ static ssize_t read_replies(struct call *call, uint8_t *buffer, size_t length, u
         memcpy(buffer + written, reply->data + reply->taken, taken);
         reply->taken += (uint32_t)taken;
         written += taken;
+        call->replies_ns = call->connection->shard->now.monotonic_ns;
         if (reply->taken == reply->size) reply_pop(call);
     }
     return (ssize_t)written;
@@ -201,6 +202,7 @@ void grpc_reply_send(struct call *call, const uint8_t header[9], size_t size)
     assert(reply->size - reply->taken >= size);
     (void)http2_output_data(call->connection, header, reply, reply->data + reply->taken, size);
     reply->taken += (uint32_t)size;
+    call->replies_ns = call->connection->shard->now.monotonic_ns;
     if (reply->taken == reply->size) reply_pop(call);
 }
 
@@ -246,10 +248,12 @@ void grpc_reply_queue(struct call *call, struct reply *reply)
         grpc_reply_release(call->connection->shard, reply);
         return;
     }
-    if (call->replies_tail != NULL)
+    if (call->replies_tail != NULL) {
         call->replies_tail->next = reply;
-    else
+    } else {
         call->replies_head = reply;
+        call->replies_ns = call->connection->shard->now.monotonic_ns;
+    }
     call->replies_tail = reply;
     call->replies_bytes += reply->size;
     if (call->replies_bytes > CALL_QUEUED_BYTES_MAX) {

@@ -71,6 +71,8 @@ void grpc_start(struct call *call)
     call->started = 1;
     struct shard *shard = call->connection->shard;
     call->connection->active_ns = shard->now.monotonic_ns;
+    call->message_since_ns = shard->now.monotonic_ns;
+    http2_guard_earn(call->connection, HTTP2_FRAMES_PER_CALL);
     shard->counters.calls_opened++;
     shard->counters.calls_by_method[call->method]++;
     enum grpc_error error = start_check(call);

@@ -169,7 +169,7 @@ void host_metadata_frame(struct shard *shard, const struct engine_frame *frame, 
         if (store_metadata_snapshot(shard->store, frame->arg0, body, size) != STATUS_OK) {
             metadata->snapshots_refused++;
             metadata->snapshot_retry_ns =
-                shard->now.monotonic_ns + SHARD_SNAPSHOT_RETRY_MS * UINT64_C(1000000);
+                shard->now.monotonic_ns + shard->limits.snapshot_retry_ms * UINT64_C(1000000);
         }
         return;
     }

@@ -67,7 +67,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
-    (void)user;
+    if (!http2_guard_frame(user, frame)) return NGHTTP2_ERR_CALLBACK_FAILURE;
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) return 0;
     struct call *call = stream_call(session, frame->hd.stream_id);
     if (call == NULL) return 0;
@@ -76,14 +76,15 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     return 0;
 }
 
-/* We ended the call before the client did: tell it to stop sending (RFC 9113, 8.1). */
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
-    (void)user;
+    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
+        http2_guard_reset(user);
     if (frame->hd.type != NGHTTP2_HEADERS) return 0;
     if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) return 0;
     struct call *call = stream_call(session, frame->hd.stream_id);
     if (call == NULL || call->half_closed) return 0;
+    /* We ended the call before the client did: tell it to stop sending (RFC 9113, 8.1). */
     (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
                                     NGHTTP2_NO_ERROR);
     return 0;
@@ -156,8 +157,9 @@ enum status http2_shared_open(struct shard *shard)
     nghttp2_session_callbacks_set_send_data_callback(shared->callbacks, on_send_data);
     nghttp2_option_set_no_auto_window_update(shared->options, 1);
     nghttp2_option_set_no_closed_streams(shared->options, 1);
-    nghttp2_option_set_stream_reset_rate_limit(shared->options, HTTP2_RESETS_BURST,
-                                               HTTP2_RESETS_PER_S);
+    /* Ours (io_http2_guard.c) is to be met first: it says ENHANCE_YOUR_CALM. */
+    nghttp2_option_set_stream_reset_rate_limit(shared->options, 2 * HTTP2_RESETS_BURST,
+                                               2 * HTTP2_RESETS_PER_S);
     return STATUS_OK;
 }
 
@@ -228,6 +230,7 @@ enum status http2_connection_open(struct shard *shard, int fd)
         .open = 1,
         .opened_ns = shard->now.monotonic_ns,
         .active_ns = shard->now.monotonic_ns,
+        .written_ns = shard->now.monotonic_ns,
     };
     shard->connections_count++;
     shard->counters.connections_opened++;
@@ -273,9 +276,16 @@ void http2_readable(struct connection *connection)
         shard->counters.bytes_received += size;
         ssize_t used = nghttp2_session_mem_recv(connection->session, shard->read_buffer, size);
         http2_mark_dirty(connection);
+        /* The library has bounds of its own, of what we would have to answer: the same kind. */
+        if (used == NGHTTP2_ERR_FLOODED) connection->flood = HTTP2_FLOOD_FRAMES;
+        if (connection->flood != HTTP2_FLOOD_NONE) {
+            http2_guard_end(connection);
+            return;
+        }
         if (used < 0 || (size_t)used != size) {
             /* What the peer sent was not HTTP/2, or our memory ended: say goodbye if that is still
              * possible. */
+            shard->counters.connections_malformed++;
             http2_abandon(connection, NGHTTP2_PROTOCOL_ERROR);
             return;
         }
@@ -311,6 +321,10 @@ static void connection_flush(struct connection *connection)
         }
     }
     connection_arm(connection, 0);
+    if (connection->flood != HTTP2_FLOOD_NONE) {
+        http2_guard_end(connection);
+        return;
+    }
     if (!nghttp2_session_want_read(connection->session)
         && !nghttp2_session_want_write(connection->session)) {
         http2_mark_closing(connection);

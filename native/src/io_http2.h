@@ -26,8 +26,28 @@ enum {
     HTTP2_VECTORS_MAX = 64,
     HTTP2_REFERENCE_SIZE_MIN = 4096, /* smaller bodies are copied: a vector costs more */
     HTTP2_TOKENS_CACHED = 4,
+};
+
+/* io_http2_guard.c: what one connection may send that costs it nothing and us something. */
+enum {
     HTTP2_RESETS_BURST = 10000, /* X30: a client that cancels long polls is fine, a flood is not */
     HTTP2_RESETS_PER_S = 2000,
+    /* PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA. A client that reads fast sends many
+     * window updates: calls and bytes sent to it earn more. */
+    HTTP2_FRAMES_BURST = 10000,
+    HTTP2_FRAMES_PER_S = 5000,
+    HTTP2_FRAMES_PER_CALL = 4,
+    HTTP2_BYTES_PER_FRAME = 8192,
+    /* Without a call, and none for a second: a keepalive, not a measurement of bandwidth. */
+    HTTP2_PINGS_BURST = 10,
+    HTTP2_PINGS_PER_S = 1,
+};
+
+enum http2_flood {
+    HTTP2_FLOOD_NONE = 0,
+    HTTP2_FLOOD_PINGS = 1,
+    HTTP2_FLOOD_RESETS = 2,
+    HTTP2_FLOOD_FRAMES = 3,
 };
 
 struct shard;
@@ -60,8 +80,14 @@ struct connection {
     uint8_t goaway_sent;
     uint8_t tokens_next;
     uint8_t authenticated; /* showed a good key once */
+    uint8_t flood;         /* enum http2_flood: to be ended for it */
     uint64_t opened_ns;
-    uint64_t active_ns;      /* a call began or ended */
+    uint64_t active_ns;  /* a call began or ended */
+    uint64_t written_ns; /* the socket took something, or nothing waited for it */
+    uint32_t unearned;   /* bytes sent since the last frame they earned */
+    uint64_t pings_ns;   /* io_http2_guard.c: the time up to which each kind is used up */
+    uint64_t resets_ns;
+    uint64_t frames_ns;
     uint64_t messages_bytes; /* held by messages that are not complete */
     uint64_t pushed_bytes;   /* of Consume replies that its socket has not yet taken */
     uint8_t pushed_held;     /* one of its Consumes waits for them */
@@ -100,6 +126,14 @@ void http2_mark_closing(struct connection *connection);
 void http2_close_marked(struct shard *shard);
 /* No new streams; those open may end. */
 void http2_goaway(struct connection *connection);
+
+/* A frame arrived. 0 = one too many: connection->flood says of what. */
+int http2_guard_frame(struct connection *connection, const nghttp2_frame *frame);
+/* We had to reset a stream of theirs: as good as a reset of their own. */
+void http2_guard_reset(struct connection *connection);
+void http2_guard_earn(struct connection *connection, uint64_t frames_count);
+/* Say why, count, and close at the end of the turn. */
+void http2_guard_end(struct connection *connection);
 
 /* io_http2_output.c: the output of one connection. */
 ssize_t http2_output_copy(struct connection *connection, const uint8_t *data, size_t size);

@@ -94,6 +94,7 @@ static void output_advance(struct connection *connection, size_t sent)
 int http2_output_write(struct connection *connection)
 {
     struct iovec vectors[HTTP2_VECTORS_MAX];
+    if (connection->write_armed == 0) connection->written_ns = connection->shard->now.monotonic_ns;
     while (connection->vectors_count > 0) {
         for (uint32_t index = 0; index < connection->vectors_count; index++) {
             const struct output_vector *vector =
@@ -107,6 +108,10 @@ int http2_output_write(struct connection *connection)
         if (answer == SOCKET_GONE) return -1;
         if (answer == SOCKET_WAIT) return 0;
         connection->shard->counters.bytes_sent += sent;
+        connection->written_ns = connection->shard->now.monotonic_ns;
+        connection->unearned += (uint32_t)sent;
+        http2_guard_earn(connection, connection->unearned / HTTP2_BYTES_PER_FRAME);
+        connection->unearned %= HTTP2_BYTES_PER_FRAME;
         output_advance(connection, sent);
     }
     connection->vectors_first = 0;

@@ -204,6 +204,10 @@ int journal_round_get(const uint8_t *at, uint64_t available, struct journal_roun
         .previous_count = bytes_get_u32(at + 16),
         .entries_count = bytes_get_u32(at + 20),
     };
+    /* A checksum that holds proves who wrote a round, not that it makes sense: going by one that
+     * contradicts its own order would move the journal's end. */
+    if (round->lsn <= round->previous_lsn || round->witness > round->previous_lsn) return 0;
+    if (round->before_previous_lsn > round->previous_lsn) return 0;
     uint64_t directories =
         ((uint64_t)round->own_count + round->previous_count) * JOURNAL_DIRECTORY_ITEM_BYTES;
     if (directories > available - JOURNAL_ROUND_HEADER_BYTES) return 0;

@@ -24,6 +24,8 @@
 #include "assert.h"
 #include "bytes.h"
 
+enum { WALK_CLOSED_BYTES = 16 };
+
 struct journal_walk {
     struct journal *journal;
     struct journal_report *report; /* NULL on later walks */
@@ -150,9 +152,10 @@ static void walk_closed(struct journal_report *report, const uint8_t *body)
 }
 
 /* Blocks verified one by one: the round is whole. */
-static enum status walk_round(struct journal_walk *walk, uint32_t block, uint32_t count,
-                              uint8_t *blocks)
+static enum status walk_round(struct journal_walk *walk, uint32_t block,
+                              const struct journal_block *first, uint8_t *blocks)
 {
+    uint32_t count = first->blocks_count;
     uint64_t chain = 0;
     for (uint32_t number = 0; number < count; number++) {
         chain = XXH3_64bits_withSeed(blocks + (uint64_t)number * JOURNAL_BLOCK_BYTES + 4, 4, chain);
@@ -161,7 +164,9 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block, uint32_
     struct journal_round round;
     if (!journal_round_get(blocks, size, &round) || round.payload_bytes != size)
         return STATUS_JOURNAL_DAMAGED;
-    if (round.own_count > walk->journal->directory_max) return STATUS_JOURNAL_DAMAGED;
+    if (round.lsn != first->lsn || round.generation_oldest > walk->generation
+        || round.own_count > walk->journal->directory_max)
+        return STATUS_JOURNAL_DAMAGED;
     uint64_t own_size = (uint64_t)round.own_count * JOURNAL_DIRECTORY_ITEM_BYTES;
     uint64_t at = JOURNAL_ROUND_HEADER_BYTES + own_size;
     walk_link(walk, &round, blocks + at);
@@ -172,8 +177,11 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block, uint32_
     for (uint32_t index = 0; index < round.entries_count; index++) {
         struct journal_entry entry;
         if (!journal_entry_get(blocks + at, size - at, &entry)) return STATUS_JOURNAL_DAMAGED;
-        if (report && entry.kind == JOURNAL_TAIL_CLOSED)
-            walk_closed(report, blocks + at + JOURNAL_ENTRY_HEADER_BYTES);
+        if (entry.kind == JOURNAL_TAIL_CLOSED) {
+            if (entry.size != JOURNAL_ENTRY_HEADER_BYTES + WALK_CLOSED_BYTES)
+                return STATUS_JOURNAL_DAMAGED;
+            if (report) walk_closed(report, blocks + at + JOURNAL_ENTRY_HEADER_BYTES);
+        }
         uint64_t next = at + bytes_round_up(entry.size, JOURNAL_ENTRY_ALIGNMENT);
         enum status status =
             walk->visitor(walk->context, blocks + at, &entry, walk->generation, round.lsn);
@@ -298,7 +306,7 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
             block = walk_damaged(walk, buffer, block, &first);
             continue;
         }
-        enum status status = walk_round(walk, block, first.blocks_count, blocks);
+        enum status status = walk_round(walk, block, &first, blocks);
         if (status != STATUS_OK) return status;
         block += first.blocks_count;
     }

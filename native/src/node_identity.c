@@ -56,6 +56,11 @@ enum status node_identity_decode(const uint8_t bytes[NODE_IDENTITY_SIZE],
     };
     memcpy(identity->cluster_id, bytes + AT_CLUSTER, ENGINE_ID_SIZE);
     memcpy(identity->node_id, bytes + AT_NODE, ENGINE_ID_SIZE);
+    /* The ids are compared and shown as text, the count sizes what is opened. */
+    int ended =
+        identity->cluster_id[ENGINE_ID_SIZE - 1] == 0 && identity->node_id[ENGINE_ID_SIZE - 1] == 0;
+    if (!ended || identity->shards_count == 0 || identity->shards_count > ENGINE_SHARDS_MAX)
+        return STATUS_IDENTITY_DAMAGED;
     return STATUS_OK;
 }
 

@@ -6,6 +6,16 @@
 #include "grpc_server.h"
 #include "shard.h"
 
+int produce_queue_fits(const struct produce_queue *queue, uint64_t pool_bytes, uint32_t principal,
+                       uint64_t size)
+{
+    uint64_t bytes_max = pool_bytes / PRODUCE_QUEUE_POOL_PART;
+    if (queue->count == PRODUCE_QUEUE_COUNT_MAX) return 0;
+    if (queue->bytes + size > bytes_max) return 0;
+    uint64_t own = queue->bytes_of[principal % PRODUCE_QUEUE_PRINCIPALS];
+    return own == 0 || own + size <= bytes_max / 100 * PRODUCE_QUEUE_PRINCIPAL_PERCENT;
+}
+
 static uint64_t *bytes_of(struct produce_queue *queue, uint32_t principal)
 {
     return &queue->bytes_of[principal % PRODUCE_QUEUE_PRINCIPALS];
@@ -15,12 +25,9 @@ static enum status produce_wait(struct shard *shard, const struct store_produce 
                                 uint8_t **owned)
 {
     struct produce_queue *queue = &shard->produce_queue;
-    uint64_t bytes_max = shard->pool.region_size / PRODUCE_QUEUE_POOL_PART;
-    if (queue->count == PRODUCE_QUEUE_COUNT_MAX) return STATUS_BUSY;
-    if (queue->bytes + produce->batch_size > bytes_max) return STATUS_BUSY;
-    uint64_t *own = bytes_of(queue, produce->principal);
-    uint64_t own_max = bytes_max / 100 * PRODUCE_QUEUE_PRINCIPAL_PERCENT;
-    if (*own > 0 && *own + produce->batch_size > own_max) return STATUS_BUSY;
+    if (!produce_queue_fits(queue, shard->pool.region_size, produce->principal,
+                            produce->batch_size))
+        return STATUS_BUSY;
     struct produce_waiting *waiting = buffer_take(&shard->pool, sizeof *waiting);
     if (waiting == NULL) return STATUS_BUSY;
     *waiting = (struct produce_waiting){.produce = *produce, .since_ns = shard->now.monotonic_ns};
@@ -43,7 +50,7 @@ static enum status produce_wait(struct shard *shard, const struct store_produce 
     queue->tail = waiting;
     queue->count++;
     queue->bytes += produce->batch_size;
-    *own += produce->batch_size;
+    *bytes_of(queue, produce->principal) += produce->batch_size;
     shard->counters.produce_waits++;
     return STATUS_OK;
 }

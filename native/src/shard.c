@@ -235,7 +235,7 @@ static void turn_stop(struct shard *shard)
     if (shard->draining) drain_advance(shard);
 }
 
-static void turn(struct shard *shard)
+void shard_turn(struct shard *shard)
 {
     struct poll_event events[POLL_EVENTS_MAX];
     uint32_t count = turn_wait(shard, events);
@@ -280,15 +280,20 @@ static void pin(const struct shard *shard)
     maybe(failed == 0);
 }
 
-void *shard_run(void *context)
+void shard_begin(struct shard *shard)
 {
-    struct shard *shard = context;
-    pin(shard);
     shard->now =
         (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
     if (shard->index == 0) host_metadata_start(shard);
     host_flush(shard);
-    while (!shard->done) turn(shard);
+}
+
+void *shard_run(void *context)
+{
+    struct shard *shard = context;
+    pin(shard);
+    shard_begin(shard);
+    while (!shard->done) shard_turn(shard);
     for (uint32_t index = 0; index < SHARD_CONNECTIONS_COUNT_MAX; index++) {
         if (shard->connections[index].open) http2_mark_closing(&shard->connections[index]);
     }
@@ -299,7 +304,7 @@ void *shard_run(void *context)
     return NULL;
 }
 
-enum status shard_run_start(struct shard *shard)
+enum status shard_attach(struct shard *shard)
 {
     assert(!shard->thread_started);
     enum status status = poll_add(&shard->poll, shard->wake.fd, POLL_READ, TOKEN_WAKE);
@@ -309,7 +314,12 @@ enum status shard_run_start(struct shard *shard)
         status = poll_add(&shard->poll, shard->listener, POLL_READ, TOKEN_LISTENER);
         if (status != STATUS_OK) return status;
     }
-    status = io_file_start(&shard->file);
+    return io_file_start(&shard->file);
+}
+
+enum status shard_run_start(struct shard *shard)
+{
+    enum status status = shard_attach(shard);
     if (status != STATUS_OK) return status;
     char name[16];
     snprintf(name, sizeof name, "headrace-%u", (unsigned)shard->index);

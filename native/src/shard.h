@@ -42,13 +42,8 @@ enum {
         16384,                /* unanswered messages of one ProduceStream: beyond it BUSY */
     SHARD_TICK_NS = 10000000, /* the longest sleep while the store works */
     SHARD_IDLE_TICK_NS = 100000000,
-    SHARD_WAIT_MS_MAX = 60000,     /* a long poll */
-    SHARD_HOST_BEAT_MS_MAX = 5000, /* silence of the host after which health says NOT_SERVING */
-    SHARD_SWEEP_MS = 1000,         /* how often calls and connections are looked over */
-    SHARD_SILENCE_MS_MAX = 10000,  /* without a call and without ever a key: closed */
-    SHARD_MESSAGE_MS_MAX = 30000,  /* from a message's first bytes to its last */
-    SHARD_SNAPSHOT_RETRY_MS =
-        1000, /* until a metadata snapshot that found no room is asked again */
+    SHARD_WAIT_MS_MAX = 60000, /* a long poll */
+    SHARD_SWEEP_MS = 1000,     /* how often calls and connections are looked over, at most */
     SHARD_FETCH_BYTES_DEFAULT = 1048576,
     SHARD_FETCH_BYTES_MAX = 8388608,
     SHARD_FETCH_MESSAGES_DEFAULT = 500,
@@ -187,7 +182,10 @@ struct shard_counters {
     uint64_t failures_by_error[GRPC_ERROR_COUNT];
     uint64_t fetch_waits, fetch_reads, fetch_bytes, produce_forwarded, fetch_forwarded,
         produce_waits, consume_holds_connection, consume_holds_memory;
-    uint64_t messages_refused, messages_late, connections_silent, connections_evicted;
+    uint64_t messages_refused, messages_late, replies_stalled;
+    uint64_t connections_silent, connections_evicted, connections_idle, connections_aged;
+    uint64_t connections_stalled, connections_malformed;
+    uint64_t floods_pings, floods_resets, floods_frames;
     uint64_t access_ended;
     uint64_t late_outcomes, late_host_answers, host_opens_refused, host_frames_out, host_frames_in;
     uint64_t frame_drops_main, frames_delayed_reply, frames_misrouted, meter_frames, turns;
@@ -224,9 +222,11 @@ struct shard {
     struct connection *connections;
     struct connection *connections_free;
     uint32_t connections_count;
-    uint64_t messages_bytes; /* held by messages that are not complete */
-    uint64_t sweep_ns;       /* the next */
-    uint32_t sweep_revision; /* of the grants, at the last */
+    uint64_t messages_bytes;     /* held by messages that are not complete */
+    struct engine_limits limits; /* none is 0 */
+    uint32_t sweep_ms;           /* between two, a part of the shortest limit */
+    uint64_t sweep_ns;           /* the next */
+    uint32_t sweep_revision;     /* of the grants, at the last */
     struct connection *dirty;
     struct connection *closing;
     uint8_t *read_buffer;
@@ -271,6 +271,10 @@ struct shard {
 /* shard.c */
 enum status shard_run_start(struct shard *shard);
 void *shard_run(void *context);
+/* What shard_run_start and its thread do, step by step: for whoever has no thread (native/fuzz). */
+enum status shard_attach(struct shard *shard);
+void shard_begin(struct shard *shard);
+void shard_turn(struct shard *shard);
 /* One outcome, to whoever waits for it. */
 void shard_outcome(struct shard *shard, const struct store_outcome *outcome);
 

@@ -34,6 +34,41 @@ static void store_configure(const struct engine *engine, uint16_t index, struct 
     memcpy(store->node_id, config->node_id, sizeof store->node_id);
 }
 
+/* What the configuration leaves open. */
+static void limits_settle(struct engine_limits *limits)
+{
+    static const struct engine_limits defaults = {
+        .host_beat_ms = 5000,
+        .silence_ms = 10000,
+        .idle_ms = 15 * 60 * 1000,
+        .age_ms = 12 * 60 * 60 * 1000,
+        .age_grace_ms = 10 * 60 * 1000,
+        .stall_ms = 60 * 1000,
+        .message_ms = 30 * 1000,
+        .snapshot_retry_ms = 1000,
+    };
+    uint32_t settled[sizeof defaults / sizeof(uint32_t)];
+    uint32_t usual[sizeof defaults / sizeof(uint32_t)];
+    memcpy(settled, limits, sizeof settled);
+    memcpy(usual, &defaults, sizeof usual);
+    for (size_t index = 0; index < sizeof settled / sizeof settled[0]; index++) {
+        if (settled[index] == 0) settled[index] = usual[index];
+    }
+    memcpy(limits, settled, sizeof settled);
+}
+
+/* Often enough for the shortest of what it looks after. */
+static uint32_t sweep_ms(const struct engine_limits *limits)
+{
+    const uint32_t watched[] = {limits->silence_ms,   limits->idle_ms,  limits->age_ms,
+                                limits->age_grace_ms, limits->stall_ms, limits->message_ms};
+    uint32_t shortest = 4 * SHARD_SWEEP_MS;
+    for (size_t index = 0; index < sizeof watched / sizeof watched[0]; index++) {
+        if (watched[index] < shortest) shortest = watched[index];
+    }
+    return shortest / 4;
+}
+
 static uint64_t pool_bytes(const struct engine *engine)
 {
     uint64_t memory =
@@ -198,7 +233,10 @@ enum status shard_open(struct shard *shard, struct engine *engine, uint16_t inde
         .poll.fd = -1,
         .file.root_fd = -1,
         .file.thread_wake.fd = -1,
+        .limits = engine->config.limits,
     };
+    limits_settle(&shard->limits);
+    shard->sweep_ms = sweep_ms(&shard->limits);
     struct store_config store;
     store_configure(engine, index, &store);
     size_t bytes = memory_bytes(engine, &store);

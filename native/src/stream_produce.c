@@ -334,7 +334,7 @@ void stream_health(struct call *call, const uint8_t *message, size_t size)
     const struct shard *shard = call->connection->shard;
     uint64_t silence_ns = shard->now.monotonic_ns - shard->host_beat_ns;
     int host_alive =
-        shard->host_beat_ns != 0 && silence_ns < SHARD_HOST_BEAT_MS_MAX * UINT64_C(1000000);
+        shard->host_beat_ns != 0 && silence_ns < shard->limits.host_beat_ms * UINT64_C(1000000);
     int serving = shard->ready && !shard->draining && host_alive;
     uint8_t reply[16];
     grpc_reply_small(call, reply,

@@ -4,12 +4,13 @@ import socket
 import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import grpc
 import pytest
 
-from native.engine import FRAME_SIZE_MAX, Engine, EngineError, Frame
+from native.engine import FRAME_SIZE_MAX, Engine, EngineError, EngineLimits, Frame
 from tests.support import engine_host
 from tests.support.engine_host import Host, grant_row, topic_row
 from tests.support.grpc_client import (
@@ -167,6 +168,26 @@ def test_the_size_of_the_metadata_snapshot_and_its_limit_are_metrics(tmp_path: P
         assert metric(host, "headrace_metadata_snapshots_refused_total") == 0
 
 
+def test_an_empty_snapshot_is_refused_and_asked_for_again_after_a_while(tmp_path: Path) -> None:
+    retry_ms = 300
+    limits = EngineLimits(snapshot_retry_ms=retry_ms)
+    settings = engine_host.config(tmp_path / "node", limits=limits)
+    with Host(settings) as host:
+        host.snapshots_empty = True
+        for _ in range(1030):
+            host.submit(topic_row(20, partitions=6))
+        host.wait_until(lambda: len(host.snapshots_asked) >= 3)
+        asked = host.snapshots_asked
+        assert min(b - a for a, b in pairwise(asked)) >= retry_ms / 1000 * 0.9
+        assert metric(host, "headrace_metadata_snapshots_refused_total") >= 2
+        host.snapshots_empty = False
+        host.wait_until(lambda: metric(host, "headrace_metadata_snapshot_bytes") > 0)
+    # Nothing was wiped by it.
+    with Host(settings) as host:
+        body = engine_host.PARTITION_ID.pack(20, 1, 5, 0)
+        assert host.request(engine_host.DESCRIBE, body)[0] == 0
+
+
 def test_a_confirmed_clock_reaches_every_shard(tmp_path: Path) -> None:
     with Host(engine_host.config(tmp_path / "node", shards=3)) as host:
         before = metric(host, "headrace_host_frames_total", 'direction="in"')
@@ -179,7 +200,7 @@ def test_a_confirmed_clock_reaches_every_shard(tmp_path: Path) -> None:
 
 def test_a_silent_host_turns_health_to_not_serving_and_data_is_served_on(tmp_path: Path) -> None:
     with (
-        Host(engine_host.config(tmp_path / "node")) as host,
+        Host(engine_host.config(tmp_path / "node", limits=EngineLimits(host_beat_ms=500))) as host,
         grpc.insecure_channel(host.address) as channel,
     ):
         host.submit(*ROWS)

@@ -1,5 +1,6 @@
 """Who holds what without using it: half-sent messages and silent connections, on raw sockets."""
 
+import os
 import resource
 import struct
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from native.engine import EngineLimits
 from tests.support import engine_host
 from tests.support.engine_host import Host
 from tests.support.grpc_client import (
@@ -26,12 +28,15 @@ from tests.support.http2_peer import DATA, END_STREAM, GOAWAY, HEADERS, Peer, ca
 MEMORY, DEADLINE = 'reason="memory"', 'reason="deadline"'
 SILENT, EVICTED = 'reason="silent"', 'reason="evicted"'
 CONNECTIONS_MAX = 1024
-SILENCE_S = 10
+SILENCE_S = 2.0
+MESSAGE_S = 1.0
 
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    with Host(engine_host.config(tmp_path_factory.mktemp("node") / "node")) as running:
+    limits = EngineLimits(silence_ms=int(SILENCE_S * 1000))
+    settings = engine_host.config(tmp_path_factory.mktemp("node") / "node", limits=limits)
+    with Host(settings) as running:
         running.submit(*ROWS)
         yield running
 
@@ -80,6 +85,36 @@ def test_a_message_that_is_not_completed_in_time_ends_its_call(host: Host) -> No
     assert metric(host, "headrace_messages_refused_total", DEADLINE) == late + 1
 
 
+def test_a_message_without_a_deadline_and_a_call_without_a_message_end_too(tmp_path: Path) -> None:
+    limits = EngineLimits(message_ms=int(MESSAGE_S * 1000))
+    with (
+        Host(engine_host.config(tmp_path / "node", limits=limits)) as host,
+        Peer(host) as half,
+        Peer(host) as never,
+    ):
+        host.submit(*ROWS)
+        for peer in (half, never):
+            peer.greet()
+        begun = time.monotonic()
+        half.send(call_headers(1) + frame(DATA, 0, 1, begin(8 << 20, 1)))
+        never.send(call_headers(1))
+        assert half.until(HEADERS) == 1
+        assert never.until(HEADERS) == 1
+        assert time.monotonic() - begun > MESSAGE_S / 2
+        assert metric(host, "headrace_messages_refused_total", DEADLINE) == 2
+
+
+def test_a_peer_that_vanishes_is_asked_after(host: Host) -> None:
+    with Peer(host) as peer:
+        peer.greet()
+        node, near = f"0100007F:{host.port:04X}", f"0100007F:{peer.port:04X}"
+        lines = Path("/proc/net/tcp").read_text().splitlines()
+        (timer,) = (line.split()[5] for line in lines if line.split()[1:3] == [node, near])
+        kind, ticks = timer.split(":")
+        assert kind == "02", "no keepalive timer runs"
+        assert int(ticks, 16) <= 60 * os.sysconf("SC_CLK_TCK")
+
+
 def test_connections_that_say_nothing_are_closed_and_calls_are_not(host: Host) -> None:
     ended = metric(host, "headrace_connections_ended_total", SILENT)
     with (
@@ -95,7 +130,7 @@ def test_connections_that_say_nothing_are_closed_and_calls_are_not(host: Host) -
         known.send(call_headers(1) + frame(DATA, END_STREAM, 1, begin(0, 0)))
         assert known.until(HEADERS) == 1
         assert GOAWAY in silent.kinds()
-        assert time.monotonic() - begun > SILENCE_S - 1
+        assert time.monotonic() - begun > SILENCE_S / 2
         assert GOAWAY in greeted.kinds()
         assert metric(host, "headrace_connections_ended_total", SILENT) == ended + 2
         # It carries a call, though nobody showed a key; the other one showed a key.

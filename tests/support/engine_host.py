@@ -11,6 +11,7 @@ import hashlib
 import select
 import struct
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -139,6 +140,8 @@ class Host:
         self.opened: list[tuple[tuple[int, int, int], str, int, Frame]] = []
         self.stopped: list[Frame] = []
         self.changed = threading.Condition()
+        self.snapshots_asked: list[float] = []
+        self.snapshots_empty = False
         self.apply_gate = threading.Event()
         self.apply_gate.set()
         self._commands: list[bytes] = []
@@ -225,7 +228,9 @@ class Host:
             padded = result.ljust((len(result) + 7) // 8 * 8, b"\0")
             self._send(Frame(APPLIED, arg0=frame.arg0, arg1=len(result), body=padded + frame.body))
         elif frame.kind == SNAPSHOT:
-            self._send(Frame(SNAPSHOT_IS, arg0=frame.arg0, body=b"".join(self._commands)))
+            self.snapshots_asked.append(time.monotonic())
+            snapshot = b"" if self.snapshots_empty else b"".join(self._commands)
+            self._send(Frame(SNAPSHOT_IS, arg0=frame.arg0, body=snapshot))
         elif frame.kind == READY:
             self._send(Frame(HOST_BEAT))
             self.ready.set()

@@ -62,6 +62,11 @@ class Peer:
         self._stream.close()
         self._socket.close()
 
+    @property
+    def port(self) -> int:
+        """Its own."""
+        return int(self._socket.getsockname()[1])
+
     def send(self, data: bytes) -> None:
         """All of it."""
         self._socket.sendall(data)
