@@ -1,10 +1,10 @@
-/* stream_fetch_request.c: what a client's Fetch asks for, whether it may, and how it is answered. */
+/* stream_fetch_request.c: what a client's Fetch asks for, whether it may, how it is answered. */
 #include "assert.h"
-#include "call_work.h"
 #include "grpc_server.h"
 #include "shard.h"
 #include "stream_access.h"
 #include "stream_fetch.h"
+#include "stream_work.h"
 
 /* A caller whose deadline is its wait wants EMPTY, not DEADLINE_EXCEEDED: answer a part earlier. */
 enum {
@@ -60,7 +60,7 @@ void stream_fetch(struct call *call, const uint8_t *message, size_t size)
 void stream_fetch_answer(struct call *call, const struct lane_fetched *fetched)
 {
     if (call->method != METHOD_FETCH && call->method != METHOD_FETCH_MESSAGES) {
-        call_work_fetched(call, fetched);
+        stream_work_fetched(call, fetched);
         return;
     }
     if (fetched->status != STATUS_OK) {
