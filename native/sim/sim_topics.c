@@ -103,6 +103,7 @@ static void topics_delete(struct sim_world *world, uint32_t first)
     }
     if (world->result->failed) return;
     topics_send(world, ENGINE_ROW_TOPIC_GONE, &world->partitions[first], 0);
+    world->unlinks_fail = random_chance(&world->random, 1, 3) != 0;
     sim_trace(world, "tables", "topic %llu is gone, %s",
               (unsigned long long)world->partitions[first].id.topic, sealed ? "sealed" : "forced");
     if (sealed)
@@ -175,7 +176,7 @@ void sim_topics_act(struct sim_world *world)
     struct sim_partition *partition = &world->partitions[first];
     uint64_t dice = random_below(&world->random, 12);
     if (dice == 0) {
-        world->unlinks_fail = (uint8_t)random_below(&world->random, 2);
+        world->unlinks_fail = 0;
     } else if (partition->deleted) {
         if (dice < 8) topics_recreate(world, first);
     } else if (partition->closing) {

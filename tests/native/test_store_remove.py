@@ -226,7 +226,8 @@ def test_a_tombstone_outlives_its_extent_while_files_are_left() -> None:
     assert store.statistics().extents_released > 8
     assert disk.listed(folder()) != []
     disk.unlinks_fail = False
-    disk.crash()
+    disk.kill()
+    assert disk.listed(folder()) != []
     after = opened(disk, topic=False)
     assert disk.listed(folder()) == []
     assert groups(after) == 1
