@@ -7,8 +7,8 @@ set -eu
 
 cd "$(dirname "$0")/.."
 
-# From Debian: a compiler and headers for the engine, a headless Java for the Spark reports, and what
-# the documents speak REST with (their tests run every block).
+# From Debian: a compiler and headers for the engine, a headless Java for the Spark reports, and
+# what the documents speak REST with: their tests run every block.
 SETUP_PACKAGES="curl jq python3-venv python3-dev gcc libc6-dev libnghttp2-dev libssl-dev liblz4-dev
     libzstd-dev libxxhash-dev libisal-dev openjdk-17-jre-headless"
 CHECK_PACKAGES="clang-14"
