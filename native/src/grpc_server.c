@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "assert.h"
-#include "call_work.h"
 #include "host_calls.h"
 #include "produce_queue.h"
 #include "shard.h"
@@ -11,6 +10,7 @@
 #include "stream_fetch.h"
 #include "stream_offsets.h"
 #include "stream_produce.h"
+#include "stream_work.h"
 
 /* Parts of the pool that messages on their way may hold: of one connection, of all. */
 enum { MESSAGE_SIZE_FIRST = 65520, MESSAGES_CONNECTION_PART = 4, MESSAGES_SHARD_PART = 2 };
@@ -256,7 +256,7 @@ void grpc_closed(struct call *call)
     if (call->host_opened && !call->finished) host_call_cancel(call);
     if (call->fetch_index != 0 || call->fetch_pending != 0) stream_fetch_cancel(call);
     if (call->started) call->connection->active_ns = shard->now.monotonic_ns;
-    call_work_forget(call);
+    stream_work_forget(call);
     grpc_message_drop(call);
     buffer_give(&shard->pool, call->host_status);
     grpc_reply_drop(call);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "assert.h"
-#include "call_work.h"
 #include "engine_state.h"
 #include "grpc_server.h"
 #include "host_calls.h"
@@ -19,6 +18,7 @@
 #include "stream_consume.h"
 #include "stream_fetch.h"
 #include "stream_produce.h"
+#include "stream_work.h"
 #include "thread.h"
 
 enum { TOKEN_WAKE = 1 << 24, TOKEN_LISTENER = 1 << 25, ACCEPTS_PER_TURN = 64 };
@@ -255,7 +255,7 @@ static void turn(struct shard *shard)
     store_flush(shard->store, shard->now);
     turn_outcomes(shard);
     stream_fetch_go_on(shard);
-    call_works_go_on(shard);
+    stream_works_go_on(shard);
     lanes_receive(shard, LANE_REPLY);
     /* What outcomes led to (an applied metadata op, a group's InFlight) goes into this turn's round
      * if none is out yet. */

@@ -1,11 +1,11 @@
 #include "stream_consume.h"
 
 #include "assert.h"
-#include "call_work.h"
 #include "grpc_server.h"
 #include "shard.h"
 #include "stream_access.h"
 #include "stream_fetch.h"
+#include "stream_work.h"
 
 static struct consume *consume_of(const struct call *call)
 {
@@ -93,7 +93,7 @@ void stream_consume(struct call *call, const uint8_t *message, size_t size)
 
 void stream_consume_ready(struct call *call)
 {
-    if (consume_of(call)->begun) call_work_ready(call);
+    if (consume_of(call)->begun) stream_work_ready(call);
 }
 
 static uint64_t connection_bytes_max(const struct shard *shard)

@@ -35,7 +35,7 @@ void stream_consume(struct call *call, const uint8_t *message, size_t size);
 void stream_consume_ready(struct call *call);
 /* The one answer to its fetch. */
 void stream_consume_fetched(struct call *call, const struct lane_fetched *fetched);
-/* Ask for the next batches, if credit and room allow (call_work.h). */
+/* Ask for the next batches, if credit and room allow (stream_work.h). */
 void stream_consume_step(struct call *call);
 /* Its rights or its topic may be others now: end it if so. */
 void stream_consume_again(struct call *call);

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "assert.h"
-#include "call_work.h"
 #include "grpc_server.h"
 #include "owner.h"
 #include "shard.h"
 #include "stream_consume.h"
 #include "stream_fetch_reply.h"
+#include "stream_work.h"
 
 enum {
     FETCH_ATTEMPTS_MAX = 4,
@@ -67,7 +67,7 @@ static void fetch_unlink(struct shard *shard, struct fetch *fetch)
 static void call_answer(struct call *call, const struct lane_fetched *fetched)
 {
     if (call->method != METHOD_FETCH) {
-        call_work_fetched(call, fetched);
+        stream_work_fetched(call, fetched);
         return;
     }
     if (fetched->status != STATUS_OK) {

@@ -1,12 +1,12 @@
 #include "stream_offsets.h"
 
 #include "assert.h"
-#include "call_work.h"
 #include "grpc_server.h"
 #include "owner.h"
 #include "shard.h"
 #include "stream_access.h"
 #include "stream_fetch.h"
+#include "stream_work.h"
 
 enum {
     SEARCH_BYTES = 262144,   /* of one fetch: some strides */
@@ -53,7 +53,7 @@ static void search_found(struct call *call, const struct store_time *found)
         return;
     }
     search->request.offset = found->offset;
-    call_work_ready(call);
+    stream_work_ready(call);
 }
 
 /* Where does the log say that the time lies? Here, or on the owning shard. */
@@ -176,5 +176,5 @@ void stream_offsets_fetched(struct call *call, const struct lane_fetched *fetche
     else if (search->found.answer == STORE_TIME_FOUND)
         search_answer(call);
     else
-        call_work_ready(call);
+        stream_work_ready(call);
 }

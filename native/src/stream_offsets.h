@@ -18,7 +18,7 @@ struct shard;
 struct pending;
 
 void stream_list_offsets(struct call *call, const uint8_t *message, size_t size);
-/* The next fetch (call_work.h), and its answer. */
+/* The next fetch (stream_work.h), and its answer. */
 void stream_offsets_step(struct call *call);
 void stream_offsets_fetched(struct call *call, const struct lane_fetched *fetched);
 

@@ -1,12 +1,12 @@
-/* call_work.c: see call_work.h. */
-#include "call_work.h"
+/* stream_work.c: see stream_work.h. */
+#include "stream_work.h"
 
 #include "assert.h"
 #include "shard.h"
 #include "stream_consume.h"
 #include "stream_offsets.h"
 
-void call_work_ready(struct call *call)
+void stream_work_ready(struct call *call)
 {
     struct shard *shard = call->connection->shard;
     struct call_work *work = &shard->works[call->index];
@@ -15,7 +15,7 @@ void call_work_ready(struct call *call)
     queue_push(&shard->works_ready, &work->link);
 }
 
-void call_work_fetched(struct call *call, const struct lane_fetched *fetched)
+void stream_work_fetched(struct call *call, const struct lane_fetched *fetched)
 {
     if (call->method == METHOD_CONSUME)
         stream_consume_fetched(call, fetched);
@@ -23,7 +23,7 @@ void call_work_fetched(struct call *call, const struct lane_fetched *fetched)
         stream_offsets_fetched(call, fetched);
 }
 
-void call_work_forget(struct call *call)
+void stream_work_forget(struct call *call)
 {
     struct shard *shard = call->connection->shard;
     struct call_work *work = &shard->works[call->index];
@@ -31,7 +31,7 @@ void call_work_forget(struct call *call)
     *work = (struct call_work){0};
 }
 
-void call_works_go_on(struct shard *shard)
+void stream_works_go_on(struct shard *shard)
 {
     /* As many as are in it now: one that is ready again has its turn in the next one. */
     for (uint64_t left = shard->works_ready.count; left > 0; left--) {
