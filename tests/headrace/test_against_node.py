@@ -26,9 +26,11 @@ from tests.support.node_process import NodeProcess, token
 KILLS = 3
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    with NodeProcess(tmp_path_factory.mktemp("node")) as node:
+@pytest.fixture(scope="module", params=[1, 3], ids="shards={}".format)
+def real(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[NodeProcess]:
+    with NodeProcess(tmp_path_factory.mktemp("node"), shards=request.param) as node:
         yield node
 
 
