@@ -68,7 +68,10 @@ class Worker:
     """Threads that repeat their step until the end, over refusals and lost connections."""
 
     def __init__(self, address: str, bearer: str, history: History) -> None:
+        # Repeating is up to us: a stream that a node leaves unprocessed as it stops can hang for
+        # good in grpcio's own repetition.
         options = [
+            ("grpc.enable_retries", 0),
             ("grpc.initial_reconnect_backoff_ms", 20),
             ("grpc.max_reconnect_backoff_ms", 100),
         ]

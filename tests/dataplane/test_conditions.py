@@ -1,10 +1,14 @@
 """What an operator hears once: damage and a full disk, from the engine's figures."""
 
 import logging
+import shutil
+from pathlib import Path
 
 import pytest
 
-from dataplane.conditions import LOOKS_UNTIL_FREE, Conditions, total_of
+from dataplane.conditions import DAMAGED_METRIC, FULL_METRIC, LOOKS_UNTIL_FREE, Conditions, total_of
+from tests.support.furnishing import furnish
+from tests.support.node_process import NodeProcess
 
 
 class Figures:
@@ -63,3 +67,21 @@ def test_a_full_disk_is_said_once_though_the_shard_tries_again_in_between(
         "the disk is full",
         "the disk has space again",
     ]
+
+
+def test_a_node_has_the_figures_and_tells_of_a_spool_that_is_gone(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path) as node:
+        furnish(node)
+        text = node.http("/metrics")[1]
+        for metric in (DAMAGED_METRIC, FULL_METRIC):
+            assert f'{metric}{{shard="0"}} 0' in text
+        assert node.http("/readyz") == (200, "ready\n")
+        assert "headrace_usage_spools_lost_total 0.0" in text
+        node.terminate()
+        shutil.rmtree(tmp_path / "node-1" / "spool")
+        node.start()
+        assert "headrace_usage_spools_lost_total 1.0" in node.http("/metrics")[1]
+        assert "the usage spool is gone" in node.log()
+        node.terminate()
+        node.start()
+        assert "headrace_usage_spools_lost_total 0.0" in node.http("/metrics")[1]

@@ -65,7 +65,9 @@ def _shared(node: NodeProcess) -> bool:
 def test_a_member_without_a_partition_waits_and_takes_over(node: NodeProcess) -> None:
     node.admin().apply(topic_wish("narrow", 2))
     client = node.client(EDITOR)
-    busy = [client.join(name, "narrow") for name in ("a", "b")]
+    first = client.join("a", "narrow")
+    first.assigned(2)
+    busy = [first, client.join("b", "narrow")]
     for session in busy:
         session.assigned(1)
     idle = client.join("c", "narrow")
@@ -82,7 +84,9 @@ def test_a_member_without_a_partition_waits_and_takes_over(node: NodeProcess) ->
 def test_a_member_without_a_partition_comes_back_as_such_after_a_kill(node: NodeProcess) -> None:
     node.admin().apply(topic_wish("narrow", 2))
     names = ("a", "b", "c")
-    sessions = [node.client(EDITOR).join(name, "narrow") for name in names]
+    first = node.client(EDITOR).join("a", "narrow")
+    first.assigned(2)
+    sessions = [first, *(node.client(EDITOR).join(name, "narrow") for name in names[1:])]
     for session, count in zip(sessions, (1, 1, 0), strict=True):
         session.assigned(count)
     node.kill()
@@ -105,7 +109,7 @@ def test_members_that_do_not_come_back_after_a_kill_give_up_their_partitions(
     node.client(EDITOR).commit(before.assigned[0], gone.joined.group, 0)
     node.kill()
     node.start()
-    stays = node.client(EDITOR).join("stays", "left_behind")
+    stays = node.client(EDITOR).join("stays", "left_behind", timeout_ms=60_000)
     after = stays.assigned(2)
     assert min(row.generation for row in after.assigned) > max(
         row.generation for row in before.assigned
