@@ -10,7 +10,11 @@
  * (P2). Nothing is proposed while the clock is not believed (C2). */
 #include "store_state.h"
 
-enum { PRODUCERS_GROUPS_PER_TICK = 64, PRODUCERS_PROPOSALS_PER_TICK = 8 };
+enum {
+    PRODUCERS_GROUPS_PER_TICK = 64,
+    PRODUCERS_PROPOSALS_PER_TICK = 8,
+    PRODUCERS_TICK_NS = 100000000,
+};
 
 static uint32_t producers_free(const struct store *store)
 {
@@ -76,6 +80,8 @@ void store_producers_tick(struct store *store)
 {
     int64_t now_us = store_time_us(store);
     if (now_us == 0 || !producers_scarce(store)) return;
+    if (store->now.monotonic_ns < store->producers_at_ns) return;
+    store->producers_at_ns = store->now.monotonic_ns + PRODUCERS_TICK_NS;
     int64_t until_us = now_us - (int64_t)PRODUCER_IDLE_MINUTES * 60000000;
     uint32_t proposals = 0;
     for (uint32_t step = 0; step < PRODUCERS_GROUPS_PER_TICK && step < store->groups_max; step++) {

@@ -326,6 +326,7 @@ struct store {
     struct store_garbage garbage[STORE_GARBAGE_MAX];
     uint32_t garbage_count;
     struct store_resume resumes[STORE_RESUMES_MAX];
+    uint64_t producers_at_ns;  /* the next look */
     uint32_t producers_cursor; /* the next group whose silent producers are looked for */
     uint32_t resume_next;      /* the way to be given up next */
     /* rounds */

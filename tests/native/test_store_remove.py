@@ -119,6 +119,16 @@ def test_entries_appended_again_do_not_bring_a_partition_back() -> None:
     assert disk.listed(folder()) == []
 
 
+def test_fetches_that_wait_are_told_when_the_topic_goes() -> None:
+    store = opened()
+    filled(store)
+    store.advanced.clear()
+    store.tables(op=7, gone=True)
+    store.turn()
+    assert store.advanced == [(TOPIC, 0)]
+    assert store.read(5) == "NOT_FOUND"
+
+
 def test_many_files_all_go() -> None:
     disk = Disk()
     store = opened(disk, segment_bytes=1, segments=1024)
