@@ -36,7 +36,8 @@ fi
 for source in native/src/*.c native/sim/*.c native/fuzz/fuzz_*.c; do
     object="$BUILD/$(basename "$source" .c).o"
     if [ ! -e "$object" ] || [ "$source" -nt "$object" ]; then echo "$source $object"; fi
-done | xargs -r -P 2 -L 1 sh -c "$COMPILER"' -fsanitize=fuzzer-no-link,address,undefined -c "$0" -o "$1"'
+done | xargs -r -P 2 -L 1 \
+    sh -c "$COMPILER"' -fsanitize=fuzzer-no-link,address,undefined -c "$0" -o "$1"'
 
 link() {
     objects="$(ls "$BUILD"/*.o | grep -v "/fuzz_")"
