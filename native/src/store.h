@@ -197,8 +197,8 @@ struct store_statistics {
         extents_released;
     uint64_t segments_opened, segments_sealed, groups_live, groups_damaged, prepares_bytes_used,
         journal_bytes_live;
-    uint64_t storage_full;    /* 1 = writes are refused until the next try */
     uint64_t clock_uncertain; /* 1 = expiry is held until store_clock_confirm (C2) */
+    uint64_t storage_full;    /* 1 = writes are refused until the next try */
 };
 void store_statistics(const struct store *store, struct store_statistics *statistics);
 
