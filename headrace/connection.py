@@ -57,6 +57,8 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
+    # Repetition is ours (retry.py); gRPC's own can leave a stream hanging that a restart cut short.
+    ("grpc.enable_retries", 0),
 )
 
 CALL_TIMEOUT = 30.0
