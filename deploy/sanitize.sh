@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the engine with address and undefined-behaviour sanitizers into build/asan, and runs the
-# tests of the C code, or what the arguments name, over it. The first report ends the run.
+# Builds the engine's core with address and undefined-behaviour sanitizers into build/asan, and runs
+# the tests that drive it, or what the arguments name, over it. The first report ends the run. Tests
+# of sockets and threads run the plain engine: deploy/fuzz.sh and deploy/tsan.sh sanitize those parts.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -11,7 +12,10 @@ CFLAGS="$SANITIZERS -fno-sanitize-recover=undefined -fno-omit-frame-pointer" \
     LDFLAGS="$SANITIZERS" HEADRACE_MODULES=engine_sim \
     .venv/bin/python setup.py --quiet build_ext --build-lib "$BUILD" --build-temp "$BUILD/temp"
 
-if [ "$#" -eq 0 ]; then set -- tests/native tests/simulation; fi
+if [ "$#" -eq 0 ]; then
+    # shellcheck disable=SC2046
+    set -- $(grep -lE "_engine_sim|tests\.support\.stor" tests/native/test_*.py) tests/simulation
+fi
 
 # Python itself leaks by design, and the runtime must come before it.
 HEADRACE_ENGINE_SIM="$(echo "$PWD/$BUILD"/native/_engine_sim*.so)" \
