@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the engine's core with address and undefined-behaviour sanitizers into build/asan, and runs
-# the tests that drive it, or what the arguments name, over it. The first report ends the run. Tests
-# of sockets and threads run the plain engine: deploy/fuzz.sh and deploy/tsan.sh sanitize those parts.
+# the tests that drive it, or what the arguments name, over it. The first report ends the run.
+# Sockets and threads are sanitized by deploy/fuzz.sh and deploy/tsan.sh.
 set -eu
 
 cd "$(dirname "$0")/.."
