@@ -19,17 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 REGRESSIONS = Path(__file__).resolve().parent / "regressions.txt"
 STEPS = 1500
 TRACE_BYTES = 1 << 24
-FAULTS = (
-    "crash",
-    "lost_write",
-    "torn_sector",
-    "lost_name",
-    "lost_size",
-    "cut_request",
-    "disk_full",
-    "recovery_crash",
-    "bit_rot",
-    "kill",
+FAULTS = tuple(
+    bytes(ffi.string(lib.sim_fault_name(index))).decode() for index in range(lib.SIM_FAULTS_COUNT)
 )
 
 

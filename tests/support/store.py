@@ -73,7 +73,7 @@ class Disk:
 
     def digest(self) -> int:
         """Of all names and bytes."""
-        return int(lib.sim_storage_digest(self.storage, 1))
+        return int(lib.sim_storage_digest(self.storage, b""))
 
 
 @dataclass(frozen=True, slots=True)
