@@ -22,6 +22,9 @@ struct sim_result {
     uint64_t closes;
     uint64_t extents_released;
     uint64_t segments_sealed;
+    uint64_t stopped; /* partitions that damage stopped by name */
+    uint64_t refused; /* starts that damage kept from happening */
+    uint64_t hash;    /* of all that could be observed: equal for equal seeds */
     size_t trace_size;
 };
 

@@ -39,6 +39,9 @@ class Outcome:
     segments_sealed: int
     metadata_ops: int
     closes: int
+    stopped: int
+    refused: int
+    hash: int
     trace: str
 
 
@@ -61,6 +64,9 @@ def run_seed(seed: int, *, steps: int = STEPS, trace: bool = False) -> Outcome:
         segments_sealed=result.segments_sealed,
         metadata_ops=result.metadata_ops,
         closes=result.closes,
+        stopped=result.stopped,
+        refused=result.refused,
+        hash=result.hash,
         trace=bytes(ffi.buffer(buffer, result.trace_size)).decode() if trace else "",
     )
 
