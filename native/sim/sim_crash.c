@@ -89,6 +89,12 @@ void sim_storage_crash(struct sim_storage *storage)
         }
         name->file_durable = name->file;
     }
+    for (uint32_t index = 0; index < storage->names_count; index++) {
+        struct sim_name *name = &storage->names[index];
+        if (name->file == 0 || sim_folder_exists(storage, name->path)) continue;
+        name->file = name->file_durable = 0;
+        storage->faults[SIM_LOST_NAME]++;
+    }
     for (uint32_t index = 0; index < SIM_FILES_MAX; index++) {
         struct sim_file *file = &storage->files[index];
         if (!file->used) continue;

@@ -195,6 +195,8 @@ static void sim_rot_round(struct sim_world *world, int want_last)
         if (round != last && round->generation >= last->generation_oldest) break;
     }
     if (!want_last && (round == last || round->generation < last->generation_oldest)) return;
+    /* The entry that names a snapshot goes with its round, the file before it has gone. */
+    world->damage.may_refuse |= round->metadata || want_last;
     if (want_last || round->everybody)
         sim_may_stop_all(world);
     else
@@ -235,6 +237,7 @@ static const char *sim_pick_file(struct sim_world *world, const char *prefix, ui
         const char *path = sim_storage_name(&world->storage, index);
         if (!path) break;
         if (strncmp(path, prefix, strlen(prefix)) != 0) continue;
+        if (path[0] == 't' && strchr(path + strlen("topics/"), '/') == NULL) continue; /* a folder */
         if (random_below(&world->random, ++seen) == 0) found = path;
     }
     if (!found) return NULL;
@@ -408,7 +411,13 @@ void sim_damage_judge(struct sim_world *world)
             sim_fail(world, "partition %u: describe says %s", index, status_name(status));
         }
         int was = partition->stopped;
-        if (state.state == 3) (void)sim_stopped(world, index, STATUS_DAMAGED);
+        struct store_fetch fetch;
+        store_fetch(world->store, &partition->id, 0, 1000, 0, 0, &fetch);
+        if (state.state == 3) (void)sim_stopped(world, index, fetch.status);
+        if (fetch.status == STATUS_DAMAGED)
+            partition->damaged = 1;
+        else if (partition->damaged)
+            sim_fail(world, "partition %u was damaged, and this start forgot it", index);
         if (partition->stopped && !was) fresh++;
     }
     if (fresh > world->damage.stops_max)

@@ -166,3 +166,22 @@ void sim_read(const struct sim_storage *storage, const struct sim_file *file, ui
         size -= part;
     }
 }
+
+int sim_folder_exists(struct sim_storage *storage, const char *path)
+{
+    char folder[IO_PATH_SIZE];
+    const char *slash = strrchr(path, '/');
+    if (!slash) return 1;
+    memcpy(folder, path, (size_t)(slash - path));
+    folder[slash - path] = 0;
+    return sim_file_at(storage, folder) != NULL;
+}
+
+void sim_folder_make(struct sim_storage *storage, const char *path)
+{
+    struct sim_name *name = sim_name(storage, path, 1);
+    if (name->file != 0) return;
+    uint32_t index;
+    sim_file_make(storage, &index)->folder = 1;
+    name->file = index + 1;
+}

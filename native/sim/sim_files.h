@@ -20,6 +20,9 @@ int sim_page_dropped(const struct sim_file *file, uint64_t index);
 /* NULL = no such name; with `make` it is made. */
 struct sim_name *sim_name(struct sim_storage *storage, const char *path, int make);
 int sim_name_in(const struct sim_name *name, const char *folder);
+/* The folder of a path is there; "." always is. */
+int sim_folder_exists(struct sim_storage *storage, const char *path);
+void sim_folder_make(struct sim_storage *storage, const char *path);
 struct sim_file *sim_file_make(struct sim_storage *storage, uint32_t *index);
 struct sim_file *sim_file_at(struct sim_storage *storage, const char *path);
 void sim_files_collect(struct sim_storage *storage);

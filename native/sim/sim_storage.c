@@ -87,6 +87,7 @@ struct io *sim_storage_io(struct sim_storage *storage)
 
 static enum status sim_open(struct sim_storage *storage, const struct io_request *request)
 {
+    if (!sim_folder_exists(storage, request->path)) return STATUS_FILE_NOT_FOUND;
     struct sim_name *name = sim_name(storage, request->path, (request->flags & IO_CREATE) != 0);
     if (!name || (name->file == 0 && !(request->flags & IO_CREATE))) return STATUS_FILE_NOT_FOUND;
     if (name->file == 0) {
@@ -133,7 +134,7 @@ static void sim_list(struct sim_storage *storage, struct io_request *request)
 static enum status sim_file_request(struct sim_storage *storage, struct io_request *request)
 {
     assert(request->file < SIM_SLOTS_MAX);
-    if (storage->slots[request->file] == 0) return STATUS_IO_FAILED;
+    if (storage->slots[request->file] == 0) return STATUS_FILE_NOT_FOUND;
     struct sim_file *file = &storage->files[storage->slots[request->file] - 1];
     uint64_t first = request->offset / SIM_PAGE_BYTES;
     uint64_t end = (request->offset + request->size + SIM_PAGE_BYTES - 1) / SIM_PAGE_BYTES;
@@ -199,7 +200,7 @@ enum status sim_carry_out(struct sim_storage *storage, struct io_request *reques
         if (name) name->file = 0;
         return STATUS_OK;
     }
-    case IO_MKDIR: return STATUS_OK;
+    case IO_MKDIR: sim_folder_make(storage, request->path); return STATUS_OK;
     case IO_SYNC_DIR:
         for (uint32_t index = 0; index < storage->names_count; index++) {
             struct sim_name *name = &storage->names[index];

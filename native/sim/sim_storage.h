@@ -97,6 +97,7 @@ struct sim_file {
     uint32_t pages_durable[SIM_FILE_PAGES_MAX];
     uint64_t dropped[SIM_FILE_PAGES_MAX / 64]; /* a bit a page */
     uint8_t used;
+    uint8_t folder; /* no bytes: what its name stands for is that files may be made in it */
 };
 
 struct sim_name {

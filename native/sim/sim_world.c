@@ -51,7 +51,8 @@ void sim_io(struct sim_world *world, uint32_t requests_max)
     store_flush(world->store, world->now);
     enum status failed = store_failed(world->store);
     if (failed == STATUS_OK) return;
-    if (sim_ambush_explains(world, failed))
+    int astray = failed == STATUS_JOURNAL_DAMAGED && (world->damage.may_refuse & 2);
+    if (astray || sim_ambush_explains(world, failed))
         world->broken = 1;
     else
         sim_fail(world, "the store failed: %s", status_name(failed));
@@ -135,9 +136,11 @@ static void sim_start_faults(struct sim_world *world)
 static void sim_start_judge(struct sim_world *world)
 {
     const struct sim_ambush *ambush = &world->storage.ambush;
-    if (!ambush->fired || !world->read_fault) return;
+    if (!ambush->fired) return;
+    sim_trace(world, "disk", "%s in recovery: %s", sim_fault_name(ambush->kind), ambush->path);
+    if (!world->read_fault) return;
     if (strcmp(ambush->path, "journal") == 0) return;
-    sim_trace(world, "disk", "a read of %s lied", ambush->path);
+    world->damage.stops_max = UINT32_MAX;
     sim_may_stop_path(world, ambush->path);
 }
 
@@ -164,15 +167,17 @@ void sim_recover(struct sim_world *world)
     world->storage.crash_at = 0;
     world->storage.ambush.at = 0;
     world->storage.disk_full = 0;
+    world->damage.may_refuse = 0;
     world->result->recoveries++;
     if (!world->storage.ambush.fired) sim_recover_again(world, "recovery of the same bytes");
     sim_start_judge(world);
+    int lied = world->storage.ambush.fired && world->read_fault;
     world->storage.ambush.fired = 0;
     if (world->result->failed) return;
     sim_storage_copy(&world->copy, &world->storage);
     memset(world->copy.slots, 0, sizeof world->copy.slots);
     world->config.formatted = 1;
-    sim_recover_again(world, "a second recovery");
+    if (!lied) sim_recover_again(world, "a second recovery");
     if (world->result->failed) return;
     sim_pass(world, 0);
     sim_host_restore(world);

@@ -99,6 +99,7 @@ struct sim_partition {
     struct sim_group groups[SIM_GROUPS_MAX];
     uint8_t may_stop; /* damage was done that may concern it */
     uint8_t stopped;  /* and it was seen to have stopped, by name */
+    uint8_t damaged;  /* for good: every start after that remembers it (J4) */
     uint64_t closes_last;
     uint64_t log_bytes; /* by the last check */
     uint64_t log_records;

@@ -360,9 +360,12 @@ void journal_round_synced(struct journal *journal)
     if (journal->opens_extent) {
         assert(journal->place_generation == journal->generation + 1);
         journal->generations[journal->place_extent] = journal->place_generation;
+        journal->headers_known[journal->place_extent] = 1;
+        journal->rounds_counts[journal->place_extent] = 0;
         journal->generation = journal->place_generation;
         journal->extent = journal->place_extent;
     }
+    journal->rounds_counts[journal->extent]++;
     journal->block = journal->place_block + journal->blocks_count;
     journal->lsn_before_previous = journal->lsn_previous;
     journal->lsn_previous = journal->lsn_next++;

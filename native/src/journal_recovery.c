@@ -38,6 +38,7 @@ struct journal_walk {
     uint64_t hole;      /* generation of the extent where damage since then began; 0 = none seen */
     uint64_t last_generation;
     uint64_t first_lsn;   /* of this extent, as its header says; 0 = its header is damaged */
+    uint32_t rounds;      /* intact ones in this extent */
     uint32_t good_end;    /* of the last intact round in this extent; 0 = none */
     uint32_t unknown_end; /* of unknown damage behind it; 0 = none */
     int failed;           /* the chain of rounds contradicts itself */
@@ -182,6 +183,7 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block, uint32_
     }
     if (at != size) return STATUS_JOURNAL_DAMAGED;
 
+    walk->rounds++;
     walk->last_lsn = walk->accounted = round.lsn;
     walk->last_chain = chain;
     walk->good_end = block + count;
@@ -274,11 +276,13 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
 {
     uint32_t blocks_count = walk->journal->config.extent_blocks;
     uint32_t block = 1;
+    walk->rounds = 0;
     walk->good_end = 0;
     walk->unknown_end = 0;
     struct journal_block header;
     int known = journal_block_get(buffer, walk->journal->config.id, &header)
                 && header.kind == JOURNAL_BLOCK_EXTENT && header.generation == walk->generation;
+    if (!known && walk->journal->headers_known[walk->extent]) return STATUS_JOURNAL_DAMAGED;
     walk->first_lsn = known ? header.lsn : 0;
     while (block < blocks_count) {
         uint8_t *blocks = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
@@ -332,9 +336,11 @@ static enum status journal_find_generations(struct journal *journal, struct io *
         enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
         if (status != STATUS_OK) return status;
         journal->generations[extent] = 0;
+        journal->headers_known[extent] = 0;
         if (journal_block_get(buffer, journal->config.id, &fields)
             && fields.kind == JOURNAL_BLOCK_EXTENT) {
             journal->generations[extent] = fields.generation;
+            journal->headers_known[extent] = 1;
             continue;
         }
         status = journal_read_extent(journal, io, file, extent, buffer);
@@ -392,6 +398,11 @@ static enum status journal_check_end(struct journal_walk *walk, struct io *io, u
     enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
     if (status != STATUS_OK) return status;
     if (journal_block_is_older(buffer, journal->generation, walk->last_lsn + 1)) return STATUS_OK;
+    /* It may stop everybody: a read that lied once must not. */
+    uint8_t *again = buffer + JOURNAL_BLOCK_BYTES;
+    status = journal_read(io, file, again, offset, JOURNAL_BLOCK_BYTES);
+    if (status != STATUS_OK) return status;
+    if (memcmp(buffer, again, JOURNAL_BLOCK_BYTES) != 0) return STATUS_JOURNAL_DAMAGED;
     walk->generation = journal->generation;
     walk_damage(walk, JOURNAL_UNKNOWN, walk->last_lsn + 1, walk->last_lsn + 1, NULL);
     journal->block = journal->config.extent_blocks;
@@ -450,7 +461,12 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
         if (status != STATUS_OK) return status;
         status = walk_extent(&walk, buffer);
         if (status != STATUS_OK) return status;
-        if (report) journal_stand(&walk);
+        if (report) {
+            journal->rounds_counts[extent] = walk.rounds;
+            journal_stand(&walk);
+        } else if (walk.rounds != journal->rounds_counts[extent]) {
+            return STATUS_JOURNAL_DAMAGED;
+        }
     }
     if (!report) return STATUS_OK;
     enum status status = journal_check_end(&walk, io, file, buffer);
@@ -466,7 +482,27 @@ enum status journal_scan_extent(struct journal *journal, uint64_t generation, ui
     struct journal_walk walk = {
         .journal = journal, .visitor = visitor, .context = context, .generation = generation};
     walk.extent = journal_extent_of(journal, generation);
-    return walk_extent(&walk, buffer);
+    struct journal_block header;
+    /* A round of before, that a write astray left here, is none of this extent's. */
+    if (journal_block_get(buffer, journal->config.id, &header) && header.lsn > 0)
+        walk.last_lsn = header.lsn - 1;
+    enum status status = walk_extent(&walk, buffer);
+    if (status != STATUS_OK) return status;
+    return walk.rounds == journal->rounds_counts[walk.extent] ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
+}
+
+/* What is about to be written over the last round is the last round. */
+static int rewrite_checked(const struct journal *journal, const struct journal_report *report,
+                           const uint8_t *blocks)
+{
+    for (uint32_t number = 0; number < report->last_blocks; number++) {
+        struct journal_block fields;
+        const uint8_t *block = blocks + (uint64_t)number * JOURNAL_BLOCK_BYTES;
+        if (!journal_block_get(block, journal->config.id, &fields)) return 0;
+        if (fields.kind != JOURNAL_BLOCK_ROUND || fields.lsn != report->lsn_last) return 0;
+        if (fields.number != number || fields.blocks_count != report->last_blocks) return 0;
+    }
+    return 1;
 }
 
 enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_t file,
@@ -477,7 +513,9 @@ enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_
     uint64_t size = (uint64_t)report->last_blocks * JOURNAL_BLOCK_BYTES;
     uint64_t within =
         (offset - JOURNAL_FILE_HEADER_BYTES) / JOURNAL_BLOCK_BYTES % journal->config.extent_blocks;
+    uint64_t before = 0;
     if (within == 1) {
+        before = JOURNAL_BLOCK_BYTES;
         /* It opened its extent: the header went with it. */
         offset -= JOURNAL_BLOCK_BYTES;
         size += JOURNAL_BLOCK_BYTES;
@@ -485,6 +523,7 @@ enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_
     assert(size <= (uint64_t)journal->config.extent_blocks * JOURNAL_BLOCK_BYTES);
     enum status status = journal_read(io, file, buffer, offset, size);
     if (status != STATUS_OK) return status;
+    if (!rewrite_checked(journal, report, buffer + before)) return STATUS_JOURNAL_DAMAGED;
     struct io_request request = {
         .operation = IO_WRITE_SYNC, .file = file, .offset = offset, .size = size, .buffer = buffer};
     return io->perform(io->context, &request);

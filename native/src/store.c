@@ -297,8 +297,13 @@ static void store_control_done(struct store *store, const struct store_io *io)
     if (status == STATUS_OK) return;
     if (io->request.operation == IO_UNLINK || io->request.operation == IO_CLOSE)
         return; /* the next start sweeps */
-    if (io->file != 0) store->files[io->file - 1].broken = 1;
-    if (status == STATUS_STORAGE_FULL) {
+    struct store_file *file = io->file != 0 ? &store->files[io->file - 1] : NULL;
+    /* What follows a folder or file that could not be made finds none: all of it again later. */
+    int follows = file && status == STATUS_FILE_NOT_FOUND
+                  && (file->broken || !store->groups[io->group].folder_made);
+    if (file) file->broken = 1;
+    if (io->request.operation == IO_MKDIR) store->groups[io->group].folder_made = 0;
+    if (status == STATUS_STORAGE_FULL || follows) {
         store->storage_full = 1;
         store->storage_retry_ns = store->now.monotonic_ns + STORE_RETRY_AFTER_NS;
         return;
@@ -310,8 +315,8 @@ static void store_blob_step_done(struct store *store, const struct store_io *io)
 {
     uint32_t which = io->request.file - STORE_SLOT_CHECKPOINT;
     if (io->request.status == STATUS_STORAGE_FULL)
-        store->blob_failed[which] = 1;
-    else if (io->request.status != STATUS_OK)
+        store->blob_failed[which] = 1; /* what follows finds no open file: all of it again later */
+    else if (io->request.status != STATUS_OK && !store->blob_failed[which])
         store_fail(store, io->request.status);
     if (io->request.kind == STORE_IO_BLOB_DONE && store->failed == STATUS_OK)
         store_blob_done(store, io->request.file);
@@ -328,6 +333,7 @@ void store_complete(struct store *store, struct io_request *request)
     assert(request == &io->request);
     switch ((enum store_io_kind)request->kind) {
     case STORE_IO_CONTROL: store_control_done(store, io); break;
+    case STORE_IO_BEGIN:
     case STORE_IO_BATCHES:
     case STORE_IO_FOOTER:
     case STORE_IO_SEAL_SYNC: store_segment_done(store, io); break;

@@ -48,6 +48,25 @@ static enum status store_format_journal(struct store *store)
     return store_open_perform(store, IO_SYNC_DIR, 0, ".", 0);
 }
 
+/* One of the two header blocks is damaged: made whole from the other, before that one goes too. */
+static enum status store_heal_journal(struct store *store)
+{
+    const struct journal_config *config = &store->journal.config;
+    struct journal_block fields;
+    int whole = 1;
+    for (uint32_t copy = 0; copy < 2; copy++) {
+        const uint8_t *block = store->extent_buffer + copy * JOURNAL_BLOCK_BYTES;
+        whole &= journal_block_get(block, config->id, &fields);
+    }
+    if (whole) return STATUS_OK;
+    journal_file_header_put(store->extent_buffer, config);
+    struct io_request write = {.operation = IO_WRITE_SYNC,
+                               .file = STORE_SLOT_JOURNAL,
+                               .size = JOURNAL_FILE_HEADER_BYTES,
+                               .buffer = store->extent_buffer};
+    return store_perform(store, &write);
+}
+
 static enum status store_open_journal(struct store_recovery *recovery)
 {
     struct store *store = recovery->store;
@@ -71,8 +90,9 @@ static enum status store_open_journal(struct store_recovery *recovery)
     status = store_perform(store, &read);
     if (status != STATUS_OK) return status;
     struct journal_config found;
+    memcpy(store->blob, store->extent_buffer, JOURNAL_FILE_HEADER_BYTES);
     if (read.result_bytes != read.size
-        || !journal_file_header_get(store->extent_buffer, store->journal.config.id, &found)) {
+        || !journal_file_header_get(store->blob, store->journal.config.id, &found)) {
         snprintf(recovery->detail, sizeof recovery->detail,
                  "journal: both header blocks are damaged or of another node");
         return STATUS_JOURNAL_DAMAGED;
@@ -87,7 +107,7 @@ static enum status store_open_journal(struct store_recovery *recovery)
                  config->extent_blocks);
         return STATUS_CONFIG_INVALID;
     }
-    return STATUS_OK;
+    return store_heal_journal(store);
 }
 
 /* Checkpoint files that no entry names: left behind between their making and their entry, or after

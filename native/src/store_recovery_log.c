@@ -70,7 +70,8 @@ static enum status recover_checkpoint(struct store *store, struct store_group *g
     group->checkpoint_is_file = bytes_get_u32(body + 88) == 2;
     group->checkpoint_bytes = bytes_get_u32(body + 92);
     memcpy(group->checkpoint_digest, body + 96, 16);
-    group->pin = generation;
+    /* What stopped the group lies further back than a checkpoint appended again: it lives (J4). */
+    if (group->pin == 0 || group->vsr.damaged_from == 0) group->pin = generation;
     store->live_bytes += entry->size - group->live_bytes;
     group->live_bytes = entry->size;
     if (group->checkpoint_is_file) return STATUS_OK;

@@ -64,6 +64,7 @@ enum store_limit {
 enum store_io_kind {
     STORE_IO_ROUND = 1,
     STORE_IO_CONTROL, /* open, close, mkdir, truncate, unlink */
+    STORE_IO_BEGIN, /* an empty file for a segment */
     STORE_IO_BATCHES,
     STORE_IO_FOOTER,
     STORE_IO_SEAL_SYNC,

@@ -162,8 +162,10 @@ def test_a_damaged_extent_header_costs_nothing() -> None:
 def test_one_of_two_file_headers_is_enough() -> None:
     disk = Disk()
     filled(disk)
+    for copy in (0, BLOCK):  # the first start mends what the second would miss
+        rot(disk, copy)
+        assert Store(disk).status == "OK"
     rot(disk, 0)
-    assert Store(disk).status == "OK"
     rot(disk, BLOCK)
     after = Store(disk)
     assert after.status == "JOURNAL_DAMAGED"
