@@ -51,7 +51,10 @@ void sim_io(struct sim_world *world, uint32_t requests_max)
     store_flush(world->store, world->now);
     enum status failed = store_failed(world->store);
     if (failed == STATUS_OK) return;
-    int astray = failed == STATUS_JOURNAL_DAMAGED && (world->damage.may_refuse & 2);
+    const struct sim_ambush *ambush = &world->storage.ambush;
+    int fresh = ambush->fired && ambush->kind == SIM_MISDIRECTED_WRITE;
+    int astray =
+        failed == STATUS_JOURNAL_DAMAGED && (fresh || (world->damage.may_refuse & 2) != 0);
     if (astray || sim_ambush_explains(world, failed))
         world->broken = 1;
     else
@@ -237,6 +240,13 @@ static void sim_step_end(struct sim_world *world)
     sim_count_down(&world->clock.stalled);
     sim_io(world, 0);
     if (!world->broken) sim_ambush_aftermath(world);
+    if (world->broken && world->storage.ambush.fired
+        && world->storage.ambush.kind == SIM_MISDIRECTED_WRITE) {
+        /* Found out at once; but no later round tells what went astray: an operator's case. */
+        world->over = 1;
+        world->result->refused++;
+        return;
+    }
     if (world->broken) {
         sim_trace(world, "disk", "a request for %s failed, the process ends",
                   world->storage.ambush.path);

@@ -384,6 +384,14 @@ void journal_free_below(struct journal *journal, uint64_t generation)
     journal->generation_oldest = generation;
 }
 
+int journal_holds(const struct journal *journal, uint64_t generation)
+{
+    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
+        if (journal->generations[extent] == generation) return 1;
+    }
+    return 0;
+}
+
 uint32_t journal_extent_of(const struct journal *journal, uint64_t generation)
 {
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {

@@ -164,6 +164,9 @@ void journal_round_synced(struct journal *journal);
 /* All entries of older generations than this are dead. */
 void journal_free_below(struct journal *journal, uint64_t generation);
 
+/* 0 = no extent says that it holds this generation: damage. */
+int journal_holds(const struct journal *journal, uint64_t generation);
+
 /* The extent that holds a generation. */
 uint32_t journal_extent_of(const struct journal *journal, uint64_t generation);
 

@@ -373,15 +373,20 @@ static int journal_extent_after(const struct journal *journal, uint64_t above, u
 static void journal_stand(struct journal_walk *walk)
 {
     struct journal *journal = walk->journal;
-    if (walk->good_end == 0 && walk->unknown_end == 0) {
-        /* Its first round never completed: the extent was not opened. */
-        if (walk->report->lsn_last > 0 || walk->report->damages_count == 0)
-            journal->generations[walk->extent] = 0;
-        return;
-    }
+    /* No round of it is left: it was never opened, or, if a later one was, it is a hole. */
+    if (walk->good_end == 0 && walk->unknown_end == 0) return;
     journal->generation = walk->generation;
     journal->extent = walk->extent;
     journal->block = walk->good_end > walk->unknown_end ? walk->good_end : walk->unknown_end;
+}
+
+/* Extents behind the last round: their first never completed. */
+static void journal_close_unopened(struct journal *journal, const struct journal_report *report)
+{
+    if (report->lsn_last == 0 && report->damages_count > 0) return;
+    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
+        if (journal->generations[extent] > journal->generation) journal->generations[extent] = 0;
+    }
 }
 
 /* Behind the last round lies what the next would have overwritten. If that is neither older bytes
@@ -469,6 +474,7 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
         }
     }
     if (!report) return STATUS_OK;
+    journal_close_unopened(journal, report);
     enum status status = journal_check_end(&walk, io, file, buffer);
     if (status != STATUS_OK) return status;
     journal_report_prune(report);

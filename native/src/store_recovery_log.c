@@ -111,7 +111,7 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     uint64_t body_size = entry->size - JOURNAL_ENTRY_HEADER_BYTES;
     struct store_group *group = NULL;
     enum status status;
-    maybe(lsn > 0);
+    store_copy_note(store, bytes, entry->origin_lsn, lsn);
     switch ((enum journal_entry_kind)entry->kind) {
     case JOURNAL_PREPARE: return STATUS_OK;
     case JOURNAL_CHECKPOINT:

@@ -292,8 +292,9 @@ static enum status release_visit(void *context, uint8_t *bytes, const struct jou
 {
     struct store *store = context;
     struct store_group *group;
-    maybe(generation > 0 && lsn > 0);
+    maybe(generation > 0);
     if (!release_is_live(store, entry, &group)) return STATUS_OK;
+    if (!store_copy_is_newest(store, bytes, lsn)) return STATUS_OK;
     if (store->release.seen++ < store->release.skip) return STATUS_OK;
     if (!store_ring_fits(&store->control, entry->size)) {
         store->release.seen--;
@@ -310,8 +311,26 @@ static enum status release_visit(void *context, uint8_t *bytes, const struct jou
     return STATUS_OK;
 }
 
+static void release_read_over(struct store *store)
+{
+    struct store_release *release = &store->release;
+    release->read_done = 1;
+    while (!queue_empty(&release->reappend)) {
+        struct store_group *group =
+            queue_element(release->reappend.head, struct store_group, pin_link);
+        store_group_pin(store, group, release->generation + 1);
+    }
+}
+
 static int release_read(struct store *store)
 {
+    if (!journal_holds(&store->journal, store->release.generation)) {
+        /* Damage took all that told of the extent: recovery has named what it lost. */
+        store->release.wait_position = store->control.head;
+        store->release.phase = STORE_RELEASE_ROUND;
+        release_read_over(store);
+        return 1;
+    }
     struct store_io *io = store_io_take(store, STORE_IO_RELEASE_READ, IO_READ);
     if (!io) return 0;
     const struct journal_config *config = &store->journal.config;
@@ -341,12 +360,7 @@ void store_release_read_done(struct store *store)
         store_fail(store, status);
         return;
     }
-    release->read_done = 1;
-    while (!queue_empty(&release->reappend)) {
-        struct store_group *group =
-            queue_element(release->reappend.head, struct store_group, pin_link);
-        store_group_pin(store, group, release->generation + 1);
-    }
+    release_read_over(store);
 }
 
 static int release_witness(struct store *store)

@@ -5,6 +5,7 @@
  *     store_round.c      records into rounds, durable records executed
  *     store_segment.c    executed batches into segment files
  *     store_release.c    checkpoints, and extents given back
+ *     store_copies.c     entries that lie in the journal twice
  *     store_metadata.c   the group of topic 0, its snapshot file
  *     store_tables.c     topics, groups that come and go
  *     store_meter.c      windows and unacknowledged closes
@@ -37,6 +38,8 @@ enum store_limit {
     STORE_SNAPSHOT_MAX = ENGINE_FRAME_SIZE_MAX,
     STORE_RESULTS_BYTES = ENGINE_FRAME_SIZE_MAX + 1048576,
     STORE_RELEASE_BATCH_MAX = 256,
+    STORE_COPIES_MAX = 8192, /* entries that recovery found more than once */
+    STORE_COPIES_STEPS = 16,
     STORE_GARBAGE_MAX = 64,
     STORE_WALKS_COUNT = 8, /* segments of one partition verified at once by different readers */
     /* Offsets that reads are on the way to, by hash in sets of STORE_RESUME_WAYS: one forgotten is
@@ -223,6 +226,11 @@ struct store_garbage {
     uint8_t digest[16];
 };
 
+struct store_copy {
+    uint8_t digest[16]; /* of the entry's header */
+    uint64_t lsn;       /* of the newest round that holds it; 0 = free */
+};
+
 struct store_snapshot {
     uint8_t *buffer;
     uint64_t size;
@@ -306,6 +314,7 @@ struct store {
     struct store_release release;
     struct store_garbage garbage[STORE_GARBAGE_MAX];
     uint32_t garbage_count;
+    struct store_copy copies[STORE_COPIES_MAX];
     struct store_resume resumes[STORE_RESUMES_MAX];
     uint32_t resume_next; /* the way to be given up next */
     /* rounds */
@@ -407,6 +416,10 @@ int store_blob_write(struct store *store, uint32_t slot, const uint8_t digest[16
 void store_blob_done(struct store *store, uint32_t slot);
 void store_garbage_add(struct store *store, const uint8_t digest[16]);
 void store_garbage_witnessed(struct store *store);
+
+/* store_copies.c */
+void store_copy_note(struct store *store, const uint8_t *entry, uint64_t origin_lsn, uint64_t lsn);
+int store_copy_is_newest(struct store *store, const uint8_t *entry, uint64_t lsn);
 
 /* store_metadata.c */
 void store_snapshot_blob_done(struct store *store);
