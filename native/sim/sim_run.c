@@ -113,7 +113,7 @@ static void sim_world_finish(struct sim_world *world)
     if (!world->result->failed) sim_crash(world);
     sim_segments_digest(world, after);
     for (uint32_t index = 0; index < world->partitions_count && !world->result->failed; index++) {
-        if (before[index] != after[index] && !world->partitions[index].stopped)
+        if (before[index] != after[index] && !world->partitions[index].may_stop)
             sim_fail(world, "partition %u: other segments than before the crash", index);
     }
     if (!world->result->failed && world->batches_count < SIM_BATCHES_MAX) sim_world_lives(world);

@@ -490,7 +490,9 @@ enum status journal_scan_extent(struct journal *journal, uint64_t generation, ui
     walk.extent = journal_extent_of(journal, generation);
     struct journal_block header;
     /* A round of before, that a write astray left here, is none of this extent's. */
-    if (journal_block_get(buffer, journal->config.id, &header) && header.lsn > 0)
+    int known = journal_block_get(buffer, journal->config.id, &header)
+                && header.kind == JOURNAL_BLOCK_EXTENT && header.generation == generation;
+    if (known && header.lsn > 0)
         walk.last_lsn = header.lsn - 1;
     enum status status = walk_extent(&walk, buffer);
     if (status != STATUS_OK) return status;

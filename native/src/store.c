@@ -244,10 +244,11 @@ enum status store_failed(const struct store *store)
     return store->failed;
 }
 
-/* C1, C2: 0 = not confirmed, stamp last + 1. */
+/* C1, C2: not confirmed = the last time that was, so that a group stamps its last + 1, and one
+ * without any stamp does not begin in 1970: its producers would expire when the clock is right. */
 int64_t store_time_us(const struct store *store)
 {
-    return store->clock_uncertain ? 0 : store->now.wall_us;
+    return store->clock_uncertain ? store->agreed_us : store->now.wall_us;
 }
 
 struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
@@ -378,6 +379,7 @@ void store_clock_tick(struct store *store)
     int behind = store->now.wall_us + STORE_CLOCK_JUMP_MAX_US < store->stamp_max_us;
     store->clock_uncertain = store->clock_jumped || behind || store->config.boot_uncertain;
     if (!store->clock_jumped) store->clock_reference = store->now; /* slow drift is not a jump */
+    if (!store->clock_uncertain) store->agreed_us = store->now.wall_us;
     store_metering_tick(store);
 }
 

@@ -120,6 +120,10 @@ enum status store_describe(struct store *store, const struct engine_partition_id
     memset(state, 0, sizeof *state);
     state->state = 1;
     enum status status = store_group_lookup(store, id, &group);
+    if (status == STATUS_DAMAGED) {
+        state->state = 3;
+        return STATUS_OK;
+    }
     if (status != STATUS_OK) return status;
     if (!group) return STATUS_OK;
     state->log_start = group->state.log_start;

@@ -150,17 +150,25 @@ static void store_apply_damage(struct store *store)
             everybody = 1;
             continue;
         }
-        if (damage->item.topic == STORE_NOBODY) continue;
+        uint32_t abstained = damage->item.kinds >> JOURNAL_ABSTAIN & 1;
+        if (damage->item.topic == STORE_NOBODY) {
+            everybody |= (int)abstained;
+            continue;
+        }
         struct store_group *group =
             store_group_find(store, damage->item.topic, damage->item.partition);
         if (!group)
             group = store_group_make(store, damage->item.topic, 0, damage->item.partition, 1, 0);
         if (!group) continue;
-        const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = damage->item.op_last};
+        /* What stopped it may be known from nowhere else. */
+        const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND,
+                                        .op = damage->item.op_last + abstained};
         struct vsr_update update;
         vsr_step(&group->vsr, &event, &update);
     }
     if (!everybody) return;
+    if (!store->unseen_pending) store_unseen_entry(store, &store->control, 0);
+    store->unseen_pending = 1;
     for (uint32_t index = 0; index < store->groups_max; index++) {
         struct store_group *group = &store->groups[index];
         if (!group->used) continue;
@@ -280,6 +288,7 @@ enum status store_open(struct store *store, struct io *io, struct store_now now,
         snprintf(detail, detail_size, "%s", recovery.detail);
     store->recovering = 0;
     store->witness_due = 0;
+    store->agreed_us = store->stamp_max_us;
     store_clock_tick(store);
     return status;
 }

@@ -102,6 +102,14 @@ static void recover_forget(struct store *store, const struct journal_entry *entr
     }
 }
 
+/* Damage may have taken all that told of a partition: see store_unseen_entry. */
+static void recover_unseen(struct store *store, uint64_t op, uint64_t generation)
+{
+    if (op > store->unseen_op) store->unseen_op = op;
+    store->unseen_pending = store->unseen_op == 0;
+    if (store->floor_pin == 0) store->floor_pin = generation;
+}
+
 static enum status recover_visit_states(void *context, uint8_t *bytes,
                                         const struct journal_entry *entry, uint64_t generation,
                                         uint64_t lsn)
@@ -130,6 +138,10 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
         if (group->pin == 0) group->pin = generation;
         return STATUS_OK;
     case JOURNAL_ABSTAIN: {
+        if (entry->topic == STORE_NOBODY) {
+            recover_unseen(store, entry->op, generation);
+            return STATUS_OK;
+        }
         group = recover_group(store, entry);
         if (!group) return STATUS_NO_MEMORY;
         const struct vsr_event event = {
@@ -302,8 +314,8 @@ static enum status recover_execute(struct store *store, struct store_group *grou
 {
     struct store_ring *ring = group == store->metadata_group ? &store->metadata : &store->data;
     while (!store_ring_fits(ring, entry->size)) {
-        if (ring != &store->data || queue_empty(&store->writes) || store->storage_full)
-            return STATUS_NO_MEMORY;
+        if (store->storage_full) return STATUS_STORAGE_FULL;
+        if (ring != &store->data || queue_empty(&store->writes)) return STATUS_NO_MEMORY;
         store_segments_write(store);
         if (store->failed != STATUS_OK) return store->failed;
     }

@@ -274,7 +274,8 @@ static int release_is_live(struct store *store, const struct journal_entry *entr
 {
     *group = NULL;
     if (entry->topic == STORE_NOBODY)
-        return entry->kind == JOURNAL_TAIL_CLOSED || entry->op == store->floor_op;
+        return entry->kind == JOURNAL_TAIL_CLOSED || entry->kind == JOURNAL_ABSTAIN
+               || entry->op == store->floor_op;
     *group = store_group_find(store, entry->topic, entry->partition);
     if (!*group || (*group)->created_revision != entry->created_revision) return 0;
     if ((*group)->pin_link.queue != &store->release.reappend) return 0;

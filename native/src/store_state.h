@@ -280,6 +280,10 @@ struct store {
     uint64_t metadata_applied;
     uint64_t floor_op;
     uint64_t floor_pin;
+    /* Damage that names nobody may have taken the only round of a partition: topics up to this
+     * metadata op of which the journal shows nothing are stopped like the others (J4). */
+    uint64_t unseen_op;     /* 0 = none */
+    uint8_t unseen_pending; /* the op is that of the first tables of this start */
     struct store_snapshot snapshot;
     uint8_t *results;
     uint64_t results_used;
@@ -324,6 +328,7 @@ struct store {
     /* clock (C1, C2) */
     uint8_t clock_uncertain;
     uint8_t clock_jumped;
+    int64_t agreed_us;    /* the last wall clock that was believed */
     int64_t stamp_max_us; /* the latest append time that recovery found */
     struct store_now clock_reference;
     int64_t metering_us; /* what windows close by: goes on when the wall clock is not believed */
@@ -373,6 +378,7 @@ void store_prepare_batch(struct store *store, struct store_group *group,
 void store_view_state_put(const struct store_group *group, uint64_t segment_bytes, uint8_t *at);
 void store_view_state_entry(struct store *store, struct store_group *group);
 void store_abstain_entry(struct store *store, struct store_group *group);
+void store_unseen_entry(struct store *store, struct store_ring *ring, uint64_t op);
 
 /* store_round.c */
 void store_round_start(struct store *store);
