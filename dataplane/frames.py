@@ -86,6 +86,7 @@ _METER_FLUSHED: Final = struct.Struct("<QQ")
 PARTITION_READY: Final = 1
 PARTITION_RECOVERING: Final = 2
 PARTITION_DAMAGED: Final = 3
+PARTITION_OP_UNKNOWN: Final = 5
 
 
 class Caller(NamedTuple):

@@ -237,7 +237,8 @@ static const char *sim_pick_file(struct sim_world *world, const char *prefix, ui
         const char *path = sim_storage_name(&world->storage, index);
         if (!path) break;
         if (strncmp(path, prefix, strlen(prefix)) != 0) continue;
-        if (path[0] == 't' && strchr(path + strlen("topics/"), '/') == NULL) continue; /* a folder */
+        if (path[0] == 't' && strchr(path + strlen("topics/"), '/') == NULL)
+            continue; /* a folder */
         if (random_below(&world->random, ++seen) == 0) found = path;
     }
     if (!found) return NULL;

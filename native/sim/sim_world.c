@@ -53,8 +53,7 @@ void sim_io(struct sim_world *world, uint32_t requests_max)
     if (failed == STATUS_OK) return;
     const struct sim_ambush *ambush = &world->storage.ambush;
     int fresh = ambush->fired && ambush->kind == SIM_MISDIRECTED_WRITE;
-    int astray =
-        failed == STATUS_JOURNAL_DAMAGED && (fresh || (world->damage.may_refuse & 2) != 0);
+    int astray = failed == STATUS_JOURNAL_DAMAGED && (fresh || (world->damage.may_refuse & 2) != 0);
     if (astray || sim_ambush_explains(world, failed))
         world->broken = 1;
     else

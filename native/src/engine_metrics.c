@@ -88,6 +88,7 @@ static const struct metric statistics[] = {
     STATISTIC("headrace_refused_busy_total", refused_busy, "counter"),
     STATISTIC("headrace_refused_storage_full_total", refused_full, "counter"),
     STATISTIC("headrace_refused_damaged_total", refused_damaged, "counter"),
+    STATISTIC("headrace_refused_op_unknown_total", refused_op_unknown, "counter"),
     STATISTIC("headrace_out_of_sequence_total", out_of_sequence, "counter"),
     STATISTIC("headrace_checkpoints_total", checkpoints, "counter"),
     STATISTIC("headrace_extents_released_total", extents_released, "counter"),
@@ -95,6 +96,7 @@ static const struct metric statistics[] = {
     STATISTIC("headrace_segments_sealed_total", segments_sealed, "counter"),
     STATISTIC("headrace_groups_live", groups_live, "gauge"),
     STATISTIC("headrace_groups_damaged", groups_damaged, "gauge"),
+    STATISTIC("headrace_groups_op_unknown", groups_op_unknown, "gauge"),
     STATISTIC("headrace_prepares_used_bytes", prepares_bytes_used, "gauge"),
     STATISTIC("headrace_clock_uncertain", clock_uncertain, "gauge"),
 };

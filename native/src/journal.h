@@ -57,8 +57,8 @@ struct journal {
      * header was intact: a later read that shows less has lied, or the disk lost something. */
     uint32_t rounds_counts[JOURNAL_EXTENTS_MAX];
     uint8_t headers_known[JOURNAL_EXTENTS_MAX];
-    uint64_t generation;                       /* of the extent appended to; 0 = none yet */
-    uint64_t generation_oldest;                /* live extents: generation_oldest..generation */
+    uint64_t generation;        /* of the extent appended to; 0 = none yet */
+    uint64_t generation_oldest; /* live extents: generation_oldest..generation */
     uint32_t extent;
     uint32_t block; /* next free block of it */
     uint64_t lsn_next;

@@ -272,6 +272,15 @@ static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t 
     return blocks_count;
 }
 
+/* The header names its extent: another one's, read or written astray, is none. */
+static int journal_extent_header(const struct journal *journal, uint32_t extent,
+                                 const uint8_t *block, struct journal_block *fields)
+{
+    return journal_block_get(block, journal->config.id, fields)
+           && fields->kind == JOURNAL_BLOCK_EXTENT
+           && bytes_get_u32(block + JOURNAL_BLOCK_HEADER_BYTES) == extent;
+}
+
 static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
 {
     uint32_t blocks_count = walk->journal->config.extent_blocks;
@@ -280,8 +289,8 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     walk->good_end = 0;
     walk->unknown_end = 0;
     struct journal_block header;
-    int known = journal_block_get(buffer, walk->journal->config.id, &header)
-                && header.kind == JOURNAL_BLOCK_EXTENT && header.generation == walk->generation;
+    int known = journal_extent_header(walk->journal, walk->extent, buffer, &header)
+                && header.generation == walk->generation;
     if (!known && walk->journal->headers_known[walk->extent]) return STATUS_JOURNAL_DAMAGED;
     walk->first_lsn = known ? header.lsn : 0;
     while (block < blocks_count) {
@@ -326,6 +335,18 @@ static enum status journal_read_extent(struct journal *journal, struct io *io, u
     return journal_read(io, file, buffer, journal_extent_offset(&journal->config, extent), size);
 }
 
+/* Two extents of one generation: one of them is not what it says, and nobody can tell which. */
+static int journal_generations_differ(const struct journal *journal)
+{
+    for (uint32_t extent = 1; extent < journal->config.extents_count; extent++) {
+        if (journal->generations[extent] == 0) continue;
+        for (uint32_t other = 0; other < extent; other++) {
+            if (journal->generations[other] == journal->generations[extent]) return 0;
+        }
+    }
+    return 1;
+}
+
 /* Which generation an extent holds. Its header says so; if that is damaged, its blocks do. */
 static enum status journal_find_generations(struct journal *journal, struct io *io, uint32_t file,
                                             uint8_t *buffer)
@@ -337,8 +358,7 @@ static enum status journal_find_generations(struct journal *journal, struct io *
         if (status != STATUS_OK) return status;
         journal->generations[extent] = 0;
         journal->headers_known[extent] = 0;
-        if (journal_block_get(buffer, journal->config.id, &fields)
-            && fields.kind == JOURNAL_BLOCK_EXTENT) {
+        if (journal_extent_header(journal, extent, buffer, &fields)) {
             journal->generations[extent] = fields.generation;
             journal->headers_known[extent] = 1;
             continue;
@@ -352,7 +372,7 @@ static enum status journal_find_generations(struct journal *journal, struct io *
                 journal->generations[extent] = fields.generation;
         }
     }
-    return STATUS_OK;
+    return journal_generations_differ(journal) ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
 }
 
 /* The extent with the lowest generation above `above`. */
@@ -490,10 +510,9 @@ enum status journal_scan_extent(struct journal *journal, uint64_t generation, ui
     walk.extent = journal_extent_of(journal, generation);
     struct journal_block header;
     /* A round of before, that a write astray left here, is none of this extent's. */
-    int known = journal_block_get(buffer, journal->config.id, &header)
-                && header.kind == JOURNAL_BLOCK_EXTENT && header.generation == generation;
-    if (known && header.lsn > 0)
-        walk.last_lsn = header.lsn - 1;
+    int known = journal_extent_header(journal, walk.extent, buffer, &header)
+                && header.generation == generation;
+    if (known && header.lsn > 0) walk.last_lsn = header.lsn - 1;
     enum status status = walk_extent(&walk, buffer);
     if (status != STATUS_OK) return status;
     return walk.rounds == journal->rounds_counts[walk.extent] ? STATUS_OK : STATUS_JOURNAL_DAMAGED;

@@ -38,6 +38,7 @@ enum partition_op {
     PARTITION_FREEZE = 4,        /* struct partition_fence */
     PARTITION_CLOSE = 5,         /* struct partition_fence */
     PARTITION_METER_CLOSE = 6,   /* struct partition_meter_close */
+    PARTITION_OP_LAST = PARTITION_METER_CLOSE, /* what comes behind is of a newer release */
 };
 
 /* Sizes of the bodies [bytes]. */

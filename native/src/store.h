@@ -197,6 +197,7 @@ struct store_statistics {
         extents_released;
     uint64_t segments_opened, segments_sealed, groups_live, groups_damaged, prepares_bytes_used,
         journal_bytes_live;
+    uint64_t refused_op_unknown, groups_op_unknown; /* their log is of a newer release */
     uint64_t clock_uncertain; /* 1 = expiry is held until store_clock_confirm (C2) */
 };
 void store_statistics(const struct store *store, struct store_statistics *statistics);

@@ -131,5 +131,6 @@ enum status store_describe(struct store *store, const struct engine_partition_id
     state->bytes = partition_bytes(&group->state);
     state->cumulative_bytes = group->state.cumulative_bytes;
     if (group->vsr.status == VSR_DAMAGED || group->corrupt) state->state = 3;
+    if (state->state != 3 && group->unknown_op != 0) state->state = 5;
     return STATUS_OK;
 }

@@ -218,6 +218,7 @@ static void store_recover_groups(struct store *store)
             store_group_pin(store, group, group->pin > oldest ? group->pin : oldest);
         }
         if (group->vsr.status != VSR_NORMAL || group == store->metadata_group) continue;
+        if (group->unknown_op != 0) continue;
         if (group->state.meter.open_count > 0) store_meter_appended(store, group);
         store_meter_watch(store, group);
     }

@@ -357,6 +357,14 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
         return STATUS_JOURNAL_DAMAGED;
     if (!vsr_prepare_decode(bytes + JOURNAL_ENTRY_HEADER_BYTES, &event.prepare))
         return STATUS_JOURNAL_DAMAGED;
+    if (group->unknown_op != 0) return STATUS_OK;
+    int next = entry->op == group->vsr.op + 1 && group != store->metadata_group;
+    if (next && event.prepare.operation > PARTITION_OP_LAST) {
+        /* Its group waits for a release that knows it; its entries stay, all others go on. */
+        group->unknown_op = entry->op;
+        store->statistics.groups_op_unknown++;
+        return STATUS_OK;
+    }
     struct vsr_update update;
     vsr_step(&group->vsr, &event, &update);
     if (!update.execute) {

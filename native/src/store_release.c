@@ -42,6 +42,7 @@ void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t
 static int release_prefers_append(const struct store *store, const struct store_group *group)
 {
     if (group == store->metadata_group || group->vsr.status == VSR_DAMAGED) return 1;
+    if (group->unknown_op != 0) return 1;
     return group->checkpoint_is_file && group->live_bytes < group->checkpoint_bytes;
 }
 

@@ -67,7 +67,7 @@ enum store_limit {
 enum store_io_kind {
     STORE_IO_ROUND = 1,
     STORE_IO_CONTROL, /* open, close, mkdir, truncate, unlink */
-    STORE_IO_BEGIN, /* an empty file for a segment */
+    STORE_IO_BEGIN,   /* an empty file for a segment */
     STORE_IO_BATCHES,
     STORE_IO_FOOTER,
     STORE_IO_SEAL_SYNC,
@@ -149,7 +149,8 @@ struct store_group {
     uint8_t metered;
     uint8_t metered_wanted;
     uint8_t checkpoint_is_file;
-    uint8_t configured; /* its view state is in the journal or on its way */
+    uint64_t unknown_op; /* of a newer release: nothing from it on can be executed; 0 = none */
+    uint8_t configured;  /* its view state is in the journal or on its way */
     uint32_t checkpoint_bytes;
     uint64_t checkpoint_op;
     uint64_t checkpoint_lsn; /* of the entry in use, as recovery found it */

@@ -149,6 +149,10 @@ enum status store_group_open(struct store *store, const struct engine_partition_
         store->statistics.refused_damaged++;
         return STATUS_DAMAGED;
     }
+    if ((*group)->unknown_op != 0) {
+        store->statistics.refused_op_unknown++;
+        return STATUS_OP_UNKNOWN;
+    }
     return STATUS_OK;
 }
 
