@@ -269,12 +269,12 @@ static void sim_rot_segment(struct sim_world *world)
     sim_rot(world, path, in_footer ? data : 0, in_footer ? SEGMENT_FOOTER_BYTES : data, 0);
 }
 
-/* Whose checkpoint a file is cannot be told from its name: at most one group stops, and if it is
- * the metadata's the start is refused. */
+/* Whose checkpoint a file is cannot be told from its name: one group stops, or two whose state is
+ * the same to the byte, and if it is the metadata's the start is refused. */
 static void sim_checkpoint_concerns(struct sim_world *world)
 {
     sim_may_stop(world, UINT32_MAX, 0);
-    world->damage.stops_max = 1;
+    world->damage.stops_max = 2;
     world->damage.may_refuse = 1;
 }
 

@@ -94,7 +94,10 @@ static void sim_recover_again(struct sim_world *world, const char *what)
     struct store *store;
     char detail[256];
     enum status status = sim_open_store(world, &world->copy, &arena, &store, detail, sizeof detail);
-    if (status != STATUS_OK) {
+    if (status == STATUS_JOURNAL_DAMAGED && (world->damage.may_refuse & 2)) {
+        world->over = 1;
+        world->result->refused++;
+    } else if (status != STATUS_OK) {
         sim_fail(world, "%s: %s (%s)", what, status_name(status), detail);
     } else if (sim_storage_digest(&world->copy, "") != sim_storage_digest(&world->storage, "")) {
         sim_fail(world, "%s gives other bytes", what);
@@ -129,7 +132,7 @@ static void sim_start_faults(struct sim_world *world)
         storage->crash_at = storage->requests + random_below(&world->random, 60) + 1;
     else if ((world->swarm & SIM_SWARM_SPACE) && random_chance(&world->random, 1, 4))
         storage->disk_full = (uint8_t)random_between(&world->random, 1, 2);
-    else
+    else if (!world->damage.done)
         sim_ambush_start(world);
 }
 
@@ -156,7 +159,8 @@ void sim_recover(struct sim_world *world)
                                             &world->store, detail, sizeof detail);
         if (status == STATUS_OK) break;
         arena_close(&world->store_arena);
-        if ((world->damage.may_refuse & 2) && status == STATUS_JOURNAL_DAMAGED) {
+        int refused = status == STATUS_JOURNAL_DAMAGED || status == STATUS_CHECKPOINT_DAMAGED;
+        if ((world->damage.may_refuse & 2) && refused) {
             world->over =
                 1; /* a write that went astray contradicts the chain: an operator's case */
             return;
@@ -169,7 +173,6 @@ void sim_recover(struct sim_world *world)
     world->storage.crash_at = 0;
     world->storage.ambush.at = 0;
     world->storage.disk_full = 0;
-    world->damage.may_refuse = 0;
     world->result->recoveries++;
     if (!world->storage.ambush.fired) sim_recover_again(world, "recovery of the same bytes");
     sim_start_judge(world);
@@ -180,7 +183,8 @@ void sim_recover(struct sim_world *world)
     memset(world->copy.slots, 0, sizeof world->copy.slots);
     world->config.formatted = 1;
     if (!lied) sim_recover_again(world, "a second recovery");
-    if (world->result->failed) return;
+    if (world->result->failed || world->over) return;
+    world->damage.may_refuse = 0;
     sim_pass(world, 0);
     sim_host_restore(world);
     sim_host_tables(world, 1);

@@ -409,28 +409,50 @@ static void journal_close_unopened(struct journal *journal, const struct journal
     }
 }
 
-/* Behind the last round lies what the next would have overwritten. If that is neither older bytes
- * nor zeros, something was there. `buffer` has the last extent with rounds, as read, from `block`
- * on. */
-static enum status journal_check_end(struct journal_walk *walk, struct io *io, uint32_t file,
-                                     uint8_t *buffer)
+/* Does the next round's first block hold anything but older bytes or zeros? */
+static enum status check_end_block(struct journal_walk *walk, struct io *io, uint32_t file,
+                                   uint8_t *buffer, uint32_t extent, uint32_t block, int *damaged)
 {
     struct journal *journal = walk->journal;
-    if (journal->generation == 0 || walk->report->damages_count > walk->pending) return STATUS_OK;
-    if (journal->block >= journal->config.extent_blocks) return STATUS_OK;
-    uint64_t offset = journal_extent_offset(&journal->config, journal->extent)
-                      + (uint64_t)journal->block * JOURNAL_BLOCK_BYTES;
+    uint64_t offset = journal_extent_offset(&journal->config, extent)
+                      + (uint64_t)block * JOURNAL_BLOCK_BYTES;
     enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
     if (status != STATUS_OK) return status;
-    if (journal_block_is_older(buffer, journal->generation, walk->last_lsn + 1)) return STATUS_OK;
+    if (journal_block_is_older(buffer, journal->generations[extent], walk->last_lsn + 1))
+        return STATUS_OK;
     /* It may stop everybody: a read that lied once must not. */
     uint8_t *again = buffer + JOURNAL_BLOCK_BYTES;
     status = journal_read(io, file, again, offset, JOURNAL_BLOCK_BYTES);
     if (status != STATUS_OK) return status;
     if (memcmp(buffer, again, JOURNAL_BLOCK_BYTES) != 0) return STATUS_JOURNAL_DAMAGED;
-    walk->generation = journal->generation;
+    walk->generation = journal->generations[extent];
     walk_damage(walk, JOURNAL_UNKNOWN, walk->last_lsn + 1, walk->last_lsn + 1, NULL);
+    journal->generation = walk->generation;
+    journal->extent = extent;
     journal->block = journal->config.extent_blocks;
+    *damaged = 1;
+    return STATUS_OK;
+}
+
+/* Behind the last round lies what the next would have overwritten: in its extent, or in the one
+ * that the next opened, whose header tells. If that is neither older bytes nor zeros, something was
+ * there. */
+static enum status journal_check_end(struct journal_walk *walk, struct io *io, uint32_t file,
+                                     uint8_t *buffer)
+{
+    struct journal *journal = walk->journal;
+    int damaged = 0;
+    if (walk->report->damages_count > walk->pending) return STATUS_OK;
+    if (journal->generation != 0 && journal->block < journal->config.extent_blocks) {
+        enum status status = check_end_block(walk, io, file, buffer, journal->extent,
+                                             journal->block, &damaged);
+        if (status != STATUS_OK || damaged) return status;
+    }
+    uint64_t next = journal->generation + 1;
+    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
+        if (journal->generations[extent] != next || !journal->headers_known[extent]) continue;
+        return check_end_block(walk, io, file, buffer, extent, 1, &damaged);
+    }
     return STATUS_OK;
 }
 
@@ -494,9 +516,9 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
         }
     }
     if (!report) return STATUS_OK;
-    journal_close_unopened(journal, report);
     enum status status = journal_check_end(&walk, io, file, buffer);
     if (status != STATUS_OK) return status;
+    journal_close_unopened(journal, report);
     journal_report_prune(report);
     journal_resume(journal, &walk);
     return STATUS_OK;

@@ -37,6 +37,7 @@ def test_the_same_seed_gives_the_same_world() -> None:
     first = run_seed(77, steps=400, trace=True)
     second = run_seed(77, steps=400, trace=True)
     assert first == second
+    assert first.hash != run_seed(78, steps=400).hash
     assert "crash" in first.trace
 
 

@@ -147,7 +147,12 @@ class Store:
             self.tables(segment_bytes=segment_bytes, metered=metered)
 
     def tables(
-        self, *, op: int = 1, segment_bytes: int = 1 << 20, metered: bool = True, gone: bool = False
+        self,
+        *,
+        op: int = REVISION,
+        segment_bytes: int = 1 << 20,
+        metered: bool = True,
+        gone: bool = False,
     ) -> str:
         """Apply a delta with the one topic of these tests."""
         row = ffi.new(
