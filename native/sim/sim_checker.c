@@ -70,6 +70,26 @@ static void sim_check_batch(struct sim_world *world, uint32_t partition, struct 
     walk->append_time_us = server->append_time_us;
 }
 
+/* The read that a fetch asks for, behind what is on its way. */
+static void sim_fetch_read(struct sim_world *world, const struct store_fetch *fetch,
+                           struct io_request *read)
+{
+    *read = (struct io_request){.operation = IO_READ,
+                                .file = fetch->file,
+                                .offset = fetch->file_offset,
+                                .size = fetch->size,
+                                .buffer = world->read_bytes,
+                                .kind = UINT32_MAX};
+    assert(fetch->size <= 1048576);
+    world->storage.io.submit(&world->storage, read);
+    for (;;) {
+        struct io_request *done = sim_storage_step(&world->storage);
+        assert(done != NULL);
+        if (done == read) break;
+        store_complete(world->store, done);
+    }
+}
+
 /* Fetch once from `offset`: bytes of whole batches in read_bytes, their size, 0 = nothing more. */
 static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t offset)
 {
@@ -103,21 +123,11 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
             }
             return fetch.size;
         }
-        struct io_request read = {.operation = IO_READ,
-                                  .file = fetch.file,
-                                  .offset = fetch.file_offset,
-                                  .size = fetch.size,
-                                  .buffer = world->read_bytes,
-                                  .kind = UINT32_MAX};
-        assert(fetch.size <= 1048576);
-        world->storage.io.submit(&world->storage, &read);
-        for (;;) {
-            struct io_request *done = sim_storage_step(&world->storage);
-            assert(done != NULL);
-            if (done == &read) break;
-            store_complete(world->store, done);
-        }
+        struct io_request read;
+        sim_fetch_read(world, &fetch, &read);
         if (world->storage.ambush.fired) return 0; /* this read it was, perhaps */
+        if (read.result_bytes < fetch.size && world->partitions[partition].may_stop)
+            fetch.size = read.size = read.result_bytes; /* what is there tells what it is */
         if (read.status != STATUS_OK || read.result_bytes != read.size) {
             sim_fail(world, "partition %u offset %llu: a read of %llu bytes gave %llu (%s)",
                      partition, (unsigned long long)offset, (unsigned long long)read.size,

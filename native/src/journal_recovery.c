@@ -15,7 +15,7 @@
  *
  * Refuses: to adopt anything. The caller rewrites the last round and ends with a witness round
  * before it answers (J3). */
-#include "journal.h"
+#include "journal_extents.h"
 
 #include <string.h>
 #define XXH_INLINE_ALL
@@ -272,15 +272,6 @@ static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t 
     return blocks_count;
 }
 
-/* The header names its extent: another one's, read or written astray, is none. */
-static int journal_extent_header(const struct journal *journal, uint32_t extent,
-                                 const uint8_t *block, struct journal_block *fields)
-{
-    return journal_block_get(block, journal->config.id, fields)
-           && fields->kind == JOURNAL_BLOCK_EXTENT
-           && bytes_get_u32(block + JOURNAL_BLOCK_HEADER_BYTES) == extent;
-}
-
 static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
 {
     uint32_t blocks_count = walk->journal->config.extent_blocks;
@@ -318,63 +309,6 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     return STATUS_OK;
 }
 
-static enum status journal_read(struct io *io, uint32_t file, uint8_t *buffer, uint64_t offset,
-                                uint64_t size)
-{
-    struct io_request request = {
-        .operation = IO_READ, .file = file, .offset = offset, .size = size, .buffer = buffer};
-    enum status status = io->perform(io->context, &request);
-    if (status != STATUS_OK) return status;
-    return request.result_bytes == size ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
-}
-
-static enum status journal_read_extent(struct journal *journal, struct io *io, uint32_t file,
-                                       uint32_t extent, uint8_t *buffer)
-{
-    uint64_t size = (uint64_t)journal->config.extent_blocks * JOURNAL_BLOCK_BYTES;
-    return journal_read(io, file, buffer, journal_extent_offset(&journal->config, extent), size);
-}
-
-/* Two extents of one generation: one of them is not what it says, and nobody can tell which. */
-static int journal_generations_differ(const struct journal *journal)
-{
-    for (uint32_t extent = 1; extent < journal->config.extents_count; extent++) {
-        if (journal->generations[extent] == 0) continue;
-        for (uint32_t other = 0; other < extent; other++) {
-            if (journal->generations[other] == journal->generations[extent]) return 0;
-        }
-    }
-    return 1;
-}
-
-/* Which generation an extent holds. Its header says so; if that is damaged, its blocks do. */
-static enum status journal_find_generations(struct journal *journal, struct io *io, uint32_t file,
-                                            uint8_t *buffer)
-{
-    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        uint64_t offset = journal_extent_offset(&journal->config, extent);
-        struct journal_block fields;
-        enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
-        if (status != STATUS_OK) return status;
-        journal->generations[extent] = 0;
-        journal->headers_known[extent] = 0;
-        if (journal_extent_header(journal, extent, buffer, &fields)) {
-            journal->generations[extent] = fields.generation;
-            journal->headers_known[extent] = 1;
-            continue;
-        }
-        status = journal_read_extent(journal, io, file, extent, buffer);
-        if (status != STATUS_OK) return status;
-        for (uint32_t block = 1; block < journal->config.extent_blocks; block++) {
-            const uint8_t *at = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
-            if (!journal_block_get(at, journal->config.id, &fields)) continue;
-            if (fields.generation > journal->generations[extent])
-                journal->generations[extent] = fields.generation;
-        }
-    }
-    return journal_generations_differ(journal) ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
-}
-
 /* The extent with the lowest generation above `above`. */
 static int journal_extent_after(const struct journal *journal, uint64_t above, uint32_t *found)
 {
@@ -401,9 +335,8 @@ static void journal_stand(struct journal_walk *walk)
 }
 
 /* Extents behind the last round: their first never completed. */
-static void journal_close_unopened(struct journal *journal, const struct journal_report *report)
+static void journal_close_unopened(struct journal *journal)
 {
-    if (report->lsn_last == 0 && report->damages_count > 0) return;
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
         if (journal->generations[extent] > journal->generation) journal->generations[extent] = 0;
     }
@@ -414,8 +347,8 @@ static enum status check_end_block(struct journal_walk *walk, struct io *io, uin
                                    uint8_t *buffer, uint32_t extent, uint32_t block, int *damaged)
 {
     struct journal *journal = walk->journal;
-    uint64_t offset = journal_extent_offset(&journal->config, extent)
-                      + (uint64_t)block * JOURNAL_BLOCK_BYTES;
+    uint64_t offset =
+        journal_extent_offset(&journal->config, extent) + (uint64_t)block * JOURNAL_BLOCK_BYTES;
     enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
     if (status != STATUS_OK) return status;
     if (journal_block_is_older(buffer, journal->generations[extent], walk->last_lsn + 1))
@@ -444,8 +377,8 @@ static enum status journal_check_end(struct journal_walk *walk, struct io *io, u
     int damaged = 0;
     if (walk->report->damages_count > walk->pending) return STATUS_OK;
     if (journal->generation != 0 && journal->block < journal->config.extent_blocks) {
-        enum status status = check_end_block(walk, io, file, buffer, journal->extent,
-                                             journal->block, &damaged);
+        enum status status =
+            check_end_block(walk, io, file, buffer, journal->extent, journal->block, &damaged);
         if (status != STATUS_OK || damaged) return status;
     }
     uint64_t next = journal->generation + 1;
@@ -518,7 +451,7 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
     if (!report) return STATUS_OK;
     enum status status = journal_check_end(&walk, io, file, buffer);
     if (status != STATUS_OK) return status;
-    journal_close_unopened(journal, report);
+    journal_close_unopened(journal);
     journal_report_prune(report);
     journal_resume(journal, &walk);
     return STATUS_OK;
@@ -538,42 +471,4 @@ enum status journal_scan_extent(struct journal *journal, uint64_t generation, ui
     enum status status = walk_extent(&walk, buffer);
     if (status != STATUS_OK) return status;
     return walk.rounds == journal->rounds_counts[walk.extent] ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
-}
-
-/* What is about to be written over the last round is the last round. */
-static int rewrite_checked(const struct journal *journal, const struct journal_report *report,
-                           const uint8_t *blocks)
-{
-    for (uint32_t number = 0; number < report->last_blocks; number++) {
-        struct journal_block fields;
-        const uint8_t *block = blocks + (uint64_t)number * JOURNAL_BLOCK_BYTES;
-        if (!journal_block_get(block, journal->config.id, &fields)) return 0;
-        if (fields.kind != JOURNAL_BLOCK_ROUND || fields.lsn != report->lsn_last) return 0;
-        if (fields.number != number || fields.blocks_count != report->last_blocks) return 0;
-    }
-    return 1;
-}
-
-enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_t file,
-                                 uint8_t *buffer, const struct journal_report *report)
-{
-    if (report->lsn_last == 0) return STATUS_OK;
-    uint64_t offset = report->last_offset;
-    uint64_t size = (uint64_t)report->last_blocks * JOURNAL_BLOCK_BYTES;
-    uint64_t within =
-        (offset - JOURNAL_FILE_HEADER_BYTES) / JOURNAL_BLOCK_BYTES % journal->config.extent_blocks;
-    uint64_t before = 0;
-    if (within == 1) {
-        before = JOURNAL_BLOCK_BYTES;
-        /* It opened its extent: the header went with it. */
-        offset -= JOURNAL_BLOCK_BYTES;
-        size += JOURNAL_BLOCK_BYTES;
-    }
-    assert(size <= (uint64_t)journal->config.extent_blocks * JOURNAL_BLOCK_BYTES);
-    enum status status = journal_read(io, file, buffer, offset, size);
-    if (status != STATUS_OK) return status;
-    if (!rewrite_checked(journal, report, buffer + before)) return STATUS_JOURNAL_DAMAGED;
-    struct io_request request = {
-        .operation = IO_WRITE_SYNC, .file = file, .offset = offset, .size = size, .buffer = buffer};
-    return io->perform(io->context, &request);
 }

@@ -103,8 +103,7 @@ void store_garbage_witnessed(struct store *store)
         struct store_io *io = NULL;
         int due = store->journal.lsn_previous > garbage.lsn;
         if (due && store_blob_wanted(store, garbage.digest)) continue;
-        if (due)
-            io = store_io_take(store, STORE_IO_CONTROL, IO_UNLINK);
+        if (due) io = store_io_take(store, STORE_IO_CONTROL, IO_UNLINK);
         if (!io) {
             store->garbage[kept++] = garbage;
             continue;

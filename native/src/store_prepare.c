@@ -136,7 +136,8 @@ void store_abstain_entry(struct store *store, struct store_group *group)
     store_entry_ready(record);
 }
 
-/* Whoever is not in the journal up to metadata op `op` may have been; 0 = the op is not known yet. */
+/* Topics up to metadata op `op` that the journal does not show may have been there; 0 = the op is
+ * not known yet. */
 void store_unseen_entry(struct store *store, struct store_ring *ring, uint64_t op)
 {
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_ABSTAIN_BYTES,

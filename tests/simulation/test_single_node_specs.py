@@ -33,7 +33,9 @@ def state(store: Store, partition: int) -> int:
 
 @pytest.mark.parametrize("checkpointed", [False, True])
 @pytest.mark.parametrize("garbage", [b"x", b"\0" * 10, bytes(range(250)), b"\x60\0\0\0" * 40])
-def test_torn_segment_tail(checkpointed: bool, garbage: bytes) -> None:
+def test_torn_segment_tail_is_cut_and_every_acknowledged_batch_is_readable(
+    checkpointed: bool, garbage: bytes
+) -> None:
     disk = Disk()
     store = Store(disk)
     for index in range(6):
@@ -57,7 +59,7 @@ def test_torn_segment_tail(checkpointed: bool, garbage: bytes) -> None:
     assert [len(again.log(partition)) for partition in (0, 1)] == [4, 4]
 
 
-def test_torn_index_tail() -> None:
+def test_torn_index_tail_changes_nothing_that_is_read() -> None:
     """There is no index on the disk to tear: stray bytes where one would lie change nothing."""
     disk = Disk()
     store = Store(disk, segment_bytes=4096)
@@ -103,7 +105,7 @@ def with_future_operation(disk: Disk) -> None:
     disk.poke("journal", at, bytes(block[0:BLOCK]))
 
 
-def test_unknown_operation() -> None:
+def test_unknown_operation_stops_its_group_by_name_and_no_other() -> None:
     disk = Disk()
     store = Store(disk)
     for index in range(6):

@@ -9,7 +9,7 @@ MESSAGES = 5
 LIVES = 3
 
 
-def test_crash_offset_reuse(tmp_path: Path) -> None:
+def test_crash_offset_reuse_never_happens(tmp_path: Path) -> None:
     node = NodeProcess(tmp_path)
     confirmed: dict[int, bytes] = {}
     with node:
