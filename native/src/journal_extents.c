@@ -46,30 +46,40 @@ static int journal_generations_differ(const struct journal *journal)
     return 1;
 }
 
+static int extent_claimed(const struct journal *journal, uint64_t generation)
+{
+    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
+        if (journal->headers_known[extent] && journal->generations[extent] == generation) return 1;
+    }
+    return 0;
+}
+
 /* Which generation an extent holds. Its header says so; if that is damaged, its blocks do. */
 enum status journal_find_generations(struct journal *journal, struct io *io, uint32_t file,
                                      uint8_t *buffer)
 {
+    struct journal_block fields;
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
         uint64_t offset = journal_extent_offset(&journal->config, extent);
-        struct journal_block fields;
         enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
         if (status != STATUS_OK) return status;
-        journal->generations[extent] = 0;
-        journal->headers_known[extent] = 0;
-        if (journal_extent_header(journal, extent, buffer, &fields)) {
-            journal->generations[extent] = fields.generation;
-            journal->headers_known[extent] = 1;
-            continue;
-        }
-        status = journal_read_extent(journal, io, file, extent, buffer);
+        int known = journal_extent_header(journal, extent, buffer, &fields);
+        journal->generations[extent] = known ? fields.generation : 0;
+        journal->headers_known[extent] = known != 0;
+    }
+    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
+        if (journal->headers_known[extent]) continue;
+        enum status status = journal_read_extent(journal, io, file, extent, buffer);
         if (status != STATUS_OK) return status;
+        uint64_t highest = 0;
         for (uint32_t block = 1; block < journal->config.extent_blocks; block++) {
             const uint8_t *at = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
             if (!journal_block_get(at, journal->config.id, &fields)) continue;
-            if (fields.generation > journal->generations[extent])
-                journal->generations[extent] = fields.generation;
+            /* A round of an extent whose header is whole strayed here. */
+            if (extent_claimed(journal, fields.generation)) continue;
+            if (fields.generation > highest) highest = fields.generation;
         }
+        journal->generations[extent] = highest;
     }
     return journal_generations_differ(journal) ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
 }
