@@ -212,6 +212,8 @@ static void sim_rot_extent_header(struct sim_world *world)
 {
     uint64_t extents = (world->config.journal_bytes - 8192) / world->config.extent_bytes;
     uint64_t extent = random_below(&world->random, extents);
+    /* With a round that strayed earlier there may be two extents of one generation. */
+    world->damage.may_refuse = world->storage.faults[SIM_MISDIRECTED_WRITE] > 0;
     sim_damage_note(world, SIM_ROT_EXTENT_HEADER, "extent %llu", (unsigned long long)extent);
     sim_rot(world, "journal", 8192 + extent * world->config.extent_bytes, JOURNAL_BLOCK_BYTES, 0);
 }

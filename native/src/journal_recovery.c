@@ -265,8 +265,10 @@ static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t 
         if (!walk_block(walk, buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES, &fields)) continue;
         uint32_t first = index >= fields.number ? index - fields.number : 0;
         if (first <= block) return walk_damaged(walk, buffer, block, &fields);
-        /* Whole rounds between are gone: the next one's directory says whose. */
+        /* Whole rounds between are gone: the next one's directory says whose, if it is intact. If
+         * it is torn, its write began all the same when they were durable. */
         if (walk->hole == 0) walk->hole = walk->generation;
+        walk_damage(walk, JOURNAL_UNKNOWN, walk->accounted + 1, fields.lsn - 1, NULL);
         return first;
     }
     return blocks_count;
