@@ -13,6 +13,7 @@ from typing import Final
 
 from dataplane.frames import (
     PARTITION_DAMAGED,
+    PARTITION_OP_UNKNOWN,
     PARTITION_READY,
     PARTITION_SEALED,
     EngineResult,
@@ -44,6 +45,7 @@ _STATE_NAMES: Final = {
     PARTITION_READY: "READY",
     PARTITION_DAMAGED: "DAMAGED",
     PARTITION_SEALED: "SEALED",
+    PARTITION_OP_UNKNOWN: "OP_UNKNOWN",
 }
 
 
@@ -195,6 +197,8 @@ class AdminService:
             status.bytes = found.bytes
             status.cumulative_bytes = found.cumulative_bytes
             status.state = _STATE_NAMES.get(found.state, "RECOVERING")
+            if found.state == PARTITION_OP_UNKNOWN:
+                status.reason = "its log was written by a newer release: run that release"
         elif reply.result == EngineResult.DAMAGED:
             status.state = "DAMAGED"
             status.reason = "its log is damaged and stopped by name: see the runbook"

@@ -210,7 +210,7 @@ struct engine_partition_state {
     uint64_t log_end;
     uint64_t bytes;
     uint64_t cumulative_bytes;
-    uint32_t state; /* 1 ready, 2 recovering, 3 damaged, 4 sealed */
+    uint32_t state; /* 1 ready, 2 recovering, 3 damaged, 4 sealed, 5 op unknown */
     uint32_t reserved;
 };
 

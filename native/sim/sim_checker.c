@@ -55,6 +55,9 @@ static void sim_check_batch(struct sim_world *world, uint32_t partition, struct 
         sim_fail(world, "partition %u offset %llu: time does not grow", partition, offset);
     if (server->op <= walk->op)
         sim_fail(world, "partition %u offset %llu: ops do not grow", partition, offset);
+    if (server->append_time_us > world->clock.believed_us + 1000000)
+        sim_fail(world, "partition %u offset %llu: stamped with a time nobody believed", partition,
+                 offset);
     walk->cumulative += server->size_bytes;
     if (server->cumulative_bytes != walk->cumulative)
         sim_fail(world, "partition %u offset %llu: cumulative bytes", partition, offset);
@@ -67,11 +70,32 @@ static void sim_check_batch(struct sim_world *world, uint32_t partition, struct 
     walk->append_time_us = server->append_time_us;
 }
 
+/* The read that a fetch asks for, behind what is on its way. */
+static void sim_fetch_read(struct sim_world *world, const struct store_fetch *fetch,
+                           struct io_request *read)
+{
+    *read = (struct io_request){.operation = IO_READ,
+                                .file = fetch->file,
+                                .offset = fetch->file_offset,
+                                .size = fetch->size,
+                                .buffer = world->read_bytes,
+                                .kind = UINT32_MAX};
+    assert(fetch->size <= 1048576);
+    world->storage.io.submit(&world->storage, read);
+    for (;;) {
+        struct io_request *done = sim_request(world);
+        assert(done != NULL);
+        if (done == read) break;
+        store_complete(world->store, done);
+    }
+}
+
 /* Fetch once from `offset`: bytes of whole batches in read_bytes, their size, 0 = nothing more. */
 static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t offset)
 {
     const struct engine_partition_id *id = &world->partitions[partition].id;
     for (uint32_t tries = 0; tries < 5000 && !world->result->failed; tries++) {
+        if (world->broken) return 0;
         struct store_fetch fetch;
         uint32_t bytes_max = (uint32_t)random_between(&world->random, 100, 30000);
         store_fetch(world->store, id, offset, bytes_max, 0, 0, &fetch);
@@ -79,6 +103,7 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
             sim_io(world, 8);
             continue;
         }
+        if (sim_stopped(world, partition, fetch.status)) return 0;
         if (fetch.status != STATUS_OK) {
             sim_fail(world, "partition %u offset %llu: fetch says %s", partition,
                      (unsigned long long)offset, status_name(fetch.status));
@@ -98,20 +123,11 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
             }
             return fetch.size;
         }
-        struct io_request read = {.operation = IO_READ,
-                                  .file = fetch.file,
-                                  .offset = fetch.file_offset,
-                                  .size = fetch.size,
-                                  .buffer = world->read_bytes,
-                                  .kind = UINT32_MAX};
-        assert(fetch.size <= 1048576);
-        world->storage.io.submit(&world->storage, &read);
-        for (;;) {
-            struct io_request *done = sim_request(world);
-            assert(done != NULL);
-            if (done == &read) break;
-            store_complete(world->store, done);
-        }
+        struct io_request read;
+        sim_fetch_read(world, &fetch, &read);
+        if (world->storage.ambush.fired) return 0; /* this read it was, perhaps */
+        if (read.result_bytes < fetch.size && world->partitions[partition].may_stop)
+            fetch.size = read.size = read.result_bytes; /* what is there tells what it is */
         if (read.status != STATUS_OK || read.result_bytes != read.size) {
             sim_fail(world, "partition %u offset %llu: a read of %llu bytes gave %llu (%s)",
                      partition, (unsigned long long)offset, (unsigned long long)read.size,
@@ -122,6 +138,7 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
         size_t end = 0;
         enum status status = store_fetch_trim(world->store, id, offset, bytes_max,
                                               world->read_bytes, fetch.size, &begin, &end);
+        if (sim_stopped(world, partition, status)) return 0;
         if (status != STATUS_OK) {
             sim_fail(world, "partition %u offset %llu: trim says %s", partition,
                      (unsigned long long)offset, status_name(status));
@@ -158,6 +175,7 @@ void sim_check_log(struct sim_world *world, uint32_t partition)
             at += server.size_bytes;
         }
     }
+    if (world->partitions[partition].stopped || world->broken) return;
     if (world->partitions[partition].end_offset > walk.offset) {
         sim_fail(world, "partition %u ends at %llu, %llu was known", partition,
                  (unsigned long long)walk.offset,
@@ -172,13 +190,15 @@ void sim_check_logs(struct sim_world *world)
 {
     for (uint32_t index = 0; index < world->batches_count; index++) world->batches[index].seen = 0;
     for (uint32_t index = 0; index < world->partitions_count; index++) {
-        if (!world->partitions[index].deleted) sim_check_log(world, index);
+        const struct sim_partition *partition = &world->partitions[index];
+        if (!partition->deleted && !partition->stopped) sim_check_log(world, index);
     }
     if (world->result->failed) return;
     for (uint32_t index = 0; index < world->batches_count; index++) {
         struct sim_batch *batch = &world->batches[index];
         if (batch->partition == SIM_PARTITIONS_MAX) continue;
-        if (world->partitions[batch->partition].deleted) continue;
+        const struct sim_partition *partition = &world->partitions[batch->partition];
+        if (partition->deleted || partition->stopped) continue;
         if (batch->state == SIM_BATCH_ACKED && !batch->seen) {
             sim_fail(world, "partition %u: batch %u was acknowledged at %llu and is lost",
                      batch->partition, index, (unsigned long long)batch->base_offset);
@@ -194,7 +214,8 @@ void sim_check_logs(struct sim_world *world)
 void sim_check_fetch(struct sim_world *world, uint32_t partition, uint64_t offset)
 {
     size_t size = sim_fetch(world, partition, offset);
-    if (world->result->failed) return;
+    if (world->result->failed || world->broken || world->storage.ambush.fired) return;
+    if (world->partitions[partition].stopped) return;
     if (size == 0) {
         sim_fail(world, "partition %u offset %llu: nothing below the end", partition,
                  (unsigned long long)offset);
@@ -226,7 +247,7 @@ void sim_check_groups(struct sim_world *world)
 {
     for (uint32_t index = 0; index < world->partitions_count && !world->result->failed; index++) {
         struct sim_partition *partition = &world->partitions[index];
-        if (partition->deleted) continue;
+        if (partition->deleted || partition->stopped) continue;
         for (uint32_t which = 0; which < SIM_GROUPS_MAX; which++) {
             struct sim_group *group = &partition->groups[which];
             struct engine_group_state state;
@@ -249,6 +270,7 @@ void sim_check_groups(struct sim_world *world)
             group->committed = state.committed;
             group->has_committed = state.has_committed;
             group->generation = state.generation;
+            if (group->generation > group->frozen) group->frozen = group->generation;
             group->commit_busy = group->fence_busy = 0;
         }
     }
@@ -259,7 +281,7 @@ void sim_check_meters(struct sim_world *world)
 {
     for (uint32_t index = 0; index < world->partitions_count; index++) {
         struct sim_partition *partition = &world->partitions[index];
-        if (partition->deleted) continue;
+        if (partition->deleted || partition->stopped) continue;
         for (uint32_t turn = 0; turn < 8; turn++) {
             /* The eighth unacknowledged close holds the next one back: acknowledge, then flush
              * again. */
@@ -267,9 +289,7 @@ void sim_check_meters(struct sim_world *world)
             world->waits[SIM_WAITS_MAX - 1] =
                 (struct sim_wait){.kind = SIM_WAIT_FLUSH, .partition = index};
             sim_settle(world);
-            world->now.monotonic_ns += UINT64_C(6000000000);
-            world->now.wall_us += 6000000;
-            store_tick(world->store, world->now);
+            sim_pass(world, 6000000);
             sim_host_meters(world);
         }
     }
@@ -277,7 +297,7 @@ void sim_check_meters(struct sim_world *world)
     if (world->result->failed) return;
     for (uint32_t index = 0; index < world->partitions_count && !world->result->failed; index++) {
         const struct sim_partition *partition = &world->partitions[index];
-        if (partition->deleted) continue;
+        if (partition->deleted || partition->stopped) continue;
         uint64_t bytes = 0;
         uint64_t records = 0;
         for (uint32_t each = 0; each < world->closes_count; each++) {

@@ -48,8 +48,8 @@ size_t sim_batch_encode(uint8_t *target, size_t room, uint32_t records, uint32_t
     return size;
 }
 
-static uint64_t sim_wait(struct sim_world *world, uint8_t kind, uint32_t partition, uint32_t group,
-                         uint64_t what)
+uint64_t sim_wait(struct sim_world *world, uint8_t kind, uint32_t partition, uint32_t group,
+                  uint64_t what)
 {
     for (uint64_t tries = 0; tries < SIM_WAITS_MAX; tries++) {
         uint64_t index = world->waits_free++ % SIM_WAITS_MAX;
@@ -61,7 +61,7 @@ static uint64_t sim_wait(struct sim_world *world, uint8_t kind, uint32_t partiti
     unreachable();
 }
 
-static void sim_unwait(struct sim_world *world, uint64_t token)
+void sim_unwait(struct sim_world *world, uint64_t token)
 {
     world->waits[token - 1].kind = 0;
 }
@@ -94,6 +94,7 @@ static int sim_send(struct sim_world *world, uint32_t index)
     enum status status = store_produce(world->store, &request);
     if (status == STATUS_OK) return 1;
     sim_unwait(world, token);
+    if (sim_stopped(world, batch->partition, status)) return 0;
     switch (status) {
     case STATUS_BUSY:
     case STATUS_NO_MEMORY:
@@ -163,43 +164,6 @@ void sim_client_produce(struct sim_world *world, uint32_t partition)
         sim_produce_plain(world, partition);
 }
 
-static void sim_commit(struct sim_world *world, uint32_t index)
-{
-    struct sim_partition *partition = &world->partitions[index];
-    uint32_t which = (uint32_t)random_below(&world->random, SIM_GROUPS_MAX);
-    struct sim_group *group = &partition->groups[which];
-    if (group->commit_busy || group->fence_busy) return;
-    uint64_t offset = random_below(&world->random, partition->end_offset + 1);
-    uint64_t token = sim_wait(world, SIM_WAIT_COMMIT, index, which, offset);
-    enum status status = store_commit_offset(world->store, &partition->id, which + 1,
-                                             group->generation, offset, token);
-    if (status != STATUS_OK) {
-        sim_unwait(world, token);
-        return;
-    }
-    group->commit_busy = 1;
-    group->committed_pending = offset;
-}
-
-static void sim_fence(struct sim_world *world, uint32_t index)
-{
-    struct sim_partition *partition = &world->partitions[index];
-    uint32_t which = (uint32_t)random_below(&world->random, SIM_GROUPS_MAX);
-    struct sim_group *group = &partition->groups[which];
-    if (group->commit_busy || group->fence_busy) return;
-    uint64_t token = sim_wait(world, SIM_WAIT_FENCE, index, which, group->generation + 1);
-    const struct engine_group_fence fence = {.group = which + 1,
-                                             .generation = group->generation + 1,
-                                             .intent_op = ++world->op_now,
-                                             .kind = ENGINE_FENCE_CLOSE};
-    if (store_group_fence(world->store, &partition->id, &fence, token) != STATUS_OK) {
-        sim_unwait(world, token);
-        return;
-    }
-    group->fence_busy = 1;
-    group->generation_pending = group->generation + 1;
-}
-
 static void sim_command(struct sim_world *world)
 {
     if (world->host.sent + 1 >= SIM_COMMANDS_MAX) return;
@@ -223,12 +187,10 @@ void sim_client_act(struct sim_world *world)
         sim_command(world);
     } else if (world->partitions[partition].deleted) {
         return;
-    } else if (dice < 80) {
+    } else if (dice < 76) {
         sim_client_produce(world, partition);
-    } else if (dice < 88) {
-        sim_commit(world, partition);
     } else if (dice < 90) {
-        sim_fence(world, partition);
+        sim_group_act(world, partition);
     } else {
         uint64_t token = sim_wait(world, SIM_WAIT_FLUSH, partition, 0, 0);
         if (store_meter_flush(world->store, &world->partitions[partition].id, token) != STATUS_OK)
@@ -237,7 +199,7 @@ void sim_client_act(struct sim_world *world)
 }
 
 /* An operation behind the seal. */
-static int sim_closed(const struct sim_partition *partition, enum status status)
+int sim_closed(const struct sim_partition *partition, enum status status)
 {
     return status == STATUS_CLOSED && (partition->closing || partition->deleted);
 }
@@ -250,6 +212,7 @@ static void sim_produced(struct sim_world *world, const struct sim_wait *wait,
     struct sim_producer *producer =
         batch->producer < SIM_PRODUCERS_MAX ? &partition->producers[batch->producer] : NULL;
     if (producer) producer->in_flight--;
+    world->hash = world->hash * 31 + wait->what * 7 + outcome->base_offset;
     if (outcome->status == STATUS_OK) {
         batch->state = SIM_BATCH_ACKED;
         batch->base_offset = outcome->base_offset;
@@ -290,7 +253,8 @@ void sim_client_seal(struct sim_world *world, uint32_t index)
     partition->seal_busy = status == STATUS_OK;
     if (status == STATUS_OK) return;
     sim_unwait(world, token);
-    if (status != STATUS_BUSY && status != STATUS_STORAGE_FULL)
+    if (sim_stopped(world, index, status)) return;
+    if (status != STATUS_BUSY && status != STATUS_STORAGE_FULL && status != STATUS_NO_MEMORY)
         sim_fail(world, "a seal was refused: %s", status_name(status));
 }
 
@@ -301,6 +265,7 @@ static void sim_sealed(struct sim_world *world, const struct sim_wait *wait,
     partition->seal_busy = 0;
     if (outcome->status == STATUS_BUSY || outcome->status == STATUS_STORAGE_FULL) return;
     if (partition->deleted) return;
+    if (sim_stopped(world, wait->partition, outcome->status)) return;
     if (outcome->status != STATUS_OK) {
         sim_fail(world, "a seal ended with %s", status_name(outcome->status));
         return;
@@ -319,26 +284,13 @@ void sim_client_outcomes(struct sim_world *world)
     while (store_outcome_next(world->store, &outcome)) {
         assert(outcome.token >= 1 && outcome.token <= SIM_WAITS_MAX);
         struct sim_wait wait = world->waits[outcome.token - 1];
-        struct sim_group *group = &world->partitions[wait.partition].groups[wait.group];
         sim_unwait(world, outcome.token);
         switch ((enum sim_wait_kind)wait.kind) {
         case SIM_WAIT_PRODUCE: sim_produced(world, &wait, &outcome); break;
         case SIM_WAIT_COMMIT:
-            group->commit_busy = 0;
-            if (outcome.status == STATUS_OK) {
-                group->committed = wait.what;
-                group->has_committed = 1;
-            } else if (!sim_closed(&world->partitions[wait.partition], outcome.status)) {
-                sim_fail(world, "commit: %s", status_name(outcome.status));
-            }
-            break;
-        case SIM_WAIT_FENCE:
-            group->fence_busy = 0;
-            if (outcome.status == STATUS_OK)
-                group->generation = wait.what;
-            else if (!sim_closed(&world->partitions[wait.partition], outcome.status))
-                sim_fail(world, "fence: %s", status_name(outcome.status));
-            break;
+        case SIM_WAIT_STALE:
+        case SIM_WAIT_FREEZE:
+        case SIM_WAIT_FENCE: sim_group_outcome(world, &wait, &outcome); break;
         case SIM_WAIT_COMMAND:
             if (outcome.body_size != 8 || bytes_get_u64(outcome.body) != wait.what)
                 sim_fail(world, "a command's result is another's");
@@ -359,6 +311,7 @@ void sim_client_outcomes(struct sim_world *world)
 void sim_clients_crashed(struct sim_world *world)
 {
     memset(world->waits, 0, SIM_WAITS_MAX * sizeof *world->waits);
+    sim_groups_crashed(world);
     for (uint32_t index = 0; index < world->partitions_count; index++) {
         struct sim_partition *partition = &world->partitions[index];
         partition->seal_busy = 0;

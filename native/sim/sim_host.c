@@ -22,10 +22,49 @@ static void sim_host_run(struct sim_world *world, uint64_t op, const uint8_t *co
     host->ids[host->ids_count++] = id;
 }
 
+/* A snapshot is due: given, or refused by one side or the other. Then it is asked for again. */
+static void sim_host_snapshot(struct sim_world *world, uint64_t due)
+{
+    struct sim_host *host = &world->host;
+    const uint8_t *ids = (const uint8_t *)host->ids;
+    if (due != host->op)
+        sim_fail(world, "a snapshot of op %llu is due at %llu", (unsigned long long)due,
+                 (unsigned long long)host->op);
+    if ((world->swarm & SIM_SWARM_HOST) && random_chance(&world->random, 1, 4)) {
+        int large = random_chance(&world->random, 1, 2);
+        enum status refused = store_metadata_snapshot(world->store, due, ids,
+                                                      large ? ENGINE_FRAME_SIZE_MAX + 1ULL : 0);
+        if (refused != (large ? STATUS_MESSAGE_TOO_LARGE : STATUS_INVALID))
+            sim_fail(world, "an impossible snapshot: %s", status_name(refused));
+        world->storage.faults[SIM_SNAPSHOT_REFUSED]++;
+        return;
+    }
+    enum status status =
+        store_metadata_snapshot(world->store, due, ids, host->ids_count * sizeof *host->ids);
+    if (status != STATUS_OK && status != STATUS_BUSY)
+        sim_fail(world, "snapshot: %s", status_name(status));
+    sim_trace(world, "metadata", "snapshot of op %llu", (unsigned long long)due);
+}
+
+/* Metadata that was stopped says so, and takes no more commands. */
+static int sim_host_stopped(struct sim_world *world)
+{
+    struct sim_host *host = &world->host;
+    if (!host->may_stop) return 0;
+    /* A command that is too large anyhow: refused for one reason or the other. */
+    uint8_t nothing = 0;
+    enum status status = store_metadata_submit(world->store, &nothing, UINT32_MAX, SIM_WAITS_MAX);
+    if (host->stopped && status != STATUS_DAMAGED)
+        sim_fail(world, "metadata was stopped and forgot it: %s", status_name(status));
+    host->stopped = status == STATUS_DAMAGED;
+    return host->stopped;
+}
+
 /* Take at most so many ops, run them, answer; give a snapshot when one is due. */
 void sim_host_act(struct sim_world *world, uint32_t ops_max)
 {
     struct sim_host *host = &world->host;
+    if (host->late > 0) return;
     for (uint32_t count = 0; count < ops_max && !world->result->failed; count++) {
         uint64_t op;
         int64_t append_time_us;
@@ -39,16 +78,7 @@ void sim_host_act(struct sim_world *world, uint32_t ops_max)
         int snapshot = store_metadata_snapshot_due(world->store, &due);
         enum status status = store_metadata_applied(world->store, op, result, sizeof result);
         if (status != STATUS_OK) sim_fail(world, "applied: %s", status_name(status));
-        if (snapshot) {
-            if (due != op)
-                sim_fail(world, "a snapshot of op %llu is due at %llu", (unsigned long long)due,
-                         (unsigned long long)op);
-            status = store_metadata_snapshot(world->store, due, (const uint8_t *)host->ids,
-                                             host->ids_count * sizeof *host->ids);
-            if (status != STATUS_OK && status != STATUS_BUSY)
-                sim_fail(world, "snapshot: %s", status_name(status));
-            sim_trace(world, "metadata", "snapshot of op %llu", (unsigned long long)due);
-        }
+        if (snapshot) sim_host_snapshot(world, due);
         sim_client_outcomes(world);
     }
 }
@@ -59,6 +89,7 @@ void sim_host_restore(struct sim_world *world)
 {
     struct sim_host *host = &world->host;
     uint64_t last;
+    host->late = 0;
     const uint8_t *snapshot;
     size_t size;
     store_metadata_recovery(world->store, &host->op, &snapshot, &size, &last);
@@ -72,6 +103,7 @@ void sim_host_restore(struct sim_world *world)
         if (host->op == before)
             sim_fail(world, "metadata op %llu is not handed out", (unsigned long long)before + 1);
     }
+    if (world->result->failed || sim_host_stopped(world)) return;
     uint64_t highest = host->ids_count > 0 ? host->ids[host->ids_count - 1] : 0;
     if (highest < host->acked_last) {
         sim_fail(world, "metadata command %llu was acknowledged and is lost",

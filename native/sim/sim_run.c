@@ -2,6 +2,7 @@
  * more. */
 #include "sim_run.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "assert.h"
@@ -15,13 +16,20 @@ static void sim_world_make(struct sim_world *world, uint64_t seed)
 {
     random_init(&world->random, seed);
     world->now = (struct store_now){.monotonic_ns = 1000000000, .wall_us = SIM_BEGIN_US};
-    size_t size = 2 * sim_storage_memory_bytes() + SIM_BATCHES_MAX * sizeof(struct sim_batch)
+    size_t size = 3 * sim_storage_memory_bytes() + SIM_ROUNDS_MAX * sizeof(struct sim_round)
+                  + SIM_JOURNAL_BYTES_MAX + SIM_BATCHES_MAX * sizeof(struct sim_batch)
                   + SIM_CLOSES_MAX * sizeof(struct sim_close)
                   + SIM_WAITS_MAX * sizeof(struct sim_wait) + 2 * 1048576 + 65536;
     enum status status = arena_open(&world->arena, size);
     assert(status == STATUS_OK);
     sim_storage_init(&world->storage, &world->arena, seed ^ 0x5bd1e995);
     sim_storage_init(&world->copy, &world->arena, seed);
+    sim_storage_init(&world->backup, &world->arena, seed);
+    world->rounds = arena_take(&world->arena, SIM_ROUNDS_MAX * sizeof *world->rounds);
+    world->image = arena_take(&world->arena, SIM_JOURNAL_BYTES_MAX);
+    assert(world->rounds && world->image);
+    world->swarm = (uint32_t)random_below(&world->random, 64);
+    world->clock.believed_us = SIM_BEGIN_US;
     world->batches = arena_take(&world->arena, SIM_BATCHES_MAX * sizeof *world->batches);
     world->closes = arena_take(&world->arena, SIM_CLOSES_MAX * sizeof *world->closes);
     world->waits = arena_take(&world->arena, SIM_WAITS_MAX * sizeof *world->waits);
@@ -63,26 +71,62 @@ static void sim_world_make(struct sim_world *world, uint64_t seed)
     world->topic_next = 32;
 }
 
+/* Partitions that are whole have the same segments before and after a crash at rest. */
+static void sim_segments_digest(struct sim_world *world, uint64_t digests[SIM_PARTITIONS_MAX])
+{
+    for (uint32_t index = 0; index < world->partitions_count; index++) {
+        const struct sim_partition *partition = &world->partitions[index];
+        digests[index] = 0;
+        if (partition->deleted) continue;
+        char prefix[IO_PATH_SIZE];
+        int size =
+            snprintf(prefix, sizeof prefix, "topics/%016llx-%llu-%u/",
+                     (unsigned long long)partition->id.topic,
+                     (unsigned long long)partition->id.created_revision, partition->id.partition);
+        assert(size > 0);
+        digests[index] = sim_storage_digest(&world->storage, prefix);
+    }
+}
+
+/* Liveness: nothing befalls the node any more; within so many turns every partition that was not
+ * stopped by name must take a batch and answer. */
+static void sim_world_lives(struct sim_world *world)
+{
+    for (uint32_t index = 0; index < world->partitions_count; index++) {
+        const struct sim_partition *partition = &world->partitions[index];
+        uint64_t before = world->result->batches_acked;
+        if (partition->deleted || partition->closing || partition->stopped) continue;
+        for (uint32_t turn = 0; turn < 200 && !world->result->failed; turn++) {
+            if (world->result->batches_acked > before || partition->stopped) break;
+            sim_client_produce(world, index);
+            sim_settle(world);
+            sim_host_meters(world);
+        }
+        if (world->result->batches_acked == before && !partition->stopped)
+            sim_fail(world, "partition %u: all is calm, and no batch is taken", index);
+        if (world->result->failed) return;
+    }
+}
+
 static void sim_world_finish(struct sim_world *world)
 {
-    world->storage.disk_full = 0;
     world->unlinks_fail = 0;
+    sim_surroundings_calm(world);
     world->now.monotonic_ns += RECONCILE_PAUSE_MS_MAX * UINT64_C(1000000);
     world->now.wall_us += RECONCILE_PAUSE_MS_MAX * INT64_C(1000);
     store_tick(world->store, world->now);
     sim_settle(world);
     if (!world->result->failed) sim_check_names(world);
-    uint64_t segments = sim_storage_digest(&world->storage, 0);
+    uint64_t before[SIM_PARTITIONS_MAX];
+    uint64_t after[SIM_PARTITIONS_MAX];
+    sim_segments_digest(world, before);
     if (!world->result->failed) sim_crash(world);
-    if (!world->result->failed && sim_storage_digest(&world->storage, 0) != segments) {
-        sim_fail(world, "segments are not what they were before the crash");
+    sim_segments_digest(world, after);
+    for (uint32_t index = 0; index < world->partitions_count && !world->result->failed; index++) {
+        if (before[index] != after[index] && !world->partitions[index].may_stop)
+            sim_fail(world, "partition %u: other segments than before the crash", index);
     }
-    for (uint32_t round = 0; round < 3 && !world->result->failed; round++) {
-        for (uint32_t index = 0; index < world->partitions_count; index++) {
-            if (!world->partitions[index].deleted) sim_client_produce(world, index);
-        }
-        sim_settle(world);
-    }
+    if (!world->result->failed && world->batches_count < SIM_BATCHES_MAX) sim_world_lives(world);
     if (!world->result->failed) sim_check_meters(world);
     if (!world->result->failed) {
         store_checkpoint_all(world->store);
@@ -105,8 +149,10 @@ int sim_run(uint64_t seed, uint64_t steps, char *trace, size_t trace_room,
     world->trace_room = trace_room;
     sim_world_make(world, seed);
     sim_recover(world);
-    for (; result->steps < steps && !result->failed; result->steps++) sim_step(world);
-    if (!result->failed) sim_world_finish(world);
+    for (; result->steps < steps && !result->failed && !world->over; result->steps++)
+        sim_step(world);
+    if (!result->failed && !world->over) sim_world_finish(world);
+    result->hash = world->hash * 31 + sim_storage_digest(&world->storage, "");
     result->simulated_us = world->now.monotonic_ns / 1000;
     memcpy(result->faults, world->storage.faults, sizeof result->faults);
     result->metadata_ops = world->host.ids_count;

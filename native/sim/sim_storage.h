@@ -27,29 +27,77 @@ enum sim_storage_limit {
     SIM_SLOTS_MAX = 1024,
 };
 
+/* Every kind of fault that a run declares: a run of many seeds in which one never fired proves
+ * nothing about it and fails.
+ *
+ *     crashes        what is left of unsynced bytes, names and sizes; cuts at any sector
+ *     requests       one request fails, or lies
+ *     damage         bytes or files that were durable are not what they were
+ *     surroundings   disk space, time, the host */
+#define SIM_FAULT_TABLE(X)                  \
+    X(CRASH, crash)                         \
+    X(KILL, kill)                           \
+    X(LOST_WRITE, lost_write)               \
+    X(TORN_SECTOR, torn_sector)             \
+    X(TORN_CUT, torn_cut)                   \
+    X(LOST_NAME, lost_name)                 \
+    X(LOST_SIZE, lost_size)                 \
+    X(CUT_REQUEST, cut_request)             \
+    X(RECOVERY_CRASH, recovery_crash)       \
+    X(CHECKPOINT_CRASH, checkpoint_crash)   \
+    X(WRITE_FAILED, write_failed)           \
+    X(SYNC_FAILED, sync_failed)             \
+    X(DROPPED_PAGE, dropped_page)           \
+    X(READ_FAILED, read_failed)             \
+    X(SHORT_READ, short_read)               \
+    X(MISDIRECTED_READ, misdirected_read)   \
+    X(MISDIRECTED_WRITE, misdirected_write) \
+    X(SLOW_DISK, slow_disk)                 \
+    X(DISK_FULL, disk_full)                 \
+    X(DISK_FULL_NAME, disk_full_name)       \
+    X(RECOVERY_FULL, recovery_full)         \
+    X(ROT_WITNESSED, rot_witnessed)         \
+    X(ROT_LAST, rot_last)                   \
+    X(ROT_EXTENT_HEADER, rot_extent_header) \
+    X(ROT_FILE_HEADER, rot_file_header)     \
+    X(ROT_SEGMENT, rot_segment)             \
+    X(ROT_FOOTER, rot_footer)               \
+    X(ROT_CHECKPOINT, rot_checkpoint)       \
+    X(FILE_MISSING, file_missing)           \
+    X(FILE_TRUNCATED, file_truncated)       \
+    X(FILE_RENAMED, file_renamed)           \
+    X(CLOCK_JUMP, clock_jump)               \
+    X(CLOCK_STOP, clock_stop)               \
+    X(MONOTONIC_STALL, monotonic_stall)     \
+    X(HOST_LATE, host_late)                 \
+    X(SNAPSHOT_REFUSED, snapshot_refused)
+
 enum sim_fault {
-    SIM_CRASH = 0,
-    SIM_LOST_WRITE,
-    SIM_TORN_SECTOR,
-    SIM_LOST_NAME,
-    SIM_LOST_SIZE,
-    SIM_CUT_REQUEST,
-    SIM_DISK_FULL,
-    SIM_RECOVERY_CRASH,
-    SIM_BIT_ROT,
-    SIM_KILL,
-    SIM_FAULTS_COUNT,
+#define SIM_FAULT_ENUM(name, text) SIM_##name,
+    SIM_FAULT_TABLE(SIM_FAULT_ENUM)
+#undef SIM_FAULT_ENUM
+        SIM_FAULTS_COUNT,
 };
 
 /* What a crash is: as the seed says; of the process alone; of everything that was not synced. */
 enum sim_fate { SIM_FATE_ANY = 0, SIM_FATE_KILL, SIM_FATE_LOSE };
+
+/* What the next requests of a kind suffer, once: see sim_io_faults.c. */
+struct sim_ambush {
+    uint64_t at; /* requests carried out before it; 0 = none is laid */
+    enum sim_fault kind;
+    uint8_t fired;           /* since it was laid */
+    char path[IO_PATH_SIZE]; /* of the file it hit */
+};
 
 struct sim_file {
     uint64_t size;
     uint64_t size_durable;
     uint32_t pages[SIM_FILE_PAGES_MAX]; /* 0 = zeros */
     uint32_t pages_durable[SIM_FILE_PAGES_MAX];
+    uint64_t dropped[SIM_FILE_PAGES_MAX / 64]; /* a bit a page */
     uint8_t used;
+    uint8_t folder; /* no bytes: what its name stands for is that files may be made in it */
 };
 
 struct sim_name {
@@ -73,6 +121,8 @@ struct sim_storage {
     struct io_request *queue_tail;
     uint64_t requests; /* carried out */
     uint64_t crash_at; /* performs fail from here on; 0 = never */
+    struct sim_ambush ambush;
+    uint8_t poisoned[SIM_SLOTS_MAX]; /* a sync failed: until the slot is closed */
     uint8_t dead;
     uint8_t disk_full;
     uint8_t fate; /* of the crashes to come: enum sim_fate */
@@ -83,6 +133,8 @@ size_t sim_storage_memory_bytes(void);
 void sim_storage_init(struct sim_storage *storage, struct arena *arena, uint64_t seed);
 void sim_storage_copy(struct sim_storage *target, const struct sim_storage *source);
 struct io *sim_storage_io(struct sim_storage *storage);
+
+const char *sim_fault_name(uint32_t fault);
 
 /* Carry out the oldest request and return it; NULL = none waits. */
 struct io_request *sim_storage_step(struct sim_storage *storage);
@@ -97,7 +149,13 @@ long sim_storage_read(struct sim_storage *storage, const char *path, uint64_t of
 /* Damage: overwrite durable and current bytes. */
 void sim_storage_poke(struct sim_storage *storage, const char *path, uint64_t offset,
                       const uint8_t *bytes, uint64_t size);
-/* XXH3 over all names, sizes and bytes; journal_too = 0: only of what lies under topics/. */
-uint64_t sim_storage_digest(struct sim_storage *storage, int journal_too);
+/* The `index`-th name that is there, by order of making; NULL = there are fewer. */
+const char *sim_storage_name(const struct sim_storage *storage, uint32_t index);
+/* Durably: gone, cut to `size`, exchanged with another. */
+void sim_storage_remove(struct sim_storage *storage, const char *path);
+void sim_storage_cut(struct sim_storage *storage, const char *path, uint64_t size);
+void sim_storage_swap(struct sim_storage *storage, const char *path, const char *other);
+/* XXH3 over names, sizes and bytes of all whose path begins with `prefix`. */
+uint64_t sim_storage_digest(struct sim_storage *storage, const char *prefix);
 
 #endif

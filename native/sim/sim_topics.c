@@ -90,10 +90,11 @@ static void topics_delete(struct sim_world *world, uint32_t first)
 {
     int sealed = 1;
     for (uint32_t each = first; each < topics_end(world, first); each++)
-        sealed &= world->partitions[each].deleted || world->partitions[each].sealed;
+        sealed &= world->partitions[each].deleted || world->partitions[each].sealed
+                  || world->partitions[each].stopped;
     for (uint32_t each = first; each < topics_end(world, first); each++) {
         struct sim_partition *partition = &world->partitions[each];
-        if (sealed && !partition->deleted) {
+        if (sealed && !partition->deleted && !partition->stopped) {
             for (uint32_t index = 0; index < world->batches_count; index++)
                 world->batches[index].seen = 0;
             topics_check_bill(world, each);
@@ -142,6 +143,7 @@ static void topics_recreate(struct sim_world *world, uint32_t first)
     for (uint32_t each = first; each < topics_end(world, first); each++) {
         topics_bury(world, each);
         world->partitions[each].id.topic = number;
+        world->partitions[each].id.created_revision = world->op_now + 1;
     }
     struct sim_partition *partition = &world->partitions[first];
     partition->broad = first + 1 < world->partitions_count && random_chance(&world->random, 1, 2);
@@ -163,7 +165,7 @@ static void topics_seal(struct sim_world *world, uint32_t first)
     int left = 0;
     for (uint32_t each = first; each < topics_end(world, first); each++) {
         struct sim_partition *partition = &world->partitions[each];
-        if (partition->deleted || partition->sealed) continue;
+        if (partition->deleted || partition->sealed || partition->stopped) continue;
         left = 1;
         sim_client_seal(world, each);
     }

@@ -56,6 +56,7 @@ struct io_request *sim_request(struct sim_world *world)
 /* At most so many requests complete; each completion is followed by a turn. */
 void sim_io(struct sim_world *world, uint32_t requests_max)
 {
+    if (world->slow > 0) requests_max = 0;
     for (uint32_t count = 0; count < requests_max && !world->result->failed; count++) {
         struct io_request *request = sim_request(world);
         if (!request) break;
@@ -64,14 +65,14 @@ void sim_io(struct sim_world *world, uint32_t requests_max)
     }
     store_flush(world->store, world->now);
     enum status failed = store_failed(world->store);
-    if (failed != STATUS_OK) sim_fail(world, "the store failed: %s", status_name(failed));
-}
-
-static void sim_pass(struct sim_world *world, uint64_t us)
-{
-    world->now.monotonic_ns += us * 1000;
-    world->now.wall_us += (int64_t)us;
-    store_tick(world->store, world->now);
+    if (failed == STATUS_OK) return;
+    const struct sim_ambush *ambush = &world->storage.ambush;
+    int fresh = ambush->fired && ambush->kind == SIM_MISDIRECTED_WRITE;
+    int astray = failed == STATUS_JOURNAL_DAMAGED && (fresh || (world->damage.may_refuse & 2) != 0);
+    if (astray || sim_ambush_explains(world, failed))
+        world->broken = 1;
+    else
+        sim_fail(world, "the store failed: %s", status_name(failed));
 }
 
 void sim_settle(struct sim_world *world)
@@ -108,47 +109,104 @@ static void sim_recover_again(struct sim_world *world, const char *what)
     struct store *store;
     char detail[256];
     enum status status = sim_open_store(world, &world->copy, &arena, &store, detail, sizeof detail);
-    if (status != STATUS_OK) {
+    if (status == STATUS_JOURNAL_DAMAGED && (world->damage.may_refuse & 2)) {
+        world->over = 1;
+        world->result->refused++;
+    } else if (status != STATUS_OK) {
         sim_fail(world, "%s: %s (%s)", what, status_name(status), detail);
-    } else if (sim_storage_digest(&world->copy, 1) != sim_storage_digest(&world->storage, 1)) {
+    } else if (sim_storage_digest(&world->copy, "") != sim_storage_digest(&world->storage, "")) {
         sim_fail(world, "%s gives other bytes", what);
     }
     arena_close(&arena);
 }
 
+/* The start failed, as something that was done to it explains. 0 = nothing does. */
+static int sim_start_failed(struct sim_world *world, enum status status)
+{
+    struct sim_storage *storage = &world->storage;
+    if (storage->dead) {
+        sim_trace(world, "crash", "in the middle of recovery");
+        storage->faults[SIM_RECOVERY_CRASH]++;
+    } else if (status == STATUS_STORAGE_FULL && storage->disk_full) {
+        storage->faults[SIM_RECOVERY_FULL]++;
+    } else if (!sim_ambush_explains(world, status)) {
+        return sim_damage_undo(world, status);
+    }
+    sim_storage_crash(storage);
+    return 1;
+}
+
+/* What may come between a start and its end, one thing at a time. */
+static void sim_start_faults(struct sim_world *world)
+{
+    struct sim_storage *storage = &world->storage;
+    storage->crash_at = 0;
+    world->read_fault = 0;
+    memset(&storage->ambush, 0, sizeof storage->ambush);
+    if (random_chance(&world->random, 1, 4))
+        storage->crash_at = storage->requests + random_below(&world->random, 60) + 1;
+    else if ((world->swarm & SIM_SWARM_SPACE) && random_chance(&world->random, 1, 4))
+        storage->disk_full = (uint8_t)random_between(&world->random, 1, 2);
+    else if (!world->damage.done)
+        sim_ambush_start(world);
+}
+
+/* A read that lied, and was believed: its group may have stopped by name; of the journal nothing
+ * may come of it but a refusal. */
+static void sim_start_judge(struct sim_world *world)
+{
+    const struct sim_ambush *ambush = &world->storage.ambush;
+    if (!ambush->fired) return;
+    sim_trace(world, "disk", "%s in recovery: %s", sim_fault_name(ambush->kind), ambush->path);
+    if (!world->read_fault) return;
+    if (strcmp(ambush->path, "journal") == 0) return;
+    world->damage.stops_max = UINT32_MAX;
+    sim_may_stop_path(world, ambush->path);
+}
+
 void sim_recover(struct sim_world *world)
 {
     char detail[256];
-    for (;;) {
+    for (uint32_t tries = 0;; tries++) {
         sim_storage_copy(&world->copy, &world->storage);
-        if (random_chance(&world->random, 1, 4)) {
-            world->storage.crash_at =
-                world->storage.requests + random_below(&world->random, 60) + 1;
-        }
+        if (tries < 8) sim_start_faults(world);
         enum status status = sim_open_store(world, &world->storage, &world->store_arena,
                                             &world->store, detail, sizeof detail);
         if (status == STATUS_OK) break;
-        if (!world->storage.dead) {
+        arena_close(&world->store_arena);
+        int refused = status == STATUS_JOURNAL_DAMAGED || status == STATUS_CHECKPOINT_DAMAGED;
+        if ((world->damage.may_refuse & 2) && refused) {
+            world->over =
+                1; /* a write that went astray contradicts the chain: an operator's case */
+            return;
+        }
+        if (!sim_start_failed(world, status)) {
             sim_fail(world, "recovery: %s (%s)", status_name(status), detail);
             return;
         }
-        sim_trace(world, "crash", "in the middle of recovery");
-        arena_close(&world->store_arena);
-        sim_storage_crash(&world->storage);
-        world->storage.faults[SIM_RECOVERY_CRASH]++;
     }
     world->storage.crash_at = 0;
+    world->storage.ambush.at = 0;
+    world->storage.disk_full = 0;
     world->result->recoveries++;
-    sim_recover_again(world, "recovery of the same bytes");
+    if (!world->storage.ambush.fired) sim_recover_again(world, "recovery of the same bytes");
+    sim_start_judge(world);
+    int lied = world->storage.ambush.fired && world->read_fault;
+    world->storage.ambush.fired = 0;
     if (world->result->failed) return;
     sim_storage_copy(&world->copy, &world->storage);
     memset(world->copy.slots, 0, sizeof world->copy.slots);
-    sim_recover_again(world, "a second recovery");
-    if (world->result->failed) return;
+    world->config.formatted = 1;
+    if (!lied) sim_recover_again(world, "a second recovery");
+    if (world->result->failed || world->over) return;
+    world->damage.may_refuse = 0;
+    sim_pass(world, 0);
     sim_host_restore(world);
     sim_topics_restored(world);
+    sim_damage_judge(world);
     sim_check_logs(world);
     sim_check_groups(world);
+    world->hash = world->hash * 31 + sim_storage_digest(&world->storage, "");
     sim_trace(world, "recovery", "done, %llu requests so far",
               (unsigned long long)world->storage.requests);
 }
@@ -162,10 +220,59 @@ void sim_crash(struct sim_world *world)
     sim_trace(world, "crash", "%llu rounds, %llu checkpoints, %llu extents released",
               (unsigned long long)statistics.rounds, (unsigned long long)statistics.checkpoints,
               (unsigned long long)statistics.extents_released);
+    if (world->checkpointing && !store_idle(world->store))
+        world->storage.faults[SIM_CHECKPOINT_CRASH]++;
+    world->checkpointing = world->broken = 0;
+    world->slow = 0;
+    if (world->clock.off_us > 0) {
+        /* A start has nothing to tell a clock that is ahead by: somebody set it right. */
+        world->now.wall_us -= world->clock.off_us;
+        world->clock.off_us = 0;
+    }
     sim_storage_crash(&world->storage);
     arena_close(&world->store_arena);
     sim_clients_crashed(world);
+    sim_damage(world);
     sim_recover(world);
+}
+
+static void sim_step_fetch(struct sim_world *world)
+{
+    uint32_t index = (uint32_t)random_below(&world->random, world->partitions_count);
+    const struct sim_partition *partition = &world->partitions[index];
+    if (partition->deleted || partition->stopped || partition->end_offset == 0) return;
+    sim_check_fetch(world, index, random_below(&world->random, partition->end_offset));
+}
+
+static void sim_count_down(uint32_t *steps)
+{
+    if (*steps > 0) (*steps)--;
+}
+
+static void sim_step_end(struct sim_world *world)
+{
+    if (world->over || world->result->failed) return;
+    sim_count_down(&world->slow);
+    sim_count_down(&world->host.late);
+    sim_count_down(&world->clock.stopped);
+    sim_count_down(&world->clock.stalled);
+    sim_io(world, 0);
+    if (!world->broken) sim_ambush_aftermath(world);
+    if (world->broken && world->storage.ambush.fired
+        && world->storage.ambush.kind == SIM_MISDIRECTED_WRITE) {
+        /* Found out at once; but no later round tells what went astray: an operator's case. */
+        world->over = 1;
+        world->result->refused++;
+        return;
+    }
+    if (world->broken) {
+        sim_trace(world, "disk", "a request for %s failed, the process ends",
+                  world->storage.ambush.path);
+        sim_crash(world);
+        if (world->over || world->result->failed) return;
+    }
+    sim_client_outcomes(world);
+    sim_host_meters(world);
 }
 
 void sim_step(struct sim_world *world)
@@ -181,24 +288,18 @@ void sim_step(struct sim_world *world)
         sim_host_act(world, (uint32_t)random_between(&world->random, 1, 4));
     else if (dice < 940)
         sim_pass(world, random_between(&world->random, 10, 40000));
-    else if (dice < 955) {
-        struct sim_partition *partition =
-            &world->partitions[random_below(&world->random, world->partitions_count)];
-        if (!partition->deleted && partition->end_offset > 0) {
-            sim_check_fetch(world, (uint32_t)(partition - world->partitions),
-                            random_below(&world->random, partition->end_offset));
-        }
-    } else if (dice < 975)
+    else if (dice < 962)
+        sim_step_fetch(world);
+    else if (dice < 972)
         sim_topics_act(world);
-    else if (dice < 980)
+    else if (dice < 976) {
         store_checkpoint_all(world->store);
-    else if (dice < 985)
-        world->storage.disk_full = (uint8_t)random_below(&world->random, 2);
-    else if (dice < 987)
+        world->checkpointing = 1;
+    } else if (dice < 986)
+        sim_surroundings_act(world);
+    else if (dice < 988)
         sim_pass(world, random_between(&world->random, 100000, 3000000));
-    else if (dice < 992)
+    else if (dice < 993 || (world->checkpointing && random_chance(&world->random, 1, 2)))
         sim_crash(world);
-    store_flush(world->store, world->now);
-    sim_client_outcomes(world);
-    sim_host_meters(world);
+    sim_step_end(world);
 }

@@ -31,6 +31,19 @@ enum sim_world_limit {
     SIM_COMMANDS_MAX = 8192,
     SIM_BATCH_BYTES_MAX = 24576,
     SIM_WAITS_MAX = 4096,
+    SIM_ROUNDS_MAX = 1024,
+    SIM_JOURNAL_BYTES_MAX = 12 * 40 * 4096 + 8192,
+    SIM_SCRATCH_BYTES = 1048576,
+};
+
+/* What a seed draws: a subset each, so that rare ones meet in all combinations. */
+enum sim_swarm {
+    SIM_SWARM_DAMAGE = 1,
+    SIM_SWARM_REQUESTS = 2,
+    SIM_SWARM_CLOCK = 4,
+    SIM_SWARM_SPACE = 8,
+    SIM_SWARM_HOST = 16,
+    SIM_SWARM_SLOW = 32,
 };
 
 enum sim_batch_state { SIM_BATCH_SENT = 1, SIM_BATCH_ACKED, SIM_BATCH_UNKNOWN, SIM_BATCH_REFUSED };
@@ -63,6 +76,9 @@ struct sim_group {
     uint64_t generation;
     uint64_t generation_pending;
     uint8_t fence_busy;
+    uint64_t frozen;         /* acknowledged: older ones get no data */
+    uint64_t frozen_pending; /* sent, not answered: it may hold */
+    uint64_t in_flight;      /* data left for this generation: its InFlight is in the log (G2) */
 };
 
 struct sim_close {
@@ -86,6 +102,9 @@ struct sim_partition {
     uint64_t end_offset; /* highest known */
     struct sim_producer producers[SIM_PRODUCERS_MAX];
     struct sim_group groups[SIM_GROUPS_MAX];
+    uint8_t may_stop; /* damage was done that may concern it */
+    uint8_t stopped;  /* and it was seen to have stopped, by name */
+    uint8_t damaged;  /* for good: every start after that remembers it (J4) */
     uint64_t closes_last;
     uint64_t log_bytes; /* by the last check */
     uint64_t log_records;
@@ -97,11 +116,45 @@ struct sim_host {
     uint64_t op;         /* last applied */
     uint64_t acked_last; /* highest id acknowledged to a caller */
     uint64_t sent;       /* ids given out */
+    uint32_t late;       /* steps until it answers again */
+    uint8_t may_stop;    /* as of a partition: metadata */
+    uint8_t stopped;
+};
+
+/* A round of the journal as it lies on the disk. */
+struct sim_round {
+    uint64_t lsn;
+    uint64_t generation;
+    uint64_t generation_oldest;
+    uint64_t offset;
+    uint32_t blocks_count;
+    uint32_t partitions; /* a bit each: whose entries it holds */
+    uint8_t metadata;
+    uint8_t everybody; /* it remembers damage that concerned all */
+};
+
+/* Damage done between a crash and the start after it: what may come of it. */
+struct sim_damage {
+    uint8_t done;
+    uint8_t may_refuse;  /* the start may be refused; then all is put back, and must be there */
+    uint32_t stops_max;  /* so many partitions more may stop, of those that may */
+    uint32_t partitions; /* which may have before */
+    uint8_t metadata;
+    char text[SIM_MESSAGE_SIZE];
+};
+
+struct sim_clock {
+    int64_t off_us;      /* wall clock's error */
+    int64_t believed_us; /* the latest time that the store had reason to believe */
+    uint32_t stopped;    /* steps until the wall clock goes on */
+    uint32_t stalled;    /* steps until the monotonic clock goes on */
 };
 
 enum sim_wait_kind {
     SIM_WAIT_PRODUCE = 1,
     SIM_WAIT_COMMIT,
+    SIM_WAIT_STALE, /* a commit of a generation that is not the owner */
+    SIM_WAIT_FREEZE,
     SIM_WAIT_FENCE,
     SIM_WAIT_COMMAND,
     SIM_WAIT_FLUSH,
@@ -126,6 +179,17 @@ struct sim_world {
     struct store_now now;
     struct sim_storage storage;
     struct sim_storage copy;
+    struct sim_storage backup; /* before the damage */
+    uint32_t swarm;
+    struct sim_damage damage;
+    struct sim_clock clock;
+    uint32_t slow;         /* steps until requests complete again */
+    uint8_t checkpointing; /* store_checkpoint_all was asked for and may be under way */
+    uint8_t over;          /* no start is possible, as it must be */
+    uint8_t broken;        /* the store has failed as it must: the process ends */
+    uint8_t read_fault;    /* a lying read was laid for this start */
+    struct sim_round *rounds;
+    uint8_t *image; /* of the journal */
     uint32_t partitions_count;
     struct sim_partition partitions[SIM_PARTITIONS_MAX];
     struct sim_batch *batches;
@@ -139,7 +203,8 @@ struct sim_world {
     uint8_t *read_bytes;
     uint64_t topic_next;  /* number */
     uint8_t unlinks_fail; /* of segment files */
-    uint64_t op_now;      /* metadata op of the next tables delta or fence intent */
+    uint64_t hash;   /* of everything that was observable */
+    uint64_t op_now; /* metadata op of the next tables delta or fence intent */
     char *trace;
     size_t trace_room;
 };
@@ -150,10 +215,15 @@ void sim_fail(struct sim_world *world, const char *format, ...) SIM_FORMAT(2, 3)
 void sim_trace(struct sim_world *world, const char *lane, const char *format, ...) SIM_FORMAT(3, 4);
 
 /* sim_clients.c */
+uint64_t sim_wait(struct sim_world *world, uint8_t kind, uint32_t partition, uint32_t group,
+                  uint64_t what);
+void sim_unwait(struct sim_world *world, uint64_t token);
 void sim_client_act(struct sim_world *world);
 void sim_client_outcomes(struct sim_world *world);
 void sim_clients_crashed(struct sim_world *world);
 void sim_client_seal(struct sim_world *world, uint32_t partition);
+/* 1 = the partition answers so because its topic closes. */
+int sim_closed(const struct sim_partition *partition, enum status status);
 void sim_client_produce(struct sim_world *world, uint32_t partition);
 
 /* sim_host.c */
@@ -165,6 +235,31 @@ void sim_host_meters(struct sim_world *world);
 void sim_topics_act(struct sim_world *world);
 void sim_topics_restored(struct sim_world *world);
 void sim_check_names(struct sim_world *world);
+/* sim_damage.c: to bytes and files that were durable. Done between a crash and the next start. */
+void sim_damage(struct sim_world *world);
+/* The start was refused: put everything back. 0 = the damage does not allow a refusal. */
+int sim_damage_undo(struct sim_world *world, enum status status);
+/* After a start: who may have stopped has stopped by name, or is whole. */
+void sim_damage_judge(struct sim_world *world);
+void sim_may_stop_path(struct sim_world *world, const char *path);
+void sim_may_stop_all(struct sim_world *world);
+/* 1 = the partition answers with a status that says it was stopped, and may. */
+int sim_stopped(struct sim_world *world, uint32_t partition, enum status status);
+
+/* sim_surroundings.c: time, space, slow disks, failing requests, a host that is late. */
+void sim_surroundings_act(struct sim_world *world);
+void sim_surroundings_calm(struct sim_world *world);
+void sim_pass(struct sim_world *world, uint64_t us);
+void sim_ambush_start(struct sim_world *world);
+/* 1 = the failure that the store reports was laid for it. */
+int sim_ambush_explains(const struct sim_world *world, enum status status);
+void sim_ambush_aftermath(struct sim_world *world);
+
+/* sim_groups.c */
+void sim_group_act(struct sim_world *world, uint32_t partition);
+void sim_group_outcome(struct sim_world *world, const struct sim_wait *wait,
+                       const struct store_outcome *outcome);
+void sim_groups_crashed(struct sim_world *world);
 
 /* sim_checker.c */
 void sim_check_log(struct sim_world *world, uint32_t partition);

@@ -70,6 +70,9 @@ static const struct grpc_error_entry entries[GRPC_ERROR_COUNT] = {
     ENTRY(CORRUPT, DATA_LOSS, TERMINAL, 0,
           "stored bytes fail their checksum; the partition was stopped",
           "an operator must decide: see the runbook"),
+    ENTRY(OP_UNKNOWN, FAILED_PRECONDITION, TERMINAL, 0,
+          "the partition's log has an operation that this release of the node does not know",
+          "run the newer release that wrote it: nothing is lost"),
     ENTRY(NOT_PRIMARY, UNAVAILABLE, RETRY_OTHER_NODE, 0, "another node is this partition's primary",
           "refresh the routes and repeat there"),
     ENTRY(REBUILDING, UNAVAILABLE, RETRY_SAME_NODE, 200, "the partition is being recovered",
@@ -178,6 +181,7 @@ static enum grpc_error error_of(enum status status)
     case STATUS_REBUILDING: return GRPC_ERROR_REBUILDING;
     case STATUS_DAMAGED: return GRPC_ERROR_DAMAGED;
     case STATUS_CORRUPT: return GRPC_ERROR_CORRUPT;
+    case STATUS_OP_UNKNOWN: return GRPC_ERROR_OP_UNKNOWN;
     case STATUS_OFFSET_OUT_OF_RANGE: return GRPC_ERROR_OFFSET_OUT_OF_RANGE;
     case STATUS_TRUNCATED: return GRPC_ERROR_TRUNCATED;
     case STATUS_ALREADY_COMMITTED: return GRPC_ERROR_ALREADY_COMMITTED;

@@ -360,9 +360,12 @@ void journal_round_synced(struct journal *journal)
     if (journal->opens_extent) {
         assert(journal->place_generation == journal->generation + 1);
         journal->generations[journal->place_extent] = journal->place_generation;
+        journal->headers_known[journal->place_extent] = 1;
+        journal->rounds_counts[journal->place_extent] = 0;
         journal->generation = journal->place_generation;
         journal->extent = journal->place_extent;
     }
+    journal->rounds_counts[journal->extent]++;
     journal->block = journal->place_block + journal->blocks_count;
     journal->lsn_before_previous = journal->lsn_previous;
     journal->lsn_previous = journal->lsn_next++;
@@ -379,6 +382,14 @@ void journal_free_below(struct journal *journal, uint64_t generation)
     assert(generation >= journal->generation_oldest);
     assert(generation <= journal->generation);
     journal->generation_oldest = generation;
+}
+
+int journal_holds(const struct journal *journal, uint64_t generation)
+{
+    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
+        if (journal->generations[extent] == generation) return 1;
+    }
+    return 0;
 }
 
 uint32_t journal_extent_of(const struct journal *journal, uint64_t generation)

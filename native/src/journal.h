@@ -53,8 +53,12 @@ struct journal_item {
 struct journal {
     struct journal_config config;
     uint64_t generations[JOURNAL_EXTENTS_MAX]; /* 0 = never used */
-    uint64_t generation;                       /* of the extent appended to; 0 = none yet */
-    uint64_t generation_oldest;                /* live extents: generation_oldest..generation */
+    /* Intact rounds in each extent, as found at the start and as written since, and whether its
+     * header was intact: a later read that shows less has lied, or the disk lost something. */
+    uint32_t rounds_counts[JOURNAL_EXTENTS_MAX];
+    uint8_t headers_known[JOURNAL_EXTENTS_MAX];
+    uint64_t generation;        /* of the extent appended to; 0 = none yet */
+    uint64_t generation_oldest; /* live extents: generation_oldest..generation */
     uint32_t extent;
     uint32_t block; /* next free block of it */
     uint64_t lsn_next;
@@ -160,15 +164,19 @@ void journal_round_synced(struct journal *journal);
 /* All entries of older generations than this are dead. */
 void journal_free_below(struct journal *journal, uint64_t generation);
 
+/* 0 = no extent says that it holds this generation: damage. */
+int journal_holds(const struct journal *journal, uint64_t generation);
+
 /* The extent that holds a generation. */
 uint32_t journal_extent_of(const struct journal *journal, uint64_t generation);
 
 /* Walk all live rounds in order. `buffer` holds an extent. With a report this is the first walk: it
- * classifies (J2) and sets the journal's position; without, entries only. */
+ * classifies (J2) and sets the journal's position; without, entries only. JOURNAL_DAMAGED: it
+ * contradicts itself, or two reads of it differ: nothing may be concluded from either. */
 enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, uint8_t *buffer,
                          struct journal_report *report, journal_visitor *visitor, void *context);
 
-/* The rounds of one extent already in `buffer`. */
+/* The rounds of one extent already in `buffer`. JOURNAL_DAMAGED: not all that were there before. */
 enum status journal_scan_extent(struct journal *journal, uint64_t generation, uint8_t *buffer,
                                 journal_visitor *visitor, void *context);
 

@@ -15,7 +15,7 @@
  *
  * Refuses: to adopt anything. The caller rewrites the last round and ends with a witness round
  * before it answers (J3). */
-#include "journal.h"
+#include "journal_extents.h"
 
 #include <string.h>
 #define XXH_INLINE_ALL
@@ -40,6 +40,7 @@ struct journal_walk {
     uint64_t hole;      /* generation of the extent where damage since then began; 0 = none seen */
     uint64_t last_generation;
     uint64_t first_lsn;   /* of this extent, as its header says; 0 = its header is damaged */
+    uint32_t rounds;      /* intact ones in this extent */
     uint32_t good_end;    /* of the last intact round in this extent; 0 = none */
     uint32_t unknown_end; /* of unknown damage behind it; 0 = none */
     int failed;           /* the chain of rounds contradicts itself */
@@ -190,6 +191,7 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block,
     }
     if (at != size) return STATUS_JOURNAL_DAMAGED;
 
+    walk->rounds++;
     walk->last_lsn = walk->accounted = round.lsn;
     walk->last_chain = chain;
     walk->good_end = block + count;
@@ -271,8 +273,10 @@ static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t 
         if (!walk_block(walk, buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES, &fields)) continue;
         uint32_t first = index >= fields.number ? index - fields.number : 0;
         if (first <= block) return walk_damaged(walk, buffer, block, &fields);
-        /* Whole rounds between are gone: the next one's directory says whose. */
+        /* Whole rounds between are gone: the next one's directory says whose, if it is intact. If
+         * it is torn, its write began all the same when they were durable. */
         if (walk->hole == 0) walk->hole = walk->generation;
+        walk_damage(walk, JOURNAL_UNKNOWN, walk->accounted + 1, fields.lsn - 1, NULL);
         return first;
     }
     return blocks_count;
@@ -282,11 +286,13 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
 {
     uint32_t blocks_count = walk->journal->config.extent_blocks;
     uint32_t block = 1;
+    walk->rounds = 0;
     walk->good_end = 0;
     walk->unknown_end = 0;
     struct journal_block header;
-    int known = journal_block_get(buffer, walk->journal->config.id, &header)
-                && header.kind == JOURNAL_BLOCK_EXTENT && header.generation == walk->generation;
+    int known = journal_extent_header(walk->journal, walk->extent, buffer, &header)
+                && header.generation == walk->generation;
+    if (!known && walk->journal->headers_known[walk->extent]) return STATUS_JOURNAL_DAMAGED;
     walk->first_lsn = known ? header.lsn : 0;
     while (block < blocks_count) {
         uint8_t *blocks = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
@@ -313,50 +319,6 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     return STATUS_OK;
 }
 
-static enum status journal_read(struct io *io, uint32_t file, uint8_t *buffer, uint64_t offset,
-                                uint64_t size)
-{
-    struct io_request request = {
-        .operation = IO_READ, .file = file, .offset = offset, .size = size, .buffer = buffer};
-    enum status status = io->perform(io->context, &request);
-    if (status != STATUS_OK) return status;
-    return request.result_bytes == size ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
-}
-
-static enum status journal_read_extent(struct journal *journal, struct io *io, uint32_t file,
-                                       uint32_t extent, uint8_t *buffer)
-{
-    uint64_t size = (uint64_t)journal->config.extent_blocks * JOURNAL_BLOCK_BYTES;
-    return journal_read(io, file, buffer, journal_extent_offset(&journal->config, extent), size);
-}
-
-/* Which generation an extent holds. Its header says so; if that is damaged, its blocks do. */
-static enum status journal_find_generations(struct journal *journal, struct io *io, uint32_t file,
-                                            uint8_t *buffer)
-{
-    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        uint64_t offset = journal_extent_offset(&journal->config, extent);
-        struct journal_block fields;
-        enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
-        if (status != STATUS_OK) return status;
-        journal->generations[extent] = 0;
-        if (journal_block_get(buffer, journal->config.id, &fields)
-            && fields.kind == JOURNAL_BLOCK_EXTENT) {
-            journal->generations[extent] = fields.generation;
-            continue;
-        }
-        status = journal_read_extent(journal, io, file, extent, buffer);
-        if (status != STATUS_OK) return status;
-        for (uint32_t block = 1; block < journal->config.extent_blocks; block++) {
-            const uint8_t *at = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
-            if (!journal_block_get(at, journal->config.id, &fields)) continue;
-            if (fields.generation > journal->generations[extent])
-                journal->generations[extent] = fields.generation;
-        }
-    }
-    return STATUS_OK;
-}
-
 /* The extent with the lowest generation above `above`. */
 static int journal_extent_after(const struct journal *journal, uint64_t above, uint32_t *found)
 {
@@ -375,34 +337,65 @@ static int journal_extent_after(const struct journal *journal, uint64_t above, u
 static void journal_stand(struct journal_walk *walk)
 {
     struct journal *journal = walk->journal;
-    if (walk->good_end == 0 && walk->unknown_end == 0) {
-        /* Its first round never completed: the extent was not opened. */
-        if (walk->report->lsn_last > 0 || walk->report->damages_count == 0)
-            journal->generations[walk->extent] = 0;
-        return;
-    }
+    /* No round of it is left: it was never opened, or, if a later one was, it is a hole. */
+    if (walk->good_end == 0 && walk->unknown_end == 0) return;
     journal->generation = walk->generation;
     journal->extent = walk->extent;
     journal->block = walk->good_end > walk->unknown_end ? walk->good_end : walk->unknown_end;
 }
 
-/* Behind the last round lies what the next would have overwritten. If that is neither older bytes
- * nor zeros, something was there. `buffer` has the last extent with rounds, as read, from `block`
- * on. */
+/* Extents behind the last round: their first never completed. */
+static void journal_close_unopened(struct journal *journal)
+{
+    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
+        if (journal->generations[extent] > journal->generation) journal->generations[extent] = 0;
+    }
+}
+
+/* Does the next round's first block hold anything but older bytes or zeros? */
+static enum status check_end_block(struct journal_walk *walk, struct io *io, uint32_t file,
+                                   uint8_t *buffer, uint32_t extent, uint32_t block, int *damaged)
+{
+    struct journal *journal = walk->journal;
+    uint64_t offset =
+        journal_extent_offset(&journal->config, extent) + (uint64_t)block * JOURNAL_BLOCK_BYTES;
+    enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
+    if (status != STATUS_OK) return status;
+    if (journal_block_is_older(buffer, journal->generations[extent], walk->last_lsn + 1))
+        return STATUS_OK;
+    /* It may stop everybody: a read that lied once must not. */
+    uint8_t *again = buffer + JOURNAL_BLOCK_BYTES;
+    status = journal_read(io, file, again, offset, JOURNAL_BLOCK_BYTES);
+    if (status != STATUS_OK) return status;
+    if (memcmp(buffer, again, JOURNAL_BLOCK_BYTES) != 0) return STATUS_JOURNAL_DAMAGED;
+    walk->generation = journal->generations[extent];
+    walk_damage(walk, JOURNAL_UNKNOWN, walk->last_lsn + 1, walk->last_lsn + 1, NULL);
+    journal->generation = walk->generation;
+    journal->extent = extent;
+    journal->block = journal->config.extent_blocks;
+    *damaged = 1;
+    return STATUS_OK;
+}
+
+/* Behind the last round lies what the next would have overwritten: in its extent, or in the one
+ * that the next opened, whose header tells. If that is neither older bytes nor zeros, something was
+ * there. */
 static enum status journal_check_end(struct journal_walk *walk, struct io *io, uint32_t file,
                                      uint8_t *buffer)
 {
     struct journal *journal = walk->journal;
-    if (journal->generation == 0 || walk->report->damages_count > walk->pending) return STATUS_OK;
-    if (journal->block >= journal->config.extent_blocks) return STATUS_OK;
-    uint64_t offset = journal_extent_offset(&journal->config, journal->extent)
-                      + (uint64_t)journal->block * JOURNAL_BLOCK_BYTES;
-    enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
-    if (status != STATUS_OK) return status;
-    if (journal_block_is_older(buffer, journal->generation, walk->last_lsn + 1)) return STATUS_OK;
-    walk->generation = journal->generation;
-    walk_damage(walk, JOURNAL_UNKNOWN, walk->last_lsn + 1, walk->last_lsn + 1, NULL);
-    journal->block = journal->config.extent_blocks;
+    int damaged = 0;
+    if (walk->report->damages_count > walk->pending) return STATUS_OK;
+    if (journal->generation != 0 && journal->block < journal->config.extent_blocks) {
+        enum status status =
+            check_end_block(walk, io, file, buffer, journal->extent, journal->block, &damaged);
+        if (status != STATUS_OK || damaged) return status;
+    }
+    uint64_t next = journal->generation + 1;
+    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
+        if (journal->generations[extent] != next || !journal->headers_known[extent]) continue;
+        return check_end_block(walk, io, file, buffer, extent, 1, &damaged);
+    }
     return STATUS_OK;
 }
 
@@ -458,11 +451,17 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
         if (status != STATUS_OK) return status;
         status = walk_extent(&walk, buffer);
         if (status != STATUS_OK) return status;
-        if (report) journal_stand(&walk);
+        if (report) {
+            journal->rounds_counts[extent] = walk.rounds;
+            journal_stand(&walk);
+        } else if (walk.rounds != journal->rounds_counts[extent]) {
+            return STATUS_JOURNAL_DAMAGED;
+        }
     }
     if (!report) return STATUS_OK;
     enum status status = journal_check_end(&walk, io, file, buffer);
     if (status != STATUS_OK) return status;
+    journal_close_unopened(journal);
     journal_report_prune(report);
     journal_resume(journal, &walk);
     return STATUS_OK;
@@ -474,26 +473,12 @@ enum status journal_scan_extent(struct journal *journal, uint64_t generation, ui
     struct journal_walk walk = {
         .journal = journal, .visitor = visitor, .context = context, .generation = generation};
     walk.extent = journal_extent_of(journal, generation);
-    return walk_extent(&walk, buffer);
-}
-
-enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_t file,
-                                 uint8_t *buffer, const struct journal_report *report)
-{
-    if (report->lsn_last == 0) return STATUS_OK;
-    uint64_t offset = report->last_offset;
-    uint64_t size = (uint64_t)report->last_blocks * JOURNAL_BLOCK_BYTES;
-    uint64_t within =
-        (offset - JOURNAL_FILE_HEADER_BYTES) / JOURNAL_BLOCK_BYTES % journal->config.extent_blocks;
-    if (within == 1) {
-        /* It opened its extent: the header went with it. */
-        offset -= JOURNAL_BLOCK_BYTES;
-        size += JOURNAL_BLOCK_BYTES;
-    }
-    assert(size <= (uint64_t)journal->config.extent_blocks * JOURNAL_BLOCK_BYTES);
-    enum status status = journal_read(io, file, buffer, offset, size);
+    struct journal_block header;
+    /* A round of before, that a write astray left here, is none of this extent's. */
+    int known = journal_extent_header(journal, walk.extent, buffer, &header)
+                && header.generation == generation;
+    if (known && header.lsn > 0) walk.last_lsn = header.lsn - 1;
+    enum status status = walk_extent(&walk, buffer);
     if (status != STATUS_OK) return status;
-    struct io_request request = {
-        .operation = IO_WRITE_SYNC, .file = file, .offset = offset, .size = size, .buffer = buffer};
-    return io->perform(io->context, &request);
+    return walk.rounds == journal->rounds_counts[walk.extent] ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
 }

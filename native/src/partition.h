@@ -40,6 +40,7 @@ enum partition_op {
     PARTITION_METER_CLOSE = 6,      /* struct partition_meter_close */
     PARTITION_SEAL = 7,             /* struct partition_seal */
     PARTITION_EXPIRE_PRODUCERS = 8, /* struct partition_expire */
+    PARTITION_OP_LAST = PARTITION_EXPIRE_PRODUCERS, /* what comes behind is of a newer release */
 };
 
 /* Sizes of the bodies [bytes]. */

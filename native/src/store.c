@@ -246,10 +246,11 @@ enum status store_failed(const struct store *store)
     return store->failed;
 }
 
-/* C1, C2: 0 = not confirmed, stamp last + 1. */
+/* C1, C2: not confirmed = the last time that was, so that a group stamps its last + 1, and one
+ * without any stamp does not begin in 1970: its producers would expire when the clock is right. */
 int64_t store_time_us(const struct store *store)
 {
-    return store->clock_uncertain ? 0 : store->now.wall_us;
+    return store->clock_uncertain ? store->agreed_us : store->now.wall_us;
 }
 
 struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
@@ -299,8 +300,13 @@ static void store_control_done(struct store *store, const struct store_io *io)
     if (status == STATUS_OK) return;
     if (io->request.operation == IO_UNLINK || io->request.operation == IO_CLOSE)
         return; /* the next start sweeps */
-    if (io->file != 0) store->files[io->file - 1].broken = 1;
-    if (status == STATUS_STORAGE_FULL) {
+    struct store_file *file = io->file != 0 ? &store->files[io->file - 1] : NULL;
+    /* What follows a folder or file that could not be made finds none: all of it again later. */
+    int follows = file && status == STATUS_FILE_NOT_FOUND
+                  && (file->broken || !store->groups[io->group].folder_made);
+    if (file) file->broken = 1;
+    if (io->request.operation == IO_MKDIR) store->groups[io->group].folder_made = 0;
+    if (status == STATUS_STORAGE_FULL || follows) {
         store->storage_full = 1;
         store->storage_retry_ns = store->now.monotonic_ns + STORE_RETRY_AFTER_NS;
         return;
@@ -312,8 +318,8 @@ static void store_blob_step_done(struct store *store, const struct store_io *io)
 {
     uint32_t which = io->request.file - STORE_SLOT_CHECKPOINT;
     if (io->request.status == STATUS_STORAGE_FULL)
-        store->blob_failed[which] = 1;
-    else if (io->request.status != STATUS_OK)
+        store->blob_failed[which] = 1; /* what follows finds no open file: all of it again later */
+    else if (io->request.status != STATUS_OK && !store->blob_failed[which])
         store_fail(store, io->request.status);
     if (io->request.kind == STORE_IO_BLOB_DONE && store->failed == STATUS_OK)
         store_blob_done(store, io->request.file);
@@ -330,6 +336,7 @@ void store_complete(struct store *store, struct io_request *request)
     assert(request == &io->request);
     switch ((enum store_io_kind)request->kind) {
     case STORE_IO_CONTROL: store_control_done(store, io); break;
+    case STORE_IO_BEGIN:
     case STORE_IO_BATCHES:
     case STORE_IO_FOOTER:
     case STORE_IO_SEAL_SYNC: store_segment_done(store, io); break;
@@ -375,6 +382,7 @@ void store_clock_tick(struct store *store)
     int behind = store->now.wall_us + STORE_CLOCK_JUMP_MAX_US < store->stamp_max_us;
     store->clock_uncertain = store->clock_jumped || behind || store->config.boot_uncertain;
     if (!store->clock_jumped) store->clock_reference = store->now; /* slow drift is not a jump */
+    if (!store->clock_uncertain) store->agreed_us = store->now.wall_us;
     store_metering_tick(store);
 }
 

@@ -235,6 +235,7 @@ struct store_statistics {
         journal_bytes_live;
     uint64_t groups_removing, removal_failures, refused_producers_share, producers_used;
     uint64_t storage_full;    /* 1 = writes are refused until the next try */
+    uint64_t refused_op_unknown, groups_op_unknown; /* their log is of a newer release */
     uint64_t clock_uncertain; /* 1 = expiry is held until store_clock_confirm (C2) */
 };
 void store_statistics(const struct store *store, struct store_statistics *statistics);

@@ -80,14 +80,30 @@ void store_garbage_add(struct store *store, const uint8_t digest[16])
     memcpy(garbage->digest, digest, 16);
 }
 
+/* Equal states have equal names: somebody else's checkpoint, or one under way, may be this file. */
+static int store_blob_wanted(const struct store *store, const uint8_t digest[16])
+{
+    if (store->snapshot.busy && memcmp(store->snapshot.digest, digest, 16) == 0) return 1;
+    for (uint32_t index = 0; index < store->release.count; index++) {
+        if (memcmp(store->release.items[index].digest, digest, 16) == 0) return 1;
+    }
+    for (uint32_t index = 0; index < store->groups_max; index++) {
+        const struct store_group *group = &store->groups[index];
+        if (!group->used || !group->checkpoint_is_file) continue;
+        if (memcmp(group->checkpoint_digest, digest, 16) == 0) return 1;
+    }
+    return 0;
+}
+
 void store_garbage_witnessed(struct store *store)
 {
     uint32_t kept = 0;
     for (uint32_t index = 0; index < store->garbage_count; index++) {
         struct store_garbage garbage = store->garbage[index];
         struct store_io *io = NULL;
-        if (store->journal.lsn_previous > garbage.lsn)
-            io = store_io_take(store, STORE_IO_CONTROL, IO_UNLINK);
+        int due = store->journal.lsn_previous > garbage.lsn;
+        if (due && store_blob_wanted(store, garbage.digest)) continue;
+        if (due) io = store_io_take(store, STORE_IO_CONTROL, IO_UNLINK);
         if (!io) {
             store->garbage[kept++] = garbage;
             continue;

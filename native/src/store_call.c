@@ -126,6 +126,10 @@ enum status store_describe(struct store *store, const struct engine_partition_id
     memset(state, 0, sizeof *state);
     state->state = 1;
     enum status status = store_group_lookup(store, id, &group);
+    if (status == STATUS_DAMAGED) {
+        state->state = 3;
+        return STATUS_OK;
+    }
     if (status != STATUS_OK) return status;
     if (!group) {
         /* Without operations and closing: as good as sealed, none can come. */
@@ -138,5 +142,6 @@ enum status store_describe(struct store *store, const struct engine_partition_id
     state->cumulative_bytes = group->state.cumulative_bytes;
     if (partition_sealed(&group->state)) state->state = 4;
     if (group->vsr.status == VSR_DAMAGED || group->corrupt) state->state = 3;
+    if (state->state != 3 && group->unknown_op != 0) state->state = 5;
     return STATUS_OK;
 }

@@ -158,6 +158,8 @@ void store_fetch(struct store *store, const struct engine_partition_id *id, uint
     }
     if (group->vsr.status == VSR_DAMAGED)
         result->status = STATUS_DAMAGED;
+    else if (group->unknown_op != 0)
+        result->status = STATUS_OP_UNKNOWN; /* it may have taken back what lies before it */
     else if (group->corrupt)
         result->status = STATUS_CORRUPT;
     else if (offset < group->state.log_start)

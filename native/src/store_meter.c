@@ -13,7 +13,8 @@ enum status store_meter_propose(struct store *store, struct store_group *group, 
                                 uint64_t token, int outcome)
 {
     struct partition_meter_close close;
-    if (group->vsr.status != VSR_NORMAL || group->removal.phase != RECONCILE_NONE)
+    if (group->vsr.status != VSR_NORMAL || group->removal.phase != RECONCILE_NONE
+        || group->unknown_op != 0)
         return STATUS_REBUILDING;
     if (!partition_meter_due(&group->state, store->metering_us, store->config.metering_window_s,
                              force, &close)) {

@@ -48,6 +48,25 @@ static enum status store_format_journal(struct store *store)
     return store_open_perform(store, IO_SYNC_DIR, 0, ".", 0);
 }
 
+/* One of the two header blocks is damaged: made whole from the other, before that one goes too. */
+static enum status store_heal_journal(struct store *store)
+{
+    const struct journal_config *config = &store->journal.config;
+    struct journal_block fields;
+    int whole = 1;
+    for (uint32_t copy = 0; copy < 2; copy++) {
+        const uint8_t *block = store->extent_buffer + copy * JOURNAL_BLOCK_BYTES;
+        whole &= journal_block_get(block, config->id, &fields);
+    }
+    if (whole) return STATUS_OK;
+    journal_file_header_put(store->extent_buffer, config);
+    struct io_request write = {.operation = IO_WRITE_SYNC,
+                               .file = STORE_SLOT_JOURNAL,
+                               .size = JOURNAL_FILE_HEADER_BYTES,
+                               .buffer = store->extent_buffer};
+    return store_perform(store, &write);
+}
+
 static enum status store_open_journal(struct store_recovery *recovery)
 {
     struct store *store = recovery->store;
@@ -71,8 +90,9 @@ static enum status store_open_journal(struct store_recovery *recovery)
     status = store_perform(store, &read);
     if (status != STATUS_OK) return status;
     struct journal_config found;
+    memcpy(store->blob, store->extent_buffer, JOURNAL_FILE_HEADER_BYTES);
     if (read.result_bytes != read.size
-        || !journal_file_header_get(store->extent_buffer, store->journal.config.id, &found)) {
+        || !journal_file_header_get(store->blob, store->journal.config.id, &found)) {
         snprintf(recovery->detail, sizeof recovery->detail,
                  "journal: both header blocks are damaged or of another node");
         return STATUS_JOURNAL_DAMAGED;
@@ -87,7 +107,7 @@ static enum status store_open_journal(struct store_recovery *recovery)
                  config->extent_blocks);
         return STATUS_CONFIG_INVALID;
     }
-    return STATUS_OK;
+    return store_heal_journal(store);
 }
 
 /* Checkpoint files that no entry names: left behind between their making and their entry, or after
@@ -130,17 +150,25 @@ static void store_apply_damage(struct store *store)
             everybody = 1;
             continue;
         }
-        if (damage->item.topic == STORE_NOBODY) continue;
+        uint32_t abstained = damage->item.kinds >> JOURNAL_ABSTAIN & 1;
+        if (damage->item.topic == STORE_NOBODY) {
+            everybody |= (int)abstained;
+            continue;
+        }
         struct store_group *group =
             store_group_find(store, damage->item.topic, damage->item.partition);
         if (!group)
             group = store_group_make(store, damage->item.topic, 0, damage->item.partition, 1, 0);
         if (!group || group->removal.phase != RECONCILE_NONE) continue;
-        const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = damage->item.op_last};
+        /* What stopped it may be known from nowhere else. */
+        const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND,
+                                        .op = damage->item.op_last + abstained};
         struct vsr_update update;
         vsr_step(&group->vsr, &event, &update);
     }
     if (!everybody) return;
+    if (!store->unseen_pending) store_unseen_entry(store, &store->control, 0);
+    store->unseen_pending = 1;
     for (uint32_t index = 0; index < store->groups_max; index++) {
         struct store_group *group = &store->groups[index];
         if (!group->used || group->removal.phase != RECONCILE_NONE) continue;
@@ -190,6 +218,7 @@ static void store_recover_groups(struct store *store)
             store_group_pin(store, group, group->pin > oldest ? group->pin : oldest);
         }
         if (group->vsr.status != VSR_NORMAL || group == store->metadata_group) continue;
+        if (group->unknown_op != 0) continue;
         if (group->state.meter.open_count > 0) store_meter_appended(store, group);
         store_meter_watch(store, group);
     }
@@ -260,6 +289,7 @@ enum status store_open(struct store *store, struct io *io, struct store_now now,
         snprintf(detail, detail_size, "%s", recovery.detail);
     store->recovering = 0;
     store->witness_due = 0;
+    store->agreed_us = store->stamp_max_us;
     store_clock_tick(store);
     return status;
 }

@@ -70,13 +70,22 @@ static enum status recover_checkpoint(struct store *store, struct store_group *g
     group->checkpoint_is_file = bytes_get_u32(body + 88) == 2;
     group->checkpoint_bytes = bytes_get_u32(body + 92);
     memcpy(group->checkpoint_digest, body + 96, 16);
-    group->pin = generation;
+    /* What stopped the group lies further back than a checkpoint appended again: it lives (J4). */
+    if (group->pin == 0 || group->vsr.damaged_from == 0) group->pin = generation;
     store->live_bytes += entry->size - group->live_bytes;
     group->live_bytes = entry->size;
     if (group->checkpoint_is_file) return STATUS_OK;
     if (group->checkpoint_bytes != body_size - STORE_CHECKPOINT_BYTES)
         return STATUS_CHECKPOINT_DAMAGED;
     return recover_blob(store, group, body + STORE_CHECKPOINT_BYTES, group->checkpoint_bytes);
+}
+
+/* Damage may have taken all that told of a partition: see store_unseen_entry. */
+static void recover_unseen(struct store *store, uint64_t op, uint64_t generation)
+{
+    if (op > store->unseen_op) store->unseen_op = op;
+    store->unseen_pending = store->unseen_op == 0;
+    if (store->floor_pin == 0) store->floor_pin = generation;
 }
 
 static enum status recover_visit_states(void *context, uint8_t *bytes,
@@ -88,7 +97,7 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     uint64_t body_size = entry->size - JOURNAL_ENTRY_HEADER_BYTES;
     struct store_group *group = NULL;
     enum status status;
-    maybe(lsn > 0);
+    store_copy_note(store, bytes, entry->origin_lsn, lsn);
     switch ((enum journal_entry_kind)entry->kind) {
     case JOURNAL_PREPARE: return STATUS_OK;
     case JOURNAL_CHECKPOINT:
@@ -107,6 +116,10 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
         if (group->pin == 0) group->pin = generation;
         return STATUS_OK;
     case JOURNAL_ABSTAIN: {
+        if (entry->topic == STORE_NOBODY) {
+            recover_unseen(store, entry->op, generation);
+            return STATUS_OK;
+        }
         group = recover_group(store, entry);
         if (!group) return STATUS_NO_MEMORY;
         const struct vsr_event event = {
@@ -279,8 +292,8 @@ static enum status recover_execute(struct store *store, struct store_group *grou
 {
     struct store_ring *ring = group == store->metadata_group ? &store->metadata : &store->data;
     while (!store_ring_fits(ring, entry->size)) {
-        if (ring != &store->data || queue_empty(&store->writes) || store->storage_full)
-            return STATUS_NO_MEMORY;
+        if (store->storage_full) return STATUS_STORAGE_FULL;
+        if (ring != &store->data || queue_empty(&store->writes)) return STATUS_NO_MEMORY;
         store_segments_write(store);
         if (store->failed != STATUS_OK) return store->failed;
     }
@@ -323,6 +336,14 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
         return STATUS_JOURNAL_DAMAGED;
     if (!vsr_prepare_decode(bytes + JOURNAL_ENTRY_HEADER_BYTES, &event.prepare))
         return STATUS_JOURNAL_DAMAGED;
+    if (group->unknown_op != 0) return STATUS_OK;
+    int next = entry->op == group->vsr.op + 1 && group != store->metadata_group;
+    if (next && event.prepare.operation > PARTITION_OP_LAST) {
+        /* Its group waits for a release that knows it; its entries stay, all others go on. */
+        group->unknown_op = entry->op;
+        store->statistics.groups_op_unknown++;
+        return STATUS_OK;
+    }
     struct vsr_update update;
     vsr_step(&group->vsr, &event, &update);
     if (!update.execute) {

@@ -43,6 +43,7 @@ static int release_prefers_append(const struct store *store, const struct store_
 {
     if (group->removal.phase != RECONCILE_NONE) return 1; /* of which only the tombstone lives */
     if (group == store->metadata_group || group->vsr.status == VSR_DAMAGED) return 1;
+    if (group->unknown_op != 0) return 1;
     return group->checkpoint_is_file && group->live_bytes < group->checkpoint_bytes;
 }
 
@@ -308,7 +309,8 @@ static int release_is_live(struct store *store, const struct journal_entry *entr
 {
     *group = NULL;
     if (entry->topic == STORE_NOBODY)
-        return entry->kind == JOURNAL_TAIL_CLOSED || entry->op == store->floor_op;
+        return entry->kind == JOURNAL_TAIL_CLOSED || entry->kind == JOURNAL_ABSTAIN
+               || entry->op == store->floor_op;
     *group = store_group_find(store, entry->topic, entry->partition);
     if (!*group || (*group)->created_revision != entry->created_revision) return 0;
     if ((*group)->pin_link.queue != &store->release.reappend) return 0;
@@ -329,8 +331,9 @@ static enum status release_visit(void *context, uint8_t *bytes, const struct jou
 {
     struct store *store = context;
     struct store_group *group;
-    maybe(generation > 0 && lsn > 0);
+    maybe(generation > 0);
     if (!release_is_live(store, entry, &group)) return STATUS_OK;
+    if (!store_copy_is_newest(store, bytes, lsn)) return STATUS_OK;
     if (store->release.seen++ < store->release.skip) return STATUS_OK;
     if (!store_ring_fits(&store->control, entry->size)) {
         store->release.seen--;
@@ -347,8 +350,26 @@ static enum status release_visit(void *context, uint8_t *bytes, const struct jou
     return STATUS_OK;
 }
 
+static void release_read_over(struct store *store)
+{
+    struct store_release *release = &store->release;
+    release->read_done = 1;
+    while (!queue_empty(&release->reappend)) {
+        struct store_group *group =
+            queue_element(release->reappend.head, struct store_group, pin_link);
+        store_group_pin(store, group, release->generation + 1);
+    }
+}
+
 static int release_read(struct store *store)
 {
+    if (!journal_holds(&store->journal, store->release.generation)) {
+        /* Damage took all that told of the extent: recovery has named what it lost. */
+        store->release.wait_position = store->control.head;
+        store->release.phase = STORE_RELEASE_ROUND;
+        release_read_over(store);
+        return 1;
+    }
     struct store_io *io = store_io_take(store, STORE_IO_RELEASE_READ, IO_READ);
     if (!io) return 0;
     const struct journal_config *config = &store->journal.config;
@@ -378,12 +399,7 @@ void store_release_read_done(struct store *store)
         store_fail(store, status);
         return;
     }
-    release->read_done = 1;
-    while (!queue_empty(&release->reappend)) {
-        struct store_group *group =
-            queue_element(release->reappend.head, struct store_group, pin_link);
-        store_group_pin(store, group, release->generation + 1);
-    }
+    release_read_over(store);
 }
 
 static int release_witness(struct store *store)

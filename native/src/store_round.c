@@ -197,7 +197,8 @@ void store_execute(struct store *store, struct store_ring *ring, uint64_t positi
     uint32_t size = bytes_get_u32(entry);
     uint16_t kind = bytes_get_u16(entry + 52);
     record->state = STORE_RECORD_DONE;
-    if (kind == JOURNAL_METADATA_FLOOR || kind == JOURNAL_TAIL_CLOSED) {
+    int nobody = bytes_get_u64(entry + 16) == STORE_NOBODY;
+    if (nobody || kind == JOURNAL_METADATA_FLOOR || kind == JOURNAL_TAIL_CLOSED) {
         if (store->floor_pin == 0) store->floor_pin = generation;
         return;
     }

@@ -133,6 +133,7 @@ struct store_file *store_file_open(struct store *store, struct store_group *grou
         file->broken = 1;
         return NULL;
     }
+    io->group = index;
     io->file = (uint32_t)(file - store->files) + 1;
     io->request.file = store_file_slot(store, file);
     io->request.flags = flags;
@@ -207,27 +208,31 @@ static int store_segment_seal(struct store *store, struct store_group *group,
     return 1;
 }
 
-/* The folder and an empty file for a segment that begins here. */
+/* The folder and an empty file for a segment that begins here. Nothing is written to it before that
+ * is done: on a full disk all of it is tried again. */
 static int store_segment_begin(struct store *store, struct store_group *group,
                                struct store_record *record)
 {
     if (!group->folder_made) {
         struct store_io *make = store_io_take(store, STORE_IO_CONTROL, IO_MKDIR);
         if (!make) return 0;
+        make->group = store_group_index(store, group);
         store_group_path(group, make->request.path);
         store_io_send(store, make);
         group->folder_made = 1;
     }
     struct store_file *file = store_file_open(store, group, record->segment, IO_CREATE);
     if (!file) return 0;
-    struct store_io *cut = store_io_take(store, STORE_IO_CONTROL, IO_TRUNCATE);
+    struct store_io *cut = store_io_take(store, STORE_IO_BEGIN, IO_TRUNCATE);
     if (!cut) return 0;
+    cut->group = store_group_index(store, group);
+    cut->file = (uint32_t)(file - store->files) + 1;
     cut->request.file = store_file_slot(store, file);
     cut->request.size = 0;
-    store_io_send(store, cut);
+    file->users++;
+    group->write_busy = 1;
     group->folder_dirty = 1;
-    record->opened = 0;
-    store->statistics.segments_opened++;
+    store_io_send(store, cut);
     return 1;
 }
 
@@ -270,7 +275,7 @@ static int store_segment_step(struct store *store, struct store_group *group)
     assert(!group->write_busy);
     struct store_record *record = store_ring_at(&store->data, group->write_first - 1);
     if (record->sealed) return store_segment_seal(store, group, record);
-    if (record->opened && !store_segment_begin(store, group, record)) return 0;
+    if (record->opened) return store_segment_begin(store, group, record);
     return store_segment_append(store, group);
 }
 
@@ -331,13 +336,16 @@ void store_segment_done(struct store *store, struct store_io *io)
     enum status status = io->request.status;
     assert(file->users > 0);
     file->users--;
-    if (status == STATUS_STORAGE_FULL || (file->broken && store->storage_full)) {
+    if (status == STATUS_STORAGE_FULL || (file->broken && status == STATUS_FILE_NOT_FOUND)) {
         /* Nothing is lost: the batches stay in the ring and in the journal. Asked again later. */
         store->storage_full = 1;
         store->storage_retry_ns = store->now.monotonic_ns + STORE_RETRY_AFTER_NS;
         if (io->request.kind == STORE_IO_SEAL_SYNC) store_fail(store, status);
     } else if (status != STATUS_OK) {
         store_fail(store, status);
+    } else if (io->request.kind == STORE_IO_BEGIN) {
+        store_ring_at(&store->data, group->write_first - 1)->opened = 0;
+        store->statistics.segments_opened++;
     } else if (io->request.kind == STORE_IO_BATCHES) {
         store_batches_written(store, group, io);
     } else if (io->request.kind == STORE_IO_SEAL_SYNC && !group->footer_failed) {

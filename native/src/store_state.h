@@ -5,6 +5,7 @@
  *     store_round.c      records into rounds, durable records executed
  *     store_segment.c    executed batches into segment files
  *     store_release.c    checkpoints, and extents given back
+ *     store_copies.c     entries that lie in the journal twice
  *     store_metadata.c   the group of topic 0, its snapshot file
  *     store_tables.c     topics, groups that come
  *     store_remove.c     groups that go
@@ -42,6 +43,8 @@ enum store_limit {
     STORE_SNAPSHOT_MAX = ENGINE_FRAME_SIZE_MAX,
     STORE_RESULTS_BYTES = ENGINE_FRAME_SIZE_MAX + 1048576,
     STORE_RELEASE_BATCH_MAX = 256,
+    STORE_COPIES_MAX = 8192, /* entries that recovery found more than once */
+    STORE_COPIES_STEPS = 16,
     STORE_GARBAGE_MAX = 64,
     STORE_WALKS_COUNT = 8, /* segments of one partition verified at once by different readers */
     /* Offsets that reads are on the way to, by hash in sets of STORE_RESUME_WAYS: one forgotten is
@@ -70,6 +73,7 @@ enum store_limit {
 enum store_io_kind {
     STORE_IO_ROUND = 1,
     STORE_IO_CONTROL, /* open, close, mkdir, truncate, unlink */
+    STORE_IO_BEGIN,   /* an empty file for a segment */
     STORE_IO_BATCHES,
     STORE_IO_FOOTER,
     STORE_IO_SEAL_SYNC,
@@ -153,7 +157,8 @@ struct store_group {
     uint8_t metered;
     uint8_t metered_wanted;
     uint8_t checkpoint_is_file;
-    uint8_t configured; /* its view state is in the journal or on its way */
+    uint64_t unknown_op; /* of a newer release: nothing from it on can be executed; 0 = none */
+    uint8_t configured;  /* its view state is in the journal or on its way */
     uint32_t checkpoint_bytes;
     uint64_t checkpoint_op;
     uint64_t checkpoint_lsn; /* of the entry in use, as recovery found it */
@@ -233,6 +238,11 @@ struct store_garbage {
     uint8_t digest[16];
 };
 
+struct store_copy {
+    uint8_t digest[16]; /* of the entry's header */
+    uint64_t lsn;       /* of the newest round that holds it; 0 = free */
+};
+
 struct store_snapshot {
     uint8_t *buffer;
     uint64_t size;
@@ -286,6 +296,10 @@ struct store {
     uint64_t floor_wanted;   /* before the next tombstone (V8) */
     uint64_t topic_highest;  /* number in any row since the start */
     uint64_t topics_refused; /* rows that found no room */
+    /* Damage that names nobody may have taken the only round of a partition: topics up to this
+     * metadata op of which the journal shows nothing are stopped like the others (J4). */
+    uint64_t unseen_op;     /* 0 = none */
+    uint8_t unseen_pending; /* the op is that of the first tables of this start */
     struct store_snapshot snapshot;
     uint8_t *results;
     uint64_t results_used;
@@ -325,6 +339,7 @@ struct store {
     struct store_release release;
     struct store_garbage garbage[STORE_GARBAGE_MAX];
     uint32_t garbage_count;
+    struct store_copy copies[STORE_COPIES_MAX];
     struct store_resume resumes[STORE_RESUMES_MAX];
     uint64_t producers_at_ns;  /* the next look */
     uint32_t producers_cursor; /* the next group whose silent producers are looked for */
@@ -336,6 +351,7 @@ struct store {
     /* clock (C1, C2) */
     uint8_t clock_uncertain;
     uint8_t clock_jumped;
+    int64_t agreed_us;    /* the last wall clock that was believed */
     int64_t stamp_max_us; /* the latest append time that recovery found */
     struct store_now clock_reference;
     int64_t metering_us; /* what windows close by: goes on when the wall clock is not believed */
@@ -384,6 +400,7 @@ void store_prepare_batch(struct store *store, struct store_group *group,
 void store_view_state_put(const struct store_group *group, uint64_t segment_bytes, uint8_t *at);
 void store_view_state_entry(struct store *store, struct store_group *group);
 void store_abstain_entry(struct store *store, struct store_group *group);
+void store_unseen_entry(struct store *store, struct store_ring *ring, uint64_t op);
 
 /* store_round.c */
 void store_round_start(struct store *store);
@@ -430,6 +447,10 @@ int store_blob_write(struct store *store, uint32_t slot, const uint8_t digest[16
 void store_blob_done(struct store *store, uint32_t slot);
 void store_garbage_add(struct store *store, const uint8_t digest[16]);
 void store_garbage_witnessed(struct store *store);
+
+/* store_copies.c */
+void store_copy_note(struct store *store, const uint8_t *entry, uint64_t origin_lsn, uint64_t lsn);
+int store_copy_is_newest(struct store *store, const uint8_t *entry, uint64_t lsn);
 
 /* store_metadata.c */
 void store_snapshot_blob_done(struct store *store);

@@ -18,19 +18,12 @@ from native._engine_sim import ffi, lib
 ROOT = Path(__file__).resolve().parent.parent.parent
 REGRESSIONS = Path(__file__).resolve().parent / "regressions.txt"
 STEPS = 1500
+SEEDS_TELLING = 200  # in so many seeds every declared kind of fault has to fire
+TWICE_EVERY = 20  # one seed in so many is run twice: the same seed gives the same world
 TRACE_BYTES = 1 << 24
 TOPICS = ("topics_sealed", "topics_forced", "topics_recreated", "topics_grown", "unlinks_failed")
-FAULTS = (
-    "crash",
-    "lost_write",
-    "torn_sector",
-    "lost_name",
-    "lost_size",
-    "cut_request",
-    "disk_full",
-    "recovery_crash",
-    "bit_rot",
-    "kill",
+FAULTS = tuple(
+    bytes(ffi.string(lib.sim_fault_name(index))).decode() for index in range(lib.SIM_FAULTS_COUNT)
 )
 
 
@@ -50,6 +43,9 @@ class Outcome:
     metadata_ops: int
     closes: int
     topics: dict[str, int]
+    stopped: int
+    refused: int
+    hash: int
     trace: str
 
 
@@ -73,6 +69,9 @@ def run_seed(seed: int, *, steps: int = STEPS, trace: bool = False) -> Outcome:
         metadata_ops=result.metadata_ops,
         closes=result.closes,
         topics={name: getattr(result, name) for name in TOPICS},
+        stopped=result.stopped,
+        refused=result.refused,
+        hash=result.hash,
         trace=bytes(ffi.buffer(buffer, result.trace_size)).decode() if trace else "",
     )
 
@@ -133,30 +132,38 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         seeds = sorted({*range(1, options.seeds + 1), *regressions()})
     outcomes = []
+    problems = 0
     for seed in seeds:
         outcome = run_seed(seed, steps=options.steps, trace=options.trace)
         outcomes.append(outcome)
         if outcome.message:
             say(f"seed {seed}, step {outcome.step}: {outcome.message}")
             say(f"  again: make sim SEED={seed} TRACE=1")
+        if seed % TWICE_EVERY == 0 and run_seed(seed, steps=options.steps).hash != outcome.hash:
+            problems += 1
+            say(f"seed {seed}: a second run of it gave another world")
         if options.trace:
             say(f"timeline: {write_trace(outcome)}")
-    failures = sum(1 for outcome in outcomes if outcome.message)
+    problems += sum(1 for outcome in outcomes if outcome.message)
+    fired = {name: sum(o.faults[index] for o in outcomes) for index, name in enumerate(FAULTS)}
+    silent = [name for name, count in fired.items() if count == 0]
+    if silent and len(outcomes) >= SEEDS_TELLING:
+        problems += 1
+        say(f"faults that never fired: {', '.join(silent)}")
     summary = {
         "seeds": len(outcomes),
-        "failures": failures,
+        "failures": problems,
         "simulated_seconds": round(sum(o.simulated_us for o in outcomes) / 1e6, 3),
-        "faults": {
-            name: sum(outcome.faults[index] for outcome in outcomes)
-            for index, name in enumerate(FAULTS)
-        },
+        "faults": fired,
+        "stopped": sum(o.stopped for o in outcomes),
+        "refused": sum(o.refused for o in outcomes),
         "batches_acked": sum(o.batches_acked for o in outcomes),
         "recoveries": sum(o.recoveries for o in outcomes),
         "extents_released": sum(o.extents_released for o in outcomes),
         **{name: sum(o.topics[name] for o in outcomes) for name in TOPICS},
     }
     say(json.dumps(summary))
-    return 1 if failures else 0
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

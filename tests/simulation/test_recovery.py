@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.run import TOPICS, regressions, run_seed, trace_page
+from tests.simulation.run import FAULTS, TOPICS, regressions, run_seed, trace_page
 
 SEEDS = [*range(1001, 1013), *regressions()]
 
@@ -27,16 +27,18 @@ def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
     assert sum(o.metadata_ops for o in outcomes) > 100
     assert sum(o.closes for o in outcomes) > 50
     assert all(sum(o.topics[name] for o in outcomes) > 0 for name in TOPICS)
-    crash, lost, torn, name, size, cut, full, again, _, kill = (
-        sum(values) for values in zip(*(o.faults for o in outcomes), strict=True)
+    fired = dict(
+        zip(FAULTS, (sum(v) for v in zip(*(o.faults for o in outcomes), strict=True)), strict=True)
     )
-    assert min(crash, lost, torn, name, size, cut, full, again, kill) > 0
+    crashes = ("crash", "kill", "lost_write", "torn_sector", "torn_cut", "lost_name", "lost_size")
+    assert min(fired[kind] for kind in (*crashes, "cut_request", "recovery_crash")) > 0
 
 
 def test_the_same_seed_gives_the_same_world() -> None:
     first = run_seed(77, steps=400, trace=True)
     second = run_seed(77, steps=400, trace=True)
     assert first == second
+    assert first.hash != run_seed(78, steps=400).hash
     assert "crash" in first.trace
 
 

@@ -117,6 +117,30 @@ def test_rot_of_a_whole_last_round_stops_everybody_it_may_concern() -> None:
     assert state(after, 0) == DAMAGED
 
 
+def test_rot_of_a_last_round_that_opened_its_extent_is_no_silence() -> None:
+    disk = Disk()
+    store = Store(disk)
+    second = FILE_HEADER_BYTES + EXTENT_BYTES
+    while disk.read("journal")[second : second + 4] != b"HRJB":
+        store.append(client_part(1, size=100), 0)
+    rot(disk, second + BLOCK)
+    after = Store(disk)
+    assert state(after, 0) == DAMAGED
+    assert state(after, 1) == DAMAGED  # nobody knows whose the round was
+
+
+def test_rot_of_the_first_round_of_all_stops_partitions_that_nobody_has_seen() -> None:
+    disk = Disk()
+    Store(disk).append(client_part(1), 0)
+    rot(disk, FILE_HEADER_BYTES + BLOCK)
+    for _ in range(3):
+        after = Store(disk)
+        assert after.produce(client_part(1), 0) == "DAMAGED"
+        assert [state(after, partition) for partition in (0, 1)] == [DAMAGED, DAMAGED]
+        after.run()
+        disk.crash()
+
+
 def test_a_witness_round_names_whose_the_last_round_was() -> None:
     disk = Disk()
     store = filled(disk)
@@ -162,8 +186,10 @@ def test_a_damaged_extent_header_costs_nothing() -> None:
 def test_one_of_two_file_headers_is_enough() -> None:
     disk = Disk()
     filled(disk)
+    for copy in (0, BLOCK):  # the first start mends what the second would miss
+        rot(disk, copy)
+        assert Store(disk).status == "OK"
     rot(disk, 0)
-    assert Store(disk).status == "OK"
     rot(disk, BLOCK)
     after = Store(disk)
     assert after.status == "JOURNAL_DAMAGED"

@@ -96,7 +96,7 @@ class Disk:
 
     def digest(self) -> int:
         """Of all names and bytes."""
-        return int(lib.sim_storage_digest(self.storage, 1))
+        return int(lib.sim_storage_digest(self.storage, b""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Store:
     def tables(
         self,
         *,
-        op: int = 1,
+        op: int = REVISION,
         topic: int = TOPIC,
         partitions: int = 4,
         segment_bytes: int = 1 << 20,
