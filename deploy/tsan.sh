@@ -17,10 +17,12 @@ if [ -n "$(find native -name '*.h' -newer "$BUILD/stamp" 2>&1 | head -n 1)" ]; t
     rm -f "$BUILD"/*.o
     touch "$BUILD/stamp"
 fi
-for source in native/src/*.c native/fuzz/fuzz_node.c native/fuzz/fuzz_http2.c native/fuzz/threads.c; do
+for source in native/src/*.c native/fuzz/fuzz_node.c native/fuzz/fuzz_http2.c \
+    native/fuzz/threads.c; do
     object="$BUILD/$(basename "$source" .c).o"
     if [ ! -e "$object" ] || [ "$source" -nt "$object" ]; then echo "$source $object"; fi
-done | xargs -r -P 2 -L 1 sh -c "$COMPILER"' -c "$0" -o "$1"'
+done |
+    xargs -r -P 2 -L 1 sh -c "$COMPILER"' -c "$0" -o "$1"'
 # shellcheck disable=SC2086
 $COMPILER -o "$BUILD/threads" "$BUILD"/*.o $LIBRARIES
 

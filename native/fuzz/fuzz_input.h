@@ -1,9 +1,9 @@
 /* fuzz_input.h: what all fuzz targets share: a reader of their input and memory that ends where it
  * says.
  *
- * Owns no corpus: seeds and what once failed lie in tests/data/fuzz. A target turns bytes into calls
- * and asserts what must hold of the answers; it refuses nothing itself. Since checksums keep mutated
- * bytes out, targets also try each input with its checksums made right. */
+ * Owns no corpus: seeds and what once failed lie in tests/data/fuzz. A target turns bytes into
+ * calls and asserts what must hold of the answers; it refuses nothing itself. Since checksums keep
+ * mutated bytes out, targets also try each input with its checksums made right. */
 #ifndef FUZZ_INPUT_H
 #define FUZZ_INPUT_H
 

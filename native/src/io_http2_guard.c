@@ -2,8 +2,8 @@
  *
  * Owns three allowances of each connection: resets, pings without calls, and all other frames that
  * carry no data. Each is one number, the time up to which it is used up: a frame moves it on by the
- * time one frame may take, and it may lie ahead of the clock by a burst. Whoever goes beyond is told
- * ENHANCE_YOUR_CALM and closed; other connections never notice. */
+ * time one frame may take, and it may lie ahead of the clock by a burst. Whoever goes beyond is
+ * told ENHANCE_YOUR_CALM and closed; other connections never notice. */
 #include <string.h>
 
 #include "assert.h"

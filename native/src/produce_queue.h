@@ -44,8 +44,8 @@ struct produce_queue {
     uint64_t bytes_of[PRODUCE_QUEUE_PRINCIPALS];
 };
 
-/* Is there room for a batch of `size` bytes in the queue of a shard with such a pool? The first of a
- * principal is let in whatever its share. */
+/* Is there room for a batch of `size` bytes in the queue of a shard with such a pool? The first of
+ * a principal is let in whatever its share. */
 int produce_queue_fits(const struct produce_queue *queue, uint64_t pool_bytes, uint32_t principal,
                        uint64_t size);
 /* Like store_produce; OK may also mean that the batch waits. Its bytes must stay until the outcome

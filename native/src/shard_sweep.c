@@ -1,6 +1,6 @@
 /* shard_sweep.c: what nobody's message would ever bring up: keys that were revoked or expired under
- * a call that waits, messages that never become whole, answers that nobody takes, connections that say nothing or are
- * too old.
+ * a call that waits, messages that never become whole, answers that nobody takes, connections
+ * that say nothing or are too old.
  *
  * A ProduceStream is judged at its next message (grpc_server.c), so that its answers that are still
  * to come reach whoever was allowed to produce them. */
