@@ -11,7 +11,7 @@ SEED   ?=
 TRACE  ?=
 WHAT   ?=
 
-.PHONY: help setup demo up down test check sim bench proto openapi format lock clean
+.PHONY: help setup demo up down test check sim bench proto openapi reference format lock clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ proto: setup ## generate the protobuf stubs beside their protos
 
 openapi: setup ## write openapi/control-plane.json from the app
 	@$(PYTHON) -m api openapi --output openapi/control-plane.json
+
+reference: setup ## write docs/cli.md from the tree of verbs
+	@$(PYTHON) -m tests.support.cli_reference
 
 format: setup ## format Python and C in place
 	@.venv/bin/ruff check --quiet --fix-only . && .venv/bin/ruff format --quiet .

@@ -10,10 +10,12 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
 from api import edge
+from api.access.rate import Limits, Policy
 from api.access.routes import router as access
 from api.audit.routes import router as audit
 from api.clusters.routes import router as clusters
 from api.database import Database
+from api.explain.routes import router as explain
 from api.nodes.routes import router as nodes
 from api.operations.routes import router as operations
 from api.organizations.routes import router as organizations
@@ -37,6 +39,7 @@ ROUTERS: Final = (
     topics,
     access,
     operations,
+    explain,
     usage,
     reports,
     audit,
@@ -111,6 +114,7 @@ def create_app(settings: Settings, database: Database, workers: Workers | None =
     )
     app.state.settings = settings
     app.state.database = database
+    app.state.limits = Limits(Policy(settings.api.request_burst, settings.api.requests_per_second))
     root = APIRoute("/", _root, include_in_schema=False)
     app.state.routes = [*routes(), root]
     for router in (*ROUTERS, health):

@@ -115,7 +115,7 @@ class Edge:
                 )
                 outgoing = MutableHeaders(scope=message)
                 outgoing["X-Request-Id"] = request_id
-                for name, value in SECURITY_HEADERS.items():
+                for name, value in (*SECURITY_HEADERS.items(), *_rate(scope["state"])):
                     outgoing[name] = value
             await send(message)
 
@@ -124,6 +124,12 @@ class Edge:
             await _response(refusal, request_id)(scope, receive, send_with_headers)
             return
         await self.app(scope, _counted(receive), send_with_headers)
+
+
+def _rate(state: Mapping[str, object]) -> list[tuple[str, str]]:
+    """What the guard wrote down of the caller's rate."""
+    fields = {"RateLimit-Policy": state.get("rate_policy"), "RateLimit": state.get("rate_left")}
+    return [(name, value) for name, value in fields.items() if isinstance(value, str)]
 
 
 def _counted(receive: Receive) -> Receive:

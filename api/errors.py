@@ -9,6 +9,7 @@
     |-- PreconditionFailedError  PreconditionRequiredError
     |-- IdempotencyKeyReusedError
     |-- PayloadTooLargeError  UnsupportedMediaTypeError
+    |-- RateLimitedError           the principal asked too often
     |-- ResultRejectedError        a report's result does not hold what its manifest says
     `-- UnavailableError           the database is away or busy
 
@@ -181,6 +182,14 @@ class UnsupportedMediaTypeError(DomainError):
     title = "The body must be JSON"
 
 
+class RateLimitedError(DomainError):
+    """The principal asked more often than it may; nothing was done."""
+
+    code = "RATE_LIMITED"
+    title = "Too many requests with this key"
+    retriable = True
+
+
 class ResultRejectedError(DomainError):
     """The files of a report do not match its manifest, or do not say what a report must say."""
 
@@ -213,6 +222,7 @@ STATUS: Final[dict[type[DomainError], int]] = {
     UnsupportedMediaTypeError: 415,
     IdempotencyKeyReusedError: 422,
     PreconditionRequiredError: 428,
+    RateLimitedError: 429,
     DomainError: 500,
     UnavailableError: 503,
 }

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Annotated, Final
 
@@ -23,6 +23,7 @@ from api.access.permissions import Caller
 from api.audit.models import IdempotencyKey
 from api.audit.service import Actor
 from api.database import Database
+from api.deletion import Body, Changed
 from api.errors import (
     PROBLEM_MEDIA_TYPE,
     STATUSES_KEPT_FOR_REPLAY,
@@ -43,12 +44,14 @@ KEY_PATTERN: Final = re.compile(r'^("?)([A-Za-z0-9_-]{16,128})\1$')
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a change answers. ``secret_of`` names the object whose secret the body holds."""
+    """What a change answers. ``secret_of`` names the object whose secret the body holds; ``plan``
+    is shown by a dry run only."""
 
     status: int
     body: dict[str, Json]
     headers: dict[str, str] = field(default_factory=dict)
     secret_of: str | None = None
+    plan: dict[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,8 @@ def _dry(facts: Facts, caller: Caller, action: Callable[[Session, Actor], Reply]
         actor = Actor(caller, facts.request_id, facts.database.now(session))
         reply = action(session, actor)
     body = {name: value for name, value in reply.body.items() if name not in ("id", "secret")}
-    return JSONResponse({**body, "dry_run": True}, status_code=200)
+    plan = {} if reply.plan is None else {"plan": reply.plan}
+    return JSONResponse({**body, **plan, "dry_run": True}, status_code=200)
 
 
 def _scope(facts: Facts, caller: Caller) -> bytes:
@@ -189,6 +193,17 @@ def _response(reply: Reply) -> JSONResponse:
     return JSONResponse(
         reply.body, status_code=reply.status, headers=reply.headers, media_type=media_type
     )
+
+
+def changed(result: Changed[Body], path: str) -> Reply:
+    """The reply to a change: 202 with its operation, or 200 if there is nothing to do."""
+    reply = created(
+        result.body,
+        path,
+        status=202 if result.operation_id else 200,
+        operation_id=result.operation_id,
+    )
+    return replace(reply, plan=result.plan)
 
 
 def created(

@@ -52,6 +52,22 @@ class ResourceColumns:
     created_by: Mapped[str] = mapped_column(String(40))
 
 
+class DeletableColumns(ResourceColumns):
+    """What a row holds besides, if data or money hangs on the object.
+
+    ``deleted_at`` is the wish that it goes. It is gone at ``purged_at``, once every finalizer is
+    off; the finalizers are there from the creation on, so that a delete can never slip in between
+    and leak. The row stays as the tombstone: its name is free again, its id never is.
+    """
+
+    finalizers: Mapped[list[str]] = mapped_column(JSON)
+    deleted_at: Mapped[datetime | None] = mapped_column(Instant)
+    deleted_by: Mapped[str | None] = mapped_column(String(40))
+    deletion_confirmed: Mapped[bool] = mapped_column(default=False)
+    force_reason: Mapped[str | None] = mapped_column(String(255))
+    purged_at: Mapped[datetime | None] = mapped_column(Instant)
+
+
 def format_instant(moment: datetime) -> str:
     """RFC 3339 in UTC with ``Z`` and always six digits of a second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -144,6 +160,14 @@ class ResourceBody(BaseModel):
     created_by: str
 
 
+class DeletableBody(ResourceBody):
+    """Of an object that can be deleted: since when it shall go, who wished it, and why by force."""
+
+    deleted_at: Timestamp | None = None
+    deleted_by: str | None = None
+    force_reason: str | None = None
+
+
 class ConditionBody(BaseModel):
     """One aspect of an object's state, and since when."""
 
@@ -180,6 +204,15 @@ def shared_members(row: ResourceColumns) -> dict[str, object]:
         "created_at": row.created_at,
         "updated_at": row.updated_at,
         "created_by": row.created_by,
+    }
+
+
+def deletion_members(row: DeletableColumns) -> dict[str, object]:
+    """The members that :class:`DeletableBody` adds for a row."""
+    return {
+        "deleted_at": row.deleted_at,
+        "deleted_by": row.deleted_by,
+        "force_reason": row.force_reason,
     }
 
 

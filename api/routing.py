@@ -49,6 +49,7 @@ READ_PROBLEMS: Final[dict[int | str, dict[str, JsonValue]]] = {
     401: _described("No valid key."),
     403: _described("The key's role does not allow this."),
     404: _described("Absent, or in another organization."),
+    429: _described("The key asked too often; Retry-After says how long to wait."),
     503: _described("The database is away or busy."),
 }
 WRITE_PROBLEMS: Final[dict[int | str, dict[str, JsonValue]]] = {

@@ -25,6 +25,8 @@ class ApiSettings(_Section):
     port: int = Field(default=8460, ge=0, le=65535)
     workers: int = Field(default=4, ge=1, le=64, description="reconcilers in this process")
     log_level: str = "info"
+    requests_per_second: int = Field(default=100, ge=1, description="of one key, in the long run")
+    request_burst: int = Field(default=1000, ge=20, description="of one key, at once")
 
 
 class DatabaseSettings(_Section):

@@ -4,15 +4,16 @@ alone."""
 from typing import Final
 
 from api.database import Database
-from api.reconcile import keys, reports, topics
+from api.reconcile import keys, parents, reports, topics
 from api.reconcile.keys import KeyReconciler
 from api.reconcile.loop import Loop
 from api.reconcile.node_client import NodeClients
+from api.reconcile.parents import ParentReconciler
 from api.reconcile.reports import ReportReconciler
 from api.reconcile.topics import TopicReconciler
 from api.settings import Settings
 
-USER_FACING: Final = (topics.KIND, keys.KIND)
+USER_FACING: Final = (topics.KIND, keys.KIND, parents.STREAM, parents.PROJECT)
 BACKGROUND: Final = (reports.KIND,)
 
 
@@ -25,11 +26,14 @@ class Workers:
     def __init__(self, settings: Settings, database: Database, api_url: str) -> None:
         self._nodes = NodeClients(settings.node.admin_key_file)
         self._reports = ReportReconciler(database, self._nodes, settings.reports, api_url)
+        parent = ParentReconciler(database)
         self.loop = Loop(
             database,
             {
                 topics.KIND: TopicReconciler(database, self._nodes),
                 keys.KIND: KeyReconciler(database, self._nodes),
+                parents.STREAM: parent,
+                parents.PROJECT: parent,
                 reports.KIND: self._reports,
             },
             pools=((USER_FACING, settings.api.workers), (BACKGROUND, 1)),

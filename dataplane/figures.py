@@ -3,6 +3,7 @@
 Owns names and help texts only; each figure is read where it is kept, when somebody asks.
 """
 
+from dataplane.deletion import Deletion
 from dataplane.groups.handover import Handover
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
@@ -52,6 +53,11 @@ def of_groups(
             "Metadata ops applied since the start.",
             lambda: replica.ops_applied,
         ),
+        Number(
+            "headrace_metadata_snapshots_too_large",
+            "Snapshots that fit into no frame: the metadata's log cannot be shortened.",
+            lambda: replica.snapshots_refused,
+        ),
         Number("headrace_metadata_op", "The last metadata op applied.", replica.op, rises=False),
         Number(
             "headrace_group_sessions",
@@ -95,5 +101,25 @@ def of_usage(metering: Metering) -> tuple[Number, ...]:
             "headrace_usage_retries",
             "Repeated attempts to spool or publish.",
             lambda: metering.retries,
+        ),
+        Number(
+            "headrace_usage_spools_lost",
+            "Spools that were found missing or older than `_usage`, since the start.",
+            lambda: metering.spools_lost,
+        ),
+    )
+
+
+def of_deletions(deletion: Deletion) -> tuple[Number | NumbersByCode, ...]:
+    """Topics on their way out."""
+    return (
+        Number(
+            "headrace_topics_closing", "Topics being deleted.", deletion.closing_count, rises=False
+        ),
+        NumbersByCode(
+            "headrace_topic_delete_failures",
+            "Attempts to delete a topic that did not end, by what was missing.",
+            lambda: deletion.failures_by_reason,
+            label="reason",
         ),
     )

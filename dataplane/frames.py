@@ -57,6 +57,7 @@ class EngineResult(IntEnum):
     DUPLICATE = 8
     STORAGE_FULL = 9
     STORAGE_FAILED = 10
+    CLOSED = 11
 
 
 class FenceKind(IntEnum):
@@ -82,10 +83,13 @@ _PARTITION_STATE: Final = struct.Struct("<QQQQQII")
 _METER_CLOSE: Final = struct.Struct("<QQIIQQQqqII")
 _METER_SUM: Final = struct.Struct("<IIQQQ")
 _METER_FLUSHED: Final = struct.Struct("<QQ")
+_SEAL: Final = struct.Struct("<Q")
+_SEALED: Final = struct.Struct("<QQQ")
 
 PARTITION_READY: Final = 1
 PARTITION_RECOVERING: Final = 2
 PARTITION_DAMAGED: Final = 3
+PARTITION_SEALED: Final = 4
 
 
 class Caller(NamedTuple):
@@ -113,6 +117,18 @@ class GroupState(NamedTuple):
     committed: int
     has_committed: bool
     closed: bool
+
+
+class Sealed(NamedTuple):
+    """A partition's log after SEAL: where it ends, its last window and the last acknowledged."""
+
+    log_end: int
+    meter_sequence: int
+    meter_acked: int
+
+    def is_metered(self) -> bool:
+        """Is everything that was appended in `_usage`?"""
+        return self.meter_acked == self.meter_sequence
 
 
 class PartitionState(NamedTuple):
@@ -208,6 +224,16 @@ def unpack_meter_flushed(body: bytes) -> tuple[int, int]:
     return last, acknowledged
 
 
+def pack_seal(intent_op: int) -> bytes:
+    """struct engine_seal."""
+    return _SEAL.pack(intent_op)
+
+
+def unpack_sealed(body: bytes) -> Sealed:
+    """struct engine_sealed."""
+    return Sealed(*_SEALED.unpack_from(body))
+
+
 def sizes() -> dict[str, int]:
     """The size of each structure, by its name in engine.h; for the contract test."""
     return {
@@ -218,4 +244,6 @@ def sizes() -> dict[str, int]:
         "struct engine_partition_state": _PARTITION_STATE.size,
         "struct engine_meter_close": _METER_CLOSE.size,
         "struct engine_meter_sum": _METER_SUM.size,
+        "struct engine_seal": _SEAL.size,
+        "struct engine_sealed": _SEALED.size,
     }

@@ -13,7 +13,7 @@ only write.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Final
@@ -69,8 +69,32 @@ class Metering:
         self._next: dict[PartitionId, int] = {}
         self._wake = asyncio.Event()
         self._progress = asyncio.Condition()
+        # From here on this process gives the numbers: none can be in `_usage` before it tried.
+        self._own_from = spool.number_next
+        self._tried = -1
         self.retries = 0
+        self.spools_lost = 0
         ring.handle((Kind.METER_CLOSE,), self._on_close)
+
+    def check_spool(self) -> None:
+        """Notice a spool that is gone. Called once, when the metadata has recovered.
+
+        The first start makes the spool before the cluster gets its name, so a new spool in a
+        cluster that has one replaces another.
+        """
+        with self._reading() as state:
+            known = state.bootstrap_op > 0
+        if known and self._spool.is_new:
+            self._lost("the usage spool is gone and begins anew")
+
+    def _lost(self, what: str) -> None:
+        self.spools_lost += 1
+        log.error(
+            "%s: windows that were not acknowledged come again from the engine and may stand twice "
+            "in `_usage`, where reports count each once; find out who removed or restored "
+            "data_dir/spool",
+            what,
+        )
 
     def published_count(self) -> int:
         """Records in `_usage` from this node, ever."""
@@ -84,6 +108,12 @@ class Metering:
         """Return once this window of this partition is in `_usage`."""
         async with self._progress:
             await self._progress.wait_for(lambda: self._spool.is_published(partition, sequence))
+
+    def forget(self, partitions: Iterable[PartitionId]) -> None:
+        """These partitions are gone; what of theirs still waits is published all the same."""
+        for partition in partitions:
+            self._next.pop(partition, None)
+            self._spool.forget(partition)
 
     async def wait_idle(self) -> None:
         """Return once nothing waits."""
@@ -170,8 +200,16 @@ class Metering:
         try:
             reply = await self._ring.request(frame, timeout_s=PUBLISH_TIMEOUT_S)
         except TimeoutError:
+            self._tried = entry.number
             log.warning("usage entry %d: no answer yet, publishing it again", entry.number)
             return False
+        if reply.result == EngineResult.DUPLICATE and not self._may_be_stored(entry):
+            # The spool is older than `_usage`: what stands there under this number is another
+            # entry, and ours would be lost if we took the answer.
+            self._lost(f"usage entry {entry.number} is in `_usage` already, from another spool")
+            await self._rotate_producer()
+            return False
+        self._tried = entry.number if reply.result == EngineResult.OK else self._tried
         if reply.result in (EngineResult.OK, EngineResult.DUPLICATE):
             return await self._published(entry)
         if reply.result in _PRODUCER_LOST:
@@ -182,6 +220,10 @@ class Metering:
             )
             await self._rotate_producer()
         return False
+
+    def _may_be_stored(self, entry: Entry) -> bool:
+        """Can this very entry be in `_usage` without our knowing?"""
+        return entry.number < self._own_from or entry.number == self._tried
 
     async def _rotate_producer(self) -> None:
         try:

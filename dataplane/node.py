@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dataplane import figures
+from dataplane.conditions import Conditions
+from dataplane.deletion import Deletion
 from dataplane.errors import Refused
 from dataplane.frames import EngineResult, Kind
 from dataplane.groups.handover import Handover
@@ -26,10 +28,12 @@ from dataplane.rpc import Access, Bridge, Method, bidirectional, unary
 from dataplane.services.admin import AdminService
 from dataplane.services.cluster import ClusterService
 from dataplane.services.groups import GroupService
+from dataplane.services.reflection import PATHS, ReflectionService, catalogue_of_node
 from dataplane.settings import AdminKey, NodeSettings, read_admin_key
 from dataplane.spool import Spool, SpoolDamaged
 from dataplane.telemetry import Telemetry
 from dataplane.wire import node_pb2 as node
+from dataplane.wire import reflection_pb2 as reflection
 from headrace.wire import stream_pb2 as stream
 from native.engine import Engine, EngineConfig, EngineError, Frame
 
@@ -118,6 +122,11 @@ class Node:
             self._replica, self._handover, tasks, clock=asyncio.get_running_loop().time
         )
         self._replica.handle_group_changes(self._groups.group_changed)
+        self._deletion = Deletion(
+            self._ring, self._replica, self._metering, tasks, shards_count=shards_count
+        )
+        self._replica.handle_closing_topics(self._deletion.topic_closing)
+        self._conditions = Conditions(engine.metrics)
         self._admin = AdminService(
             self._ring,
             self._replica,
@@ -137,10 +146,13 @@ class Node:
             self._ring.open(asyncio.get_running_loop())
             self._spawn(self._beat())
             await self._unless_failed(self._replica.recovered.wait())
+            self._metering.check_spool()
             await self._unless_failed(self._bootstrap(address))
             self._groups.start()
             self._spawn(self._groups.run())
             self._spawn(self._metering.run())
+            self._deletion.start()
+            self._spawn(self._conditions.run())
             http_port = await self._open_http(telemetry)
             self._ready = True
             self._say_ready(http_port)
@@ -153,6 +165,7 @@ class Node:
             for task in self._background:
                 task.cancel()
             self._groups.stop()
+            self._deletion.stop()
             self._ring.close()
             await asyncio.to_thread(self._replica.stop)
 
@@ -215,7 +228,13 @@ class Node:
             address=address,
         )
         groups, admin = self._groups, self._admin
+        reflected = bidirectional(
+            reflection.ServerReflectionRequest,
+            ReflectionService(catalogue_of_node()).info,
+            access=Access.ANY_KEY,
+        )
         return {
+            **dict.fromkeys(PATHS, reflected),
             "/headrace.stream.v1.Cluster/Describe": unary(
                 stream.DescribeRequest, cluster.describe, access=Access.ANY_KEY
             ),
@@ -245,11 +264,16 @@ class Node:
                 *figures.of_calls(self._ring, bridge),
                 *figures.of_groups(self._replica, self._groups, self._handover),
                 *figures.of_usage(self._metering),
+                *figures.of_deletions(self._deletion),
             ),
             engine_metrics=self._engine.metrics,
             ready=lambda: self._ready,
-            warning=self._replica.warning,
+            warning=self._warning,
         )
+
+    def _warning(self) -> str:
+        warnings = (self._replica.warning(), self._conditions.warning())
+        return "; ".join(found for found in warnings if found)
 
     # ---- life ----
 

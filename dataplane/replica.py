@@ -6,7 +6,9 @@ apply. Readers take the lock for as long as they look. Domain errors are results
 exception here is a defect of the machine, and the node stops on it rather than diverge.
 
 The size of a snapshot is checked before it is sent. From three quarters of what fits on the node
-warns by name; one that fits no more ends the node by name: without it the log would fill up unseen.
+warns by name. One that fits no more is not sent (empty bytes: the shard asks again) and is an error
+in the log: the metadata serves on until its log is full, then refuses commands, and nothing else
+is affected.
 """
 
 import asyncio
@@ -33,10 +35,6 @@ SUBMIT_RETRY_S: Final = 0.05
 log = logging.getLogger("dataplane.replica")
 
 
-class SnapshotTooLarge(Exception):
-    """The metadata outgrew what can be handed to the engine."""
-
-
 class MetadataReplica:
     """Applies committed commands; submits new ones."""
 
@@ -51,6 +49,7 @@ class MetadataReplica:
         self._snapshot_bytes_max = snapshot_bytes_max
         self._on_failure = on_failure
         self._on_group: Callable[[int], None] = lambda _group: None
+        self._on_closing: Callable[[int], None] = lambda _topic: None
         self._machine = Machine()
         self._lock = threading.Lock()
         self._frames: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
@@ -59,6 +58,7 @@ class MetadataReplica:
         self.recovered = asyncio.Event()
         self.ops_applied = 0
         self.snapshot_bytes = 0
+        self.snapshots_refused = 0
         ring.handle(
             (
                 Kind.METADATA_RESTORE,
@@ -72,6 +72,10 @@ class MetadataReplica:
     def handle_group_changes(self, handler: Callable[[int], None]) -> None:
         """`handler(group number)` runs on the loop after an op changed a group."""
         self._on_group = handler
+
+    def handle_closing_topics(self, handler: Callable[[int], None]) -> None:
+        """`handler(topic number)` runs on the loop after an op decided to delete a topic."""
+        self._on_closing = handler
 
     def start(self) -> None:
         """Start the apply thread."""
@@ -150,7 +154,7 @@ class MetadataReplica:
             with self._lock:
                 applied = self._machine.apply(frame.arg0, frame.arg1, frame.body)
             self._reply(_applied(frame.arg0, applied))
-            self._loop.call_soon_threadsafe(self._count_applied, applied.group)
+            self._loop.call_soon_threadsafe(self._follow_up, applied)
         elif frame.kind == Kind.METADATA_SNAPSHOT:
             self._reply(
                 Frame(Kind.METADATA_SNAPSHOT_IS, arg0=frame.arg0, body=self._snapshot(frame))
@@ -159,7 +163,7 @@ class MetadataReplica:
             self._loop.call_soon_threadsafe(self.recovered.set)
 
     def _snapshot(self, frame: Frame) -> bytes:
-        """The snapshot of this op. Raises SnapshotTooLarge."""
+        """The snapshot of this op; empty if it fits into no frame, which the shard never stores."""
         with self._lock:
             op = self._machine.state.op
             data = self._machine.snapshot()
@@ -167,7 +171,9 @@ class MetadataReplica:
             raise ValueError(f"a snapshot of op {frame.arg0} was asked for after op {op}")
         self.snapshot_bytes = len(data)
         if len(data) > self._snapshot_bytes_max:
-            raise SnapshotTooLarge(f"no snapshot of metadata op {op}: {self.warning()}")
+            self.snapshots_refused += 1
+            log.error("no snapshot of metadata op %d: %s", op, self.warning())
+            return b""
         if self.warning():
             log.warning("%s", self.warning())
         return data
@@ -182,10 +188,12 @@ class MetadataReplica:
             )
         self._loop.call_soon_threadsafe(self._ring.post, frame)
 
-    def _count_applied(self, group: int) -> None:
+    def _follow_up(self, applied: Applied) -> None:
         self.ops_applied += 1
-        if group:
+        for group in applied.groups:
             self._on_group(group)
+        if applied.closing:
+            self._on_closing(applied.closing)
 
 
 def _applied(op: int, applied: Applied) -> Frame:

@@ -101,6 +101,7 @@ class Spool:
         self._given_up = False
         self._segments: deque[tuple[int, Path]] = deque()
         self._pending_bytes = 0
+        self.is_new = False
         self.number_next = 0
         self.published = 0
         self.producer = Producer(os.urandom(16), 0)
@@ -168,6 +169,11 @@ class Spool:
         waiting = self._waiting.get(partition)
         return self.holds(partition, sequence) and (waiting is None or sequence < waiting[0])
 
+    def forget(self, partition: PartitionId) -> None:
+        """Nothing comes from this partition any more; heads no longer carry it, unless it waits."""
+        if partition not in self._waiting:
+            self.sequences.pop(partition, None)
+
     # ---- opening ----
 
     def _open(self) -> None:
@@ -179,6 +185,7 @@ class Spool:
             number = self._read_segment(path, first=index == 0)
             self._segments.append((number, path))
         if not paths:
+            self.is_new = True
             self._begin_segment()
             return
         # Not appended to: whatever end it has was never proven by a sync of ours.

@@ -42,11 +42,12 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class NumbersByCode:
-    """One counter per code, by the label `code`."""
+    """One counter per code, or per whatever `label` names."""
 
     name: str
     help: str
     read: Callable[[], dict[str, int]]
+    label: str = "code"
 
 
 class _HostCollector(Collector):
@@ -56,7 +57,7 @@ class _HostCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         for number in self._numbers:
             if isinstance(number, NumbersByCode):
-                family = CounterMetricFamily(number.name, number.help, labels=["code"])
+                family = CounterMetricFamily(number.name, number.help, labels=[number.label])
                 for code, count in sorted(number.read().items()):
                     family.add_metric([code], count)
                 yield family

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Builds the fuzz targets of native/fuzz with libFuzzer, address and undefined-behaviour sanitizers
-# into build/fuzz; replays seeds and what once failed (tests/data/fuzz/TARGET/crash-*.bin), then
-# runs each target for a fixed count. With arguments: `deploy/fuzz.sh TARGET [libFuzzer's
-# arguments]` runs one target as long as it likes. Any report ends the run; the input that made it
-# lies in build/fuzz and belongs, under a name that says what it is, beside the seeds.
+# into build/fuzz; replays what once failed (tests/data/fuzz/TARGET/crash-*), then runs each target
+# for a fixed count from its seeds. With arguments: `deploy/fuzz.sh TARGET [libFuzzer's arguments]`
+# runs one target as long as it likes. Any report ends the run; the input that made it lies in
+# build/fuzz and belongs, under a name that says what it is, beside the seeds.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -23,8 +23,8 @@ TARGETS="
     checkpoint 400000
     access 500000
     journal 1000
-    connection 20000
-    host 5000
+    connection 6000
+    host 1500
 "
 
 mkdir -p "$BUILD"
@@ -36,9 +36,8 @@ fi
 for source in native/src/*.c native/sim/*.c native/fuzz/fuzz_*.c; do
     object="$BUILD/$(basename "$source" .c).o"
     if [ ! -e "$object" ] || [ "$source" -nt "$object" ]; then echo "$source $object"; fi
-done |
-    xargs -r -P 2 -L 1 sh -c "$COMPILER"' -fsanitize=fuzzer-no-link,address,undefined \
-        -c "$0" -o "$1"'
+done | xargs -r -P 2 -L 1 \
+    sh -c "$COMPILER"' -fsanitize=fuzzer-no-link,address,undefined -c "$0" -o "$1"'
 
 link() {
     objects="$(ls "$BUILD"/*.o | grep -v "/fuzz_")"

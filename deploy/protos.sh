@@ -9,7 +9,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 GENERATOR="grpcio-tools==1.76.0"
-PROTOS="headrace/wire/stream.proto headrace/wire/usage.proto dataplane/wire/node.proto"
+PROTOS="headrace/wire/stream.proto headrace/wire/usage.proto \
+    dataplane/wire/node.proto dataplane/wire/reflection.proto"
 VENV="build/protos"
 OUTPUT="${1:-.}" # where to write; the test that compares names another folder
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the engine with address and undefined-behaviour sanitizers into build/asan, and runs the
-# tests over native._engine_sim, or what the arguments name, over it. The first report ends the run.
+# Builds the engine's core with address and undefined-behaviour sanitizers into build/asan, and runs
+# the tests that drive it, or what the arguments name, over it. The first report ends the run.
+# Sockets and threads are sanitized by deploy/fuzz.sh and deploy/tsan.sh.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -11,11 +12,9 @@ CFLAGS="$SANITIZERS -fno-sanitize-recover=undefined -fno-omit-frame-pointer" \
     LDFLAGS="$SANITIZERS" HEADRACE_MODULES=engine_sim \
     .venv/bin/python setup.py --quiet build_ext --build-lib "$BUILD" --build-temp "$BUILD/temp"
 
-# What runs the node's own module instead would only be slower here: native/fuzz drives that road.
 if [ "$#" -eq 0 ]; then
     # shellcheck disable=SC2046
-    set -- $(grep -lE "_engine_sim|tests\.support\.(store|storage)" \
-        tests/native/test_*.py tests/simulation/test_*.py)
+    set -- $(grep -lE "_engine_sim|tests\.support\.stor" tests/native/test_*.py) tests/simulation
 fi
 
 # Python itself leaks by design, and the runtime must come before it.

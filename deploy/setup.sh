@@ -7,10 +7,11 @@ set -eu
 
 cd "$(dirname "$0")/.."
 
-# From Debian: a compiler and headers for the engine, a headless Java for the Spark reports, and
-# strace, with which the system tests end a node inside a system call.
+# From Debian: a compiler and headers for the engine, a headless Java for the Spark reports; and for
+# the tests what the documents speak REST with, and strace, with which a node is ended inside a
+# system call.
 SETUP_PACKAGES="python3-venv python3-dev gcc libc6-dev libnghttp2-dev libssl-dev liblz4-dev
-    libzstd-dev libxxhash-dev libisal-dev openjdk-17-jre-headless strace"
+    libzstd-dev libxxhash-dev libisal-dev openjdk-17-jre-headless curl jq strace"
 CHECK_PACKAGES="clang-14 libclang-rt-14-dev"
 
 VENV=".venv"

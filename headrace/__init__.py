@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headrace.codec import Record
     from headrace.consumer import AsyncConsumer, Consumer
     from headrace.errors import HeadraceError
+    from headrace.groups import GroupDescription, GroupMember, PartitionLag
     from headrace.messages import Ack, Batch, BatchAck, Message, TopicPartition
     from headrace.messages import record_of as record
     from headrace.opening import aconnect, connect
@@ -45,8 +46,11 @@ _HOMES = {
     "Client": ("headrace.client", "Client"),
     "Consumer": ("headrace.consumer", "Consumer"),
     "Delivery": ("headrace.batching", "Delivery"),
+    "GroupDescription": ("headrace.groups", "GroupDescription"),
+    "GroupMember": ("headrace.groups", "GroupMember"),
     "HeadraceError": ("headrace.errors", "HeadraceError"),
     "Message": ("headrace.messages", "Message"),
+    "PartitionLag": ("headrace.groups", "PartitionLag"),
     "Producer": ("headrace.producer", "Producer"),
     "Record": ("headrace.codec", "Record"),
     "Topic": ("headrace.client", "Topic"),
@@ -92,8 +96,11 @@ __all__ = [
     "Client",
     "Consumer",
     "Delivery",
+    "GroupDescription",
+    "GroupMember",
     "HeadraceError",
     "Message",
+    "PartitionLag",
     "Producer",
     "Record",
     "Topic",

@@ -1,10 +1,9 @@
-"""The REST API as Python calls: topics, streams, projects, keys, usage, report runs. Thin: bodies
-are REST's own.
+"""The REST API as Python calls: organizations, projects, streams, topics, keys, nodes, usage,
+report runs. Thin: bodies are REST's own.
 
-One set of calls (`_Calls`, on the I/O loop) has two faces, `Admin` and `AsyncAdmin`. Every POST
-carries an Idempotency-Key, so that a repetition after a lost answer creates nothing twice;
-problem+json becomes a typed error. A creation answers at once with the stored wish; `wait_ready`
-waits for what was wished.
+One set of calls (`_Calls`, on the I/O loop) has two faces, `Admin` and `AsyncAdmin`. A creation
+answers at once with the stored wish; `wait_ready` waits for what was wished. Names are looked up,
+never guessed: one that fits several objects is refused.
 """
 
 from __future__ import annotations
@@ -12,11 +11,8 @@ from __future__ import annotations
 import asyncio
 import difflib
 import functools
-import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Concatenate, ParamSpec, TypeVar
-
-import httpx2
 
 from headrace.errors import (
     Conflict,
@@ -24,22 +20,15 @@ from headrace.errors import (
     HeadraceError,
     Invalid,
     NotFound,
-    Retryable,
     TopicNotFound,
-    Unreachable,
-    of_problem,
 )
-from headrace.retry import Backoff, Deadline, Duration, seconds
-from headrace.runtime import IoThread, io_thread, patient
+from headrace.kinds import Kind, kind_of, path_of
+from headrace.rest import PAGE_SIZE, Resource, Rest
+from headrace.retry import Deadline, Duration, seconds
+from headrace.runtime import IoThread, io_thread
 from headrace.settings import Settings
-from headrace.version import VERSION
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-Resource = dict[str, Json]
-
-CALL_TIMEOUT = 30.0
 WAIT_TIMEOUT = "60s"
-PAGE_SIZE = 200
 READY_POLL_SECONDS = 0.1
 RUN_POLL_SECONDS = 0.2
 
@@ -75,121 +64,8 @@ def _why_not_ready(resource: Resource) -> str:
     return "; ".join(said) or "no reconciler has looked at it yet"
 
 
-class _Calls:
+class _Calls(Rest):
     """Every call once. Runs on the I/O loop."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._http: httpx2.AsyncClient | None = None
-        self._project_id: str | None = None
-
-    def _client(self) -> httpx2.AsyncClient:
-        if self._http is None:
-            headers = {"user-agent": f"headrace-python/{VERSION}"}
-            if self._settings.key:
-                headers["authorization"] = f"Bearer {self._settings.key}"
-            # Reading the certificates of the world takes longer than a local call; http needs none.
-            secure = self._settings.api_url.startswith("https://")
-            self._http = httpx2.AsyncClient(
-                base_url=self._settings.api_url,
-                headers=headers,
-                timeout=CALL_TIMEOUT,
-                verify=secure,
-            )
-        return self._http
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        if self._http is not None:
-            await self._http.aclose()
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, str] | None = None,
-        body: Mapping[str, object] | None = None,
-        timeout: float = CALL_TIMEOUT,
-    ) -> Resource:
-        """One call, repeated until the timeout while nobody answers or the API asks for
-        patience."""
-        headers = {"idempotency-key": uuid.uuid4().hex} if method == "POST" else {}
-        once = functools.partial(self._once, method, path, params, body, headers)
-        with patient(self._settings.api_url, timeout):
-            return await self._repeated(once, timeout)
-
-    async def _repeated(
-        self, once: Callable[[Deadline], Awaitable[Resource]], timeout: float
-    ) -> Resource:
-        deadline, backoff = Deadline(timeout), Backoff()
-        while True:
-            try:
-                return await once(deadline)
-            except (Retryable, Conflict) as error:
-                busy = error.code == "IDEMPOTENCY_KEY_IN_PROGRESS"
-                pause = backoff.pause(error.retry_after)
-                if (isinstance(error, Conflict) and not busy) or pause >= deadline.remaining():
-                    raise
-            await asyncio.sleep(pause)
-
-    async def _once(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str] | None,
-        body: Mapping[str, object] | None,
-        headers: Mapping[str, str],
-        deadline: Deadline,
-    ) -> Resource:
-        try:
-            answer = await self._client().request(
-                method,
-                f"/v1{path}",
-                params={k: v for k, v in (params or {}).items() if v},
-                json=body,
-                headers=dict(headers),
-                timeout=max(0.1, deadline.remaining()),
-            )
-        except httpx2.TimeoutException:
-            raise DeadlineExceeded(f"No answer from the API at {self._settings.api_url}") from None
-        except httpx2.HTTPError as error:
-            raise Unreachable(
-                f"No answer from the API at {self._settings.api_url}: {error}",
-                hint="Is it running (`headrace up`), and is HEADRACE_API_URL right?",
-            ) from None
-        return _body_of(answer)
-
-    async def items(self, path: str, params: Mapping[str, str] | None = None) -> list[Resource]:
-        """Every item of a list, over all its pages."""
-        found: list[Resource] = []
-        token = ""
-        while True:
-            page = await self.request(
-                "GET",
-                path,
-                params={**(params or {}), "page_size": str(PAGE_SIZE), "page_token": token},
-            )
-            rows = page.get("items")
-            found += (
-                [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-            )
-            token = str(page.get("next_page_token") or "")
-            if not token:
-                return found
-
-    async def _project(self) -> str:
-        """The id of the project that the settings name; empty for the key's own."""
-        if not self._settings.project:
-            return ""
-        if self._project_id is None:
-            found = await self.items("/projects", {"name": self._settings.project})
-            if not found:
-                raise NotFound(
-                    f'Project "{self._settings.project}" does not exist', code="PROJECT_NOT_FOUND"
-                )
-            self._project_id = str(found[0]["id"])
-        return self._project_id
 
     async def create_topic(
         self,
@@ -207,7 +83,7 @@ class _Calls:
         body: dict[str, object] = {"name": topic, "spec": wish}
         if stream:
             body["stream"] = stream
-        if project := await self._project():
+        if project := await self.project_id():
             body["project_id"] = project
         try:
             made = await self.request("POST", "/topics", body=body)
@@ -219,7 +95,9 @@ class _Calls:
 
     async def topics(self, *, stream: str = "") -> list[Resource]:
         """The topics that the key may see."""
-        return await self.items("/topics", {"stream": stream, "project_id": await self._project()})
+        return await self.items(
+            "/topics", {"stream": stream, "project_id": await self.project_id()}
+        )
 
     async def topic(self, name: str, *, live: bool = False) -> Resource:
         """One topic by `topic`, `stream/topic` or id. With `live` its partitions carry the figures
@@ -228,17 +106,22 @@ class _Calls:
         if name.startswith("tp_"):
             return await self.request("GET", f"/topics/{name}", params=query)
         stream, topic = _split(name)
-        params = {"name": topic, "stream": stream or "default", "project_id": await self._project()}
+        params = {
+            "name": topic,
+            "stream": stream or "default",
+            "project_id": await self.project_id(),
+        }
         found = await self.items("/topics", params)
         if not found:
             raise await self.missing_topic(name)
-        return await self.request("GET", f"/topics/{found[0]['id']}", params=query)
+        one = _only(found, "topic", name)
+        return await self.request("GET", f"/topics/{one['id']}", params=query)
 
     async def missing_topic(self, name: str) -> TopicNotFound:
         """The error for a topic that does not exist, with the nearest name that does. Raises
         nothing: without an answer of the API there is no suggestion."""
         try:
-            params = {"project_id": await self._project(), "page_size": str(PAGE_SIZE)}
+            params = {"project_id": await self.project_id(), "page_size": str(PAGE_SIZE)}
             items = (await self.request("GET", "/topics", params=params, timeout=1)).get("items")
         except HeadraceError:
             items = []
@@ -257,16 +140,113 @@ class _Calls:
             context={"topic": name},
         )
 
+    async def alter_topic(
+        self,
+        name: str,
+        spec: Mapping[str, object],
+        *,
+        wait: bool = True,
+        timeout: Duration = WAIT_TIMEOUT,
+    ) -> Resource:
+        """Change members of a topic's spec; None takes a member back to its default. Returns when
+        the change is reality, unless `wait=False`. Raises Conflict if the topic was changed by
+        somebody else since it was read."""
+        found = await self.topic(name)
+        path, etag = path_of(str(found["id"])), str(found.get("etag") or "")
+        altered = await self.request("PATCH", path, body={"spec": spec}, if_match=etag)
+        return await self.wait_ready(altered, timeout=timeout) if wait else altered
+
+    async def objects(self, kind: Kind, *, name: str = "") -> list[Resource]:
+        """Every object of a kind that the key may see; `name`: only those of this name."""
+        row = kind_of(kind)
+        if kind == "node":
+            found: list[Resource] = []
+            for cluster in await self.items("/clusters"):
+                found += await self.items(f"/clusters/{cluster['id']}/nodes")
+            return [node for node in found if not name or node.get("name") == name]
+        params = {"name": name}
+        if row.in_project:
+            params["project_id"] = await self.project_id()
+        return await self.items(f"/{row.collection}", params)
+
+    async def object(self, kind: Kind, name: str) -> Resource:
+        """One object by id or name. Raises NotFound; Invalid if the name fits several."""
+        if kind == "topic":
+            return await self.topic(name)
+        row = kind_of(kind)
+        if name.startswith(row.prefix) and kind != "node":
+            return await self.request("GET", f"/{row.collection}/{name}")
+        by_id = kind == "node" and name.startswith(row.prefix)
+        found = await self.objects(kind, name="" if by_id else name)
+        if by_id:
+            found = [node for node in found if node["id"] == name]
+        if not found:
+            raise NotFound(
+                f'There is no {row.word} "{name}"', hint=f"See them: headrace {kind} list"
+            )
+        return _only(found, row.word, name)
+
+    async def delete(
+        self,
+        kind: Kind,
+        found: Resource,
+        *,
+        cascade: bool = False,
+        force_reason: str = "",
+        confirm_deletions: int = 0,
+        wait: bool = True,
+        timeout: Duration = WAIT_TIMEOUT,
+    ) -> Resource:
+        """Delete an object as it was read (`found`): Conflict if it was changed since. Returns
+        when it is gone and its name is free, unless `wait=False`.
+
+        `cascade`: with what is inside. `force_reason`: give up partitions that cannot answer.
+        `confirm_deletions`: how many topics go, where DELETION_BREAKER asked for it.
+        """
+        path = path_of(str(found["id"]))
+        params = {
+            "cascade": "true" if cascade else "",
+            "force": "true" if force_reason else "",
+            "reason": force_reason,
+            "confirm_deletions": str(confirm_deletions) if confirm_deletions else "",
+        }
+        etag = str(found.get("etag") or "")
+        deleting = await self.request("DELETE", path, params=params, if_match=etag)
+        if wait and kind != "key":
+            await self._wait_gone(path, deleting, Deadline(seconds(timeout)))
+        return deleting
+
+    async def _wait_gone(self, path: str, resource: Resource, deadline: Deadline) -> None:
+        while not deadline.passed:
+            try:
+                resource = await self.request("GET", path)
+            except NotFound:
+                return
+            await asyncio.sleep(READY_POLL_SECONDS)
+        raise DeadlineExceeded(
+            f"{resource.get('name')} is still being deleted: {_why_not_ready(resource)}",
+            code="RESOURCE_NOT_READY",
+            hint=f"It goes on by itself: headrace explain {resource.get('id')}",
+        )
+
+    async def explain(self, name: str) -> Resource:
+        """Why an object (an id, or kind/name) is as it is: plans, conditions, operations."""
+        return await self.request("GET", "/explain", params={"object": name})
+
+    async def create_organization(self, name: str) -> Resource:
+        """Create an organization; operators only."""
+        return await self.request("POST", "/orgs", body={"name": name})
+
     async def create_stream(self, name: str) -> Resource:
         """Create a stream, a namespace of topics."""
         body: dict[str, object] = {"name": name}
-        if project := await self._project():
+        if project := await self.project_id():
             body["project_id"] = project
         return await self.request("POST", "/streams", body=body)
 
     async def streams(self) -> list[Resource]:
         """The streams that the key may see."""
-        return await self.items("/streams", {"project_id": await self._project()})
+        return await self.items("/streams", {"project_id": await self.project_id()})
 
     async def create_project(self, name: str) -> Resource:
         """Create a project; a stream `default` comes with it."""
@@ -279,13 +259,13 @@ class _Calls:
     async def create_key(self, name: str, *, role: str = "editor") -> Resource:
         """Create an API key; `secret` in the answer is the token, shown this once."""
         body: dict[str, object] = {"name": name, "spec": {"role": role}}
-        if project := await self._project():
+        if project := await self.project_id():
             body["project_id"] = project
         return await self.request("POST", "/api-keys", body=body)
 
     async def keys(self) -> list[Resource]:
         """The API keys, without secrets."""
-        return await self.items("/api-keys", {"project_id": await self._project()})
+        return await self.items("/api-keys", {"project_id": await self.project_id()})
 
     async def usage(
         self, *, by: str = "day", since: str = "", until: str = "", topic: str = "", meter: str = ""
@@ -334,7 +314,7 @@ class _Calls:
 
     async def wait_ready(self, resource: Resource, *, timeout: Duration = WAIT_TIMEOUT) -> Resource:
         """Wait until the resource, as it was wished, is reality. Returns it as it is then."""
-        path, deadline = _path_of(str(resource["id"])), Deadline(seconds(timeout))
+        path, deadline = path_of(str(resource["id"])), Deadline(seconds(timeout))
         wanted = resource["generation"]
         while not is_ready(resource):
             if deadline.passed:
@@ -349,38 +329,21 @@ class _Calls:
         return resource
 
 
-_COLLECTIONS = {
-    "tp": "topics", "st": "streams", "prj": "projects", "cl": "clusters", "key": "api-keys",
-    "org": "orgs",
-}  # fmt: skip
-
-
-def _path_of(object_id: str) -> str:
-    collection = _COLLECTIONS.get(object_id.partition("_")[0])
-    if collection is None:
-        raise Invalid(f"{object_id!r} is not the id of something that becomes Ready")
-    return f"/{collection}/{object_id}"
+def _only(found: list[Resource], word: str, name: str) -> Resource:
+    """The one object of a name."""
+    if len(found) > 1:
+        ids = ", ".join(str(each["id"]) for each in found[:5])
+        raise Invalid(
+            f'"{name}" is the name of {len(found)} {word}s: {ids}',
+            code="AMBIGUOUS_NAME",
+            hint="Say which: by id, or with --project (project=).",
+        )
+    return found[0]
 
 
 def _split(name: str) -> tuple[str, str]:
     stream, slash, topic = name.rpartition("/")
     return (stream, topic) if slash else ("", name)
-
-
-def _body_of(answer: httpx2.Response) -> Resource:
-    try:
-        body = answer.json() if answer.content else {}
-    except ValueError:
-        body = {"detail": f"The API answered {answer.status_code} without JSON"}
-    if not isinstance(body, dict):
-        body = {"items": body}
-    if answer.is_success:
-        return body
-    error = of_problem(answer.status_code, body)
-    retry_after = answer.headers.get("retry-after", "")
-    if retry_after.isdigit():
-        error.retry_after = float(retry_after)
-    raise error
 
 
 def _of_run(run: Resource) -> HeadraceError:
@@ -421,10 +384,17 @@ class Admin:
         self.calls = _Calls(settings)
 
     request = _sync(_Calls.request)
+    items = _sync(_Calls.items)
     create_topic = _sync(_Calls.create_topic)
     topics = _sync(_Calls.topics)
     topic = _sync(_Calls.topic)
     missing_topic = _sync(_Calls.missing_topic)
+    alter_topic = _sync(_Calls.alter_topic)
+    objects = _sync(_Calls.objects)
+    object = _sync(_Calls.object)
+    delete = _sync(_Calls.delete)
+    explain = _sync(_Calls.explain)
+    create_organization = _sync(_Calls.create_organization)
     create_stream = _sync(_Calls.create_stream)
     streams = _sync(_Calls.streams)
     create_project = _sync(_Calls.create_project)
@@ -446,10 +416,17 @@ class AsyncAdmin:
         self.calls = _Calls(settings)
 
     request = _async(_Calls.request)
+    items = _async(_Calls.items)
     create_topic = _async(_Calls.create_topic)
     topics = _async(_Calls.topics)
     topic = _async(_Calls.topic)
     missing_topic = _async(_Calls.missing_topic)
+    alter_topic = _async(_Calls.alter_topic)
+    objects = _async(_Calls.objects)
+    object = _async(_Calls.object)
+    delete = _async(_Calls.delete)
+    explain = _async(_Calls.explain)
+    create_organization = _async(_Calls.create_organization)
     create_stream = _async(_Calls.create_stream)
     streams = _async(_Calls.streams)
     create_project = _async(_Calls.create_project)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import AsyncIterable, Generator, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Literal, Self
 
@@ -24,6 +24,7 @@ from headrace.batching import Delivery
 from headrace.codec import Record
 from headrace.connection import Connection
 from headrace.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, AsyncConsumer, wanted_of
+from headrace.groups import GroupDescription, PartitionLag, describe_group, group_lag
 from headrace.messages import Ack, BatchAck, Headers, Key, Value
 from headrace.producer import (
     BATCH_BYTES,
@@ -33,7 +34,7 @@ from headrace.producer import (
     AsyncProducer,
     OnFull,
 )
-from headrace.reading import OnExpired
+from headrace.reading import OnExpired, offsets_at
 from headrace.retry import Duration
 from headrace.runtime import IoThread, OwnerProcess, close_at_exit, io_thread
 from headrace.settings import Settings
@@ -102,7 +103,8 @@ class AsyncClient:
         """Read topics: with a group, whose members share the partitions; or by partition (all by
         default).
 
-        `start` is "earliest", "latest" or an offset. A group uses it only where it has no committed
+        `start` is "earliest", "latest", an offset, a datetime, or a timedelta (so long ago): by the
+        time at which records were stored. A group uses it only where it has no committed
         offset, and must be given it then; without a group it defaults to "earliest". `until="end"`
         ends at what is there now.
         """
@@ -124,6 +126,10 @@ class AsyncClient:
         self._subscriptions.add(made.subscription)
         return made
 
+    async def offsets_at(self, topic: str, when: datetime | timedelta) -> dict[int, int]:
+        """See AsyncTopic.offsets_at."""
+        return await self._io.call(offsets_at(self._connection, topic, when))
+
     @property
     def shared_producer(self) -> AsyncProducer:
         """The producer behind `topic.send`."""
@@ -137,6 +143,15 @@ class AsyncClient:
         if self._admin is None:
             self._admin = AsyncAdmin(self.settings, self._io)
         return self._admin
+
+    async def describe_group(self, name: str) -> GroupDescription:
+        """Members of a group and what each reads. Raises NotFound when it never had a member."""
+        return await self._io.call(describe_group(self._connection, name))
+
+    async def group_lag(self, name: str, topics: Iterable[str] = ()) -> list[PartitionLag]:
+        """How far a group has read each partition of `topics`; by default of every topic that it
+        reads or has committed in."""
+        return await self._io.call(group_lag(self._connection, name, topics))
 
     async def flush(self, timeout: Duration | None = None) -> None:
         """Wait until everything that was sent is stored."""
@@ -271,6 +286,11 @@ class AsyncTopic:
             prefetch_bytes=prefetch_bytes,
             session_timeout=session_timeout,
         )
+
+    async def offsets_at(self, when: datetime | timedelta) -> dict[int, int]:
+        """By partition: the offset of the first record stored at or after `when` (a timedelta: so
+        long ago); the end of the log where there is none yet."""
+        return await self._client.offsets_at(self.name, when)
 
     async def flush(self, timeout: Duration | None = None) -> None:
         """Wait until everything that was sent through this client's topics is stored."""

@@ -33,6 +33,7 @@ from headrace.messages import (
     value_bytes,
 )
 from headrace.partitioner import partition_of
+from headrace.waiter import Waiter
 
 CLIENT_HEADER_BYTES = 72
 
@@ -41,13 +42,12 @@ class Outcome:
     """What became of one batch; resolved once, by the I/O thread; waited for from any thread or
     loop."""
 
-    __slots__ = ("_ack", "_callbacks", "_error", "_event", "_lock", "observed")
+    __slots__ = ("_ack", "_callbacks", "_error", "_lock", "observed")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ack: BatchAck | None = None
         self._error: HeadraceError | None = None
-        self._event: threading.Event | None = None
         self._callbacks: list[Callable[[], None]] = []
         self.observed = False
         """Somebody has seen the result; flush() then need not report a failure again."""
@@ -76,8 +76,6 @@ class Outcome:
                 return
             self._ack, self._error = ack, error
             callbacks, self._callbacks = self._callbacks, []
-            if self._event is not None:
-                self._event.set()
         for callback in callbacks:
             callback()
 
@@ -93,12 +91,14 @@ class Outcome:
     def wait(self, timeout: float | None = None) -> BatchAck:
         """Block until it is known. Raises its error, or DeadlineExceeded after `timeout`
         seconds."""
-        with self._lock:
-            if not self.done and self._event is None:
-                self._event = threading.Event()
-            event = self._event
-        if not self.done and event is not None and not event.wait(timeout):
-            raise DeadlineExceeded(f"The batch was not acknowledged within {timeout} s")
+        if not self.done:
+            known = Waiter()
+            self.add_callback(known.wake)
+            if not known.wait(timeout):
+                with self._lock:
+                    if known.wake in self._callbacks:
+                        self._callbacks.remove(known.wake)
+                raise DeadlineExceeded(f"The batch was not acknowledged within {timeout} s")
         return self._result()
 
     async def wait_async(self) -> BatchAck:
@@ -205,19 +205,27 @@ class Memory:
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self.used = 0
-        self._freed = threading.Condition()
+        self._lock = threading.Lock()
         self._wakers: list[Callable[[], None]] = []
         self._closed = False
 
     def try_take(self, size: int) -> bool:
         """Take `size` bytes if they are free; one item larger than the bound is let in when nothing
         else is."""
-        with self._freed:
+        with self._lock:
             if self._closed:
                 raise Closed("The producer is closed")
             if self.used and self.used + size > self._bytes_max:
                 return False
             self.used += size
+            return True
+
+    def _listen(self, size: int, waker: Callable[[], None]) -> bool:
+        """Have `waker` called when bytes are freed; False if there is no need to wait."""
+        with self._lock:
+            if self._closed or not self.used or self.used + size <= self._bytes_max:
+                return False
+            self._wakers.append(waker)
             return True
 
     def take(self, size: int, timeout: float | None) -> None:
@@ -227,9 +235,9 @@ class Memory:
             left = None if limit is None else limit - time.monotonic()
             if left is not None and left <= 0:
                 raise self.full()
-            with self._freed:
-                if self.used and self.used + size > self._bytes_max and not self._closed:
-                    self._freed.wait(left)
+            freed = Waiter()
+            if self._listen(size, freed.wake):
+                freed.wait(left)
 
     async def take_async(self, size: int) -> None:
         """Await `size` free bytes."""
@@ -241,26 +249,22 @@ class Memory:
                 with contextlib.suppress(RuntimeError):
                     loop.call_soon_threadsafe(freed.set)
 
-            with self._freed:
-                if not self.used or self.used + size <= self._bytes_max:
-                    continue
-                self._wakers.append(wake)
-            await freed.wait()
+            if self._listen(size, wake):
+                await freed.wait()
 
     def give_back(self, size: int) -> None:
         """Free `size` bytes."""
-        with self._freed:
+        with self._lock:
             self.used -= size
             self._wake()
 
     def close(self) -> None:
         """Nobody gets memory any more; waiting callers get Closed."""
-        with self._freed:
+        with self._lock:
             self._closed = True
             self._wake()
 
     def _wake(self) -> None:
-        self._freed.notify_all()
         wakers, self._wakers = self._wakers, []
         for wake in wakers:
             wake()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Literal, Self
 
@@ -24,6 +24,7 @@ from headrace.batching import Delivery
 from headrace.codec import Record
 from headrace.connection import Connection
 from headrace.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, Consumer, wanted_of
+from headrace.groups import GroupDescription, PartitionLag, describe_group, group_lag
 from headrace.messages import Ack, BatchAck, Headers, Key, Value
 from headrace.producer import (
     BATCH_BYTES,
@@ -33,7 +34,7 @@ from headrace.producer import (
     OnFull,
     Producer,
 )
-from headrace.reading import OnExpired
+from headrace.reading import OnExpired, offsets_at
 from headrace.retry import Duration
 from headrace.runtime import IoThread, OwnerProcess, close_at_exit, io_thread
 from headrace.settings import Settings
@@ -102,7 +103,8 @@ class Client:
         """Read topics: with a group, whose members share the partitions; or by partition (all by
         default).
 
-        `start` is "earliest", "latest" or an offset. A group uses it only where it has no committed
+        `start` is "earliest", "latest", an offset, a datetime, or a timedelta (so long ago): by the
+        time at which records were stored. A group uses it only where it has no committed
         offset, and must be given it then; without a group it defaults to "earliest". `until="end"`
         ends at what is there now.
         """
@@ -124,6 +126,10 @@ class Client:
         self._subscriptions.add(made.subscription)
         return made
 
+    def offsets_at(self, topic: str, when: datetime | timedelta) -> dict[int, int]:
+        """See Topic.offsets_at."""
+        return self._io.run(offsets_at(self._connection, topic, when))
+
     @property
     def shared_producer(self) -> Producer:
         """The producer behind `topic.send`."""
@@ -137,6 +143,15 @@ class Client:
         if self._admin is None:
             self._admin = Admin(self.settings, self._io)
         return self._admin
+
+    def describe_group(self, name: str) -> GroupDescription:
+        """Members of a group and what each reads. Raises NotFound when it never had a member."""
+        return self._io.run(describe_group(self._connection, name))
+
+    def group_lag(self, name: str, topics: Iterable[str] = ()) -> list[PartitionLag]:
+        """How far a group has read each partition of `topics`; by default of every topic that it
+        reads or has committed in."""
+        return self._io.run(group_lag(self._connection, name, topics))
 
     def flush(self, timeout: Duration | None = None) -> None:
         """Wait until everything that was sent is stored."""
@@ -257,6 +272,11 @@ class Topic:
             prefetch_bytes=prefetch_bytes,
             session_timeout=session_timeout,
         )
+
+    def offsets_at(self, when: datetime | timedelta) -> dict[int, int]:
+        """By partition: the offset of the first record stored at or after `when` (a timedelta: so
+        long ago); the end of the log where there is none yet."""
+        return self._client.offsets_at(self.name, when)
 
     def flush(self, timeout: Duration | None = None) -> None:
         """Wait until everything that was sent through this client's topics is stored."""

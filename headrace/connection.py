@@ -41,6 +41,7 @@ FETCH = _STREAM + "Fetch"
 PRODUCE_STREAM = _STREAM + "ProduceStream"
 COMMIT_OFFSETS = _STREAM + "CommitOffsets"
 FETCH_OFFSETS = _STREAM + "FetchOffsets"
+LIST_OFFSETS = _STREAM + "ListOffsets"
 GROUP_SESSION = _GROUPS + "Session"
 DESCRIBE_GROUP = _GROUPS + "DescribeGroup"
 
@@ -56,6 +57,8 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
+    # Repetition is ours (retry.py); gRPC's own can leave a stream hanging that a restart cut short.
+    ("grpc.enable_retries", 0),
 )
 
 CALL_TIMEOUT = 30.0
@@ -238,6 +241,15 @@ class ClusterMetadata:
             self._routes[name] = self._routes[route.name] = route
             return route
         raise _with_name(TopicNotFound(f'Topic "{name}" does not exist'), name)
+
+    async def every_route(self, timeout: float = CALL_TIMEOUT) -> list[Route]:
+        """The routes of every topic that the key may see and that is ready."""
+        reply = await self.describe([], timeout)
+        nodes = {node.id: node.address for node in reply.nodes}
+        ready = [topic for topic in reply.topics if topic.partitions]
+        routes = [_route(topic, nodes) for topic in ready]
+        self._routes |= {route.name: route for route in routes}
+        return routes
 
     async def describe(
         self, topics: list[str], timeout: float = CALL_TIMEOUT

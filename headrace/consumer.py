@@ -17,13 +17,14 @@ handler may take as long as it wants.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
 from headrace.connection import Connection
 from headrace.errors import Closed
 from headrace.membership import member_name
-from headrace.messages import Batch, Message, TopicPartition
+from headrace.messages import Batch, Message, TopicPartition, instant_of
 from headrace.reading import Chunk, OnExpired, Slot
 from headrace.retry import Deadline, Duration, seconds
 from headrace.runtime import IoThread, OwnerProcess
@@ -52,7 +53,8 @@ def wanted_of(
         partitions=(partition,) if isinstance(partition, int) else partition,
         group=group,
         member=member or member_name(),
-        start=start,
+        # One moment for all partitions, however long opening them takes.
+        start=instant_of(start) if isinstance(start, timedelta) else start,
         until_end=until == "end",
         ack=ack,
         on_expired=on_expired,

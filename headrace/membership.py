@@ -28,6 +28,7 @@ from headrace.wire import stream_pb2 as wire
 
 logger = logging.getLogger("headrace")
 
+JOIN_SECONDS = 10.0
 HEARTBEAT_SECONDS = 2.0
 LEAVE_TIMEOUT = 2.0
 
@@ -123,18 +124,24 @@ class Membership:
         call = method(self._requests(), metadata=self._connection.authorization)
         beating: asyncio.Task[None] | None = None
         try:
-            async for event in call:
-                which = event.WhichOneof("message")
-                if which == "joined":
-                    self._number = event.joined.group
-                    self._heartbeat = event.joined.heartbeat_ms / 1000 or HEARTBEAT_SECONDS
-                    if beating is None:
-                        beating = asyncio.ensure_future(self._beat())
-                    backoff.reset()
-                elif which == "assignment":
-                    await self._assigned(self._number, event.assignment)
-                elif which == "ended":
-                    raise error_of(event.ended)
+            # Without an end the first answer might never come, and nobody would try elsewhere.
+            async with asyncio.timeout(JOIN_SECONDS) as joining:
+                async for event in call:
+                    joining.reschedule(None)
+                    which = event.WhichOneof("message")
+                    if which == "joined":
+                        self._number = event.joined.group
+                        self._heartbeat = event.joined.heartbeat_ms / 1000 or HEARTBEAT_SECONDS
+                        if beating is None:
+                            beating = asyncio.ensure_future(self._beat())
+                        backoff.reset()
+                    elif which == "assignment":
+                        await self._assigned(self._number, event.assignment)
+                    elif which == "ended":
+                        raise error_of(event.ended)
+        except TimeoutError:
+            late = f"The node at {address} did not answer within {JOIN_SECONDS} s"
+            raise Unreachable(late) from None
         finally:
             self._number = 0
             if beating is not None:

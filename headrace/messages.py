@@ -76,6 +76,18 @@ def timestamp_us(timestamp: datetime | int | None) -> int:
     return (timestamp - _EPOCH) // timedelta(microseconds=1)
 
 
+def instant_of(when: datetime | timedelta) -> datetime:
+    """A moment: itself, or so long before now. Refused without a time zone, or in the future."""
+    if isinstance(when, timedelta):
+        if when < timedelta(0):
+            raise Invalid(
+                f"{when!r} is in the future", hint="Pass timedelta(hours=1) for an hour ago."
+            )
+        return datetime.now(UTC) - when
+    timestamp_us(when)
+    return when
+
+
 def datetime_of(us: int) -> datetime:
     """A UTC datetime of microseconds since 1970."""
     return _EPOCH + timedelta(microseconds=us)

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Literal
 
 from headrace import codec
@@ -20,11 +21,12 @@ from headrace.connection import (
     CALL_TIMEOUT,
     FETCH,
     FETCH_OFFSETS,
+    LIST_OFFSETS,
     Connection,
     Route,
 )
 from headrace.errors import CorruptPartition, HeadraceError, NotHere, OffsetExpired, Retryable
-from headrace.messages import Batch, TopicPartition
+from headrace.messages import Batch, TopicPartition, instant_of, timestamp_us
 from headrace.retry import Backoff, changes_route, repeatable
 from headrace.runtime import Mailbox, watch
 from headrace.status import error_of
@@ -144,6 +146,36 @@ async def fetch_offsets(
         )
 
     return await connection.repeat(once, CALL_TIMEOUT, topic=name.topic)
+
+
+async def offset_at(connection: Connection, name: TopicPartition, when: datetime) -> int:
+    """Of the first record stored at or after `when`; the log's end if there is none yet."""
+
+    async def once(_: object) -> wire.ListOffsetsReply:
+        route = await connection.metadata.resolve(name.topic)
+        request = wire.ListOffsetsRequest(
+            topic=route.number,
+            created_revision=route.created_revision,
+            partition=name.partition,
+            time_us=timestamp_us(when),
+        )
+        address = route.primaries[name.partition]
+        return await connection.attempt(
+            address, LIST_OFFSETS, request, wire.ListOffsetsReply.FromString, ATTEMPT_TIMEOUT
+        )
+
+    return (await connection.repeat(once, CALL_TIMEOUT, topic=name.topic)).offset
+
+
+async def offsets_at(
+    connection: Connection, topic: str, when: datetime | timedelta
+) -> dict[int, int]:
+    """By partition: see offset_at."""
+    instant = instant_of(when)
+    route = await connection.metadata.resolve(topic)
+    names = [TopicPartition(route.name, index) for index in range(route.partitions_count)]
+    found = await asyncio.gather(*(offset_at(connection, name, instant) for name in names))
+    return {name.partition: offset for name, offset in zip(names, found, strict=True)}
 
 
 class PartitionReader:

@@ -28,6 +28,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from headrace.errors import Closed, DeadlineExceeded, HeadraceError
+from headrace.waiter import Waiter
 
 logger = logging.getLogger("headrace")
 waiting = logging.getLogger("headrace.waiting")
@@ -37,6 +38,50 @@ EXIT_SECONDS = 5.0
 SILENCE_SECONDS = 3.0
 
 T = TypeVar("T")
+
+
+class _Started(Generic[T]):
+    """Work that a thread has given to the loop and blocks for."""
+
+    def __init__(self, work: Coroutine[object, None, T]) -> None:
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self._cancelled = False
+        self._done = Waiter()
+
+    def begin(self) -> None:
+        """On the loop."""
+        if self._cancelled:
+            self._work.close()
+            return
+        self._task = asyncio.get_running_loop().create_task(self._work)
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[T]) -> None:
+        if not task.cancelled():
+            task.exception()  # seen, whether or not somebody still waits
+        self._done.wake()
+
+    def cancel(self) -> None:
+        """On the loop: nobody waits any more."""
+        self._cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def drop(self) -> None:
+        """The loop has ended and will not begin it."""
+        self._work.close()
+
+    def wait(self, timeout: float | None) -> bool:
+        """Whether it ended within `timeout` seconds."""
+        return self._done.wait(timeout)
+
+    def result(self) -> T:
+        """What it returned or raised."""
+        assert self._task is not None
+        if self._task.cancelled():
+            raise concurrent.futures.CancelledError
+        return self._task.result()
 
 
 class IoThread:
@@ -64,24 +109,31 @@ class IoThread:
 
     def submit(self, work: Coroutine[object, None, T]) -> concurrent.futures.Future[T]:
         """Start `work` on the loop."""
+        self._refuse_own_thread(work)
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def _refuse_own_thread(self, work: Coroutine[object, None, object]) -> None:
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("The sync face was called from a callback of the I/O thread")
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def run(self, work: Coroutine[object, None, T], timeout: float | None = None) -> T:
         """Run `work` and block until it ends; Ctrl-C and the timeout cancel it."""
-        future = self.submit(work)
+        self._refuse_own_thread(work)
+        started: _Started[T] = _Started(work)
+        if self.loop.is_closed():
+            started.drop()
+            raise Closed("The client's I/O thread has ended", hint="Connect again.")
+        ended = False
         try:
-            return future.result(timeout)
-        except concurrent.futures.TimeoutError:
-            if future.done():
-                raise
-            future.cancel()
-            raise DeadlineExceeded(f"No answer within {timeout} s") from None
-        except BaseException:
-            future.cancel()
-            raise
+            self.loop.call_soon_threadsafe(started.begin)
+            ended = started.wait(timeout)
+        finally:
+            if not ended:
+                self.loop.call_soon_threadsafe(started.cancel)
+        if not ended:
+            raise DeadlineExceeded(f"No answer within {timeout} s")
+        return started.result()
 
     async def call(self, work: Coroutine[object, None, T], timeout: float | None = None) -> T:
         """Run `work` on the I/O loop and await it from the caller's loop; cancelling cancels
@@ -221,12 +273,13 @@ class Mailbox(Generic[T]):
     it puts.
 
     After `close(error)` a reader first gets what is left, then the error, or the end of the
-    iteration.
+    iteration. Ctrl-C may strike a reader anywhere and leaves the mailbox usable: its lock is a
+    plain one, which a `with` cannot leave held.
     """
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()
-        self._changed = threading.Condition()
+        self._changed = threading.Lock()
         self._closed = False
         self._error: BaseException | None = None
         self._wakers: list[Callable[[], None]] = []
@@ -258,7 +311,6 @@ class Mailbox(Generic[T]):
             self._wake()
 
     def _wake(self) -> None:
-        self._changed.notify_all()
         wakers, self._wakers = self._wakers, []
         for waker in wakers:
             waker()
@@ -279,12 +331,28 @@ class Mailbox(Generic[T]):
                 raise self._error
             return True
 
+    def _listen(self, waker: Callable[[], None]) -> bool:
+        """Have `waker` called at the next change, once; False if there is no need to wait."""
+        with self._changed:
+            if self._items or self._closed:
+                return False
+            self._wakers.append(waker)
+            return True
+
+    def _forget(self, waker: Callable[[], None]) -> None:
+        with self._changed:
+            if waker in self._wakers:
+                self._wakers.remove(waker)
+
     def wait(self, timeout: float | None) -> T | None:
         """Block for the next item; None after `timeout` seconds, a poke, or the end."""
-        with self._changed:
-            if not self._items and not self._closed:
-                self._changed.wait(timeout)
-            return self._items.popleft() if self._items else None
+        arrived = Waiter()
+        try:
+            if self._listen(arrived.wake):
+                arrived.wait(timeout)
+        finally:
+            self._forget(arrived.wake)
+        return self.take()
 
     async def wait_async(self, timeout: float | None) -> T | None:
         """Like `wait`, for the caller's event loop."""
@@ -294,20 +362,13 @@ class Mailbox(Generic[T]):
         def waker() -> None:
             loop.call_soon_threadsafe(arrived.set)
 
-        with self._changed:
-            if self._items:
-                return self._items.popleft()
-            if self._closed:
-                return None
-            self._wakers.append(waker)
         try:
-            await asyncio.wait_for(arrived.wait(), timeout)
+            if self._listen(waker):
+                await asyncio.wait_for(arrived.wait(), timeout)
         except TimeoutError:
             pass
         finally:
-            with self._changed:
-                if waker in self._wakers:
-                    self._wakers.remove(waker)
+            self._forget(waker)
         return self.take()
 
 

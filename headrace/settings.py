@@ -1,36 +1,29 @@
 """Where to connect and as whom. Owns the precedence; opens no connection.
 
 Precedence, each value by itself: argument, then HEADRACE_URL / HEADRACE_API_URL /
-HEADRACE_BOOTSTRAP / HEADRACE_KEY, then the profile file, then the address of a local `headrace up`.
-A URL holds everything:
+HEADRACE_BOOTSTRAP / HEADRACE_KEY, then the profile file (profiles.py), then the address of a local
+`headrace up`. A URL holds everything:
 
     headrace://KEY@host:port,host:port/project         cleartext
     headrace+tls://KEY@host:port/project               TLS
-
-The profile file is $XDG_CONFIG_HOME/headrace/config.toml, mode 0600:
-
-    [profiles.default]
-    api_url = "http://127.0.0.1:8460"
-    bootstrap = "127.0.0.1:8461"
-    key = "hr_user_..."
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from headrace.errors import ConfigurationInvalid
+from headrace.profiles import config_path, read_profiles, unknown_profile
 
 logger = logging.getLogger("headrace")
 
 BOOTSTRAP_DEFAULT = "127.0.0.1:8461"
 API_URL_DEFAULT = "http://127.0.0.1:8460"
+KEYS = ("bootstrap", "api_url", "key", "project", "tls")
 _SCHEMES = {"headrace": False, "headrace+tls": True}
 
 
@@ -48,6 +41,14 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """One place that says a value, and what it says: empty where it says nothing."""
+
+    source: str
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class _Url:
     bootstrap: tuple[str, ...]
     key: str | None
@@ -55,10 +56,7 @@ class _Url:
     tls: bool
 
 
-def config_path(environ: Mapping[str, str]) -> Path:
-    """The profile file of this user."""
-    base = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~")) / ".config")
-    return Path(base).expanduser() / "headrace" / "config.toml"
+_SILENT = _Url((), None, "", False)
 
 
 def resolve(
@@ -72,34 +70,74 @@ def resolve(
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
     """Apply the precedence. Raises ConfigurationInvalid for what cannot be used."""
+    said = candidates(
+        url,
+        bootstrap=bootstrap,
+        api_url=api_url,
+        key=key,
+        project=project,
+        profile=profile,
+        environ=environ,
+    )
+    won = {name: winner(places) for name, places in said.items()}
+    return Settings(
+        bootstrap=addresses(won["bootstrap"]),
+        api_url=won["api_url"].rstrip("/"),
+        key=won["key"] or None,
+        project=won["project"],
+        tls=won["tls"] == "true",
+    )
+
+
+def winner(places: Sequence[Candidate]) -> str:
+    """The first value that is said."""
+    return next((place.value for place in places if place.value), "")
+
+
+def candidates(
+    url: str | None = None,
+    *,
+    bootstrap: str | list[str] | tuple[str, ...] | None = None,
+    api_url: str | None = None,
+    key: str | None = None,
+    project: str | None = None,
+    profile: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> dict[str, list[Candidate]]:
+    """Every place that may say a value, for each of KEYS, the strongest first."""
     env = os.environ if environ is None else environ
     given = _parse_url(url) if url else None
     from_env = _parse_url(env["HEADRACE_URL"]) if env.get("HEADRACE_URL") else None
-    stored = _read_profile(profile or env.get("HEADRACE_PROFILE"), env)
-    none: tuple[str, ...] = ()
-    seeds = (
-        addresses(bootstrap)
-        or (given.bootstrap if given else none)
-        or (from_env.bootstrap if from_env else none)
-        or addresses(env.get("HEADRACE_BOOTSTRAP"))
-        or addresses(stored.get("bootstrap"))
-        or (BOOTSTRAP_DEFAULT,)
-    )
-    source = given or from_env
-    return Settings(
-        bootstrap=seeds,
-        api_url=(
-            api_url or env.get("HEADRACE_API_URL") or stored.get("api_url") or API_URL_DEFAULT
-        ).rstrip("/"),
-        key=key
-        or (given.key if given else None)
-        or (from_env.key if from_env else None)
-        or env.get("HEADRACE_KEY")
-        or stored.get("key")
-        or None,
-        project=project or (source.project if source else "") or stored.get("project", ""),
-        tls=source.tls if source else stored.get("tls") == "true",
-    )
+    stored_as, stored = _read_profile(profile or env.get("HEADRACE_PROFILE"), env)
+    of_url, of_env = given or _SILENT, from_env or _SILENT
+    # Project and TLS belong to the URL as a whole: a weaker URL adds nothing to a stronger one.
+    later = _SILENT if given else of_env
+
+    def places(name: str, argument: str, in_url: str, in_env: str, default: str) -> list[Candidate]:
+        variable = f"HEADRACE_{name.upper()}"
+        readable = name in ("bootstrap", "api_url", "key")
+        return [
+            Candidate("argument", argument),
+            Candidate("argument url", in_url),
+            Candidate("HEADRACE_URL", in_env),
+            *([Candidate(variable, env.get(variable, ""))] if readable else []),
+            Candidate(f"profile {stored_as}", stored.get(name, "")),
+            Candidate("default", default),
+        ]
+
+    listed = bootstrap if bootstrap is None or isinstance(bootstrap, str) else ",".join(bootstrap)
+    url_seeds, env_seeds = ",".join(of_url.bootstrap), ",".join(of_env.bootstrap)
+    return {
+        "bootstrap": places("bootstrap", listed or "", url_seeds, env_seeds, BOOTSTRAP_DEFAULT),
+        "api_url": places("api_url", api_url or "", "", "", API_URL_DEFAULT),
+        "key": places("key", key or "", of_url.key or "", of_env.key or "", ""),
+        "project": places("project", project or "", of_url.project, later.project, ""),
+        "tls": places("tls", "", _said(given), _said(None if given else from_env), "false"),
+    }
+
+
+def _said(url: _Url | None) -> str:
+    return "" if url is None else "true" if url.tls else "false"
 
 
 def addresses(text: str | list[str] | tuple[str, ...] | None) -> tuple[str, ...]:
@@ -136,30 +174,30 @@ def _parse_url(url: str) -> _Url:
     )
 
 
-def _read_profile(name: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+def _read_profile(name: str | None, environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The profile that is named, else the current one: its name and its members as text."""
     path = config_path(environ)
     try:
-        text = path.read_text()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        if name:
-            raise ConfigurationInvalid(
-                f'There is no profile "{name}": {path} cannot be read',
-                hint="Run `headrace up`, which writes one, or set HEADRACE_URL.",
-            ) from None
-        return {}
-    try:
-        profiles = tomllib.loads(text).get("profiles", {})
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationInvalid(f"{path} is not TOML: {error}") from None
+        profiles = read_profiles(path)
+    except ConfigurationInvalid:
+        if name or _is_readable(path):
+            raise
+        # Somebody else's home: what the arguments and the environment say may be enough.
+        return "default", {}
+    chosen = name or profiles.current
+    found = profiles.members.get(chosen)
+    if found is None:
+        # A current profile that is gone is a mistake; only "default" may be missing.
+        if name or chosen != "default":
+            raise unknown_profile(chosen, path, profiles)
+        return chosen, {}
     if path.stat().st_mode & 0o077:
         logger.warning("%s holds a key and others can read it: chmod 600 it", path)
-    found = profiles.get(name or "default")
-    if not isinstance(found, dict):
-        if name:
-            known = ", ".join(sorted(profiles)) or "none"
-            raise ConfigurationInvalid(f'There is no profile "{name}" in {path} (known: {known})')
-        return {}
-    return {
-        str(k): ("true" if v is True else "false" if v is False else str(v))
-        for k, v in found.items()
+    return chosen, {
+        key: ("true" if value is True else "false" if value is False else str(value))
+        for key, value in found.items()
     }
+
+
+def _is_readable(path: os.PathLike[str]) -> bool:
+    return os.access(path, os.R_OK)

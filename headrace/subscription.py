@@ -15,12 +15,13 @@ import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Literal
 
 from headrace.connection import ATTEMPT_TIMEOUT, CALL_TIMEOUT, COMMIT_OFFSETS, Connection
 from headrace.errors import Fenced, HeadraceError, Invalid, NotFound, StartRequired
 from headrace.membership import Membership
-from headrace.messages import TopicPartition
+from headrace.messages import TopicPartition, instant_of
 from headrace.reading import (
     FETCH_BYTES,
     Chunk,
@@ -28,13 +29,14 @@ from headrace.reading import (
     PartitionReader,
     Slot,
     fetch_offsets,
+    offset_at,
 )
 from headrace.runtime import Mailbox, watch
 from headrace.wire import stream_pb2 as wire
 
 logger = logging.getLogger("headrace")
 
-Start = Literal["earliest", "latest"] | int
+Start = Literal["earliest", "latest"] | int | datetime | timedelta
 AckMode = Literal["after", "before", "manual"]
 
 COMMIT_SECONDS = 1.0
@@ -51,7 +53,7 @@ class Wanted:
     """None: all, or what the group assigns."""
     group: str | None
     member: str
-    start: Start | None
+    start: Literal["earliest", "latest"] | int | datetime | None
     until_end: bool
     ack: AckMode
     on_expired: OnExpired
@@ -67,10 +69,13 @@ class Wanted:
             )
         if isinstance(self.start, str) and self.start not in ("earliest", "latest"):
             raise Invalid(
-                f"start={self.start!r} is not known", hint="Use 'earliest', 'latest' or an offset."
+                f"start={self.start!r} is not known",
+                hint="Use 'earliest', 'latest', an offset, a datetime or a timedelta.",
             )
         if isinstance(self.start, int) and self.start < 0:
             raise Invalid(f"start={self.start} is not an offset")
+        if isinstance(self.start, datetime):
+            instant_of(self.start)
         if self.group is not None and self.partitions is not None:
             raise Invalid("A group is assigned its partitions: pass partition= or group=, not both")
 
@@ -158,6 +163,8 @@ class Subscription:
         start = self.wanted.start
         if isinstance(start, int):
             return start
+        if isinstance(start, datetime):
+            return await offset_at(self._connection, name, start)
         if start is None:
             if self.wanted.group is not None and not await self._known_in(name.topic):
                 raise StartRequired(f'Group "{self.wanted.group}" is new in {name.topic}')

@@ -38,6 +38,7 @@ FOLDERS = (
     "migrations",
     "simulation",
     "reports",
+    "docs",
     "system",
 )
 # They compare latencies of real processes; a neighbour would be measured too.

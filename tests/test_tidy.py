@@ -285,7 +285,6 @@ BANS = [
         r"\bpickle\b|(?<![.\w])(eval|exec)\(",
         "a format with a version and a golden file",
         "import pickle",
-        allowed=r"tests/headrace/test_readme\.py",  # runs what the page shows
     ),
 ]
 

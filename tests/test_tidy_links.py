@@ -103,8 +103,8 @@ def test_every_golden_file_is_read_by_a_test() -> None:
     report(
         [
             f"{path.relative_to(ROOT)}: no test names it"
-            for path in sorted(folder.glob("*"))  # below it: seeds, by the name of their target
-            if path.is_file() and not named(path.stem.split(".")[0])
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and "fuzz" not in path.parts and not named(path.stem.split(".")[0])
         ]
     )
 

@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from api.access.models import ApiKey
 from api.access.permissions import Caller
+from api.access.rate import Limits
 from api.access.tokens import parse_token
 from api.audit.service import Actor, Change, record_refusal
 from api.database import Database
@@ -54,14 +55,21 @@ class Guard:
     :param permission: what the caller's role must hold.
     :param loader: finds the owner of the object that the path names; None for collections.
     :param parameter: the path parameter with the object's id.
+    :param cost: how many ordinary requests it counts for.
     """
 
     def __init__(
-        self, permission: str, loader: Loader | None = None, parameter: str = "object_id"
+        self,
+        permission: str,
+        loader: Loader | None = None,
+        parameter: str = "object_id",
+        *,
+        cost: int = 1,
     ) -> None:
         self.permission = permission
         self.loader = loader
         self.parameter = parameter
+        self.cost = cost
 
     def __call__(self, request: Request) -> Caller:
         """Runs once a request, before its body is looked at."""
@@ -69,19 +77,33 @@ class Guard:
         object_id = str(request.path_params.get(self.parameter, ""))
         with database.read() as session:
             caller = authenticate(session, request.headers.get("authorization"), database)
+            self._count(request, caller)
             if self.loader is not None:
                 owner = self.loader(session, object_id)
                 if owner is None or not visible(caller, owner):
                     raise NotFoundError(f"There is no {object_id} that this key can see.")
-        if not caller.may(self.permission):
-            _audit_refusal(database, request, caller, self.permission, object_id)
-            raise ForbiddenError(
-                f"This needs the permission {self.permission}.",
-                hint="Ask an owner of the organization for a key with a role that has it.",
-                permission=self.permission,
-            )
+        demand(request, caller, self.permission, object_id)
         _refuse_unknown_parameters(request)
         return caller
+
+    def _count(self, request: Request, caller: Caller) -> None:
+        """Counts the request; the edge shows what is left, whatever becomes of it."""
+        limits: Limits = request.app.state.limits
+        request.state.rate_policy = limits.policy.header()
+        request.state.rate_left = limits.take(caller.principal_id, self.cost)
+
+
+def demand(request: Request, caller: Caller, permission: str, object_id: str) -> None:
+    """Lets a caller pass who holds a permission; anybody else is refused, and that is audited."""
+    if caller.may(permission):
+        return
+    database: Database = request.app.state.database
+    _audit_refusal(database, request, caller, permission, object_id)
+    raise ForbiddenError(
+        f"This needs the permission {permission}.",
+        hint="Ask an owner of the organization for a key with a role that has it.",
+        permission=permission,
+    )
 
 
 def visible(caller: Caller, owner: Owner) -> bool:

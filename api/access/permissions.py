@@ -17,8 +17,22 @@ VIEWER: Final = BILLING_VIEWER | {
     "topics:read",
     "operations:read",
 }
-EDITOR: Final = VIEWER | {"streams:create", "topics:create", "topics:update", "keys:read"}
-OWNER: Final = EDITOR | {"projects:create", "keys:create", "keys:revoke", "audit:read"}
+EDITOR: Final = VIEWER | {
+    "streams:create",
+    "streams:delete",
+    "topics:create",
+    "topics:update",
+    "topics:delete",
+    "keys:read",
+}
+OWNER: Final = EDITOR | {
+    "projects:create",
+    "projects:delete",
+    "objects:force",
+    "keys:create",
+    "keys:revoke",
+    "audit:read",
+}
 OPERATOR: Final = frozenset(
     {
         "orgs:create",

@@ -15,6 +15,7 @@ from api.access.models import ApiKey
 from api.access.schemas import ApiKeyBody, ApiKeyCreate, expiry
 from api.access.tokens import Token, new_token
 from api.audit.service import Actor, Change, record_change
+from api.deletion import locked, refuse_deleting
 from api.errors import ConflictError, ForbiddenError, NameTakenError, NotFoundError
 from api.identifiers import new_id
 from api.operations.service import Target, start_operation
@@ -149,8 +150,10 @@ def _scope(session: Session, actor: Actor, command: ApiKeyCreate) -> tuple[str, 
     if project_id is not None:
         project = session.get(Project, project_id)
         confined = caller.project_id not in (None, project_id)
-        if project is None or project.org_id != org_id or confined:
+        gone = project is None or project.purged_at is not None
+        if project is None or gone or project.org_id != org_id or confined:
             raise NotFoundError(f"There is no project {project_id} that this key can see.")
+        refuse_deleting(locked(session, Project, project.id, shared=True), "project")
     return org_id, project_id
 
 

@@ -42,6 +42,11 @@ class Change:
     after: Mapping[str, Json] | None = None
 
 
+def purger(org_id: str, now: datetime) -> Actor:
+    """The worker that found an object gone, as it stands in the record."""
+    return Actor(Caller("reconciler", org_id, role=None), "reconciler", now)
+
+
 def record_change(session: Session, actor: Actor, change: Change) -> None:
     """Writes the audit row and the outbox row of a change."""
     _append(session, actor, change, outcome="DONE")

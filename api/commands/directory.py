@@ -12,7 +12,6 @@
 """
 
 import json
-import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.errors import ConfigurationInvalid
+from headrace.toml_file import write_whole
 
 LAYOUT: Final = 1
 
@@ -106,25 +106,3 @@ class Directory:
         except tomllib.TOMLDecodeError as error:
             raise ConfigurationInvalid(f"{self.config} is not TOML: {error}") from None
         return found if isinstance(found, dict) else {}
-
-
-def write_whole(path: Path, text: str, *, mode: int = 0o644) -> None:
-    """Writes a file so that it is there whole or not at all, with its mode from the first byte."""
-    pending = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(pending, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "w") as file:
-        os.fchmod(file.fileno(), mode)
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    pending.replace(path)
-
-
-def toml_text(sections: Mapping[str, Mapping[str, str | int | bool]]) -> str:
-    """Flat sections as TOML. JSON strings are TOML strings."""
-    lines = []
-    for name, members in sections.items():
-        lines.append(f"[{name}]")
-        lines += [f"{key} = {json.dumps(value)}" for key, value in members.items()]
-        lines.append("")
-    return "\n".join(lines)

@@ -9,10 +9,14 @@ import click
 
 from api.commands.directory import Directory
 from api.commands.processes import running, send, start_time
+from headrace.cli.options import Verb, printer
+from headrace.cli.output import Column, path
 from headrace.errors import HeadraceError
 
 STOP_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.05
+
+COLUMNS: Final = (Column("directory", path("directory")), Column("stopped", path("stopped")))
 
 
 class StopFailed(HeadraceError):
@@ -21,7 +25,7 @@ class StopFailed(HeadraceError):
     code = "STOP_FAILED"
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.option(
     "--dir",
     "folder",
@@ -31,11 +35,11 @@ class StopFailed(HeadraceError):
     help="The folder that was given to `up`.",
 )
 def down(folder: Path) -> None:
-    """Drains and stops control plane and node. The data stays."""
+    """Drain and stop control plane and node. The data stays."""
     directory = Directory(folder.absolute())
     present = running(directory.state)
     if present is None:
-        click.echo("Nothing runs.")
+        _tell(directory, stopped=False)
         return
     send(present.pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
@@ -46,4 +50,12 @@ def down(folder: Path) -> None:
                 hint=f"See {directory.logs}; kill -9 {present.pid} ends it and its children",
             )
         time.sleep(POLL_SECONDS)
-    click.echo("Stopped.")
+    _tell(directory, stopped=True)
+
+
+def _tell(directory: Directory, *, stopped: bool) -> None:
+    out = printer()
+    if out.output is None:
+        click.echo("Stopped." if stopped else "Nothing runs.")
+    else:
+        out.one({"directory": str(directory.root), "stopped": stopped}, COLUMNS, name="directory")

@@ -17,15 +17,16 @@ from api.access.tokens import new_token, parse_token
 from api.audit.service import Actor
 from api.bootstrap import SYSTEM_ORGANIZATION, Identity, bootstrap, readdress
 from api.clusters.models import Cluster
-from api.commands.directory import Directory, toml_text, write_whole
+from api.commands.directory import Directory
 from api.commands.ports import HOST, Ports
-from api.commands.profile import read_profiles, write_profile
 from api.database import Database
 from api.exclusive import Exclusive
 from api.nodes.models import Node
 from api.organizations.models import Organization
 from api.projects.models import Project
 from api.schema import migrate
+from headrace.profiles import read_profiles, write_profile
+from headrace.toml_file import toml_text, write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def owner_public_id(directory: Directory) -> str:
 
 
 def _known_token(directory: Directory) -> str | None:
-    key = read_profiles(directory.profile).get("default", {}).get("key")
+    key = read_profiles(directory.profile).members.get("default", {}).get("key")
     return str(key) if key else None
 
 

@@ -23,13 +23,14 @@ from typing import Final
 from sqlalchemy import select
 
 from api.access.models import ApiKey
-from api.commands.directory import Directory, write_whole
+from api.commands.directory import Directory
 from api.commands.installation import Installation, owner_public_id
 from api.commands.ports import HOST, Ports
 from api.commands.processes import start_time
 from api.database import Database
 from api.reconcile.conditions import is_true
 from api.reconcile.models import ResourceStatus
+from headrace.toml_file import write_whole
 
 TICK_SECONDS: Final = 0.05
 STOP_SECONDS: Final = 20.0

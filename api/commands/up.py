@@ -14,13 +14,22 @@ from api.commands.directory import Directory
 from api.commands.installation import Installation, install
 from api.commands.ports import choose_ports
 from api.commands.processes import running
-from api.commands.profile import user_profile_path
 from api.commands.supervisor import Supervisor
+from headrace.cli.options import Verb, printer, value_of
+from headrace.cli.output import Column, path
 from headrace.errors import ConfigurationInvalid, Conflict, HeadraceError
+from headrace.profiles import config_path
 
 READY_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
 LOG_TAIL_LINES: Final = 12
+
+
+COLUMNS: Final = (
+    Column("API", path("api_url")),
+    Column("Node", path("bootstrap")),
+    Column("Data", path("directory")),
+)
 
 
 class StartFailed(HeadraceError):
@@ -29,7 +38,7 @@ class StartFailed(HeadraceError):
     code = "START_FAILED"
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.option(
     "--dir",
     "folder",
@@ -49,7 +58,6 @@ class StartFailed(HeadraceError):
     type=click.Choice(["1", "2", "3", "4", "5", "6", "10", "12", "15", "20", "30", "60"]),
     help="Seconds of a metering window; 60 unless headrace.toml says else.",
 )
-@click.option("--profile", default="default", show_default=True, help="Profile to write.")
 @click.option(
     "--set",
     "settings",
@@ -62,10 +70,9 @@ def up(
     detach: bool,
     port: int | None,
     metering_window: str | None,
-    profile: str,
     settings: Sequence[str],
 ) -> None:
-    """Starts control plane and node, and writes the profile that the other verbs use."""
+    """Start control plane and node, and write the profile (--profile) that other verbs use."""
     directory = Directory(folder.absolute())
     directory.check()
     present = running(directory.state)
@@ -89,8 +96,8 @@ def up(
         directory,
         ports,
         window_seconds=int(metering_window or 60),
-        profile_path=user_profile_path(),
-        profile=profile,
+        profile_path=config_path(os.environ),
+        profile=value_of("profile") or "default",
     )
     os.environ.update({**overrides, **ports.overrides()})
     places = (installation.api_url, installation.bootstrap, directory)
@@ -104,9 +111,9 @@ def up(
 
 
 def _announce(api_url: str, bootstrap: str, directory: Directory) -> None:
-    click.echo(f"API   {api_url}")
-    click.echo(f"Node  {bootstrap}")
-    click.echo(f"Data  {directory.root}")
+    found = {"api_url": api_url, "bootstrap": bootstrap, "directory": str(directory.root)}
+    printer().one(found, COLUMNS, name="directory")
+    sys.stdout.flush()
 
 
 def _overrides(settings: Sequence[str]) -> dict[str, str]:

@@ -2,17 +2,19 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
-from api.access.guard import Guard
+from api.access.guard import Guard, demand
 from api.access.permissions import Caller
-from api.idempotency import RequestFacts, change, created
+from api.deletion import DeletionWish
+from api.idempotency import RequestFacts, change, changed, created
 from api.pagination import Page, PageRequest, page_of
+from api.projects.deletion import delete_project
 from api.projects.models import Project
 from api.projects.schemas import ProjectBody, ProjectCreate
-from api.projects.service import create_project, project_owner
+from api.projects.service import create_project, project_bodies, project_owner
 from api.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
@@ -28,6 +30,7 @@ router = APIRouter(prefix="/v1/projects", route_class=Route, tags=["projects"])
 Lister = Annotated[Caller, Depends(Guard("projects:read"))]
 Reader = Annotated[Caller, Depends(Guard("projects:read", project_owner))]
 Creator = Annotated[Caller, Depends(Guard("projects:create"))]
+Deleter = Annotated[Caller, Depends(Guard("projects:delete", project_owner))]
 
 
 @router.get("", operation_id="listProjects", responses=READ_PROBLEMS)
@@ -40,7 +43,7 @@ def list_projects(
 ) -> Page[ProjectBody]:
     """The projects the key can see, oldest first."""
     with database.read() as session:
-        query = select(Project).where(Project.org_id == caller.org_id)
+        query = select(Project).where(Project.org_id == caller.org_id, Project.purged_at.is_(None))
         if caller.project_id is not None:
             query = query.where(Project.id == caller.project_id)
         if name:
@@ -56,17 +59,21 @@ def list_projects(
                 page_token,
                 database.now(session),
             ),
-            render=lambda rows: [ProjectBody.of(row) for row in rows],
+            render=lambda rows: project_bodies(session, rows),
             key_of=lambda row: row.id,
         )
     return Page(items=items, next_page_token=token)
 
 
 @router.get("/{object_id}", operation_id="getProject", responses=READ_PROBLEMS)
-def get_project(object_id: str, caller: Reader, database: DatabaseOf) -> ProjectBody:
+def get_project(
+    object_id: str, caller: Reader, database: DatabaseOf, response: Response
+) -> ProjectBody:
     """One project."""
     with database.read() as session:
-        return ProjectBody.of(session.get_one(Project, object_id))
+        body = project_bodies(session, [session.get_one(Project, object_id)])[0]
+    response.headers["ETag"] = f'"{body.etag}"'
+    return body
 
 
 @router.post(
@@ -82,4 +89,28 @@ def post_project(body: ProjectCreate, caller: Creator, facts: RequestFacts) -> J
         facts,
         caller,
         lambda session, actor: created(create_project(session, actor, body), "/v1/projects"),
+    )
+
+
+@router.delete(
+    "/{object_id}",
+    operation_id="deleteProject",
+    status_code=202,
+    response_model=ProjectBody,
+    responses=WRITE_PROBLEMS,
+)
+def remove_project(
+    object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionWish
+) -> JSONResponse:
+    """Deletes a project that is empty; with ``cascade`` its streams and topics go too, with all
+    their data. Its keys are revoked at once in any case. Demands If-Match. Nothing can be made in
+    it from here on; it is gone, and its name free, once everything in it is."""
+    if deletion.force_reason is not None:
+        demand(request, caller, "objects:force", object_id)
+    return change(
+        facts,
+        caller,
+        lambda session, actor: changed(
+            delete_project(session, actor, project_id=object_id, deletion=deletion), "/v1/projects"
+        ),
     )

@@ -1,7 +1,17 @@
 """What of a project crosses HTTP."""
 
 from api.projects.models import Project
-from api.resource import CreateCommand, Name, PlainSpec, PlainStatus, ResourceBody, shared_members
+from api.reconcile.models import ResourceStatus
+from api.reconcile.status import plain_status
+from api.resource import (
+    CreateCommand,
+    DeletableBody,
+    Name,
+    PlainSpec,
+    PlainStatus,
+    deletion_members,
+    shared_members,
+)
 
 
 class ProjectCreate(CreateCommand):
@@ -11,13 +21,15 @@ class ProjectCreate(CreateCommand):
     spec: PlainSpec = PlainSpec()
 
 
-class ProjectBody(ResourceBody):
+class ProjectBody(DeletableBody):
     """A part of an organization."""
 
     spec: PlainSpec = PlainSpec()
     status: PlainStatus = PlainStatus()
 
     @classmethod
-    def of(cls, row: Project) -> "ProjectBody":
-        """The body of a row."""
-        return cls.model_validate(shared_members(row))
+    def of(cls, row: Project, status: ResourceStatus | None = None) -> "ProjectBody":
+        """The body of a row, and what was found: there is nothing to find until it shall go."""
+        return cls.model_validate(
+            {**shared_members(row), **deletion_members(row), **plain_status(status)}
+        )

@@ -1,5 +1,7 @@
 """The rules of projects; the only writer of their table."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -7,10 +9,12 @@ from api.access.guard import Owner
 from api.access.permissions import Caller
 from api.audit.service import Actor, Change, record_change
 from api.clusters.service import only_cluster
+from api.deletion import refuse_deleting
 from api.errors import ForbiddenError, NameTakenError, NotFoundError
 from api.identifiers import new_id
 from api.projects.models import Project
 from api.projects.schemas import ProjectBody, ProjectCreate
+from api.reconcile.status import statuses
 from api.resource import body_json
 from api.streams.service import create_stream_row
 
@@ -33,9 +37,12 @@ def create_project_row(
 ) -> Project:
     """The row alone, recorded."""
     taken = session.scalars(
-        select(Project).where(Project.org_id == org_id, Project.name == command.name)
+        select(Project).where(
+            Project.org_id == org_id, Project.name == command.name, Project.purged_at.is_(None)
+        )
     ).first()
     if taken is not None:
+        refuse_deleting(taken, "project")
         raise NameTakenError(f"There is a project {command.name} already.", existing_id=taken.id)
     row = Project(
         id=new_id("prj"),
@@ -44,6 +51,7 @@ def create_project_row(
         display_name=command.display_name,
         labels=command.labels,
         annotations=command.annotations,
+        finalizers=["streams", "keys"],
         generation=1,
         revision=1,
         created_at=actor.now,
@@ -65,19 +73,29 @@ def project_for(session: Session, caller: Caller, project_id: str | None) -> Pro
     wanted = project_id or caller.project_id
     if wanted is None:
         named = session.scalars(
-            select(Project).where(Project.org_id == caller.org_id, Project.name == "default")
+            select(Project).where(
+                Project.org_id == caller.org_id,
+                Project.name == "default",
+                Project.purged_at.is_(None),
+            )
         ).first()
     else:
         named = session.get(Project, wanted)
     foreign = named is not None and (
         named.org_id != caller.org_id or caller.project_id not in (None, named.id)
     )
-    if named is None or foreign:
+    if named is None or named.purged_at is not None or foreign:
         raise NotFoundError(f"There is no project {wanted or 'default'} that this key can see.")
     return named
+
+
+def project_bodies(session: Session, rows: Sequence[Project]) -> list[ProjectBody]:
+    """The bodies of rows, in their order."""
+    found = statuses(session, [row.id for row in rows])
+    return [ProjectBody.of(row, found.get(row.id)) for row in rows]
 
 
 def project_owner(session: Session, object_id: str) -> Owner | None:
     """Whose a project is."""
     row = session.get(Project, object_id)
-    return Owner(row.org_id, row.id) if row else None
+    return Owner(row.org_id, row.id) if row and row.purged_at is None else None

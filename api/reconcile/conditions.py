@@ -6,6 +6,7 @@ Pure.
     Reachable  a node of the cluster answered
     Stalled    retrying will not help; the wish or the world must change
     Active     (keys) the nodes hold it
+    Deleting   it shall go, and is not gone
     RetentionEnforced  (topics) what is older or more than wished is removed
 """
 
@@ -72,13 +73,18 @@ def unreachable(previous: Iterable[Json], why: str, now: datetime) -> Condition:
     return Condition("Reachable", status, "NodeUnreachable", why)
 
 
-def is_true(conditions: Iterable[Json], type_: str, generation: int) -> bool:
-    """Whether a condition is True for a generation or a later one."""
+def has_status(conditions: Iterable[Json], type_: str, status: str, generation: int) -> bool:
+    """Whether a condition has a status for a generation or a later one."""
     for item in conditions:
-        if isinstance(item, dict) and item["type"] == type_ and item["status"] == "True":
+        if isinstance(item, dict) and item["type"] == type_ and item["status"] == status:
             observed = item["observed_generation"]
             return isinstance(observed, int) and observed >= generation
     return False
+
+
+def is_true(conditions: Iterable[Json], type_: str, generation: int) -> bool:
+    """Whether a condition is True for a generation or a later one."""
+    return has_status(conditions, type_, "True", generation)
 
 
 def differs(before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:

@@ -10,9 +10,10 @@ from api.access.models import ApiKey
 from api.clusters.models import Cluster
 from api.database import Database, meta_value, microseconds
 from api.nodes.service import addresses
+from api.reconcile.actions import sent
 from api.reconcile.conditions import Condition
 from api.reconcile.node_client import Fence, NodeClients
-from api.reconcile.outcome import FailureKind, Found, Outcome, PassFailure, Settled
+from api.reconcile.outcome import FailureKind, Found, Outcome, PassFailure, Sent, Settled
 from api.reconcile.queue import Claim
 from dataplane.wire import node_pb2
 
@@ -55,9 +56,10 @@ class KeyReconciler:
         with self._database.read() as session:
             wish = _wish(session, item)
         failures: list[PassFailure] = []
+        commands: list[Sent] = []
         for cluster in wish.clusters:
             try:
-                self._bring(cluster, wish)
+                commands += self._bring(cluster, wish)
             except PassFailure as failure:
                 failures.append(failure)
         if failures:
@@ -75,16 +77,19 @@ class KeyReconciler:
             Condition("Reachable", "True", "NodeAnswered"),
             Condition("Stalled", "False", "Progressing"),
         )
-        return Settled(Found(wish.generation, conditions, ready=True))
+        return Settled(Found(wish.generation, conditions, ready=True, sent=tuple(commands)))
 
-    def _bring(self, cluster: tuple[str, ...], wish: Wish) -> None:
+    def _bring(self, cluster: tuple[str, ...], wish: Wish) -> list[Sent]:
         reply = self._nodes.describe(cluster, key_ids=[wish.key.key_id])
         observed = next((key for key in reply.keys if key.key_id == wish.key.key_id), None)
         match plan(revoked=wish.revoked, observed=observed):
             case "PUT":
-                self._nodes.put_key(cluster, wish.fence, wish.key)
+                answer = self._nodes.put_key(cluster, wish.fence, wish.key)
+                return [sent("PutKey", "not on the cluster yet", wish.fence, answer)]
             case "REVOKE":
-                self._nodes.revoke_key(cluster, wish.fence, wish.key.key_id)
+                answer = self._nodes.revoke_key(cluster, wish.fence, wish.key.key_id)
+                return [sent("RevokeKey", "it was revoked", wish.fence, answer)]
+        return []
 
 
 def _wish(session: Session, item: Claim) -> Wish:

@@ -21,6 +21,7 @@ import structlog
 
 from api.database import Database
 from api.operations.service import settle_operations
+from api.reconcile.actions import DETAIL, with_sent
 from api.reconcile.conditions import merge
 from api.reconcile.failures import failure_conditions
 from api.reconcile.models import ResourceStatus
@@ -188,6 +189,8 @@ class Loop:
                 generation = outcome.found.observed_generation
                 found = outcome.found.conditions
                 detail.update(outcome.found.detail)
+                if outcome.found.sent:
+                    detail[DETAIL] = with_sent(detail.get(DETAIL), outcome.found.sent, now)
             write_status(
                 session,
                 item.object_id,

@@ -119,6 +119,14 @@ class NodeClients:
         """Makes a topic be as described."""
         return self._apply(addresses, node_pb2.ApplyRequest(fence=fence.message(), put_topic=topic))
 
+    def delete_topic(
+        self, addresses: Sequence[str], fence: Fence, topic_id: str, force_reason: str
+    ) -> node_pb2.ApplyReply:
+        """Makes a topic go. It is asked again until the reply says ``deleted``."""
+        command = node_pb2.DeleteTopic(topic_id=topic_id, force_reason=force_reason)
+        request = node_pb2.ApplyRequest(fence=fence.message(), delete_topic=command)
+        return self._apply(addresses, request)
+
     def put_key(
         self, addresses: Sequence[str], fence: Fence, key: node_pb2.PutKey
     ) -> node_pb2.ApplyReply:

@@ -22,13 +22,27 @@ class FailureKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """A command of a pass that a cluster answered, for whoever asks why an object is as it is."""
+
+    what: str
+    why: str
+    generation: int
+    fence: str
+    outcome: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
-    """What a pass saw, for the status. ``ready`` settles the operations of this generation."""
+    """What a pass saw and did, for the status. ``ready`` settles the operations of this
+    generation."""
 
     observed_generation: int
     conditions: tuple[Condition, ...] = ()
     detail: Mapping[str, Json] = field(default_factory=dict)
     ready: bool = False
+    sent: tuple[Sent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

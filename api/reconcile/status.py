@@ -8,7 +8,7 @@ from pydantic import JsonValue as Json
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.reconcile.conditions import differs, unknown
+from api.reconcile.conditions import Condition, differs, merge, unknown
 from api.reconcile.models import ResourceStatus
 from api.resource import ConditionBody
 
@@ -27,6 +27,22 @@ def create_status(
             updated_at=now,
         )
     )
+
+
+def ensure_status(session: Session, *, object_id: str, org_id: str, now: datetime) -> None:
+    """The status of an object that needed none until now."""
+    if session.get(ResourceStatus, object_id) is None:
+        create_status(session, object_id=object_id, org_id=org_id, types=(), now=now)
+        session.flush()
+
+
+def add_condition(
+    session: Session, object_id: str, condition: Condition, generation: int, now: datetime
+) -> None:
+    """Puts one condition beside those that an object has, in the transaction that caused it."""
+    row = session.get_one(ResourceStatus, object_id)
+    row.conditions = merge(row.conditions, [condition], generation, now)
+    row.updated_at = now
 
 
 def statuses(session: Session, object_ids: Sequence[str]) -> Mapping[str, ResourceStatus]:
@@ -65,6 +81,18 @@ def write_status(
     row.detail = detail
     row.updated_at = now
     return True
+
+
+def plain_status(status: ResourceStatus | None) -> dict[str, object]:
+    """The member of a body whose object needs no status until it shall go."""
+    if status is None:
+        return {}
+    return {
+        "status": {
+            "conditions": condition_bodies(status),
+            "observed_generation": max(1, status.observed_generation),
+        }
+    }
 
 
 def condition_bodies(status: ResourceStatus | None) -> list[ConditionBody]:

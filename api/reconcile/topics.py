@@ -5,20 +5,22 @@ repeatable: the topic goes by its id, so a create whose answer was lost is found
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from pydantic import JsonValue as Json
 from sqlalchemy.orm import Session
 
 from api.database import Database, meta_value
 from api.nodes.service import addresses
 from api.projects.models import Project
+from api.reconcile.actions import sent
 from api.reconcile.conditions import Condition
 from api.reconcile.node_client import Fence, NodeClients
-from api.reconcile.outcome import Again, Found, Outcome, Settled
+from api.reconcile.outcome import Again, Failed, Found, Outcome, Sent, Settled
+from api.reconcile.partitions import partition_details
 from api.reconcile.queue import Claim
+from api.reconcile.removals import removal_of, remove_topic
 from api.streams.models import Stream
 from api.topics.models import Topic
 from api.topics.spec import effective
@@ -52,8 +54,15 @@ def plan(desired: node_pb2.PutTopic, observed: node_pb2.TopicStatus | None) -> l
     if observed is None:
         return [Action(desired, "not on the cluster yet")]
     if observed.spec != desired:
-        return [Action(desired, "configuration changed")]
+        changed = ", ".join(_differing(desired, observed.spec))
+        return [Action(desired, f"the cluster has another {changed}")]
     return []
+
+
+def _differing(desired: node_pb2.PutTopic, found: node_pb2.PutTopic) -> list[str]:
+    """The members that two specs do not share."""
+    names = [field.name for field in node_pb2.PutTopic.DESCRIPTOR.fields]
+    return [name for name in names if getattr(desired, name) != getattr(found, name)]
 
 
 class TopicReconciler:
@@ -71,14 +80,32 @@ class TopicReconciler:
     def reconcile(self, item: Claim) -> Outcome:
         """One pass."""
         with self._database.read() as session:
-            wish = _wish(session, item)
+            row = session.get_one(Topic, item.object_id)
+            if row.purged_at is not None:
+                return Settled(Found(row.generation), final=True)
+            if row.deleted_at is not None:
+                removal = removal_of(session, row, item, self._database.now(session))
+                wish = None
+            else:
+                wish = _wish(session, row, item)
+        if wish is None:
+            return remove_topic(self._database, self._nodes, item, removal)
+        return self._bring(wish)
+
+    def _bring(self, wish: Wish) -> Outcome:
         observed = self._observe(wish)
-        actions = plan(wish.topic, observed)
-        for action in actions:
-            self._nodes.put_topic(wish.addresses, wish.fence, action.topic)
-        if actions:
+        commands = tuple(
+            sent(
+                "PutTopic",
+                action.reason,
+                wish.fence,
+                self._nodes.put_topic(wish.addresses, wish.fence, action.topic),
+            )
+            for action in plan(wish.topic, observed)
+        )
+        if commands:
             observed = self._observe(wish)
-        return judge(wish, observed)
+        return _with(judge(wish, observed), commands)
 
     def _observe(self, wish: Wish) -> node_pb2.TopicStatus | None:
         reply = self._nodes.describe(wish.addresses, topic_ids=[wish.topic.topic_id])
@@ -86,6 +113,13 @@ class TopicReconciler:
             if status.topic_id == wish.topic.topic_id:
                 return status
         return None
+
+
+def _with(outcome: Outcome, commands: tuple[Sent, ...]) -> Outcome:
+    """The outcome of a pass that sent commands."""
+    if isinstance(outcome, Failed):
+        return outcome
+    return replace(outcome, found=replace(outcome.found, sent=commands))
 
 
 def judge(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
@@ -148,24 +182,11 @@ def _found(
     ready: bool = False,
 ) -> Found:
     conditions = (*conditions, _retention(wish.topic))
-    partitions: list[Json] = [
-        {
-            "index": each.index,
-            "primary": each.primary,
-            "replicas": list(each.replicas),
-            "start_offset": str(each.log_start),
-            "end_offset": str(each.log_end),
-            "bytes": str(each.bytes),
-            "state": each.state,
-            "reason": each.reason,
-        }
-        for each in (observed.partitions if observed is not None else ())
-    ]
+    partitions = partition_details(observed.partitions if observed is not None else ())
     return Found(wish.generation, conditions, {"partitions": partitions}, ready)
 
 
-def _wish(session: Session, item: Claim) -> Wish:
-    row = session.get_one(Topic, item.object_id)
+def _wish(session: Session, row: Topic, item: Claim) -> Wish:
     spec = effective(row.spec)
     return Wish(
         generation=row.generation,

@@ -26,7 +26,7 @@ router = APIRouter(prefix="/v1/report-runs", route_class=Route, tags=["reports"]
 Lister = Annotated[Caller, Depends(Guard("reports:read"))]
 Reader = Annotated[Caller, Depends(Guard("reports:read", run_owner))]
 InputReader = Annotated[Caller, Depends(Guard("reports:inputs", run_owner))]
-Creator = Annotated[Caller, Depends(Guard("reports:create"))]
+Creator = Annotated[Caller, Depends(Guard("reports:create", cost=20))]
 Publisher = Annotated[Caller, Depends(Guard("reports:publish", run_owner))]
 
 

@@ -2,16 +2,17 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Guard
+from api.access.guard import Guard, demand
 from api.access.permissions import Caller
 from api.audit.service import Actor
 from api.clusters.service import cluster_for
-from api.idempotency import Reply, RequestFacts, change, created
+from api.deletion import DeletionWish
+from api.idempotency import Reply, RequestFacts, change, changed, created
 from api.pagination import Page, PageRequest, page_of
 from api.projects.service import project_for
 from api.routing import (
@@ -24,15 +25,17 @@ from api.routing import (
     PageToken,
     Route,
 )
+from api.streams.deletion import delete_stream
 from api.streams.models import Stream
 from api.streams.schemas import StreamBody, StreamCreate
-from api.streams.service import create_stream_row, stream_owner
+from api.streams.service import create_stream_row, stream_bodies, stream_owner
 
 router = APIRouter(prefix="/v1/streams", route_class=Route, tags=["streams"])
 
 Lister = Annotated[Caller, Depends(Guard("streams:read"))]
 Reader = Annotated[Caller, Depends(Guard("streams:read", stream_owner))]
 Creator = Annotated[Caller, Depends(Guard("streams:create"))]
+Deleter = Annotated[Caller, Depends(Guard("streams:delete", stream_owner))]
 
 
 @router.get("", operation_id="listStreams", responses=READ_PROBLEMS)
@@ -47,7 +50,7 @@ def list_streams(
 ) -> Page[StreamBody]:
     """The streams the key can see, oldest first."""
     with database.read() as session:
-        query = select(Stream).where(Stream.org_id == caller.org_id)
+        query = select(Stream).where(Stream.org_id == caller.org_id, Stream.purged_at.is_(None))
         if caller.project_id is not None:
             query = query.where(Stream.project_id == caller.project_id)
         filters = {"name": name, "project_id": project_id, "cluster_id": cluster_id}
@@ -63,17 +66,21 @@ def list_streams(
                 page_token,
                 database.now(session),
             ),
-            render=lambda rows: [StreamBody.of(row) for row in rows],
+            render=lambda rows: stream_bodies(session, rows),
             key_of=lambda row: row.id,
         )
     return Page(items=items, next_page_token=token)
 
 
 @router.get("/{object_id}", operation_id="getStream", responses=READ_PROBLEMS)
-def get_stream(object_id: str, caller: Reader, database: DatabaseOf) -> StreamBody:
+def get_stream(
+    object_id: str, caller: Reader, database: DatabaseOf, response: Response
+) -> StreamBody:
     """One stream."""
     with database.read() as session:
-        return StreamBody.of(session.get_one(Stream, object_id))
+        body = stream_bodies(session, [session.get_one(Stream, object_id)])[0]
+    response.headers["ETag"] = f'"{body.etag}"'
+    return body
 
 
 @router.post(
@@ -98,3 +105,27 @@ def post_stream(body: StreamCreate, caller: Creator, facts: RequestFacts) -> JSO
         return created(StreamBody.of(row), "/v1/streams")
 
     return change(facts, caller, create)
+
+
+@router.delete(
+    "/{object_id}",
+    operation_id="deleteStream",
+    status_code=202,
+    response_model=StreamBody,
+    responses=WRITE_PROBLEMS,
+)
+def remove_stream(
+    object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionWish
+) -> JSONResponse:
+    """Deletes a stream that is empty; with ``cascade`` its topics go too, with all their data.
+    Demands If-Match. Nothing can be made in it from here on; it is gone, and its name free, once
+    everything in it is."""
+    if deletion.force_reason is not None:
+        demand(request, caller, "objects:force", object_id)
+    return change(
+        facts,
+        caller,
+        lambda session, actor: changed(
+            delete_stream(session, actor, stream_id=object_id, deletion=deletion), "/v1/streams"
+        ),
+    )

@@ -2,7 +2,17 @@
 
 from pydantic import Field
 
-from api.resource import CreateCommand, Name, PlainSpec, PlainStatus, ResourceBody, shared_members
+from api.reconcile.models import ResourceStatus
+from api.reconcile.status import plain_status
+from api.resource import (
+    CreateCommand,
+    DeletableBody,
+    Name,
+    PlainSpec,
+    PlainStatus,
+    deletion_members,
+    shared_members,
+)
 from api.streams.models import Stream
 
 
@@ -15,7 +25,7 @@ class StreamCreate(CreateCommand):
     spec: PlainSpec = PlainSpec()
 
 
-class StreamBody(ResourceBody):
+class StreamBody(DeletableBody):
     """A namespace of topics in a project, on one cluster."""
 
     project_id: str
@@ -24,11 +34,13 @@ class StreamBody(ResourceBody):
     status: PlainStatus = PlainStatus()
 
     @classmethod
-    def of(cls, row: Stream) -> "StreamBody":
-        """The body of a row."""
+    def of(cls, row: Stream, status: ResourceStatus | None = None) -> "StreamBody":
+        """The body of a row, and what was found: there is nothing to find until it shall go."""
         return cls.model_validate(
             {
                 **shared_members(row),
+                **deletion_members(row),
+                **plain_status(status),
                 "project_id": row.project_id,
                 "cluster_id": row.cluster_id,
             }

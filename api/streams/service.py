@@ -1,14 +1,18 @@
 """The rules of streams; the only writer of their table."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.access.guard import Owner
 from api.access.permissions import Caller
 from api.audit.service import Actor, Change, record_change
+from api.deletion import locked, refuse_deleting
 from api.errors import NameTakenError, NotFoundError
 from api.identifiers import new_id
 from api.projects.models import Project
+from api.reconcile.status import statuses
 from api.resource import body_json
 from api.streams.models import Stream
 from api.streams.schemas import StreamBody, StreamCreate
@@ -24,10 +28,15 @@ def create_stream_row(
     command: StreamCreate | None = None,
 ) -> Stream:
     """A stream of a project on a cluster, recorded."""
+    project = locked(session, Project, project.id, shared=True)
+    refuse_deleting(project, "project")
     taken = session.scalars(
-        select(Stream).where(Stream.project_id == project.id, Stream.name == name)
+        select(Stream).where(
+            Stream.project_id == project.id, Stream.name == name, Stream.purged_at.is_(None)
+        )
     ).first()
     if taken is not None:
+        refuse_deleting(taken, "stream")
         raise NameTakenError(f"The project has a stream {name} already.", existing_id=taken.id)
     row = Stream(
         id=new_id("st"),
@@ -38,6 +47,7 @@ def create_stream_row(
         display_name=command.display_name if command else "",
         labels=command.labels if command else {},
         annotations=command.annotations if command else {},
+        finalizers=["topics"],
         generation=1,
         revision=1,
         created_at=actor.now,
@@ -63,13 +73,15 @@ def stream_for(
     else:
         row = session.scalars(
             select(Stream).where(
-                Stream.project_id == project_id, Stream.name == (name or "default")
+                Stream.project_id == project_id,
+                Stream.name == (name or "default"),
+                Stream.purged_at.is_(None),
             )
         ).first()
     foreign = row is not None and (
         row.org_id != caller.org_id or caller.project_id not in (None, row.project_id)
     )
-    if row is None or foreign:
+    if row is None or row.purged_at is not None or foreign:
         raise NotFoundError(
             f"There is no stream {stream_id or name or 'default'} that this key can see.",
             code="STREAM_NOT_FOUND",
@@ -78,7 +90,13 @@ def stream_for(
     return row
 
 
+def stream_bodies(session: Session, rows: Sequence[Stream]) -> list[StreamBody]:
+    """The bodies of rows, in their order."""
+    found = statuses(session, [row.id for row in rows])
+    return [StreamBody.of(row, found.get(row.id)) for row in rows]
+
+
 def stream_owner(session: Session, object_id: str) -> Owner | None:
     """Whose a stream is."""
     row = session.get(Stream, object_id)
-    return Owner(row.org_id, row.project_id) if row else None
+    return Owner(row.org_id, row.project_id) if row and row.purged_at is None else None

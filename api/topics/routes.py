@@ -9,11 +9,12 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
-from api.access.guard import Guard
+from api.access.guard import Guard, demand
 from api.access.permissions import Caller
 from api.database import Database
+from api.deletion import DeletionWish
 from api.errors import InvalidRequestError, Violation
-from api.idempotency import Reply, RequestFacts, change, created
+from api.idempotency import RequestFacts, change, changed
 from api.pagination import Page, PageRequest, page_of
 from api.reconcile.conditions import is_true
 from api.reconcile.models import ResourceStatus
@@ -31,10 +32,11 @@ from api.routing import (
 )
 from api.settings import Settings
 from api.streams.models import Stream
+from api.topics.deletion import delete_topic
 from api.topics.live import read_topic
 from api.topics.models import Topic
 from api.topics.schemas import PartitionBody, TopicBody, TopicCreate, TopicPatch
-from api.topics.service import Changed, create_topic, fold, patch_topic, topic_bodies, topic_owner
+from api.topics.service import create_topic, fold, patch_topic, topic_bodies, topic_owner
 
 router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["topics"])
 
@@ -46,6 +48,7 @@ Lister = Annotated[Caller, Depends(Guard("topics:read"))]
 Reader = Annotated[Caller, Depends(Guard("topics:read", topic_owner))]
 Creator = Annotated[Caller, Depends(Guard("topics:create"))]
 Updater = Annotated[Caller, Depends(Guard("topics:update", topic_owner))]
+Deleter = Annotated[Caller, Depends(Guard("topics:delete", topic_owner))]
 Live = Annotated[
     bool, Query(description="Ask the node for the figures of now; it has 1 s to answer.")
 ]
@@ -57,6 +60,10 @@ def _settings(request: Request) -> Settings:
 
 
 SettingsOf = Annotated[Settings, Depends(_settings)]
+UpdateMask = Annotated[
+    str,
+    Query(max_length=1024, description="`*`, or paths such as `display_name,spec.partitions`."),
+]
 Wait = Annotated[
     str, Query(max_length=8, description="Hold the answer until Ready, e.g. `30s`; 60s at most.")
 ]
@@ -76,7 +83,7 @@ def list_topics(
 ) -> Page[TopicBody]:
     """The topics the key can see, oldest first. ``stream`` is a stream's name."""
     with database.read() as session:
-        query = select(Topic).where(Topic.org_id == caller.org_id)
+        query = select(Topic).where(Topic.org_id == caller.org_id, Topic.purged_at.is_(None))
         if caller.project_id is not None:
             query = query.where(Topic.project_id == caller.project_id)
         if name:
@@ -150,7 +157,7 @@ async def post_topic(
         return change(
             facts,
             caller,
-            lambda session, actor: _accepted(create_topic(session, actor, body)),
+            lambda session, actor: changed(create_topic(session, actor, body), "/v1/topics"),
         )
 
     response = await run_in_threadpool(create)
@@ -176,23 +183,50 @@ def update_topic(
     caller: Updater,
     facts: RequestFacts,
     if_match: IfMatch = None,
+    update_mask: UpdateMask = "",
 ) -> JSONResponse:
-    """Applies a merge patch (`application/merge-patch+json`). 200 if nothing is left to do."""
+    """Applies a merge patch (`application/merge-patch+json`). 200 if nothing is left to do.
+    Partitions only ever become more. Under ``update_mask`` each member it names becomes what the
+    body says of it, or its default, and nothing else changes."""
     return change(
         facts,
         caller,
-        lambda session, actor: _accepted(
-            patch_topic(session, actor, topic_id=object_id, patch=body, if_match=if_match)
+        lambda session, actor: changed(
+            patch_topic(
+                session,
+                actor,
+                topic_id=object_id,
+                patch=body,
+                if_match=if_match,
+                update_mask=update_mask,
+            ),
+            "/v1/topics",
         ),
     )
 
 
-def _accepted(changed: Changed) -> Reply:
-    return created(
-        changed.body,
-        "/v1/topics",
-        status=202 if changed.operation_id else 200,
-        operation_id=changed.operation_id,
+@router.delete(
+    "/{object_id}",
+    operation_id="deleteTopic",
+    status_code=202,
+    response_model=TopicBody,
+    responses=WRITE_PROBLEMS,
+)
+def remove_topic(
+    object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionWish
+) -> JSONResponse:
+    """Deletes a topic with all its data: writes are refused from here on, every partition is
+    sealed and its last use is metered, then the cluster removes it. Demands If-Match. Until it is
+    gone a read shows the condition Deleting and why, then 404; its name is free again then, its id
+    never. Deleting it again answers 202 with the same operation."""
+    if deletion.force_reason is not None:
+        demand(request, caller, "objects:force", object_id)
+    return change(
+        facts,
+        caller,
+        lambda session, actor: changed(
+            delete_topic(session, actor, topic_id=object_id, deletion=deletion), "/v1/topics"
+        ),
     )
 
 

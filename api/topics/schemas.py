@@ -21,12 +21,13 @@ from api.resource import (
     Command,
     ConditionBody,
     CreateCommand,
+    DeletableBody,
     DisplayName,
     Int64,
     Labels,
-    ResourceBody,
     Timestamp,
     TopicName,
+    deletion_members,
     shared_members,
 )
 from api.topics.models import Topic
@@ -95,6 +96,9 @@ class TopicPatch(Command):
     created_at: JsonValue = None
     updated_at: JsonValue = None
     created_by: JsonValue = None
+    deleted_at: JsonValue = None
+    deleted_by: JsonValue = None
+    force_reason: JsonValue = None
 
 
 class LabelSet(BaseModel):
@@ -142,7 +146,7 @@ class TopicStatus(BaseModel):
     partitions: list[PartitionBody]
 
 
-class TopicBody(ResourceBody):
+class TopicBody(DeletableBody):
     """A topic: its wish and its state."""
 
     project_id: str
@@ -165,6 +169,7 @@ class TopicBody(ResourceBody):
         return cls.model_validate(
             {
                 **shared_members(row),
+                **deletion_members(row),
                 "project_id": row.project_id,
                 "cluster_id": row.cluster_id,
                 "stream_id": row.stream_id,

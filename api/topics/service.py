@@ -1,7 +1,7 @@
 """The rules of topics; the only writer of their table. A wish is stored; reconcilers make it so."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic import JsonValue as Json
@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from api.access.guard import Owner
 from api.audit.service import Actor, Change, record_change
+from api.deletion import Changed, locked, refuse_deleting
 from api.errors import (
     FieldImmutableError,
     InvalidRequestError,
@@ -27,21 +28,15 @@ from api.reconcile.status import create_status, statuses
 from api.resource import body_json, etag, revision_wanted
 from api.streams.models import Stream
 from api.streams.service import stream_for
+from api.topics.masks import masked
 from api.topics.models import Topic
+from api.topics.preview import growth_of
 from api.topics.schemas import LabelSet, TopicBody, TopicCreate, TopicPatch, TopicSpec
 from api.topics.spec import DEFAULTS, effective, loses_data
 
 CONDITIONS: Final = ("Ready", "Synced", "Reachable", "Stalled", "RetentionEnforced")
 FIXED: Final = ("name", "project_id", "stream_id", "cluster_id")
-FIXED_SPEC: Final = ("partitions", "replication_factor")
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A topic after a change, and the operation that makes it so, if there is anything to do."""
-
-    body: TopicBody
-    operation_id: str | None
+FIXED_SPEC: Final = ("replication_factor",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +54,7 @@ def fold(name: str) -> str:
     return name.lower().replace(".", "_")
 
 
-def create_topic(session: Session, actor: Actor, command: TopicCreate) -> Changed:
+def create_topic(session: Session, actor: Actor, command: TopicCreate) -> Changed[TopicBody]:
     """Stores the wish for a topic, with its status, its operation and its work."""
     project = project_for(session, actor.caller, command.project_id)
     stream = stream_for(
@@ -69,11 +64,18 @@ def create_topic(session: Session, actor: Actor, command: TopicCreate) -> Change
         stream_id=command.stream_id,
         name=command.stream,
     )
+    stream = locked(session, Stream, stream.id, shared=True)
+    refuse_deleting(stream, "stream")
     folded = fold(command.name)
     taken = session.scalars(
-        select(Topic).where(Topic.stream_id == stream.id, Topic.folded_name == folded)
+        select(Topic).where(
+            Topic.stream_id == stream.id,
+            Topic.folded_name == folded,
+            Topic.purged_at.is_(None),
+        )
     ).first()
     if taken is not None:
+        refuse_deleting(taken, "topic")
         raise NameTakenError(
             f"The stream {stream.name} has a topic {taken.name} already.", existing_id=taken.id
         )
@@ -91,6 +93,7 @@ def create_topic(session: Session, actor: Actor, command: TopicCreate) -> Change
         labels=command.labels,
         annotations=command.annotations,
         spec=spec,
+        finalizers=["data-plane"],
         generation=1,
         revision=1,
         created_at=actor.now,
@@ -104,14 +107,26 @@ def create_topic(session: Session, actor: Actor, command: TopicCreate) -> Change
 
 
 def patch_topic(
-    session: Session, actor: Actor, *, topic_id: str, patch: TopicPatch, if_match: str | None
-) -> Changed:
+    session: Session,
+    actor: Actor,
+    *,
+    topic_id: str,
+    patch: TopicPatch,
+    if_match: str | None,
+    update_mask: str = "",
+) -> Changed[TopicBody]:
     """Applies a merge patch. Nothing to change: nothing is written and no generation is made."""
     row = session.get_one(Topic, topic_id)
+    refuse_deleting(row, "topic")
     wanted = revision_wanted(if_match, row.revision)
     before = topic_bodies(session, [row])[0]
+    if update_mask:
+        present = {"labels": row.labels, "annotations": row.annotations}
+        patch = masked(patch, update_mask, present)
     _check_fixed(before, patch)
     wish = _wished(row, patch)
+    partitions = effective(row.spec).partitions, effective(wish.spec).partitions
+    _check_partitions(*partitions)
     if wish == _Wished(row.spec, row.labels, row.annotations, row.display_name):
         return Changed(before, None)
     reshaped = wish.spec != row.spec
@@ -123,9 +138,10 @@ def patch_topic(
                 hint=f'Read the topic, then send If-Match: "{etag(row.revision)}".',
             )
     _replace(session, actor, row, wanted, wish)
-    return _changed(
+    changed = _changed(
         session, actor, row, "topics.update", before=body_json(before), reshaped=reshaped
     )
+    return replace(changed, plan=growth_of(*partitions))
 
 
 def topic_bodies(session: Session, rows: Sequence[Topic]) -> list[TopicBody]:
@@ -138,7 +154,7 @@ def topic_bodies(session: Session, rows: Sequence[Topic]) -> list[TopicBody]:
 def topic_owner(session: Session, object_id: str) -> Owner | None:
     """Whose a topic is."""
     row = session.get(Topic, object_id)
-    return Owner(row.org_id, row.project_id) if row else None
+    return Owner(row.org_id, row.project_id) if row and row.purged_at is None else None
 
 
 def _wished(row: Topic, patch: TopicPatch) -> _Wished:
@@ -158,7 +174,7 @@ def _replace(session: Session, actor: Actor, row: Topic, revision: int, wish: _W
     """Writes the wish if the row is still at a revision: one statement, not a read and a write."""
     result = session.execute(
         update(Topic)
-        .where(Topic.id == row.id, Topic.revision == revision)
+        .where(Topic.id == row.id, Topic.revision == revision, Topic.deleted_at.is_(None))
         .values(
             spec=wish.spec,
             labels=wish.labels,
@@ -186,7 +202,7 @@ def _changed(
     *,
     before: dict[str, Json] | None,
     reshaped: bool = True,
-) -> Changed:
+) -> Changed[TopicBody]:
     operation_id = None
     if reshaped:
         kind = "create_topic" if before is None else "update_topic"
@@ -234,6 +250,25 @@ def _check_fixed(current: TopicBody, patch: TopicPatch) -> None:
             "A member that is fixed at creation has another value.",
             hint="Create another topic with the value you want and move the producers there.",
             violations=broken,
+        )
+
+
+def _check_partitions(before: int, after: int) -> None:
+    """Partitions only ever become more: the records of one that went would be lost."""
+    if after < before:
+        raise InvalidRequestError(
+            f"The topic has {before} partitions and cannot have {after}.",
+            code="PARTITIONS_DECREASE",
+            hint="Create another topic with fewer partitions and move producers and consumers.",
+            violations=[
+                Violation(
+                    "#/spec/partitions",
+                    "PARTITIONS_DECREASE",
+                    "at least as many as now",
+                    limit=str(before),
+                    actual=str(after),
+                )
+            ],
         )
 
 

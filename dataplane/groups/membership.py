@@ -15,7 +15,7 @@ and is dropped. Refuses to know time: who is silent for too long is the business
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from dataplane.groups.assignment import Slice, assign
@@ -130,6 +130,18 @@ def leave(group: Group, owner: Owner, *, partitions: Mapping[int, int], op: int)
     if not group.has(owner):
         return False
     del group.members[owner.member]
+    return rebalance(group, partitions=partitions, op=op)
+
+
+def forget_topic(group: Group, topic: int, *, partitions: Mapping[int, int], op: int) -> bool:
+    """Nobody reads this topic any more: it is gone. True if the assignment changed.
+
+    partitions: without it.
+    """
+    for name, member in group.members.items():
+        if topic in member.topics:
+            left = tuple(number for number in member.topics if number != topic)
+            group.members[name] = replace(member, topics=left)
     return rebalance(group, partitions=partitions, op=op)
 
 

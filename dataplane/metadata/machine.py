@@ -1,7 +1,8 @@
 """The metadata machine: committed commands in op order -> results and table deltas. Pure,
 deterministic, replicated.
 
-Owns every rule about topics, keys, principals and groups that replicas must agree on. It sees no
+Owns the dispatch of commands and the rules about keys, principals and groups; those about topics
+stand in `topics.py`. It sees no
 clock, no randomness, no floating point and iterates over no set, so equal logs give equal states,
 byte for byte (`digest`). Domain errors are results; commands it cannot read are answered with a
 refusal; any other exception is a defect, and the node stops on it.
@@ -10,7 +11,8 @@ Invariants:
 - numbers are given once: counters only rise;
 - a fence, once stored, is never lowered: a command with a lower one changes nothing;
 - a refused command changes nothing but `op`;
-- a revoked key never becomes active again.
+- a revoked key never becomes active again;
+- a deleted topic never lives again, as long as it is remembered.
 """
 
 from dataclasses import dataclass, replace
@@ -19,14 +21,15 @@ from dataplane.errors import Refused
 from dataplane.groups import membership
 from dataplane.groups.assignment import Slice
 from dataplane.groups.membership import Group, Member, Owner
-from dataplane.metadata import rules, snapshot, tables
+from dataplane.metadata import rules, snapshot, tables, topics
 from dataplane.metadata.commands import (
     decode_command,
     encode_result,
     fence_of,
     key_spec_of,
-    topic_spec_of,
 )
+from dataplane.metadata.outcome import NO_FENCE, Done, applied, check_fence
+from dataplane.metadata.projects import check_owner, put_organization, put_project
 from dataplane.metadata.state import (
     SYSTEM_ORGANIZATION_NUMBER,
     SYSTEM_PROJECT_NUMBER,
@@ -43,26 +46,19 @@ from dataplane.metadata.state import (
 )
 from dataplane.wire import node_pb2 as wire
 
-NO_FENCE = Fence(0, 0, 0)
-
 
 @dataclass(frozen=True, slots=True)
 class Applied:
     """What one op did.
 
-    `delta` is what the shards' tables change by; `group` the group that changed, 0 = none.
+    `delta` is what the shards' tables change by; `groups` the numbers of the groups that changed;
+    `closing` that of the topic which the op decided to delete, 0 = none.
     """
 
     result: bytes
     delta: bytes
-    group: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Done:
-    result: wire.Result
-    delta: bytes = b""
-    group: int = 0
+    groups: tuple[int, ...] = ()
+    closing: int = 0
 
 
 class Machine:
@@ -85,10 +81,10 @@ class Machine:
         try:
             done = self._apply(op, decoded)
         except Refused as refusal:
-            done = _Done(wire.Result(refused=refusal.error()))
+            done = Done(wire.Result(refused=refusal.error()))
         self.state.op = op
         done.result.op = op
-        return Applied(encode_result(done.result), done.delta, done.group)
+        return Applied(encode_result(done.result), done.delta, done.groups, done.closing)
 
     def snapshot(self) -> bytes:
         """The state as canonical bytes."""
@@ -106,7 +102,7 @@ class Machine:
         """32 bytes that are equal exactly when the states are."""
         return snapshot.digest(self.snapshot())
 
-    def _apply(self, op: int, command: wire.Command | None) -> _Done:
+    def _apply(self, op: int, command: wire.Command | None) -> Done:
         kind = None if command is None else command.WhichOneof("command")
         if command is None or kind is None:
             raise Refused(
@@ -124,11 +120,13 @@ class Machine:
             return self._join_group(op, command.join_group)
         if kind == "leave_group":
             return self._leave_group(op, command.leave_group)
+        if kind == "confirm_delete":
+            return topics.confirm_delete(self.state, op, command.confirm_delete)
         return self._confirm_move(command.confirm_move)
 
     # ---- the cluster ----
 
-    def _bootstrap(self, op: int, command: wire.Bootstrap) -> _Done:
+    def _bootstrap(self, op: int, command: wire.Bootstrap) -> Done:
         state = self.state
         if state.bootstrap_op:
             if state.cluster_id != command.cluster_id:
@@ -137,7 +135,7 @@ class Machine:
                     f"this log belongs to cluster {state.cluster_id}, not {command.cluster_id}",
                 )
             state.nodes[command.node_id] = Node(command.node_id, command.address)
-            return _Done(_applied(number=0, revision=state.bootstrap_op, changed=False, op=op))
+            return Done(applied(number=0, revision=state.bootstrap_op, changed=False, op=op))
         state.cluster_id = command.cluster_id
         state.bootstrap_op = op
         state.nodes[command.node_id] = Node(command.node_id, command.address)
@@ -159,15 +157,17 @@ class Machine:
             )
             state.put_topic(topic)
             delta += tables.topic_row(state, topic)
-        return _Done(_applied(number=0, revision=op, changed=True, op=op), delta)
+        return Done(applied(number=0, revision=op, changed=True, op=op), delta)
 
     # ---- what the control plane wishes ----
 
-    def _control(self, op: int, request: wire.ApplyRequest) -> _Done:
+    def _control(self, op: int, request: wire.ApplyRequest) -> Done:
         fence = fence_of(request.fence)
         kind = request.WhichOneof("command")
         if kind == "put_topic":
-            return self._put_topic(op, fence, request.put_topic)
+            return topics.put(self.state, op, fence, request.put_topic)
+        if kind == "delete_topic":
+            return topics.delete(self.state, op, fence, request.delete_topic)
         if kind == "put_key":
             return self._put_key(op, fence, request.put_key)
         if kind == "revoke_key":
@@ -178,80 +178,25 @@ class Machine:
             hint="upgrade every node before using the new command",
         )
 
-    def _put_topic(self, op: int, fence: Fence, command: wire.PutTopic) -> _Done:
-        rules.check_topic(command)
-        spec = topic_spec_of(command)
-        stored = self.state.topics.get(spec.topic_id)
-        if stored is not None:
-            _check_fence(spec.topic_id, fence, stored.fence)
-            if fence == stored.fence and fence != NO_FENCE:
-                return _Done(_topic_applied(stored, changed=False, op=op))
-            _check_topic_change(stored.spec, spec)
-        else:
-            self._check_nodes(spec.replication_factor)
-        self._check_project(spec)
-        self._check_topic_name(spec)
-
-        delta = self._put_project(spec.organization_id, spec.project_id, spec.project)
-        if stored is None:
-            topic = Topic(
-                number=self.state.counters.topic, created_revision=op, spec=spec, fence=fence
-            )
-            self.state.counters.topic += 1
-        else:
-            topic = replace(stored, spec=spec, fence=fence)
-        self.state.put_topic(topic)
-        changed = stored is None or stored.spec != spec
-        if changed:
-            delta += tables.topic_row(self.state, topic)
-        return _Done(_topic_applied(topic, changed=changed, op=op), delta)
-
-    def _check_nodes(self, wanted: int) -> None:
-        if wanted > len(self.state.nodes):
-            raise Refused(
-                "NODES_TOO_FEW",
-                f"{wanted} replicas need as many nodes; the cluster has {len(self.state.nodes)}",
-                hint="add nodes, or ask for fewer replicas",
-            )
-
-    def _check_project(self, spec: TopicSpec) -> None:
-        project = self.state.projects.get(spec.project_id)
-        if project is not None and project.organization_id != spec.organization_id:
-            raise Refused(
-                "OBJECT_MOVED",
-                f"project {spec.project_id} belongs to {project.organization_id}, "
-                f"not to {spec.organization_id}",
-                hint="name the organization that owns the project",
-            )
-
-    def _check_topic_name(self, spec: TopicSpec) -> None:
-        holder = self.state.topic_named(spec.project_id, spec.name())
-        if holder is not None and holder.spec.topic_id != spec.topic_id:
-            raise Refused(
-                "TOPIC_NAME_TAKEN",
-                f"{spec.name()} is already the name of {holder.spec.topic_id} in {spec.project_id}",
-                hint="choose another name, or delete the other topic first",
-            )
-
-    def _put_key(self, op: int, fence: Fence, command: wire.PutKey) -> _Done:
+    def _put_key(self, op: int, fence: Fence, command: wire.PutKey) -> Done:
         rules.check_key(command)
         spec = key_spec_of(command)
         stored = self.state.keys.get(spec.key_id)
         if stored is not None:
-            _check_fence(spec.key_id, fence, stored.fence)
+            check_fence(spec.key_id, fence, stored.fence)
             if not stored.active:
                 raise Refused(
                     "KEY_REVOKED", f"{spec.key_id} is revoked, for ever", hint="make a new key"
                 )
             if fence == stored.fence and fence != NO_FENCE:
-                return _Done(_key_applied(stored, changed=False, op=op))
+                return Done(_key_applied(stored, changed=False, op=op))
             if stored.spec.organization_id != spec.organization_id:
                 raise Refused("OBJECT_MOVED", f"{spec.key_id} belongs to another organization")
         self._check_key_place(spec)
 
-        self._put_organization(spec.organization_id)
+        put_organization(self.state, spec.organization_id)
         if spec.project_id and spec.project_id not in self.state.projects:
-            self._put_project(spec.organization_id, spec.project_id, "")
+            put_project(self.state, spec.organization_id, spec.project_id, "")
         if stored is None:
             key = ApiKey(
                 principal=self.state.counters.principal, spec=spec, fence=fence, active=True
@@ -266,7 +211,7 @@ class Machine:
             delta += tables.grant_gone_row(stored.spec.public_id)
         if changed:
             delta += tables.grant_row(self.state, key)
-        return _Done(_key_applied(key, changed=changed, op=op), delta)
+        return Done(_key_applied(key, changed=changed, op=op), delta)
 
     def _check_key_place(self, spec: KeySpec) -> None:
         holder = self.state.key_ids_by_public_id.get(spec.public_id)
@@ -276,11 +221,9 @@ class Machine:
                 f"the public id of {spec.key_id} is already that of {holder}",
                 hint="make a new key",
             )
-        project = self.state.projects.get(spec.project_id)
-        if project is not None and project.organization_id != spec.organization_id:
-            raise Refused("OBJECT_MOVED", f"project {spec.project_id} is of another organization")
+        check_owner(self.state, spec.organization_id, spec.project_id)
 
-    def _revoke_key(self, op: int, fence: Fence, command: wire.RevokeKey) -> _Done:
+    def _revoke_key(self, op: int, fence: Fence, command: wire.RevokeKey) -> Done:
         rules.check_revocation(command)
         stored = self.state.keys.get(command.key_id)
         if stored is None:
@@ -292,36 +235,16 @@ class Machine:
                 active=False,
             )
             self.state.put_key(stored)
-            return _Done(_key_applied(stored, changed=True, op=op))
-        _check_fence(command.key_id, fence, stored.fence)
+            return Done(_key_applied(stored, changed=True, op=op))
+        check_fence(command.key_id, fence, stored.fence)
         key = replace(stored, fence=fence, active=False)
         self.state.put_key(key)
         delta = tables.grant_gone_row(stored.spec.public_id) if stored.active else b""
-        return _Done(_key_applied(key, changed=stored.active, op=op), delta)
-
-    def _put_organization(self, organization_id: str) -> None:
-        if organization_id not in self.state.organizations:
-            number = self.state.counters.organization
-            self.state.counters.organization += 1
-            self.state.organizations[organization_id] = Organization(number, organization_id)
-
-    def _put_project(self, organization_id: str, project_id: str, name: str) -> bytes:
-        """Returns the table row that says so, if the name is new."""
-        self._put_organization(organization_id)
-        project = self.state.projects.get(project_id)
-        if project is not None and project.name == name:
-            return b""
-        if project is None:
-            number = self.state.counters.project
-            self.state.counters.project += 1
-            project = Project(number, project_id, organization_id, name)
-        project = replace(project, name=name)
-        self.state.projects[project_id] = project
-        return tables.project_row(self.state, project) if name else b""
+        return Done(_key_applied(key, changed=stored.active, op=op), delta)
 
     # ---- groups ----
 
-    def _join_group(self, op: int, command: wire.JoinGroup) -> _Done:
+    def _join_group(self, op: int, command: wire.JoinGroup) -> Done:
         rules.check_join(command)
         state = self.state
         project = state.projects.get(command.project_id)
@@ -354,22 +277,22 @@ class Machine:
             group,
             command.member,
             Member(command.session, tuple(numbers)),
-            partitions=self._partitions_of(group, numbers),
+            partitions=self.state.partitions_read(group, numbers),
             op=op,
         )
         return _group_changed(group, changed=changed)
 
-    def _leave_group(self, op: int, command: wire.LeaveGroup) -> _Done:
+    def _leave_group(self, op: int, command: wire.LeaveGroup) -> Done:
         group = self._group(command.group)
         changed = membership.leave(
             group,
             Owner(command.member, command.session),
-            partitions=self._partitions_of(group, []),
+            partitions=self.state.partitions_read(group),
             op=op,
         )
         return _group_changed(group, changed=changed)
 
-    def _confirm_move(self, command: wire.ConfirmMove) -> _Done:
+    def _confirm_move(self, command: wire.ConfirmMove) -> Done:
         group = self._group(command.group)
         confirmed = membership.confirm(
             group,
@@ -387,50 +310,6 @@ class Machine:
         if group is None:
             raise Refused("GROUP_NOT_FOUND", f"there is no group {number}")
         return group
-
-    def _partitions_of(self, group: Group, also: list[int]) -> dict[int, int]:
-        """Partition counts of every topic the group's members (and a newcomer) read."""
-        numbers = set(also)
-        for member in group.members.values():
-            numbers.update(member.topics)
-        counts: dict[int, int] = {}
-        for number in sorted(numbers):
-            topic = self.state.topic_numbered(number)
-            if topic is not None:
-                counts[number] = topic.spec.partitions
-        return counts
-
-
-def _check_fence(what: str, fence: Fence, stored: Fence) -> None:
-    if fence < stored:
-        raise Refused(
-            "COMMAND_FENCED",
-            f"{what} was last commanded with fence {tuple(stored)}; {tuple(fence)} is older",
-            hint="read the wish again; another worker has taken over",
-        )
-
-
-def _check_topic_change(before: TopicSpec, after: TopicSpec) -> None:
-    if (before.organization_id, before.project_id) != (after.organization_id, after.project_id):
-        raise Refused(
-            "OBJECT_MOVED",
-            f"{before.topic_id} belongs to {before.project_id} of {before.organization_id}",
-            hint="a topic cannot change its project; create a new one there",
-        )
-    if before.partitions != after.partitions:
-        raise Refused(
-            "TOPIC_PARTITIONS_FIXED",
-            f"{before.topic_id} has {before.partitions} partitions; this release cannot make it "
-            f"{after.partitions}",
-            hint="create a topic with the wanted count, or restore the count in the wish",
-        )
-    if before.replication_factor != after.replication_factor:
-        raise Refused(
-            "REPLICATION_FIXED",
-            f"{before.topic_id} has {before.replication_factor} replicas; this release cannot "
-            f"make it {after.replication_factor}",
-            hint="restore the replication factor in the wish",
-        )
 
 
 def _check_session(group: Group, command: wire.JoinGroup) -> None:
@@ -466,28 +345,16 @@ def _system_topic(name: str, organization_id: str, project_id: str) -> TopicSpec
     )
 
 
-def _applied(*, number: int, revision: int, changed: bool, op: int) -> wire.Result:
-    return wire.Result(
-        applied=wire.ApplyReply(
-            metadata_op=op, number=number, created_revision=revision, changed=changed
-        )
-    )
-
-
-def _topic_applied(topic: Topic, *, changed: bool, op: int) -> wire.Result:
-    return _applied(number=topic.number, revision=topic.created_revision, changed=changed, op=op)
-
-
 def _key_applied(key: ApiKey, *, changed: bool, op: int) -> wire.Result:
-    return _applied(number=key.principal, revision=0, changed=changed, op=op)
+    return applied(number=key.principal, revision=0, changed=changed, op=op)
 
 
-def _group_changed(group: Group, *, changed: bool) -> _Done:
-    return _Done(
+def _group_changed(group: Group, *, changed: bool) -> Done:
+    return Done(
         wire.Result(
             group=wire.GroupChanged(
                 group=group.number, generation=group.generation, changed=changed
             )
         ),
-        group=group.number,
+        groups=(group.number,),
     )

@@ -21,6 +21,7 @@ MEMBERS_MAX: Final = 256
 GROUPS_MAX: Final = 10_000
 GROUP_TOPICS_MAX: Final = 256
 ID_SIZE_MAX: Final = 64
+REASON_SIZE_MAX: Final = 1024
 
 # The control plane's rule for the name of a topic, letter for letter; a contract test compares.
 TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,248}")
@@ -47,6 +48,17 @@ def check_topic(command: wire.PutTopic) -> None:
         )
     if command.segment_bytes:
         _check_range("segment_bytes", command.segment_bytes, SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX)
+
+
+def check_deletion(command: wire.DeleteTopic) -> None:
+    """Raises Refused unless this names a topic, and at most a short reason."""
+    _check_id("topic_id", command.topic_id)
+    if len(command.force_reason) > REASON_SIZE_MAX:
+        raise _invalid(
+            "force_reason",
+            f"{len(command.force_reason)} characters",
+            f"at most {REASON_SIZE_MAX} characters",
+        )
 
 
 def check_key(command: wire.PutKey) -> None:

@@ -19,7 +19,16 @@ from dataplane.metadata.commands import (
     topic_message,
     topic_spec_of,
 )
-from dataplane.metadata.state import ApiKey, Counters, Node, Organization, Project, State, Topic
+from dataplane.metadata.state import (
+    ApiKey,
+    Counters,
+    DeletedTopic,
+    Node,
+    Organization,
+    Project,
+    State,
+    Topic,
+)
 from dataplane.wire import node_pb2 as wire
 
 SNAPSHOT_VERSION: Final = 1
@@ -58,6 +67,8 @@ def encode(state: State) -> bytes:
                 created_revision=row.created_revision,
                 spec=topic_message(row.spec),
                 fence=fence_message(row.fence),
+                closing_op=row.closing_op,
+                force_reason=row.force_reason,
             )
             for row in state.topics_by_number()
         ],
@@ -71,6 +82,7 @@ def encode(state: State) -> bytes:
             for _, row in sorted(state.keys.items())
         ],
         groups=[_group_message(group) for _, group in sorted(state.groups.items())],
+        deleted_topics=[_deleted_message(row) for row in state.deleted_topics.values()],
     )
     return bytes([SNAPSHOT_VERSION]) + snapshot.SerializeToString(deterministic=True)
 
@@ -106,23 +118,11 @@ def decode(data: bytes) -> State:
         for row in snapshot.projects
     }
     for topic in snapshot.topics:
-        state.put_topic(
-            Topic(
-                number=topic.number,
-                created_revision=topic.created_revision,
-                spec=topic_spec_of(topic.spec),
-                fence=fence_of(topic.fence),
-            )
-        )
+        state.put_topic(_topic_of(topic))
+    for deleted in snapshot.deleted_topics:
+        state.put_deleted(_deleted_of(deleted))
     for key in snapshot.keys:
-        state.put_key(
-            ApiKey(
-                principal=key.principal,
-                spec=key_spec_of(key.spec),
-                fence=fence_of(key.fence),
-                active=key.active,
-            )
-        )
+        state.put_key(_key_of(key))
     for group in snapshot.groups:
         state.put_group(_group_of(group))
     return state
@@ -141,6 +141,50 @@ def _counters_message(counters: Counters) -> wire.Counters:
         principal=counters.principal,
         group=counters.group,
         session_max=counters.session_max,
+    )
+
+
+def _topic_of(row: wire.TopicRow) -> Topic:
+    return Topic(
+        number=row.number,
+        created_revision=row.created_revision,
+        spec=topic_spec_of(row.spec),
+        fence=fence_of(row.fence),
+        closing_op=row.closing_op,
+        force_reason=row.force_reason,
+    )
+
+
+def _key_of(row: wire.KeyRow) -> ApiKey:
+    return ApiKey(
+        principal=row.principal,
+        spec=key_spec_of(row.spec),
+        fence=fence_of(row.fence),
+        active=row.active,
+    )
+
+
+def _deleted_message(row: DeletedTopic) -> wire.DeletedTopicRow:
+    return wire.DeletedTopicRow(
+        topic_id=row.topic_id,
+        number=row.number,
+        fence=fence_message(row.fence),
+        deleted_op=row.deleted_op,
+        given_up=row.given_up,
+        project_id=row.project_id,
+        name=row.name,
+    )
+
+
+def _deleted_of(row: wire.DeletedTopicRow) -> DeletedTopic:
+    return DeletedTopic(
+        topic_id=row.topic_id,
+        number=row.number,
+        fence=fence_of(row.fence),
+        deleted_op=row.deleted_op,
+        given_up=tuple(row.given_up),
+        project_id=row.project_id,
+        name=row.name,
     )
 
 

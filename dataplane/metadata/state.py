@@ -5,10 +5,11 @@ others come from counters and are never given twice. Refuses to decide: rules li
 bytes in `snapshot.py` and `tables.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from dataplane.frames import PartitionId
 from dataplane.groups.membership import Group
 
 NUMBERS_FIRST: Final = 16
@@ -21,6 +22,10 @@ SYSTEM_TOPICS: Final = {"_usage": USAGE_TOPIC_NUMBER, "_retention": RETENTION_TO
 
 NODE_KEY_PRINCIPAL: Final = 1
 NODE_PRINCIPAL: Final = 2
+
+# Deleted topics are remembered up to so many bytes, the latest deletions first.
+DELETED_TOPICS_BYTES_MAX: Final = 512 * 1024
+DELETED_TOPIC_BYTES: Final = 96
 
 DEFAULT_PROJECT: Final = "default"
 DEFAULT_STREAM: Final = "default"
@@ -60,16 +65,48 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """One incarnation of a topic."""
+    """One incarnation of a topic.
+
+    `closing_op` is the metadata op of the DeleteTopic that holds, 0 while the topic lives;
+    `force_reason` is not empty if that may give up what no partition can answer.
+    """
 
     number: int
     created_revision: int
     spec: TopicSpec
     fence: Fence
+    closing_op: int = 0
+    force_reason: str = ""
+
+    def is_closing(self) -> bool:
+        """Being deleted: nothing is written to it any more."""
+        return self.closing_op > 0
 
     def is_system(self) -> bool:
         """Made by the cluster itself: never metered, only the node publishes to it."""
         return self.number < NUMBERS_FIRST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedTopic:
+    """What is remembered of a topic that is gone: nothing older makes it again.
+
+    `number` is 0 if it was deleted before it was ever put; `given_up` are the partitions whose seal
+    or last metering window is missing, ascending.
+    """
+
+    topic_id: str
+    number: int
+    fence: Fence
+    deleted_op: int
+    given_up: tuple[int, ...] = ()
+    project_id: str = ""
+    name: str = ""
+
+    def size_bytes(self) -> int:
+        """What it counts against DELETED_TOPICS_BYTES_MAX: a bound, the same on every replica."""
+        text = len(self.topic_id) + len(self.project_id) + len(self.name)
+        return DELETED_TOPIC_BYTES + text + 2 * len(self.given_up)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,12 +187,16 @@ class State:
     topics: dict[str, Topic] = field(default_factory=dict)
     keys: dict[str, ApiKey] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
+    # In the order of their deletion.
+    deleted_topics: dict[str, DeletedTopic] = field(default_factory=dict)
 
     topic_ids_by_number: dict[int, str] = field(default_factory=dict)
     topic_ids_by_name: dict[tuple[str, str], str] = field(default_factory=dict)
     key_ids_by_principal: dict[int, str] = field(default_factory=dict)
     key_ids_by_public_id: dict[str, str] = field(default_factory=dict)
     group_numbers_by_name: dict[tuple[str, str], int] = field(default_factory=dict)
+    deleted_ids_by_number: dict[int, str] = field(default_factory=dict)
+    deleted_topics_bytes: int = 0
 
     def put_topic(self, topic: Topic) -> None:
         """Store a topic and its lookups; an earlier name of it is given up."""
@@ -165,6 +206,36 @@ class State:
         self.topics[topic.spec.topic_id] = topic
         self.topic_ids_by_number[topic.number] = topic.spec.topic_id
         self.topic_ids_by_name[(topic.spec.project_id, topic.spec.name())] = topic.spec.topic_id
+
+    def drop_topic(self, topic_id: str) -> None:
+        """Take a topic and its lookups away; its name is free."""
+        topic = self.topics.pop(topic_id)
+        del self.topic_ids_by_number[topic.number]
+        del self.topic_ids_by_name[(topic.spec.project_id, topic.spec.name())]
+
+    def put_deleted(self, deleted: DeletedTopic) -> None:
+        """Remember a topic that is gone; the earliest deletions make room.
+
+        Ops rise, so the order of insertion is that of the deletions.
+        """
+        self._forget_deleted(deleted.topic_id)
+        self.deleted_topics[deleted.topic_id] = deleted
+        self.deleted_topics_bytes += deleted.size_bytes()
+        if deleted.number:
+            self.deleted_ids_by_number[deleted.number] = deleted.topic_id
+        while self.deleted_topics_bytes > DELETED_TOPICS_BYTES_MAX:
+            self._forget_deleted(next(iter(self.deleted_topics)))
+
+    def _forget_deleted(self, topic_id: str) -> None:
+        before = self.deleted_topics.pop(topic_id, None)
+        if before is not None:
+            self.deleted_topics_bytes -= before.size_bytes()
+            self.deleted_ids_by_number.pop(before.number, None)
+
+    def deleted_numbered(self, number: int) -> DeletedTopic | None:
+        """The deleted topic of this number, while it is remembered."""
+        topic_id = self.deleted_ids_by_number.get(number)
+        return None if topic_id is None else self.deleted_topics[topic_id]
 
     def put_key(self, key: ApiKey) -> None:
         """Store a key and its lookups."""
@@ -197,6 +268,18 @@ class State:
         number = self.group_numbers_by_name.get((project_id, name))
         return None if number is None else self.groups[number]
 
+    def partitions_read(self, group: Group, also: Iterable[int] = ()) -> dict[int, int]:
+        """Partition counts of every topic the group's members read, and of others."""
+        numbers = set(also)
+        for member in group.members.values():
+            numbers.update(member.topics)
+        counts: dict[int, int] = {}
+        for number in sorted(numbers):
+            topic = self.topic_numbered(number)
+            if topic is not None:
+                counts[number] = topic.spec.partitions
+        return counts
+
     def organization_numbered(self, number: int) -> Organization | None:
         """The organization of this number."""
         return next((row for row in self.organizations.values() if row.number == number), None)
@@ -224,3 +307,11 @@ class State:
         """Every topic, ascending."""
         for number in sorted(self.topic_ids_by_number):
             yield self.topics[self.topic_ids_by_number[number]]
+
+
+def partitions_of(topic: Topic) -> list[PartitionId]:
+    """Every partition of this incarnation, ascending."""
+    return [
+        PartitionId(topic.number, topic.created_revision, index)
+        for index in range(topic.spec.partitions)
+    ]

@@ -8,7 +8,7 @@ secrets: a grant carries a digest.
 import struct
 from typing import Final
 
-from dataplane.metadata.state import ApiKey, Project, State, Topic
+from dataplane.metadata.state import ApiKey, DeletedTopic, Project, State, Topic
 
 ROW_TOPIC: Final = 1
 ROW_TOPIC_GONE: Final = 2
@@ -21,6 +21,8 @@ VERB_CONSUME: Final = 2
 VERB_ADMIN: Final = 4
 
 TOPIC_FLAG_SYSTEM: Final = 1
+TOPIC_FLAG_CLOSING: Final = 2
+TOPIC_FLAG_RECREATED: Final = 4
 
 # Bounds and defaults of what a topic may ask for.
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -65,10 +67,31 @@ def topic_row(state: State, topic: Topic) -> bytes:
         spec.partitions,
         spec.message_bytes_max or MESSAGE_BYTES_DEFAULT,
         spec.segment_bytes or SEGMENT_BYTES_DEFAULT,
-        TOPIC_FLAG_SYSTEM if topic.is_system() else 0,
+        (TOPIC_FLAG_SYSTEM if topic.is_system() else 0)
+        | (TOPIC_FLAG_CLOSING if topic.is_closing() else 0),
         len(name),
     )
     return _padded(row + name)
+
+
+def topic_gone_row(deleted: DeletedTopic, *, recreated: bool) -> bytes:
+    """One row that says that a topic is gone; `recreated`: a topic of its name lives again."""
+    flags = TOPIC_FLAG_RECREATED if recreated else 0
+    return _TOPIC.pack(ROW_TOPIC_GONE, _TOPIC.size, 0, deleted.number, 0, 0, 0, 0, 0, 0, flags, 0)
+
+
+def gone_rows_of_name(state: State, project_id: str, name: str) -> bytes:
+    """Every remembered topic that had this name, with the flag that tells how the name stands."""
+    return b"".join(
+        _gone_row(state, deleted)
+        for deleted in state.deleted_topics.values()
+        if (deleted.project_id, deleted.name) == (project_id, name)
+    )
+
+
+def _gone_row(state: State, deleted: DeletedTopic) -> bytes:
+    holder = state.topic_named(deleted.project_id, deleted.name)
+    return topic_gone_row(deleted, recreated=holder is not None)
 
 
 def project_row(state: State, project: Project) -> bytes:
@@ -107,6 +130,7 @@ def full_tables(state: State) -> bytes:
     projects = sorted(state.projects.values(), key=lambda project: project.number)
     rows = [project_row(state, project) for project in projects if project.name]
     rows += [topic_row(state, topic) for topic in state.topics_by_number()]
+    rows += [_gone_row(state, row) for row in state.deleted_topics.values() if row.number]
     for key_id in sorted(state.keys):
         key = state.keys[key_id]
         if key.active:

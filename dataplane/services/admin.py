@@ -9,12 +9,12 @@ machine's.
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
 from typing import Final
 
 from dataplane.frames import (
     PARTITION_DAMAGED,
     PARTITION_READY,
+    PARTITION_SEALED,
     EngineResult,
     Kind,
     PartitionId,
@@ -24,7 +24,7 @@ from dataplane.frames import (
     unpack_partition_state,
 )
 from dataplane.metadata.commands import fence_message, topic_message
-from dataplane.metadata.state import Topic
+from dataplane.metadata.state import Topic, partitions_of
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
 from dataplane.ring import Ring
@@ -40,7 +40,11 @@ REPLY_MARGIN_S: Final = 0.25
 
 log = logging.getLogger("dataplane.admin")
 
-_STATE_NAMES: Final = {PARTITION_READY: "READY", PARTITION_DAMAGED: "DAMAGED"}
+_STATE_NAMES: Final = {
+    PARTITION_READY: "READY",
+    PARTITION_DAMAGED: "DAMAGED",
+    PARTITION_SEALED: "SEALED",
+}
 
 
 class AdminService:
@@ -125,7 +129,7 @@ class AdminService:
                 partition
                 for topic in state.topics_by_number()
                 if not topic.is_system()
-                for partition in _partitions(topic)
+                for partition in partitions_of(topic)
             ]
         done = dict.fromkeys(partitions, False)
         try:
@@ -157,7 +161,7 @@ class AdminService:
     async def _topic(self, topic: Topic) -> wire.TopicStatus:
         async with asyncio.TaskGroup() as tasks:
             rows = [
-                tasks.create_task(self._partition(partition)) for partition in _partitions(topic)
+                tasks.create_task(self._partition(partition)) for partition in partitions_of(topic)
             ]
         return wire.TopicStatus(
             topic_id=topic.spec.topic_id,
@@ -166,6 +170,7 @@ class AdminService:
             spec=topic_message(topic.spec),
             fence=fence_message(topic.fence),
             partitions=[row.result() for row in rows],
+            closing=topic.is_closing(),
         )
 
     async def _partition(self, partition: PartitionId) -> wire.PartitionStatus:
@@ -201,10 +206,3 @@ class AdminService:
         return Frame(
             kind, shard=owner_of(partition, self._shards_count), body=pack_partition(partition)
         )
-
-
-def _partitions(topic: Topic) -> Iterable[PartitionId]:
-    return [
-        PartitionId(topic.number, topic.created_revision, index)
-        for index in range(topic.spec.partitions)
-    ]

@@ -24,8 +24,8 @@ def organization_of(state: State, caller: Caller) -> Organization:
     if organization is None:
         raise Refused(
             "PERMISSION_DENIED",
-            "this key belongs to no organization",
-            hint="use a key of the organization that owns the topics",
+            "This key belongs to no organization.",
+            hint="Use a key of the organization that owns the topics",
         )
     return organization
 
@@ -77,8 +77,8 @@ def topic_of(state: State, caller: Caller, project: str, name: str) -> Topic:
     if len(found) > 1:
         raise Refused(
             "TOPIC_AMBIGUOUS",
-            f"{len(found)} projects have a topic {name}",
-            hint="name the project by its id, or the topic by its id",
+            f"{len(found)} projects have a topic {name}.",
+            hint="Name the project by its id, or the topic by its id.",
         )
     return found[0]
 
@@ -87,14 +87,14 @@ def no_topic(name: str) -> Refused:
     """There is none, or not for this caller: the answer is the same."""
     return Refused(
         "TOPIC_NOT_FOUND",
-        f"there is no topic {name} in this project",
-        hint="see `headrace topic list`; a topic just created may need a moment to be ready",
+        f"There is no topic {name} in this project that this key can see.",
+        hint="See `headrace topic list`; a topic just created needs a moment to be ready.",
     )
 
 
 def _no_project(name: str) -> Refused:
     return Refused(
         "PROJECT_NOT_FOUND",
-        f"there is no project {name} here for this key",
-        hint="name a project with a topic on this cluster, or use a key of that project",
+        f"There is no project {name} here that this key can see.",
+        hint="Name a project with a topic on this cluster, or use a key of that project.",
     )

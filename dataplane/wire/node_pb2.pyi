@@ -406,18 +406,22 @@ class TopicRow(_message.Message):
     def __init__(self, number: _Optional[int] = ..., created_revision: _Optional[int] = ..., spec: _Optional[_Union[PutTopic, _Mapping]] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., closing_op: _Optional[int] = ..., force_reason: _Optional[str] = ...) -> None: ...
 
 class DeletedTopicRow(_message.Message):
-    __slots__ = ("topic_id", "number", "fence", "deleted_op", "given_up")
+    __slots__ = ("topic_id", "number", "fence", "deleted_op", "given_up", "project_id", "name")
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     DELETED_OP_FIELD_NUMBER: _ClassVar[int]
     GIVEN_UP_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
     topic_id: str
     number: int
     fence: Fence
     deleted_op: int
     given_up: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, topic_id: _Optional[str] = ..., number: _Optional[int] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., deleted_op: _Optional[int] = ..., given_up: _Optional[_Iterable[int]] = ...) -> None: ...
+    project_id: str
+    name: str
+    def __init__(self, topic_id: _Optional[str] = ..., number: _Optional[int] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., deleted_op: _Optional[int] = ..., given_up: _Optional[_Iterable[int]] = ..., project_id: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class KeyRow(_message.Message):
     __slots__ = ("principal", "spec", "fence", "active")

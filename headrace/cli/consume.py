@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.completion import topic_names
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import csv_of, note, yaml_of
 from headrace.cli.words import topics_named
 from headrace.errors import Invalid, StartRequired
+from headrace.retry import seconds
 
 if TYPE_CHECKING:
     from headrace.consumer import Consumer
@@ -22,14 +25,14 @@ _CSV = ["topic", "partition", "offset", "ts", "key", "value", "headers"]
 
 
 @click.command(cls=Verb)
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=topic_names)
 @click.option("-g", "--group", help="Read as a member of this group, and commit.")
 @click.option(
     "--from",
     "begin",
-    metavar="start|end|OFFSET",
-    help="Where to begin (earliest and latest are the same words); a group begins there only where "
-    "it has committed nothing.",
+    metavar="start|end|OFFSET|@TIME",
+    help="Where to begin (earliest and latest are the same words): @-1h for an hour ago, or "
+    "@2026-01-01T00:00:00Z; a group begins there only where it has committed nothing.",
 )
 @click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
 @click.option("-e", "--exit-at-end", is_flag=True, help="Stop at the end of what is there now.")
@@ -78,7 +81,22 @@ def _start(begin: str | None) -> Start | None:
         return "latest"
     if begin.isdigit():
         return int(begin)
-    raise Invalid(f"--from {begin} is not known", hint="Use start, end or an offset.")
+    if begin.startswith("@-"):
+        return timedelta(seconds=seconds(begin[2:]))
+    if begin.startswith("@"):
+        return _moment(begin[1:])
+    raise Invalid(f"--from {begin} is not known", hint="Use start, end, an offset or @TIME.")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Invalid(
+            f"{text} is not a time", hint="Write @2026-01-01T00:00:00Z, or @-1h for an hour ago."
+        ) from error
+    # A person at a terminal means the time zone there.
+    return moment if moment.tzinfo else moment.astimezone()
 
 
 def _print(consumer: Consumer, writer: _Writer, count: int | None) -> None:

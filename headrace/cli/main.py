@@ -16,18 +16,29 @@ import os
 import sys
 
 import click
+from click.shell_completion import shell_complete
 
 from headrace import errors
 from headrace.cli.options import shared
 from headrace.cli.output import note
+from headrace.version import VERSION
 
 _VERBS = {
-    "topic": ("headrace.cli.topics:topic", "create, list and describe topics"),
-    "stream": ("headrace.cli.streams:stream", "create and list streams, the namespaces of topics"),
+    "org": ("headrace.cli.organizations:org", "organizations: who is billed"),
+    "project": ("headrace.cli.projects:project", "projects: what keys may be confined to"),
+    "stream": ("headrace.cli.streams:stream", "streams: the namespaces of topics"),
+    "topic": ("headrace.cli.topics:topic", "topics: list, describe, create, alter, delete"),
+    "key": ("headrace.cli.keys:key", "API keys"),
+    "group": ("headrace.cli.groups:group", "groups: who reads what, and how far"),
+    "node": ("headrace.cli.nodes:node", "nodes of the clusters; operators only"),
     "produce": ("headrace.cli.produce:produce", "send lines of stdin or of files"),
     "consume": ("headrace.cli.consume:consume", "print the records of topics"),
+    "explain": ("headrace.cli.explain:explain", "why an object is as it is, and what is next"),
     "usage": ("headrace.cli.usage:usage", "usage and cost, as the last report saw them"),
     "report": ("headrace.cli.report:report", "run and list reports"),
+    "profile": ("headrace.cli.profiles:profile", "services by name"),
+    "config": ("headrace.cli.configuration:config", "where a value comes from"),
+    "completion": ("headrace.cli.completion:completion", "the completion script of a shell"),
     "version": ("headrace.cli.version:version", "print versions"),
 }
 _SERVER_VERBS = {
@@ -45,6 +56,7 @@ _EXIT_CODES: tuple[tuple[type[errors.HeadraceError], int], ...] = (
     (errors.Invalid, 8),
 )
 USAGE, PARTIAL, INTERRUPTED = 2, 9, 130
+COMPLETION_VARIABLE = "_HEADRACE_COMPLETE"
 
 
 def exit_code_of(error: errors.HeadraceError) -> int:
@@ -78,8 +90,26 @@ class Tree(click.Group):
         raise click.UsageError(f'There is no verb "{name}".{meant}', ctx)
 
 
+def _tell_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(f"headrace {VERSION}")
+        context.exit()
+
+
 class Root(Tree):
     """The tree's root: own verbs by name, the server's through the entry-point group."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The shared options, --version and --help."""
+        version = click.Option(
+            ["--version"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_tell_version,
+            help="Print the version and exit.",
+        )
+        return [version, *super().get_params(ctx)]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every verb, the server's too."""
@@ -142,6 +172,8 @@ Examples:
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line. Returns the exit code; prints errors to stderr."""
     try:
+        if instruction := os.environ.get(COMPLETION_VARIABLE):
+            return shell_complete(root, {}, "headrace", COMPLETION_VARIABLE, instruction)
         # Not root.main: that would print a line on Ctrl-C and make a closed pipe a failure.
         given = sys.argv[1:] if arguments is None else list(arguments)
         with root.make_context("headrace", given) as context:

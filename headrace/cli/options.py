@@ -27,9 +27,10 @@ def _remember(context: click.Context, parameter: click.Parameter, value: str | N
         context.meta[_PREFIX + parameter.name] = value
 
 
-def _option(
+def remembered_option(
     *declarations: str, choices: tuple[str, ...] = (), text: str, metavar: str = ""
 ) -> click.Option:
+    """An option whose value is kept for `value_of` instead of being passed to the command."""
     return click.Option(
         list(declarations),
         type=click.Choice(choices) if choices else click.STRING,
@@ -44,15 +45,15 @@ def _option(
 def shared() -> list[click.Parameter]:
     """Fresh copies of the shared options."""
     return [
-        _option(
+        remembered_option(
             "-o", "--output", choices=FORMATS, text="How to print data; default: by the terminal."
         ),
-        _option("--profile", text="Profile of the configuration file.", metavar="NAME"),
-        _option("--url", text="headrace://KEY@host:port/project", metavar="URL"),
-        _option("--bootstrap", text="Node addresses, host:port,..", metavar="ADDRESSES"),
-        _option("--api-url", text="Address of the REST API.", metavar="URL"),
-        _option("--project", text="Project; default: the key's own.", metavar="NAME"),
-        _option("--color", choices=("auto", "always", "never"), text="Colour in tables."),
+        remembered_option("--profile", text="Profile of the configuration file.", metavar="NAME"),
+        remembered_option("--url", text="headrace://KEY@host:port/project", metavar="URL"),
+        remembered_option("--bootstrap", text="Node addresses, host:port,..", metavar="ADDRESSES"),
+        remembered_option("--api-url", text="Address of the REST API.", metavar="URL"),
+        remembered_option("--project", text="Project; default: the key's own.", metavar="NAME"),
+        remembered_option("--color", choices=("auto", "always", "never"), text="Colour in tables."),
     ]
 
 
@@ -101,4 +102,6 @@ def client() -> Client:
 
 def printer() -> Printer:
     """Where data goes, in the format that was asked for."""
-    return Printer(value_of("output"), value_of("color") or "auto")
+    return Printer(
+        value_of("output"), value_of("color") or "auto", repeated=value_of("watch") is not None
+    )

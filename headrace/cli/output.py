@@ -10,7 +10,7 @@
     name     its name                   one name a line             topic[partition]@offset
 
 Without -o: a table on a terminal; else a table without colour for objects and lists, and jsonl for
-streams.
+streams. With --watch and no terminal, json on one line each time.
 """
 
 from __future__ import annotations
@@ -54,10 +54,17 @@ def path(*names: str) -> Callable[[Row], object]:
 class Printer:
     """Prints objects and lists; streams ask it only for the format."""
 
-    def __init__(self, output: str | None, color: str = "auto") -> None:
+    def __init__(self, output: str | None, color: str = "auto", *, repeated: bool = False) -> None:
         self.terminal = sys.stdout.isatty()
-        self.output = output
+        # Looked at again and again, and nobody at a terminal: one document a line.
+        self._one_line = repeated and not self.terminal
+        self.output = output or ("json" if self._one_line else None)
         self.color = _colored(color, self.terminal)
+
+    @property
+    def for_people(self) -> bool:
+        """Whether the format is meant to be read, not parsed."""
+        return self.output in (None, "table", "wide")
 
     def of_stream(self) -> str:
         """The format for a stream of messages."""
@@ -67,7 +74,7 @@ class Printer:
         """Print one object. `name`: the key of its name, or what makes it."""
         output = self.output or "table"
         if output == "json":
-            _write(json.dumps(row, indent=2, ensure_ascii=False) + "\n")
+            _write(self._json(row))
         elif output == "yaml":
             _write(yaml_of(row))
         elif output in ("table", "wide"):
@@ -87,13 +94,17 @@ class Printer:
         """Print a list that REST answers with more than its items: `body` in json and yaml."""
         output = self.output or "table"
         if output == "json":
-            _write(json.dumps(body, indent=2, ensure_ascii=False) + "\n")
+            _write(self._json(body))
         elif output == "yaml":
             _write(yaml_of(body))
         elif output in ("table", "wide"):
             self._table(rows, [c for c in columns if output == "wide" or not c.wide])
         else:
             self._rows(rows, columns, output, name)
+
+    def _json(self, body: Row) -> str:
+        indent = None if self._one_line else 2
+        return json.dumps(body, indent=indent, ensure_ascii=False) + "\n"
 
     def _rows(
         self, rows: Iterable[Row], columns: Sequence[Column], output: str, name: Name

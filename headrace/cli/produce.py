@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.completion import topic_names
 from headrace.cli.main import PartialFailure
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, note, path
@@ -27,7 +28,7 @@ COLUMNS = (
 
 
 @click.command(cls=Verb)
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "-i",

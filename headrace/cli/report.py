@@ -7,6 +7,7 @@ import click
 from headrace.cli.main import Tree
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, Row, note, path
+from headrace.cli.watching import WatchedVerb
 
 COLUMNS = (
     Column("id", path("id")),
@@ -57,7 +58,7 @@ def _tell(run: Row) -> None:
     note(f"{path('id')(run)} {str(path('state')(run)).lower()}")
 
 
-@report.command("list", cls=Verb)
+@report.command("list", cls=WatchedVerb)
 def list_reports() -> None:
     """List report runs."""
     with client() as c:

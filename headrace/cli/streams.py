@@ -1,13 +1,17 @@
-"""`headrace stream create|list`."""
+"""`headrace stream list|describe|create|delete`."""
 
 from __future__ import annotations
 
 import click
 
+from headrace.cli.deleting import delete as delete_object
+from headrace.cli.deleting import deletion_options, held_by
+from headrace.cli.described import describe as show
 from headrace.cli.main import Tree
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, path
-from headrace.cli.words import in_words_typed
+from headrace.cli.watching import WatchedVerb
+from headrace.cli.words import count_of, in_words_typed
 
 COLUMNS = (
     Column("name", path("name")),
@@ -20,7 +24,24 @@ COLUMNS = (
 
 @click.group(cls=Tree)
 def stream() -> None:
-    """Create and list streams, the namespaces of topics."""
+    """Streams: the namespaces of topics."""
+
+
+@stream.command("list", cls=WatchedVerb)
+def list_streams() -> None:
+    """List the streams that the key may see."""
+    with client() as c:
+        found = c.admin.streams()
+    printer().many(found, COLUMNS)
+
+
+@stream.command(cls=WatchedVerb)
+@click.argument("name")
+def describe(name: str) -> None:
+    """Show the stream NAME, or of that id."""
+    with client() as c:
+        found = c.admin.object("stream", name)
+    show(found, COLUMNS)
 
 
 @stream.command(cls=Verb)
@@ -32,9 +53,31 @@ def create(name: str) -> None:
     printer().one(made, COLUMNS)
 
 
-@stream.command("list", cls=Verb)
-def list_streams() -> None:
-    """List the streams that the key may see."""
+@stream.command(cls=Verb)
+@click.argument("name")
+@deletion_options(cascade="its topics")
+def delete(
+    name: str,
+    yes: bool,
+    cascade: bool,
+    wait: bool,
+    timeout: str,
+    force_reason: str,
+    confirm_deletions: int,
+) -> None:
+    """Delete the stream NAME, or of that id."""
     with client() as c:
-        found = c.admin.streams()
-    printer().many(found, COLUMNS)
+        found = c.admin.object("stream", name)
+        topics = c.admin.items("/topics", {"stream_id": str(found["id"])})
+    delete_object(
+        "stream",
+        found,
+        COLUMNS,
+        [count_of(len(topics), "topic"), *held_by(topics)],
+        yes=yes,
+        cascade=cascade,
+        force_reason=force_reason,
+        confirm_deletions=confirm_deletions,
+        wait=wait,
+        timeout=timeout,
+    )

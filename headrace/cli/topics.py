@@ -1,12 +1,18 @@
-"""`headrace topic create|list|describe`."""
+"""`headrace topic list|describe|create|alter|delete`."""
 
 from __future__ import annotations
 
 import click
 
+from headrace.cli.completion import topic_names
+from headrace.cli.deleting import delete as delete_object
+from headrace.cli.deleting import deletion_options, held_by
+from headrace.cli.described import STATUS
+from headrace.cli.described import describe as show
 from headrace.cli.main import Tree
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, Row, note, path
+from headrace.cli.watching import WatchedVerb
 from headrace.cli.words import duration_of, in_words_typed
 from headrace.errors import Invalid
 from headrace.retry import seconds
@@ -52,7 +58,7 @@ _TYPED = {
 
 @click.group(cls=Tree)
 def topic() -> None:
-    """Create, list and describe topics."""
+    """Topics: list, describe, create, alter, delete."""
 
 
 @topic.command(cls=Verb)
@@ -81,11 +87,7 @@ def create(
     timeout: str,
 ) -> None:
     """Create NAME, which is `topic` or `stream/topic`."""
-    spec: dict[str, object] = dict(_member(text) for text in members)
-    if retention is not None:
-        spec["retention_ms"] = _retention(retention)
-    if codec is not None:
-        spec["codec"] = codec
+    spec = _spec(retention, codec, members)
     with client() as c, in_words_typed(_TYPED, name.rpartition("/")[0]):
         made = c.admin.create_topic(
             name,
@@ -96,6 +98,45 @@ def create(
             timeout=timeout,
         )
     printer().one(made, COLUMNS, name=_name)
+
+
+@topic.command(cls=Verb)
+@click.argument("name", shell_complete=topic_names)
+@click.option("--partitions", type=click.IntRange(1, 1024), help="How many partitions: more only.")
+@click.option("--retention", metavar="DURATION", help='"7d", "12h", "30m" or unlimited.')
+@click.option("--codec", type=click.Choice(["none", "lz4", "zstd"]), help="For new batches.")
+@click.option(
+    "--set", "members", multiple=True, metavar="KEY=VALUE", help="Any member; KEY= unsets it."
+)
+@click.option("--wait/--no-wait", default=True, help="Return when it is so (default).")
+@click.option("--timeout", default="60s", show_default=True, metavar="DURATION")
+def alter(
+    name: str,
+    partitions: int | None,
+    retention: str | None,
+    codec: str | None,
+    members: tuple[str, ...],
+    wait: bool,
+    timeout: str,
+) -> None:
+    """Change the topic NAME. More partitions move keys: a key's order begins anew there."""
+    spec = _spec(retention, codec, members)
+    if partitions is not None:
+        spec["partitions"] = partitions
+    if not spec:
+        raise click.UsageError("Say what to change: --partitions, --retention, --codec or --set.")
+    with client() as c, in_words_typed(_TYPED, name.rpartition("/")[0]):
+        altered = c.admin.alter_topic(name, spec, wait=wait, timeout=timeout)
+    printer().one(altered, COLUMNS, name=_name)
+
+
+def _spec(retention: str | None, codec: str | None, members: tuple[str, ...]) -> dict[str, object]:
+    spec: dict[str, object] = dict(_member(text) for text in members)
+    if retention is not None:
+        spec["retention_ms"] = _retention(retention)
+    if codec is not None:
+        spec["codec"] = codec
+    return spec
 
 
 def _retention(text: str) -> str:
@@ -113,13 +154,15 @@ def _member(text: str) -> tuple[str, object]:
     key, equals, value = text.partition("=")
     if not equals:
         raise Invalid(f"{text!r} is not KEY=VALUE", hint="Example: --set segment_bytes=16777216")
+    if not value:
+        return key, None
     if value in ("true", "false"):
         return key, value == "true"
     small = value.isdigit() and key in ("partitions", "replication_factor", "max_message_bytes")
     return key, int(value) if small else value
 
 
-@topic.command("list", cls=Verb)
+@topic.command("list", cls=WatchedVerb)
 @click.option("--stream", default="", help="Only this stream.")
 def list_topics(stream: str) -> None:
     """List the topics that the key may see."""
@@ -130,29 +173,37 @@ def list_topics(stream: str) -> None:
         note("No topics. Create one: headrace topic create NAME")
 
 
-@topic.command(cls=Verb)
-@click.argument("name")
+@topic.command(cls=WatchedVerb)
+@click.argument("name", shell_complete=topic_names)
 def describe(name: str) -> None:
     """Show NAME with what was wished and what is."""
     with client() as c:
         found = c.admin.topic(name, live=True)
-    out = printer()
-    out.one(found, COLUMNS, name=_name)
-    if out.output in (None, "table", "wide"):
-        for member, columns in (("conditions", _CONDITIONS), ("partitions", _PARTITIONS)):
-            listed = path("status", member)(found)
-            rows = [r for r in listed if isinstance(r, dict)] if isinstance(listed, list) else []
-            if rows:
-                click.echo()
-                out.many(rows, columns)
+    lists = (*STATUS, (("status", "partitions"), _PARTITIONS))
+    show(found, COLUMNS, name=_name, lists=lists)
 
 
-_CONDITIONS = (
-    Column("condition", path("type")),
-    Column("status", path("status")),
-    Column("reason", path("reason")),
-    Column("message", path("message")),
-)
+@topic.command(cls=Verb)
+@click.argument("name", shell_complete=topic_names)
+@deletion_options()
+def delete(
+    name: str, yes: bool, wait: bool, timeout: str, force_reason: str, confirm_deletions: int
+) -> None:
+    """Delete the topic NAME with all its records."""
+    with client() as c:
+        found = c.admin.topic(name, live=True)
+    delete_object(
+        "topic",
+        found,
+        COLUMNS,
+        held_by([found]),
+        name=_name,
+        yes=yes,
+        force_reason=force_reason,
+        confirm_deletions=confirm_deletions,
+        wait=wait,
+        timeout=timeout,
+    )
 
 
 _PARTITIONS = (

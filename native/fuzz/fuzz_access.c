@@ -64,11 +64,12 @@ static void deltas(struct tables *tables, const uint8_t *bytes, size_t size)
         assert(tables->grants.revision == revision);
         return;
     }
-    /* Twice is the same: a restart applies everything again. */
+    /* Twice is the same: a restart applies everything again. But for a delta that lets one topic
+     * grow within itself. */
     topics = tables->topics_count;
     grants = tables->grants.count;
     enum status status = tables_apply(tables, bytes, size);
-    assert(status == STATUS_OK);
+    assert(status == STATUS_OK || status == STATUS_PARTITIONS_FEWER);
     assert(tables->topics_count == topics);
     assert(tables->grants.count == grants);
 }
@@ -82,6 +83,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     uint64_t deadline_ns = grpc_timeout_deadline(bytes, size, now_ns);
     assert(deadline_ns == 0 || deadline_ns >= now_ns);
     enum call_method method = grpc_method(bytes, size);
-    assert(method > METHOD_NONE && method <= METHOD_HOST);
+    assert(method > METHOD_NONE && method < METHODS_COUNT);
     return 0;
 }

@@ -49,9 +49,10 @@ static void checkpoint(const uint8_t *bytes, size_t size)
         assert(again == empty);
         assert(partition.applied_op == 0);
     } else {
-        assert(again == size);
+        /* Canonical; one of an earlier version comes back as one of this version. */
         partition_checkpoint_encode(&partition, encoded, again);
-        assert(memcmp(encoded, bytes, size) == 0);
+        int current = memcmp(encoded + 8, bytes + 8, 4) == 0;
+        assert(!current || (again == size && memcmp(encoded, bytes, size) == 0));
     }
     partition_deinit(&partition);
 }

@@ -88,7 +88,7 @@ static void send_frame(struct fuzz_node *node, const struct engine_frame *header
     size_t padded = (frame.size + 7u) & ~(size_t)7;
     long taken = engine_send(node->engine, buffer, padded);
     assert(taken >= 0);
-    /* A full ring loses a client's answer here, never metadata: one op is out at once. */
+    /* A full ring: lost here is a client's answer, never metadata: one op is out at once. */
     maybe(taken == (long)padded);
 }
 

@@ -154,6 +154,8 @@ enum engine_result {
     ENGINE_RESULT_DUPLICATE = 8, /* PUBLISH: already stored; body as for OK */
     ENGINE_RESULT_STORAGE_FULL = 9,
     ENGINE_RESULT_STORAGE_FAILED = 10,
+    ENGINE_RESULT_CLOSED =
+        11, /* sealed, or its topic is being deleted: nothing is appended any more */
 };
 
 enum engine_verb { ENGINE_VERB_PRODUCE = 1, ENGINE_VERB_CONSUME = 2, ENGINE_VERB_ADMIN = 4 };
@@ -235,8 +237,8 @@ struct engine_meter_sum {
  * shard, in op order. */
 enum engine_row_kind {
     ENGINE_ROW_TOPIC = 1, /* struct engine_row_topic: put */
-    /* struct engine_row_topic: number, and flags: ENGINE_TOPIC_RECREATED = a topic of its name lives
-     * again. Files of the topic's partitions are removed; may come again with other flags */
+    /* struct engine_row_topic: number, and flags: ENGINE_TOPIC_RECREATED = a topic of its name
+     * lives again. Files of the topic's partitions are removed; may come again with other flags */
     ENGINE_ROW_TOPIC_GONE = 2,
     ENGINE_ROW_GRANT = 3,      /* struct engine_row_grant: put */
     ENGINE_ROW_GRANT_GONE = 4, /* only key_id counts */

@@ -107,7 +107,7 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
         assert(fetch.size <= 1048576);
         world->storage.io.submit(&world->storage, &read);
         for (;;) {
-            struct io_request *done = sim_storage_step(&world->storage);
+            struct io_request *done = sim_request(world);
             assert(done != NULL);
             if (done == &read) break;
             store_complete(world->store, done);
@@ -137,7 +137,7 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
     return 0;
 }
 
-static void sim_check_log(struct sim_world *world, uint32_t partition)
+void sim_check_log(struct sim_world *world, uint32_t partition)
 {
     struct sim_walk walk = {.append_time_us = INT64_MIN};
     for (;;) {
@@ -177,6 +177,7 @@ void sim_check_logs(struct sim_world *world)
     if (world->result->failed) return;
     for (uint32_t index = 0; index < world->batches_count; index++) {
         struct sim_batch *batch = &world->batches[index];
+        if (batch->partition == SIM_PARTITIONS_MAX) continue;
         if (world->partitions[batch->partition].deleted) continue;
         if (batch->state == SIM_BATCH_ACKED && !batch->seen) {
             sim_fail(world, "partition %u: batch %u was acknowledged at %llu and is lost",

@@ -103,6 +103,7 @@ static int sim_send(struct sim_world *world, uint32_t index)
     case STATUS_PRODUCERS_FULL:
     case STATUS_TOO_MANY_IN_FLIGHT:
     case STATUS_NOT_FOUND:
+    case STATUS_CLOSED:
     case STATUS_REBUILDING: break;
     default: sim_fail(world, "produce was refused: %s", status_name(status));
     }
@@ -235,6 +236,12 @@ void sim_client_act(struct sim_world *world)
     }
 }
 
+/* An operation behind the seal. */
+static int sim_closed(const struct sim_partition *partition, enum status status)
+{
+    return status == STATUS_CLOSED && (partition->closing || partition->deleted);
+}
+
 static void sim_produced(struct sim_world *world, const struct sim_wait *wait,
                          const struct store_outcome *outcome)
 {
@@ -265,11 +272,45 @@ static void sim_produced(struct sim_world *world, const struct sim_wait *wait,
         }
     } else if (outcome->status == STATUS_METER_FULL && !producer) {
         batch->state = SIM_BATCH_REFUSED;
+    } else if (sim_closed(partition, outcome->status)) {
+        batch->state = SIM_BATCH_REFUSED;
     } else {
         sim_fail(world, "batch %llu of producer %u: %s, expected %llu",
                  (unsigned long long)wait->what, batch->producer, status_name(outcome->status),
                  (unsigned long long)outcome->expected);
     }
+}
+
+void sim_client_seal(struct sim_world *world, uint32_t index)
+{
+    struct sim_partition *partition = &world->partitions[index];
+    if (partition->seal_busy) return;
+    uint64_t token = sim_wait(world, SIM_WAIT_SEAL, index, 0, 0);
+    enum status status = store_seal(world->store, &partition->id, partition->seal_intent, token);
+    partition->seal_busy = status == STATUS_OK;
+    if (status == STATUS_OK) return;
+    sim_unwait(world, token);
+    if (status != STATUS_BUSY && status != STATUS_STORAGE_FULL)
+        sim_fail(world, "a seal was refused: %s", status_name(status));
+}
+
+static void sim_sealed(struct sim_world *world, const struct sim_wait *wait,
+                       const struct store_outcome *outcome)
+{
+    struct sim_partition *partition = &world->partitions[wait->partition];
+    partition->seal_busy = 0;
+    if (outcome->status == STATUS_BUSY || outcome->status == STATUS_STORAGE_FULL) return;
+    if (partition->deleted) return;
+    if (outcome->status != STATUS_OK) {
+        sim_fail(world, "a seal ended with %s", status_name(outcome->status));
+        return;
+    }
+    const struct engine_sealed *sealed = &outcome->sealed;
+    if (sealed->log_end < partition->end_offset)
+        sim_fail(world, "partition %u was sealed at %llu, %llu was known", wait->partition,
+                 (unsigned long long)sealed->log_end, (unsigned long long)partition->end_offset);
+    partition->end_offset = sealed->log_end;
+    partition->sealed = sealed->meter_sequence == sealed->meter_acked;
 }
 
 void sim_client_outcomes(struct sim_world *world)
@@ -287,7 +328,7 @@ void sim_client_outcomes(struct sim_world *world)
             if (outcome.status == STATUS_OK) {
                 group->committed = wait.what;
                 group->has_committed = 1;
-            } else {
+            } else if (!sim_closed(&world->partitions[wait.partition], outcome.status)) {
                 sim_fail(world, "commit: %s", status_name(outcome.status));
             }
             break;
@@ -295,7 +336,7 @@ void sim_client_outcomes(struct sim_world *world)
             group->fence_busy = 0;
             if (outcome.status == STATUS_OK)
                 group->generation = wait.what;
-            else
+            else if (!sim_closed(&world->partitions[wait.partition], outcome.status))
                 sim_fail(world, "fence: %s", status_name(outcome.status));
             break;
         case SIM_WAIT_COMMAND:
@@ -303,7 +344,9 @@ void sim_client_outcomes(struct sim_world *world)
                 sim_fail(world, "a command's result is another's");
             if (wait.what > world->host.acked_last) world->host.acked_last = wait.what;
             break;
-        case SIM_WAIT_FLUSH: break;
+        case SIM_WAIT_FLUSH:
+        case SIM_WAIT_BURIED: break;
+        case SIM_WAIT_SEAL: sim_sealed(world, &wait, &outcome); break;
         default: sim_fail(world, "an outcome that nobody waits for");
         }
     }
@@ -318,6 +361,7 @@ void sim_clients_crashed(struct sim_world *world)
     memset(world->waits, 0, SIM_WAITS_MAX * sizeof *world->waits);
     for (uint32_t index = 0; index < world->partitions_count; index++) {
         struct sim_partition *partition = &world->partitions[index];
+        partition->seal_busy = 0;
         for (uint32_t which = 0; which < SIM_PRODUCERS_MAX; which++) {
             partition->producers[which].in_flight = 0;
             partition->producers[which].retry_batch = 0;
@@ -325,7 +369,7 @@ void sim_clients_crashed(struct sim_world *world)
     }
     for (uint32_t index = world->batches_count; index-- > 0;) {
         struct sim_batch *batch = &world->batches[index];
-        if (batch->state != SIM_BATCH_SENT) continue;
+        if (batch->state != SIM_BATCH_SENT || batch->partition == SIM_PARTITIONS_MAX) continue;
         if (batch->producer == SIM_PRODUCERS_MAX)
             batch->state = SIM_BATCH_UNKNOWN;
         else

@@ -82,50 +82,14 @@ void sim_host_restore(struct sim_world *world)
     host->sent = host->sent > highest ? host->sent : highest;
 }
 
-static size_t sim_row(uint8_t *target, uint16_t kind, const struct sim_partition *partition)
+static uint32_t sim_host_partition(const struct sim_world *world,
+                                   const struct engine_partition_id *id)
 {
-    struct engine_row_topic row = {.row = {.kind = kind, .size = sizeof row},
-                                   .topic = partition->id.topic,
-                                   .created_revision = partition->id.created_revision,
-                                   .organization = 16,
-                                   .project = 16,
-                                   .partitions_count = 2,
-                                   .message_bytes_max = 1048576,
-                                   .segment_bytes = partition->segment_bytes};
-    memcpy(target, &row, sizeof row);
-    return sizeof row;
-}
-
-/* all: the whole table, as after a restart. Otherwise something changes: a topic's segment size, or
- * a topic goes. */
-void sim_host_tables(struct sim_world *world, int all)
-{
-    uint8_t delta[SIM_PARTITIONS_MAX * sizeof(struct engine_row_topic)];
-    size_t size = 0;
-    if (all) {
-        for (uint32_t index = 0; index < world->partitions_count; index += 2) {
-            uint16_t kind =
-                world->partitions[index].deleted ? ENGINE_ROW_TOPIC_GONE : ENGINE_ROW_TOPIC;
-            size += sim_row(delta + size, kind, &world->partitions[index]);
-        }
-    } else {
-        uint32_t index = (uint32_t)random_below(&world->random, world->partitions_count) / 2 * 2;
-        int gone = index >= 2 && random_chance(&world->random, 1, 6);
-        uint64_t segment_bytes = random_between(&world->random, 8, 64) * 1024;
-        for (uint32_t each = index; each < index + 2 && each < world->partitions_count; each++) {
-            world->partitions[each].segment_bytes = segment_bytes;
-            if (gone) world->partitions[each].deleted = 1;
-        }
-        size = sim_row(delta,
-                       world->partitions[index].deleted ? ENGINE_ROW_TOPIC_GONE : ENGINE_ROW_TOPIC,
-                       &world->partitions[index]);
-        if (gone)
-            sim_trace(world, "tables", "topic %llu is gone",
-                      (unsigned long long)world->partitions[index].id.topic);
+    for (uint32_t index = 0; index < world->partitions_count; index++) {
+        const struct sim_partition *partition = &world->partitions[index];
+        if (!partition->deleted && memcmp(&partition->id, id, sizeof *id) == 0) return index;
     }
-    enum status status = store_tables_apply(world->store, ++world->op_now, delta, size);
-    if (status != STATUS_OK && status != STATUS_BUSY)
-        sim_fail(world, "tables: %s", status_name(status));
+    return SIM_PARTITIONS_MAX;
 }
 
 /* A close comes until it is acknowledged, always the same. Some acknowledgements get lost. */
@@ -136,7 +100,8 @@ void sim_host_meters(struct sim_world *world)
     while (store_meter_next(world->store, &close, sums, 256)) {
         struct sim_close own = {
             .sequence = close.sequence, .from_op = close.from_op, .to_op = close.to_op};
-        own.partition = (uint32_t)((close.id.topic - 16) * 2 + close.id.partition);
+        own.partition = sim_host_partition(world, &close.id);
+        if (own.partition == SIM_PARTITIONS_MAX) continue; /* gone meanwhile */
         for (uint32_t index = 0; index < close.sums_count; index++) {
             own.bytes += sums[index].ingress_bytes;
             own.records += sums[index].records;

@@ -6,6 +6,7 @@
 
 #include "assert.h"
 #include "bytes.h"
+#include "reconcile.h"
 #include "sim_world.h"
 
 #define SIM_BEGIN_US INT64_C(1767225600000000)
@@ -49,6 +50,9 @@ static void sim_world_make(struct sim_world *world, uint64_t seed)
         struct sim_partition *partition = &world->partitions[index];
         partition->id = (struct engine_partition_id){
             .topic = 16 + index / 2, .created_revision = 5, .partition = index % 2};
+        partition->broad = index % 2 == 0 && index + 1 < world->partitions_count
+                           && random_chance(&world->random, 2, 3);
+        partition->deleted = index % 2 == 1 && !world->partitions[index - 1].broad;
         partition->segment_bytes = random_between(&world->random, 8, 64) * 1024;
         if (index % 2) partition->segment_bytes = world->partitions[index - 1].segment_bytes;
         for (uint32_t producer = 0; producer < SIM_PRODUCERS_MAX; producer++) {
@@ -56,12 +60,18 @@ static void sim_world_make(struct sim_world *world, uint64_t seed)
         }
     }
     world->op_now = 10;
+    world->topic_next = 32;
 }
 
 static void sim_world_finish(struct sim_world *world)
 {
     world->storage.disk_full = 0;
+    world->unlinks_fail = 0;
+    world->now.monotonic_ns += RECONCILE_PAUSE_MS_MAX * UINT64_C(1000000);
+    world->now.wall_us += RECONCILE_PAUSE_MS_MAX * INT64_C(1000);
+    store_tick(world->store, world->now);
     sim_settle(world);
+    if (!world->result->failed) sim_check_names(world);
     uint64_t segments = sim_storage_digest(&world->storage, 0);
     if (!world->result->failed) sim_crash(world);
     if (!world->result->failed && sim_storage_digest(&world->storage, 0) != segments) {

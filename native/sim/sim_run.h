@@ -22,6 +22,11 @@ struct sim_result {
     uint64_t closes;
     uint64_t extents_released;
     uint64_t segments_sealed;
+    uint64_t topics_sealed; /* and then deleted */
+    uint64_t topics_forced; /* deleted without */
+    uint64_t topics_recreated;
+    uint64_t topics_grown;
+    uint64_t unlinks_failed;
     size_t trace_size;
 };
 

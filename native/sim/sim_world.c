@@ -38,11 +38,26 @@ void sim_trace(struct sim_world *world, const char *lane, const char *format, ..
     result->trace_size += size;
 }
 
+/* The next that completes, or an unlink that fails; NULL = none waits. */
+struct io_request *sim_request(struct sim_world *world)
+{
+    struct io_request *head = world->storage.queue_head;
+    int fails = head && world->unlinks_fail && head->operation == IO_UNLINK
+                && strncmp(head->path, "topics/", 7) == 0;
+    if (!fails) return sim_storage_step(&world->storage);
+    world->storage.queue_head = head->next;
+    if (!head->next) world->storage.queue_tail = NULL;
+    head->next = NULL;
+    head->status = STATUS_IO_FAILED;
+    world->result->unlinks_failed++;
+    return head;
+}
+
 /* At most so many requests complete; each completion is followed by a turn. */
 void sim_io(struct sim_world *world, uint32_t requests_max)
 {
     for (uint32_t count = 0; count < requests_max && !world->result->failed; count++) {
-        struct io_request *request = sim_storage_step(&world->storage);
+        struct io_request *request = sim_request(world);
         if (!request) break;
         store_complete(world->store, request);
         store_flush(world->store, world->now);
@@ -131,7 +146,7 @@ void sim_recover(struct sim_world *world)
     sim_recover_again(world, "a second recovery");
     if (world->result->failed) return;
     sim_host_restore(world);
-    sim_host_tables(world, 1);
+    sim_topics_restored(world);
     sim_check_logs(world);
     sim_check_groups(world);
     sim_trace(world, "recovery", "done, %llu requests so far",
@@ -166,7 +181,7 @@ void sim_step(struct sim_world *world)
         sim_host_act(world, (uint32_t)random_between(&world->random, 1, 4));
     else if (dice < 940)
         sim_pass(world, random_between(&world->random, 10, 40000));
-    else if (dice < 970) {
+    else if (dice < 955) {
         struct sim_partition *partition =
             &world->partitions[random_below(&world->random, world->partitions_count)];
         if (!partition->deleted && partition->end_offset > 0) {
@@ -174,7 +189,7 @@ void sim_step(struct sim_world *world)
                             random_below(&world->random, partition->end_offset));
         }
     } else if (dice < 975)
-        sim_host_tables(world, 0);
+        sim_topics_act(world);
     else if (dice < 980)
         store_checkpoint_all(world->store);
     else if (dice < 985)

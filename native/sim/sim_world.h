@@ -77,7 +77,12 @@ struct sim_close {
 struct sim_partition {
     struct engine_partition_id id;
     uint64_t segment_bytes;
-    uint8_t deleted;
+    uint8_t deleted; /* or not there yet */
+    uint8_t broad;   /* first of its topic: the topic has two */
+    uint8_t closing;
+    uint8_t sealed; /* and all windows acknowledged */
+    uint8_t seal_busy;
+    uint64_t seal_intent;
     uint64_t end_offset; /* highest known */
     struct sim_producer producers[SIM_PRODUCERS_MAX];
     struct sim_group groups[SIM_GROUPS_MAX];
@@ -99,7 +104,9 @@ enum sim_wait_kind {
     SIM_WAIT_COMMIT,
     SIM_WAIT_FENCE,
     SIM_WAIT_COMMAND,
-    SIM_WAIT_FLUSH
+    SIM_WAIT_FLUSH,
+    SIM_WAIT_SEAL,
+    SIM_WAIT_BURIED, /* of a topic that is gone */
 };
 
 struct sim_wait { /* an accepted call; its token is its index + 1 */
@@ -130,7 +137,9 @@ struct sim_world {
     struct sim_host host;
     uint8_t *batch_bytes;
     uint8_t *read_bytes;
-    uint64_t op_now; /* metadata op of the next tables delta or fence intent */
+    uint64_t topic_next;  /* number */
+    uint8_t unlinks_fail; /* of segment files */
+    uint64_t op_now;      /* metadata op of the next tables delta or fence intent */
     char *trace;
     size_t trace_room;
 };
@@ -144,15 +153,21 @@ void sim_trace(struct sim_world *world, const char *lane, const char *format, ..
 void sim_client_act(struct sim_world *world);
 void sim_client_outcomes(struct sim_world *world);
 void sim_clients_crashed(struct sim_world *world);
+void sim_client_seal(struct sim_world *world, uint32_t partition);
 void sim_client_produce(struct sim_world *world, uint32_t partition);
 
 /* sim_host.c */
 void sim_host_act(struct sim_world *world, uint32_t ops_max);
 void sim_host_restore(struct sim_world *world);
-void sim_host_tables(struct sim_world *world, int all);
 void sim_host_meters(struct sim_world *world);
 
+/* sim_topics.c */
+void sim_topics_act(struct sim_world *world);
+void sim_topics_restored(struct sim_world *world);
+void sim_check_names(struct sim_world *world);
+
 /* sim_checker.c */
+void sim_check_log(struct sim_world *world, uint32_t partition);
 void sim_check_logs(struct sim_world *world);
 void sim_check_fetch(struct sim_world *world, uint32_t partition, uint64_t offset);
 void sim_check_groups(struct sim_world *world);
@@ -160,6 +175,7 @@ void sim_check_meters(struct sim_world *world);
 
 /* sim_world.c: let I/O complete. */
 void sim_io(struct sim_world *world, uint32_t requests_max);
+struct io_request *sim_request(struct sim_world *world);
 void sim_settle(struct sim_world *world);
 void sim_step(struct sim_world *world);
 void sim_crash(struct sim_world *world);

@@ -188,8 +188,18 @@ enum status batch_records_seal(struct batch_client *client, const uint8_t *recor
     return STATUS_OK;
 }
 
-enum status batch_records_open(const uint8_t *part, const struct batch_client *client,
-                               uint8_t *target)
+void *batch_opener_make(void)
+{
+    return ZSTD_createDCtx();
+}
+
+void batch_opener_free(void *opener)
+{
+    ZSTD_freeDCtx(opener);
+}
+
+enum status batch_records_open_with(void *opener, const uint8_t *part,
+                                    const struct batch_client *client, uint8_t *target)
 {
     const uint8_t *stored = part + BATCH_CLIENT_HEADER_BYTES;
     size_t stored_bytes = client->size_bytes - BATCH_CLIENT_HEADER_BYTES;
@@ -208,8 +218,16 @@ enum status batch_records_open(const uint8_t *part, const struct batch_client *c
     /* One frame: a second one behind it would be bytes that nobody accounts for. */
     size_t frame = ZSTD_findFrameCompressedSize(stored, stored_bytes);
     if (ZSTD_isError(frame) || frame != stored_bytes) return STATUS_BATCH_COMPRESSION;
-    size_t size = ZSTD_decompress(target, records_bytes, stored, stored_bytes);
+    size_t size = opener != NULL
+                      ? ZSTD_decompressDCtx(opener, target, records_bytes, stored, stored_bytes)
+                      : ZSTD_decompress(target, records_bytes, stored, stored_bytes);
     return !ZSTD_isError(size) && size == records_bytes ? STATUS_OK : STATUS_BATCH_COMPRESSION;
+}
+
+enum status batch_records_open(const uint8_t *part, const struct batch_client *client,
+                               uint8_t *target)
+{
+    return batch_records_open_with(NULL, part, client, target);
 }
 
 /* A nullable field: its position and size; NULL if it does not fit. */
@@ -229,9 +247,11 @@ static const uint8_t *batch_read_field(const uint8_t *at, const uint8_t *end,
     return at + (sized - 1);
 }
 
-/* Strict UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF. */
-static int batch_name_valid(const uint8_t *at, const uint8_t *end)
+/* No overlong forms, no surrogates, nothing above U+10FFFF. */
+int batch_name_valid(const uint8_t *bytes, size_t size)
 {
+    const uint8_t *at = bytes;
+    const uint8_t *end = bytes + size;
     while (at < end) {
         uint8_t lead = *at++;
         if (lead < 0x80) continue;
@@ -263,7 +283,7 @@ static const uint8_t *batch_read_headers(const uint8_t *at, const uint8_t *end,
         int32_t ignored_size;
         at = bytes_get_uvarint(at, end, BATCH_VARINT_BYTES_MAX, &name);
         if (!at || name > (uint64_t)(end - at)) return NULL;
-        if (!batch_name_valid(at, at + name)) return NULL;
+        if (!batch_name_valid(at, (size_t)name)) return NULL;
         at = batch_read_field(at + name, end, records, &ignored_position, &ignored_size);
         if (!at) return NULL;
     }
@@ -333,4 +353,102 @@ enum status batch_records_read(const uint8_t *records, const struct batch_client
     }
     if (at != end) return STATUS_BATCH_COUNT;
     return max_timestamp_us == client->max_timestamp_us ? STATUS_OK : STATUS_BATCH_TIMESTAMP;
+}
+
+static struct batch_field batch_field_at(const uint8_t *records, uint32_t position, int32_t size)
+{
+    return (struct batch_field){.bytes = records + position, .size = size};
+}
+
+enum status batch_record_next(const uint8_t **at, const uint8_t *records,
+                              const struct batch_client *client, uint32_t index,
+                              struct batch_record *record)
+{
+    assert(index < client->record_count);
+    const uint8_t *end = records + client->records_bytes;
+    assert(*at >= records);
+    assert(*at <= end);
+    struct batch_row row;
+    if (*at == end) return STATUS_BATCH_COUNT;
+    enum status status = batch_read_record(at, end, records, client, index, &row);
+    if (status != STATUS_OK) return status;
+    *record = (struct batch_record){
+        .timestamp_us = row.timestamp_us,
+        .key = batch_field_at(records, row.key_position, row.key_size),
+        .value = batch_field_at(records, row.value_position, row.value_size),
+        .headers_count = row.header_count,
+        .headers_bytes = (uint32_t)(*at - records) - row.header_position,
+        .headers = records + row.header_position,
+    };
+    return STATUS_OK;
+}
+
+static struct batch_field batch_header_field(const uint8_t **at, int nullable)
+{
+    uint64_t size = 0;
+    const uint8_t *bytes =
+        bytes_get_uvarint(*at, *at + BATCH_VARINT_BYTES_MAX, BATCH_VARINT_BYTES_MAX, &size);
+    assert(bytes != NULL);
+    int is_null = nullable && size == 0;
+    if (nullable && !is_null) size--;
+    *at = bytes + size;
+    return (struct batch_field){.bytes = bytes, .size = is_null ? -1 : (int32_t)size};
+}
+
+void batch_header_next(const uint8_t **at, struct batch_header *header)
+{
+    header->name = batch_header_field(at, 0);
+    header->value = batch_header_field(at, 1);
+}
+
+size_t batch_header_bytes(int32_t name_size, int32_t value_size)
+{
+    assert(name_size >= 0);
+    return bytes_uvarint_size((uint64_t)name_size) + (size_t)name_size
+           + (size_t)batch_field_bytes(value_size);
+}
+
+static uint64_t batch_record_delta(const struct batch_record *record, int64_t base_us)
+{
+    return bytes_zigzag((int64_t)((uint64_t)record->timestamp_us - (uint64_t)base_us));
+}
+
+static uint64_t batch_record_body(const struct batch_record *record, uint32_t index,
+                                  int64_t base_us)
+{
+    return bytes_uvarint_size(index) + bytes_uvarint_size(batch_record_delta(record, base_us))
+           + batch_field_bytes(record->key.size) + batch_field_bytes(record->value.size)
+           + bytes_uvarint_size(record->headers_count) + record->headers_bytes;
+}
+
+size_t batch_record_bytes(const struct batch_record *record, uint32_t index, int64_t base_us)
+{
+    uint64_t body = batch_record_body(record, index, base_us);
+    return bytes_uvarint_size(body) + (size_t)body;
+}
+
+static uint8_t *batch_put_field(uint8_t *at, const struct batch_field *field)
+{
+    const uint8_t *source = field->bytes;
+    return batch_write_field(at, &source, field->size);
+}
+
+uint8_t *batch_record_write(const struct batch_record *record, uint32_t index, int64_t base_us,
+                            uint8_t *at)
+{
+    at = bytes_put_uvarint(at, batch_record_body(record, index, base_us));
+    at = bytes_put_uvarint(at, index);
+    at = bytes_put_uvarint(at, batch_record_delta(record, base_us));
+    at = batch_put_field(at, &record->key);
+    at = batch_put_field(at, &record->value);
+    return bytes_put_uvarint(at, record->headers_count);
+}
+
+uint8_t *batch_header_write(const struct batch_header *header, uint8_t *at)
+{
+    assert(header->name.size >= 0);
+    const uint8_t *name = header->name.bytes;
+    at = bytes_put_uvarint(at, (uint64_t)header->name.size);
+    at = batch_write_bytes(at, &name, header->name.size);
+    return batch_put_field(at, &header->value);
 }

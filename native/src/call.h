@@ -24,6 +24,11 @@ enum call_method {
     METHOD_FETCH_OFFSETS = 5,
     METHOD_HEALTH_CHECK = 6,
     METHOD_HOST = 7,
+    METHOD_PUBLISH = 8,
+    METHOD_FETCH_MESSAGES = 9,
+    METHOD_CONSUME = 10,
+    METHOD_LIST_OFFSETS = 11,
+    METHODS_COUNT,
 };
 
 enum {
@@ -36,17 +41,18 @@ enum {
     CALL_QUEUED_BYTES_MAX = 33554432, /* of replies not yet sent: beyond it the call is ended */
 };
 
+struct connection;
+
 struct reply {
     struct reply *next;
     uint8_t *data; /* gRPC prefix and message */
     uint32_t size;
     uint32_t taken; /* bytes that went into DATA frames */
     uint32_t references;
-    uint16_t owner; /* the shard whose pool it lies in */
-    uint16_t reserved;
+    uint16_t owner;   /* the shard whose pool it lies in */
+    uint16_t charged; /* in the owner's budget of pushed replies: bucket + 1; 0 = not */
+    struct connection *connection; /* whose share of pushed replies it takes; NULL = no one's */
 };
-
-struct connection;
 
 struct call {
     uint32_t index;

@@ -61,6 +61,7 @@ enum engine_result engine_result_of(enum status status)
     case STATUS_CORRUPT: return ENGINE_RESULT_DAMAGED;
     case STATUS_STOPPING: return ENGINE_RESULT_STOPPING;
     case STATUS_ALREADY_COMMITTED: return ENGINE_RESULT_DUPLICATE;
+    case STATUS_CLOSED: return ENGINE_RESULT_CLOSED;
     case STATUS_STORAGE_FULL: return ENGINE_RESULT_STORAGE_FULL;
     case STATUS_IO_FAILED:
     case STATUS_IO_POISONED: return ENGINE_RESULT_STORAGE_FAILED;
@@ -72,6 +73,7 @@ enum engine_result engine_result_of(enum status status)
     case STATUS_SEGMENTS_FULL:
     case STATUS_SEGMENT_POOL_FULL:
     case STATUS_PRODUCERS_FULL:
+    case STATUS_PRODUCERS_SHARE:
     case STATUS_JOURNAL_FULL: return ENGINE_RESULT_BUSY;
     default: return ENGINE_RESULT_INVALID;
     }

@@ -51,6 +51,7 @@ static int frame_target(const struct engine *engine, const struct engine_frame *
     case ENGINE_GROUP_FENCE:
     case ENGINE_METER_ACK:
     case ENGINE_METER_FLUSH:
+    case ENGINE_SEAL:
     case ENGINE_DESCRIBE:
         if (size < sizeof id) return TARGET_MALFORMED;
         memcpy(&id, body, sizeof id);

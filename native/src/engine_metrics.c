@@ -68,6 +68,8 @@ static const struct metric counters[] = {
     COUNTER("headrace_fetch_disk_reads_total", "", fetch_reads),
     COUNTER("headrace_fetch_bytes_total", "", fetch_bytes),
     COUNTER("headrace_produce_waits_total", "", produce_waits),
+    COUNTER("headrace_consume_holds_total", ",reason=\"connection\"", consume_holds_connection),
+    COUNTER("headrace_consume_holds_total", ",reason=\"memory\"", consume_holds_memory),
     COUNTER("headrace_forwarded_total", ",method=\"produce\"", produce_forwarded),
     COUNTER("headrace_forwarded_total", ",method=\"fetch\"", fetch_forwarded),
     COUNTER("headrace_late_answers_total", ",from=\"store\"", late_outcomes),
@@ -96,6 +98,8 @@ static const struct metric statistics[] = {
     STATISTIC("headrace_refused_busy_total", refused_busy, "counter"),
     STATISTIC("headrace_refused_storage_full_total", refused_full, "counter"),
     STATISTIC("headrace_refused_damaged_total", refused_damaged, "counter"),
+    STATISTIC("headrace_refused_producers_share_total", refused_producers_share, "counter"),
+    STATISTIC("headrace_producers_used", producers_used, "gauge"),
     STATISTIC("headrace_out_of_sequence_total", out_of_sequence, "counter"),
     STATISTIC("headrace_checkpoints_total", checkpoints, "counter"),
     STATISTIC("headrace_extents_released_total", extents_released, "counter"),
@@ -103,7 +107,10 @@ static const struct metric statistics[] = {
     STATISTIC("headrace_segments_sealed_total", segments_sealed, "counter"),
     STATISTIC("headrace_groups_live", groups_live, "gauge"),
     STATISTIC("headrace_groups_damaged", groups_damaged, "gauge"),
+    STATISTIC("headrace_partitions_removing", groups_removing, "gauge"),
+    STATISTIC("headrace_partitions_removing_failures_total", removal_failures, "counter"),
     STATISTIC("headrace_prepares_used_bytes", prepares_bytes_used, "gauge"),
+    STATISTIC("headrace_storage_full", storage_full, "gauge"),
     STATISTIC("headrace_clock_uncertain", clock_uncertain, "gauge"),
 };
 
@@ -144,11 +151,22 @@ static void put_statistics(struct text *text, const struct engine *engine)
 
 static void put_calls(struct text *text, const struct engine *engine)
 {
-    static const char *const methods[] = {"none",          "Produce",      "ProduceStream", "Fetch",
-                                          "CommitOffsets", "FetchOffsets", "HealthCheck",   "host"};
+    static const char *const methods[METHODS_COUNT] = {
+        [METHOD_PRODUCE] = "Produce",
+        [METHOD_PRODUCE_STREAM] = "ProduceStream",
+        [METHOD_FETCH] = "Fetch",
+        [METHOD_COMMIT_OFFSETS] = "CommitOffsets",
+        [METHOD_FETCH_OFFSETS] = "FetchOffsets",
+        [METHOD_HEALTH_CHECK] = "HealthCheck",
+        [METHOD_HOST] = "host",
+        [METHOD_PUBLISH] = "Publish",
+        [METHOD_FETCH_MESSAGES] = "FetchMessages",
+        [METHOD_CONSUME] = "Consume",
+        [METHOD_LIST_OFFSETS] = "ListOffsets",
+    };
     put(text, "# TYPE headrace_calls_total counter\n");
     for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
-        for (size_t method = 1; method < sizeof methods / sizeof methods[0]; method++) {
+        for (size_t method = METHOD_NONE + 1; method < METHODS_COUNT; method++) {
             const uint64_t *value = &engine->shards[shard].counters.calls_by_method[method];
             put(text, "headrace_calls_total{shard=\"%u\",method=\"%s\"} %llu\n", (unsigned)shard,
                 methods[method], load(value));
@@ -198,6 +216,10 @@ static void put_gauges(struct text *text, const struct engine *engine)
             (unsigned)index, load(&tables->topics_refused_count));
         put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"grants\"} %llu\n",
             (unsigned)index, load(&tables->grants.refused_full_count));
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"topic_names\"} %llu\n",
+            (unsigned)index, load(&tables->topic_names.refused_count));
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"projects\"} %llu\n",
+            (unsigned)index, load(&tables->projects.refused_count));
     }
 }
 

@@ -119,6 +119,20 @@ static const struct grpc_error_entry entries[GRPC_ERROR_COUNT] = {
           "repeat after retry_after_ms"),
     ENTRY(UNSUPPORTED, UNIMPLEMENTED, TERMINAL, 0, "this release does not know the operation",
           "upgrade the node first"),
+    ENTRY(PROJECT_NOT_FOUND, NOT_FOUND, TERMINAL, 0, "no such project",
+          "name a project with a topic on this cluster, or use a key of that project"),
+    ENTRY(MESSAGES_SPAN_PARTITIONS, INVALID_ARGUMENT, TERMINAL, 0,
+          "the messages' keys belong to different partitions, and a request goes to one",
+          "send one request for each partition, or name the partition"),
+    ENTRY(INVALID_MESSAGES, INVALID_ARGUMENT, TERMINAL, 0,
+          "the messages cannot be stored as one batch",
+          "send 1 to 1000000 messages of at most 256 headers each, with UTF-8 header keys"),
+    ENTRY(PARTITION_REQUIRED, INVALID_ARGUMENT, TERMINAL, 0,
+          "a request with a producer id must name its partition: sequences count per partition",
+          "set `partition`, or leave the producer's fields out for at-least-once"),
+    ENTRY(REPLY_TOO_LARGE, FAILED_PRECONDITION, TERMINAL, 0,
+          "the message is larger than a reply of plain messages may be",
+          "read it with the SDK, or go on behind it, at the offset in `expected`"),
     ENTRY(INTERNAL, INTERNAL, COMMITTED_UNKNOWN, 0, "the node answered in a way it never should",
           "report this with the node's log"),
 };
@@ -147,6 +161,7 @@ static enum grpc_error error_of(enum status status)
     case STATUS_BUSY: return GRPC_ERROR_BUSY;
     case STATUS_SEGMENTS_FULL: return GRPC_ERROR_SEGMENTS_FULL;
     case STATUS_SEGMENT_POOL_FULL: return GRPC_ERROR_SEGMENT_POOL_FULL;
+    case STATUS_PRODUCERS_SHARE:
     case STATUS_PRODUCERS_FULL: return GRPC_ERROR_PRODUCERS_FULL;
     case STATUS_STORAGE_FULL: return GRPC_ERROR_STORAGE_FULL;
     case STATUS_STOPPING: return GRPC_ERROR_STOPPING;
@@ -178,6 +193,12 @@ static enum grpc_error error_of(enum status status)
     case STATUS_GROUP_PENDING: return GRPC_ERROR_GROUP_PENDING;
     case STATUS_OFFSET_BEYOND_END: return GRPC_ERROR_OFFSET_BEYOND_END;
     case STATUS_TOO_MANY_GROUPS: return GRPC_ERROR_TOO_MANY_GROUPS;
+    case STATUS_MESSAGES_SPAN_PARTITIONS: return GRPC_ERROR_MESSAGES_SPAN_PARTITIONS;
+    case STATUS_MESSAGES_COUNT:
+    case STATUS_MESSAGE_PRODUCER:
+    case STATUS_MESSAGE_HEADERS:
+    case STATUS_MESSAGE_HEADER_NAME: return GRPC_ERROR_INVALID_MESSAGES;
+    case STATUS_REPLY_TOO_LARGE: return GRPC_ERROR_REPLY_TOO_LARGE;
     case STATUS_QUOTA_EXCEEDED: return GRPC_ERROR_QUOTA_EXCEEDED;
     default: return error_of_batch(status);
     }
@@ -189,7 +210,9 @@ struct grpc_failure grpc_failure_of(enum status status)
     enum grpc_error error = error_of(status);
     struct grpc_failure failure = {.error = error};
     /* Many ways to break a batch share one code: the message says which. */
-    if (error == GRPC_ERROR_INVALID_BATCH) failure.detail = status_text(status);
+    if (error == GRPC_ERROR_INVALID_BATCH || error == GRPC_ERROR_INVALID_MESSAGES
+        || status == STATUS_PRODUCERS_SHARE)
+        failure.detail = status_text(status);
     return failure;
 }
 

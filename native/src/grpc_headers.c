@@ -15,8 +15,12 @@ static const struct method_entry methods[] = {
     {"/headrace.stream.v1.Stream/Produce", METHOD_PRODUCE},
     {"/headrace.stream.v1.Stream/ProduceStream", METHOD_PRODUCE_STREAM},
     {"/headrace.stream.v1.Stream/Fetch", METHOD_FETCH},
+    {"/headrace.stream.v1.Stream/Consume", METHOD_CONSUME},
     {"/headrace.stream.v1.Stream/CommitOffsets", METHOD_COMMIT_OFFSETS},
     {"/headrace.stream.v1.Stream/FetchOffsets", METHOD_FETCH_OFFSETS},
+    {"/headrace.stream.v1.Stream/Publish", METHOD_PUBLISH},
+    {"/headrace.stream.v1.Stream/FetchMessages", METHOD_FETCH_MESSAGES},
+    {"/headrace.stream.v1.Stream/ListOffsets", METHOD_LIST_OFFSETS},
     {"/grpc.health.v1.Health/Check", METHOD_HEALTH_CHECK},
 };
 

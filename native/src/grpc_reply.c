@@ -7,6 +7,7 @@
 #include "grpc_server.h"
 #include "host_calls.h"
 #include "shard.h"
+#include "stream_consume.h"
 
 #define HEADER(header_name, header_value, header_value_size)                    \
     {(uint8_t *)(uintptr_t)(header_name), (uint8_t *)(uintptr_t)(header_value), \
@@ -54,12 +55,20 @@ void grpc_reply_release(struct shard *shard, struct reply *reply)
     assert(reply->references > 0);
     reply->references--;
     if (reply->references > 0) return;
+    if (reply->connection != NULL) stream_consume_sent(reply);
     if (reply->owner == shard->index) {
-        buffer_give(&shard->pool, reply);
+        grpc_reply_give(shard, reply);
         return;
     }
     struct lane_frame frame = {.kind = LANE_RELEASE, .released = reply};
     lanes_post(shard, &frame, reply->owner, LANE_REPLY);
+}
+
+void grpc_reply_give(struct shard *shard, struct reply *reply)
+{
+    assert(reply->owner == shard->index);
+    if (reply->charged != 0) stream_consume_refund(shard, reply);
+    buffer_give(&shard->pool, reply);
 }
 
 static void reply_pop(struct call *call)
@@ -72,6 +81,7 @@ static void reply_pop(struct call *call)
     call->replies_bytes -= reply->size;
     if (call->method == METHOD_HOST) host_call_credit(call, reply->size - GRPC_PREFIX_SIZE);
     grpc_reply_release(call->connection->shard, reply);
+    if (call->method == METHOD_CONSUME) stream_consume_ready(call);
 }
 
 void grpc_reply_drop(struct call *call)
@@ -281,7 +291,8 @@ static void finish(struct call *call)
     assert(!call->finished);
     call->finished = 1;
     if (call->fetch_index != 0 || call->fetch_pending != 0) {
-        assert(call->method == METHOD_FETCH);
+        assert(call->method == METHOD_FETCH || call->method == METHOD_FETCH_MESSAGES
+               || call->method == METHOD_CONSUME || call->method == METHOD_LIST_OFFSETS);
     }
     grpc_message_drop(call);
     grpc_window_return(call);

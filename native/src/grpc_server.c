@@ -6,8 +6,13 @@
 #include "host_calls.h"
 #include "produce_queue.h"
 #include "shard.h"
+#include "stream_consume.h"
 #include "stream_fetch.h"
+#include "stream_messages.h"
+#include "stream_offsets.h"
 #include "stream_produce.h"
+#include "stream_publish.h"
+#include "stream_work.h"
 
 /* Parts of the pool that messages on their way may hold: of one connection, of all. */
 enum { MESSAGE_SIZE_FIRST = 65520, MESSAGES_CONNECTION_PART = 4, MESSAGES_SHARD_PART = 2 };
@@ -80,9 +85,12 @@ void grpc_start(struct call *call)
 
 static uint32_t message_size_max(const struct call *call)
 {
-    if (call->method == METHOD_PRODUCE || call->method == METHOD_PRODUCE_STREAM)
-        return CALL_MESSAGE_SIZE_MAX;
-    return CALL_HOST_MESSAGE_SIZE_MAX;
+    switch (call->method) {
+    case METHOD_PRODUCE:
+    case METHOD_PRODUCE_STREAM:
+    case METHOD_PUBLISH: return CALL_MESSAGE_SIZE_MAX;
+    default: return CALL_HOST_MESSAGE_SIZE_MAX;
+    }
 }
 
 /* One whole message. `owned` is its buffer in the pool, or NULL if the bytes are borrowed from the
@@ -99,7 +107,8 @@ static int dispatch(struct call *call, const uint8_t *message, size_t size, uint
         host_call_message(call, message, size);
         return 0;
     }
-    if (call->messages_count > 1 && call->method != METHOD_PRODUCE_STREAM) {
+    int streams = call->method == METHOD_PRODUCE_STREAM || call->method == METHOD_CONSUME;
+    if (call->messages_count > 1 && !streams) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return 0;
     }
@@ -107,8 +116,12 @@ static int dispatch(struct call *call, const uint8_t *message, size_t size, uint
     case METHOD_PRODUCE:
     case METHOD_PRODUCE_STREAM: return stream_produce(call, message, size, owned);
     case METHOD_FETCH: stream_fetch(call, message, size); return 0;
+    case METHOD_PUBLISH: stream_publish(call, message, size); return 0;
+    case METHOD_FETCH_MESSAGES: stream_fetch_messages(call, message, size); return 0;
+    case METHOD_CONSUME: stream_consume(call, message, size); return 0;
     case METHOD_COMMIT_OFFSETS: stream_commit(call, message, size); return 0;
     case METHOD_FETCH_OFFSETS: stream_fetch_offsets(call, message, size); return 0;
+    case METHOD_LIST_OFFSETS: stream_list_offsets(call, message, size); return 0;
     case METHOD_HEALTH_CHECK: stream_health(call, message, size); return 0;
     default: unreachable();
     }
@@ -239,6 +252,8 @@ void grpc_half_close(struct call *call)
         if (call->pending_count == 0) grpc_finish_ok(call);
     } else if (call->messages_count == 0) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
+    } else if (call->method == METHOD_CONSUME) {
+        stream_consume_ready(call);
     }
 }
 
@@ -250,6 +265,7 @@ void grpc_closed(struct call *call)
     if (call->host_opened && !call->finished) host_call_cancel(call);
     if (call->fetch_index != 0 || call->fetch_pending != 0) stream_fetch_cancel(call);
     if (call->started) call->connection->active_ns = shard->now.monotonic_ns;
+    stream_work_forget(call);
     grpc_message_drop(call);
     buffer_give(&shard->pool, call->host_status);
     grpc_reply_drop(call);

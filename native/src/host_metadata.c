@@ -163,7 +163,7 @@ void host_metadata_frame(struct shard *shard, const struct engine_frame *frame, 
             return;
         }
         metadata->phase = METADATA_IDLE;
-        metadata->snapshot_bytes = size;
+        if (size > 0) metadata->snapshot_bytes = size;
         /* A snapshot that cannot be stored now is asked for again; the ops it would cover are still
          * there. */
         if (store_metadata_snapshot(shard->store, frame->arg0, body, size) != STATUS_OK) {
@@ -181,10 +181,11 @@ static void ready(struct shard *shard)
 {
     struct metadata_host *metadata = &shard->metadata;
     store_metadata_recovered(shard->store);
+    store_tables_complete(shard->store, metadata->applied_op);
     metadata->ready = 1;
     shard->ready = 1;
     for (uint16_t target = 1; target < shard->shards_count; target++) {
-        struct lane_frame frame = {.kind = LANE_READY};
+        struct lane_frame frame = {.kind = LANE_READY, .token = metadata->applied_op};
         lanes_post(shard, &frame, target, LANE_MAIN);
     }
     struct engine_frame frame = {.kind = ENGINE_METADATA_READY,

@@ -51,6 +51,15 @@ static enum status fence(struct shard *shard, const struct engine_partition_id *
     return store_group_fence(shard->store, id, &wanted, token);
 }
 
+static enum status seal(struct shard *shard, const struct engine_partition_id *id,
+                        const uint8_t *body, size_t size, uint64_t token)
+{
+    struct engine_seal wanted;
+    if (size != sizeof wanted) return STATUS_INVALID;
+    memcpy(&wanted, body, sizeof wanted);
+    return store_seal(shard->store, id, wanted.intent_op, token);
+}
+
 void host_partition_frame(struct shard *shard, const struct engine_frame *frame,
                           const uint8_t *body, size_t size)
 {
@@ -76,6 +85,8 @@ void host_partition_frame(struct shard *shard, const struct engine_frame *frame,
             status = publish(shard, &id, body, size, token);
         else if (frame->kind == ENGINE_GROUP_FENCE)
             status = fence(shard, &id, body, size, token);
+        else if (frame->kind == ENGINE_SEAL)
+            status = seal(shard, &id, body, size, token);
         else
             status = store_meter_flush(shard->store, &id, token);
         if (status == STATUS_OK) return;
@@ -99,6 +110,9 @@ void host_outcome(struct shard *shard, struct pending *pending, const struct sto
         host_reply(shard, cookie, result, &base_offset, stored ? sizeof base_offset : 0);
     } else if (kind == ENGINE_GROUP_FENCE) {
         host_reply(shard, cookie, result, &outcome->group, sizeof outcome->group);
+    } else if (kind == ENGINE_SEAL) {
+        int known = outcome->status == STATUS_OK;
+        host_reply(shard, cookie, result, &outcome->sealed, known ? sizeof outcome->sealed : 0);
     } else if (kind == ENGINE_METER_FLUSH) {
         uint64_t body[2] = {outcome->base_offset, outcome->expected};
         host_reply(shard, cookie, result, body, sizeof body);

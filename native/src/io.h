@@ -30,7 +30,7 @@ enum io_operation {
     IO_ZERO,       /* write zeros over [offset, offset + size), extending the file, and sync */
     IO_SIZE,       /* result_bytes = size of the file */
     IO_RENAME,     /* path -> path_to, replacing */
-    IO_UNLINK,     /* absent is success */
+    IO_UNLINK,     /* a file, or an empty folder; absent is success */
     IO_MKDIR,      /* with parents; present is success */
     IO_SYNC_DIR,   /* path */
     IO_LIST, /* names in a folder, '\0' separated, sorted, into buffer; absent folder = no names */

@@ -132,6 +132,8 @@ enum status io_directory_execute(int root_fd, struct io_request *request)
         return status_of_errno(errno);
     case IO_UNLINK:
         if (unlinkat(root_fd, request->path, 0) == 0 || errno == ENOENT) return STATUS_OK;
+        if (errno == EISDIR && unlinkat(root_fd, request->path, AT_REMOVEDIR) == 0)
+            return STATUS_OK;
         return status_of_errno(errno);
     case IO_MKDIR: return io_directory_make(root_fd, request->path);
     case IO_SYNC_DIR: return io_directory_sync(root_fd, request->path);

@@ -89,6 +89,8 @@ struct connection {
     uint64_t resets_ns;
     uint64_t frames_ns;
     uint64_t messages_bytes; /* held by messages that are not complete */
+    uint64_t pushed_bytes;   /* of Consume replies that its socket has not yet taken */
+    uint8_t pushed_held;     /* one of its Consumes waits for them */
     uint8_t *output;         /* a block of HTTP2_OUTPUT_SIZE while something waits, else NULL */
     uint32_t output_used;
     uint32_t vectors_first;

@@ -10,6 +10,7 @@
 #include "owner.h"
 #include "shard.h"
 #include "stream_fetch.h"
+#include "stream_offsets.h"
 #include "stream_produce.h"
 
 uint32_t lanes_slots(uint16_t shards_count)
@@ -111,6 +112,7 @@ static const struct engine_partition_id *frame_partition(const struct lane_frame
     case LANE_FETCH_OFFSETS: return &frame->commit.id;
     case LANE_FETCH:
     case LANE_FETCH_CANCEL: return &frame->fetch.id;
+    case LANE_TIME: return &frame->time.id;
     default: return NULL;
     }
 }
@@ -126,13 +128,17 @@ static void receive_main(struct shard *shard, const struct lane_frame *frame)
     case LANE_FETCH_OFFSETS: stream_remote_offsets(shard, frame); return;
     case LANE_FETCH: stream_remote_fetch(shard, frame); return;
     case LANE_FETCH_CANCEL: stream_remote_fetch_cancel(shard, frame); return;
+    case LANE_TIME: stream_remote_time(shard, frame); return;
     case LANE_CONNECTION:
         if (http2_connection_open(shard, frame->fd) == STATUS_OK) return;
         shard->counters.connections_refused++;
         socket_close(frame->fd);
         return;
     case LANE_TABLES: host_metadata_tables(shard, frame); return;
-    case LANE_READY: shard->ready = 1; return;
+    case LANE_READY:
+        store_tables_complete(shard->store, frame->token);
+        shard->ready = 1;
+        return;
     default: unreachable();
     }
 }
@@ -141,7 +147,7 @@ static void receive_reply(struct shard *shard, const struct lane_frame *frame)
 {
     if (frame->kind == LANE_RELEASE) {
         assert(frame->released->owner == shard->index);
-        buffer_give(&shard->pool, frame->released);
+        grpc_reply_give(shard, frame->released);
         return;
     }
     if (frame->kind == LANE_TABLES_DONE) {
@@ -157,6 +163,7 @@ static void receive_reply(struct shard *shard, const struct lane_frame *frame)
         stream_outcome(shard, pending, &frame->outcome);
         return;
     case LANE_OFFSETS: stream_offsets(shard, pending, &frame->offsets); return;
+    case LANE_TIME_FOUND: stream_time_found(shard, pending, &frame->time_found); return;
     case LANE_FETCHED: stream_fetched(shard, pending, &frame->fetched); return;
     default: unreachable();
     }

@@ -29,11 +29,13 @@ enum lane_kind {
     LANE_CONNECTION = 6, /* a socket accepted by shard 0 */
     LANE_TABLES = 7,     /* a delta; answered by TABLES_DONE */
     LANE_READY = 8,
+    LANE_TIME = 9,
     LANE_OUTCOME = 16,
     LANE_FETCHED = 17,
     LANE_RELEASE = 18,
     LANE_TABLES_DONE = 19,
     LANE_OFFSETS = 20,
+    LANE_TIME_FOUND = 21,
 };
 
 struct lane_produce {
@@ -51,14 +53,24 @@ struct lane_commit {
     uint64_t offset;
 };
 
+#define LANE_FETCH_FOREVER UINT64_MAX
+
+enum lane_fetch_flag {
+    LANE_FETCH_CONSUME = 1, /* the reply is a ConsumeReply, charged to the budget of pushed ones */
+    LANE_FETCH_TELL_EMPTY = 2, /* answer EMPTY once instead of waiting */
+    LANE_FETCH_SEARCH = 4,     /* the bytes are for the shard that asks, not for a client */
+};
+
 struct lane_fetch {
     struct engine_partition_id id;
     uint64_t offset;
     uint64_t group;
     uint64_t generation;
-    uint64_t deadline_ns;
+    uint64_t deadline_ns; /* LANE_FETCH_FOREVER = a stream waits as long as it lives */
     uint32_t bytes_max;
-    uint32_t reserved;
+    uint32_t messages_max; /* > 0: answered by a FetchMessagesReply */
+    uint32_t flags;        /* enum lane_fetch_flag */
+    uint32_t principal;
 };
 
 struct lane_outcome {
@@ -73,10 +85,12 @@ struct lane_outcome {
 };
 
 struct lane_fetched {
-    enum status status; /* OK: reply holds a FetchReply; else the call fails */
-    uint32_t reserved;
+    enum status status;    /* OK: reply holds a FetchReply; else the call fails */
+    uint32_t fetch_status; /* enum proto_fetch_status of the reply */
     uint64_t expected;
-    struct reply *reply; /* lent until LANE_RELEASE */
+    struct reply *reply;    /* lent until LANE_RELEASE */
+    uint64_t next_offset;   /* of a stream or a search: where to go on */
+    uint64_t batches_bytes; /* of those: the bytes of batches at the reply's end */
 };
 
 struct lane_offsets {
@@ -86,6 +100,11 @@ struct lane_offsets {
     uint64_t generation;
     uint64_t log_start;
     uint64_t high_watermark;
+};
+
+struct lane_time {
+    struct engine_partition_id id;
+    int64_t time_us;
 };
 
 struct lane_tables {
@@ -107,6 +126,8 @@ struct lane_frame {
         struct lane_outcome outcome;
         struct lane_fetched fetched;
         struct lane_offsets offsets;
+        struct lane_time time;
+        struct store_time time_found;
         struct lane_tables tables;
         struct reply *released;
         int fd;

@@ -54,10 +54,14 @@ enum limit_partition {
     PARTITION_PRODUCERS_MAX = 256,
 
     PARTITION_GROUPS_MAX = 64,        /* consumer groups that ever committed in this partition */
-    PARTITION_CHECKPOINT_VERSION = 1, /* [bytes] */
+    PARTITION_CHECKPOINT_VERSION = 2, /* [bytes] 1 is still read */
 
     /* An unheard producer is forgotten seven days (of append time) after its last batch. */
     PRODUCER_EXPIRY_HOURS = 168,
+
+    /* When a shard has few entries left, also after an hour of silence, never earlier: a batch that
+     * is sent again after that is stored again, and clients repeat for minutes. */
+    PRODUCER_IDLE_MINUTES = 60,
 };
 
 enum limit_meter {

@@ -128,9 +128,10 @@ static void offset_index_room(struct offset_index *index, struct offset_index_po
     index->last = block;
 }
 
-void offset_index_note(struct offset_index *index, struct offset_index_pool *pool, uint64_t offset,
-                       uint64_t position, uint64_t size)
+void offset_index_note(struct offset_index *index, struct offset_index_pool *pool,
+                       const struct offset_index_entry *batch, uint64_t size)
 {
+    uint64_t position = batch->position;
     assert(position == index->walked_bytes);
     assert(index->stride_bytes >= OFFSET_INDEX_STRIDE_BYTES);
     index->walked_bytes = position + size;
@@ -138,23 +139,36 @@ void offset_index_note(struct offset_index *index, struct offset_index_pool *poo
     offset_index_room(index, pool);
     /* Thinning doubled the stride: this batch may be too near by now. */
     if (position - index->noted_position < index->stride_bytes) return;
-    const struct offset_index_entry entry = {.offset = offset, .position = position};
     if (index->own_count < OFFSET_INDEX_OWN_ENTRIES)
-        index->own[index->own_count++] = entry;
+        index->own[index->own_count++] = *batch;
     else
-        index->last->entries[index->last->count++] = entry;
+        index->last->entries[index->last->count++] = *batch;
     index->noted_position = position;
 }
 
-/* The last of `count` ordered entries at or before `offset`; the first is. */
+/* What is looked for: one of both. */
+struct offset_index_key {
+    int by_time;
+    uint64_t offset;
+    int64_t time_us;
+};
+
+static int offset_index_reached(const struct offset_index_entry *entry,
+                                const struct offset_index_key *key)
+{
+    return key->by_time ? entry->time_us <= key->time_us : entry->offset <= key->offset;
+}
+
+/* The last of `count` ordered entries at or before the key; the first is. */
 static struct offset_index_entry offset_index_last(const struct offset_index_entry *entries,
-                                                   uint64_t count, uint64_t offset)
+                                                   uint64_t count,
+                                                   const struct offset_index_key *key)
 {
     uint64_t low = 0;
     uint64_t high = count;
     while (high - low > 1) {
         uint64_t middle = (low + high) / 2;
-        if (entries[middle].offset <= offset)
+        if (offset_index_reached(&entries[middle], key))
             low = middle;
         else
             high = middle;
@@ -162,16 +176,31 @@ static struct offset_index_entry offset_index_last(const struct offset_index_ent
     return entries[low];
 }
 
+static struct offset_index_entry offset_index_search(const struct offset_index *index,
+                                                     uint64_t base_offset,
+                                                     const struct offset_index_key *key)
+{
+    struct offset_index_entry found = {.offset = base_offset, .position = 0};
+    if (index->own_count == 0 || !offset_index_reached(&index->own[0], key)) return found;
+    found = offset_index_last(index->own, index->own_count, key);
+    for (const struct offset_index_block *block = index->first; block; block = block->next) {
+        if (block->count == 0 || !offset_index_reached(&block->entries[0], key)) break;
+        found = offset_index_last(block->entries, block->count, key);
+    }
+    return found;
+}
+
 struct offset_index_entry offset_index_find(const struct offset_index *index, uint64_t base_offset,
                                             uint64_t offset)
 {
     assert(offset >= base_offset);
-    struct offset_index_entry found = {.offset = base_offset, .position = 0};
-    if (index->own_count == 0 || index->own[0].offset > offset) return found;
-    found = offset_index_last(index->own, index->own_count, offset);
-    for (const struct offset_index_block *block = index->first; block; block = block->next) {
-        if (block->count == 0 || block->entries[0].offset > offset) break;
-        found = offset_index_last(block->entries, block->count, offset);
-    }
-    return found;
+    struct offset_index_key key = {.offset = offset};
+    return offset_index_search(index, base_offset, &key);
+}
+
+struct offset_index_entry offset_index_find_time(const struct offset_index *index,
+                                                 uint64_t base_offset, int64_t time_us)
+{
+    struct offset_index_key key = {.by_time = 1, .time_us = time_us};
+    return offset_index_search(index, base_offset, &key);
 }

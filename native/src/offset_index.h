@@ -1,5 +1,6 @@
-/* offset_index.h: sparse offset -> position entries of one segment. A cache: rebuilt by walking
- * headers, decides nothing.
+/* offset_index.h: sparse (offset, append time) -> position entries of one segment. A cache: rebuilt
+ * by walking headers, decides nothing. Offsets and append times both only grow, so one list serves
+ * lookups by either.
  *
  * An entry is noted for the first batch that begins OFFSET_INDEX_STRIDE_BYTES or more after the
  * last noted one. The first entries stand in the index itself, the others in blocks from a pool of
@@ -16,11 +17,12 @@
 
 struct arena;
 
-enum { OFFSET_INDEX_BLOCK_ENTRIES = 62, OFFSET_INDEX_OWN_ENTRIES = 8 };
+enum { OFFSET_INDEX_BLOCK_ENTRIES = 42, OFFSET_INDEX_OWN_ENTRIES = 8 };
 
 struct offset_index_entry {
     uint64_t offset;
     uint64_t position;
+    int64_t time_us; /* append time */
 };
 
 struct offset_index_block { /* 1 KiB, rounded */
@@ -52,14 +54,18 @@ enum status offset_index_pool_init(struct offset_index_pool *pool, struct arena 
 void offset_index_init(struct offset_index *index);
 void offset_index_deinit(struct offset_index *index, struct offset_index_pool *pool);
 
-/* The next batch of the segment, in order: it begins at `position` with `offset` and is `size`
- * bytes long. */
-void offset_index_note(struct offset_index *index, struct offset_index_pool *pool, uint64_t offset,
-                       uint64_t position, uint64_t size);
+/* The next batch of the segment, in order: where it begins, and how long it is. */
+void offset_index_note(struct offset_index *index, struct offset_index_pool *pool,
+                       const struct offset_index_entry *batch, uint64_t size);
 
 /* The greatest noted (offset, position) with entry.offset <= offset; position 0 if there is none:
  * walk from there. */
 struct offset_index_entry offset_index_find(const struct offset_index *index, uint64_t base_offset,
                                             uint64_t offset);
+
+/* The last noted batch that was appended at or before the time; the segment's first one if there is
+ * none. */
+struct offset_index_entry offset_index_find_time(const struct offset_index *index,
+                                                 uint64_t base_offset, int64_t time_us);
 
 #endif

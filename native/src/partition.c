@@ -66,6 +66,22 @@ static uint64_t partition_segment_bytes_least(const struct partition *partition)
     return next != 0 && next < least ? next : least;
 }
 
+/* Stored before: told so in every state of the partition (P3). */
+static int partition_stored(const struct producer_decision *decision)
+{
+    return decision->status == STATUS_ALREADY_COMMITTED
+           || (decision->status == STATUS_OK && decision->duplicate);
+}
+
+/* A batch that may be the repetition of one on its way is answered once that one is (P3). */
+static enum status partition_closed(const struct partition *partition,
+                                    const struct producer_batch *batch)
+{
+    int unknown = !partition_sealed(partition)
+                  && producer_table_unresolved(&partition->producers, &batch->producer);
+    return unknown ? STATUS_BUSY : STATUS_CLOSED;
+}
+
 struct partition_admission partition_admit_batch(struct partition *partition,
                                                  const struct batch_client *client,
                                                  uint32_t principal)
@@ -77,15 +93,17 @@ struct partition_admission partition_admit_batch(struct partition *partition,
     enum status full = segment_admit(&partition->segments, segment_bytes, size_bytes);
     if (full == STATUS_OK && partition->config.metered)
         full = meter_admit(&partition->meter, principal);
-
     struct producer_batch batch = partition_producer_batch(client);
+    int closed = partition->closing || partition_sealed(partition);
+    if (closed) full = partition_closed(partition, &batch);
+
     struct producer_decision decision = full == STATUS_OK
                                             ? producer_table_admit(&partition->producers, &batch)
                                             : producer_table_decide(&partition->producers, &batch);
     int fresh = decision.status == STATUS_OK && !decision.duplicate;
     if (fresh && full == STATUS_OK)
         segment_promise(&partition->segments, segment_bytes, size_bytes);
-    admission.status = fresh ? full : decision.status;
+    admission.status = fresh || (closed && !partition_stored(&decision)) ? full : decision.status;
     admission.duplicate = decision.duplicate;
     admission.base_offset = decision.base_offset;
     admission.expected = decision.expected;
@@ -131,9 +149,10 @@ static void partition_append(struct partition *partition, const struct batch_ser
     partition->append_time_us = server->append_time_us;
 }
 
-/* Is there room for a fresh batch? From applied state alone, but NO_MEMORY: it was promised. */
+/* May a fresh batch be appended? From applied state alone, but NO_MEMORY: it was promised. */
 static enum status partition_room(const struct partition *partition, uint32_t principal)
 {
+    if (partition_sealed(partition)) return STATUS_CLOSED;
     enum status status = segment_room(&partition->segments, partition->config.segment_bytes);
     if (status == STATUS_OK && partition->config.metered)
         status = meter_admit(&partition->meter, principal);
@@ -163,7 +182,8 @@ static enum status partition_apply_batch(struct partition *partition, uint64_t o
     /* A batch that finds no room is refused as if it had never come: its sequence stays free. */
     struct producer_decision decision = producer_table_decide(&partition->producers, &batch);
     int fresh = decision.status == STATUS_OK && !decision.duplicate;
-    enum status room = fresh ? partition_room(partition, server.principal) : STATUS_OK;
+    int judged = fresh || (partition_sealed(partition) && !partition_stored(&decision));
+    enum status room = judged ? partition_room(partition, server.principal) : STATUS_OK;
     if (room == STATUS_NO_MEMORY) return room;
     if (room != STATUS_OK) {
         result->status = room;
@@ -191,6 +211,8 @@ static enum status partition_apply_commit(struct partition *partition, const uin
     struct partition_commit commit;
     enum status status = partition_decode_commit(body, size, &commit);
     if (status != STATUS_OK) return status;
+    result->status = STATUS_CLOSED;
+    if (partition_sealed(partition)) return STATUS_OK;
     result->status = group_table_commit(&partition->groups, commit.group, commit.generation,
                                         commit.offset, partition->next_offset, &result->group);
     result->base_offset = commit.offset;
@@ -204,6 +226,8 @@ static enum status partition_apply_in_flight(struct partition *partition, const 
     struct partition_in_flight in_flight;
     enum status status = partition_decode_in_flight(body, size, &in_flight);
     if (status != STATUS_OK) return status;
+    result->status = STATUS_CLOSED;
+    if (partition_sealed(partition)) return STATUS_OK;
     result->status = group_table_in_flight(&partition->groups, in_flight.group,
                                            in_flight.generation, &result->group);
     return STATUS_OK;
@@ -216,6 +240,8 @@ static enum status partition_apply_fence(struct partition *partition, enum parti
     struct partition_fence fence;
     enum status status = partition_decode_fence(body, size, &fence);
     if (status != STATUS_OK) return status;
+    result->status = STATUS_CLOSED;
+    if (partition_sealed(partition)) return STATUS_OK;
     result->status = kind == PARTITION_FREEZE
                          ? group_table_freeze(&partition->groups, fence.group, fence.generation,
                                               fence.intent_op, &result->group)
@@ -234,6 +260,33 @@ static enum status partition_apply_meter_close(struct partition *partition, uint
     result->status =
         meter_close(&partition->meter, op, close.sequence, close.window_end_us, close.acked);
     result->meter_closed = result->status == STATUS_OK;
+    return STATUS_OK;
+}
+
+static enum status partition_apply_expire(struct partition *partition, int64_t append_time_us,
+                                          const uint8_t *body, size_t size)
+{
+    struct partition_expire expire;
+    enum status status = partition_decode_expire(body, size, &expire);
+    if (status != STATUS_OK) return status;
+    int64_t latest_us = append_time_us - (int64_t)PRODUCER_IDLE_MINUTES * 60000000;
+    int64_t until_us = expire.used_until_us < latest_us ? expire.used_until_us : latest_us;
+    producer_table_expire(&partition->producers, append_time_us);
+    producer_table_forget_until(&partition->producers, until_us);
+    return STATUS_OK;
+}
+
+/* T1, T3: an overtaken intent changes nothing; the same one again is the same. */
+static enum status partition_apply_seal(struct partition *partition, const uint8_t *body,
+                                        size_t size, struct partition_result *result)
+{
+    struct partition_seal seal;
+    enum status status = partition_decode_seal(body, size, &seal);
+    if (status != STATUS_OK) return status;
+    if (seal.intent_op < partition->seal_intent_op)
+        result->status = STATUS_STALE_INTENT;
+    else
+        partition->seal_intent_op = seal.intent_op;
     return STATUS_OK;
 }
 
@@ -261,6 +314,10 @@ enum status partition_apply(struct partition *partition, uint64_t op, enum parti
     case PARTITION_METER_CLOSE:
         status = partition_apply_meter_close(partition, op, body, size, result);
         break;
+    case PARTITION_EXPIRE_PRODUCERS:
+        status = partition_apply_expire(partition, append_time_us, body, size);
+        break;
+    case PARTITION_SEAL: status = partition_apply_seal(partition, body, size, result); break;
     }
     if (status == STATUS_OK) partition->applied_op = op;
     return status;
@@ -292,10 +349,17 @@ struct partition_place partition_find(struct partition *partition, uint64_t offs
     return place;
 }
 
+int partition_sealed(const struct partition *partition)
+{
+    return partition->seal_intent_op != 0;
+}
+
 enum status partition_group_fetch(const struct partition *partition, uint64_t group,
                                   uint64_t generation)
 {
-    return group_table_fetch(&partition->groups, group, generation);
+    enum status status = group_table_fetch(&partition->groups, group, generation);
+    /* What it waits for can no longer come. */
+    return status == STATUS_GROUP_PENDING && partition_sealed(partition) ? STATUS_CLOSED : status;
 }
 
 int partition_in_flight_due(const struct partition *partition, uint64_t group, uint64_t generation)
@@ -337,6 +401,12 @@ int partition_meter_due(const struct partition *partition, int64_t now_us, uint3
     memset(close, 0, sizeof *close);
     return meter_due(&partition->meter, now_us, window_us, force, &close->sequence,
                      &close->window_end_us, &close->acked);
+}
+
+uint64_t partition_meter_acked(const struct partition *partition)
+{
+    const struct meter *meter = &partition->meter;
+    return meter->acked_here > meter->acked ? meter->acked_here : meter->acked;
 }
 
 void partition_meter_ack(struct partition *partition, uint64_t sequence)

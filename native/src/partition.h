@@ -32,12 +32,14 @@ struct arena;
 /* Operations of a partition's group. Numbers are in the journal [bytes]. Bodies:
  * docs/internals/groups.md. */
 enum partition_op {
-    PARTITION_BATCH = 1,         /* a stored batch; base_offset and cumulative_bytes zero */
-    PARTITION_COMMIT_OFFSET = 2, /* struct partition_commit */
-    PARTITION_IN_FLIGHT = 3,     /* struct partition_in_flight */
-    PARTITION_FREEZE = 4,        /* struct partition_fence */
-    PARTITION_CLOSE = 5,         /* struct partition_fence */
-    PARTITION_METER_CLOSE = 6,   /* struct partition_meter_close */
+    PARTITION_BATCH = 1,            /* a stored batch; base_offset and cumulative_bytes zero */
+    PARTITION_COMMIT_OFFSET = 2,    /* struct partition_commit */
+    PARTITION_IN_FLIGHT = 3,        /* struct partition_in_flight */
+    PARTITION_FREEZE = 4,           /* struct partition_fence */
+    PARTITION_CLOSE = 5,            /* struct partition_fence */
+    PARTITION_METER_CLOSE = 6,      /* struct partition_meter_close */
+    PARTITION_SEAL = 7,             /* struct partition_seal */
+    PARTITION_EXPIRE_PRODUCERS = 8, /* struct partition_expire */
 };
 
 /* Sizes of the bodies [bytes]. */
@@ -46,6 +48,8 @@ enum partition_body {
     PARTITION_IN_FLIGHT_BYTES = 24,
     PARTITION_FENCE_BYTES = 32,
     PARTITION_METER_CLOSE_BYTES = 32,
+    PARTITION_SEAL_BYTES = 16,
+    PARTITION_EXPIRE_BYTES = 16,
     PARTITION_BODY_VERSION = 1,
 };
 
@@ -72,6 +76,16 @@ struct partition_meter_close {
     uint64_t acked; /* all closes up to this one are stored in _usage */
 };
 
+struct partition_seal {
+    uint64_t intent_op; /* the metadata op that deletes the topic (T1, T3); never 0 */
+};
+
+struct partition_expire {
+    /* Producers last used up to then are forgotten, but none that the operation's own append time
+     * does not find silent for PRODUCER_IDLE_MINUTES (P2). */
+    int64_t used_until_us;
+};
+
 void partition_encode_commit(const struct partition_commit *commit,
                              uint8_t body[PARTITION_COMMIT_BYTES]);
 void partition_encode_in_flight(const struct partition_in_flight *in_flight,
@@ -80,6 +94,9 @@ void partition_encode_fence(const struct partition_fence *fence,
                             uint8_t body[PARTITION_FENCE_BYTES]);
 void partition_encode_meter_close(const struct partition_meter_close *close,
                                   uint8_t body[PARTITION_METER_CLOSE_BYTES]);
+void partition_encode_seal(const struct partition_seal *seal, uint8_t body[PARTITION_SEAL_BYTES]);
+void partition_encode_expire(const struct partition_expire *expire,
+                             uint8_t body[PARTITION_EXPIRE_BYTES]);
 /* OP_MALFORMED: another size, version, or reserved bytes that are not zero. */
 enum status partition_decode_commit(const uint8_t *body, size_t size,
                                     struct partition_commit *commit);
@@ -88,6 +105,9 @@ enum status partition_decode_in_flight(const uint8_t *body, size_t size,
 enum status partition_decode_fence(const uint8_t *body, size_t size, struct partition_fence *fence);
 enum status partition_decode_meter_close(const uint8_t *body, size_t size,
                                          struct partition_meter_close *close);
+enum status partition_decode_seal(const uint8_t *body, size_t size, struct partition_seal *seal);
+enum status partition_decode_expire(const uint8_t *body, size_t size,
+                                    struct partition_expire *expire);
 
 /* ---- memory ---- */
 
@@ -95,7 +115,7 @@ struct partition_limits {
     uint32_t producers_max;     /* entries of the shard */
     uint32_t producers_reserve; /* and for replays (producer_table.h) */
     uint32_t segments_max;      /* of the shard */
-    uint32_t index_blocks_max;  /* of the shard: one per 62 * OFFSET_INDEX_STRIDE_BYTES of data */
+    uint32_t index_blocks_max;  /* of the shard: one per 42 * OFFSET_INDEX_STRIDE_BYTES of data */
 };
 
 struct partition_pools {
@@ -120,12 +140,15 @@ struct partition {
     uint64_t log_start;
     uint64_t cumulative_bytes; /* stored since it began: never shrinks */
     int64_t append_time_us;    /* of the last batch */
+    uint64_t seal_intent_op;   /* of the highest SEAL applied; 0 = not sealed */
     struct producer_table producers;
     struct group_table groups;
     struct meter meter;
     struct segment_list segments;
     /* Primary only: the topic's, before it is in the log; 0 = as configured. */
     uint64_t segment_bytes_next;
+    /* Primary only: the topic is being deleted: what is new is refused before it reaches the log */
+    uint8_t closing;
 };
 
 /* In place. Empty: operation 0, offset 0, no segment. */
@@ -148,8 +171,10 @@ struct partition_admission {
 /* `client` as batch_check_client gave it. OK without duplicate counts as unresolved until
  * partition_apply of that batch or partition_admit_cancel: call it last, when nothing else can
  * refuse. Other answers: ALREADY_COMMITTED, OUT_OF_SEQUENCE, SESSION_EXPIRED, PRODUCER_FENCED,
- * TOO_MANY_IN_FLIGHT, METER_FULL, SEGMENTS_FULL, SEGMENT_POOL_FULL, PRODUCERS_FULL. What is stored
- * already is answered whatever is full. */
+ * TOO_MANY_IN_FLIGHT, METER_FULL, SEGMENTS_FULL, SEGMENT_POOL_FULL, PRODUCERS_FULL, CLOSED. What is
+ * stored already is answered whatever is full or closed: a repeated batch may not be told that it
+ * is not there (P3); BUSY: a closing topic, and what became of its batches on their way is not yet
+ * known. */
 struct partition_admission partition_admit_batch(struct partition *partition,
                                                  const struct batch_client *client,
                                                  uint32_t principal);
@@ -197,7 +222,11 @@ struct partition_place {
 
 struct partition_place partition_find(struct partition *partition, uint64_t offset);
 
-/* Group fetches (G2): OK; GROUP_PENDING: propose IN_FLIGHT, or the CLOSE is to come; FENCED. */
+/* 1 = a SEAL was applied: batches, commits and fences are refused with CLOSED, reads go on. */
+int partition_sealed(const struct partition *partition);
+
+/* Group fetches (G2): OK; GROUP_PENDING: propose IN_FLIGHT, or the CLOSE is to come; FENCED;
+ * CLOSED: sealed before its IN_FLIGHT was applied. */
 enum status partition_group_fetch(const struct partition *partition, uint64_t group,
                                   uint64_t generation);
 /* 1 = proposing IN_FLIGHT(group, generation) would be accepted now and is still missing. */
@@ -216,6 +245,7 @@ uint64_t partition_bytes(const struct partition *partition); /* data bytes of al
 /* 1 = propose a METER_CLOSE with this body now. `force`: a flush, whatever the time. */
 int partition_meter_due(const struct partition *partition, int64_t now_us, uint32_t window_s,
                         int force, struct partition_meter_close *close);
+uint64_t partition_meter_acked(const struct partition *partition);
 void partition_meter_ack(struct partition *partition, uint64_t sequence);
 const struct meter_close *partition_meter_next(const struct partition *partition, uint64_t after,
                                                const struct meter_sum **sums);

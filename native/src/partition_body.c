@@ -55,6 +55,18 @@ void partition_encode_meter_close(const struct partition_meter_close *close,
     bytes_put_u64(at + 16, close->acked);
 }
 
+void partition_encode_seal(const struct partition_seal *seal, uint8_t body[PARTITION_SEAL_BYTES])
+{
+    assert(seal->intent_op != 0);
+    bytes_put_u64(partition_body_begin(body), seal->intent_op);
+}
+
+void partition_encode_expire(const struct partition_expire *expire,
+                             uint8_t body[PARTITION_EXPIRE_BYTES])
+{
+    bytes_put_i64(partition_body_begin(body), expire->used_until_us);
+}
+
 enum status partition_decode_commit(const uint8_t *body, size_t size,
                                     struct partition_commit *commit)
 {
@@ -94,5 +106,22 @@ enum status partition_decode_meter_close(const uint8_t *body, size_t size,
     close->sequence = bytes_get_u64(at);
     close->window_end_us = bytes_get_i64(at + 8);
     close->acked = bytes_get_u64(at + 16);
+    return STATUS_OK;
+}
+
+enum status partition_decode_seal(const uint8_t *body, size_t size, struct partition_seal *seal)
+{
+    const uint8_t *at = partition_body_fields(body, size, PARTITION_SEAL_BYTES);
+    if (!at) return STATUS_OP_MALFORMED;
+    seal->intent_op = bytes_get_u64(at);
+    return seal->intent_op != 0 ? STATUS_OK : STATUS_OP_MALFORMED;
+}
+
+enum status partition_decode_expire(const uint8_t *body, size_t size,
+                                    struct partition_expire *expire)
+{
+    const uint8_t *at = partition_body_fields(body, size, PARTITION_EXPIRE_BYTES);
+    if (!at) return STATUS_OP_MALFORMED;
+    expire->used_until_us = bytes_get_i64(at);
     return STATUS_OK;
 }

@@ -1,7 +1,8 @@
 /* partition_checkpoint.c: a partition's replicated state as bytes, and back.
  *
- *     u32 magic "HRPC" | u32 crc32c over the rest | u32 version = 1 | u32 size of all
+ *     u32 magic "HRPC" | u32 crc32c over the rest | u32 version = 2 | u32 size of all
  *     u64 applied_op | next_offset | log_start | cumulative_bytes | append_time_us
+ *     u64 seal_intent_op                       from version 2 on: 0 = not sealed
  *     producers | groups | meter | segments        as their modules write them
  *
  * Canonical: equal states give equal bytes, so comparing the bytes compares replicas.
@@ -18,7 +19,8 @@
 enum {
     PARTITION_CHECKPOINT_MAGIC = 0x43505248, /* "HRPC" */
     PARTITION_CHECKPOINT_HEADER_BYTES = 16,
-    PARTITION_CHECKPOINT_FIXED_BYTES = 40,
+    PARTITION_CHECKPOINT_FIXED_BYTES = 48,
+    PARTITION_CHECKPOINT_FIXED_BYTES_1 = 40, /* of version 1 */
 };
 
 size_t partition_checkpoint_bytes(const struct partition *partition)
@@ -43,6 +45,7 @@ void partition_checkpoint_encode(const struct partition *partition, uint8_t *byt
     bytes_write_u64(&writer, partition->log_start);
     bytes_write_u64(&writer, partition->cumulative_bytes);
     bytes_write_u64(&writer, (uint64_t)partition->append_time_us);
+    bytes_write_u64(&writer, partition->seal_intent_op);
     producer_table_encode(&partition->producers, &writer);
     group_table_encode(&partition->groups, &writer);
     meter_encode(&partition->meter, &writer);
@@ -53,13 +56,14 @@ void partition_checkpoint_encode(const struct partition *partition, uint8_t *byt
 
 static enum status partition_checkpoint_decode_header(const uint8_t *bytes, size_t size)
 {
-    if (size < PARTITION_CHECKPOINT_HEADER_BYTES + PARTITION_CHECKPOINT_FIXED_BYTES)
+    if (size < PARTITION_CHECKPOINT_HEADER_BYTES + PARTITION_CHECKPOINT_FIXED_BYTES_1)
         return STATUS_CHECKPOINT_DAMAGED;
     if (bytes_get_u32(bytes) != PARTITION_CHECKPOINT_MAGIC) return STATUS_CHECKPOINT_DAMAGED;
     if (bytes_get_u32(bytes + 12) != size) return STATUS_CHECKPOINT_DAMAGED;
     if (bytes_get_u32(bytes + 4) != crc32c(bytes + 8, size - 8)) return STATUS_CHECKPOINT_DAMAGED;
-    if (bytes_get_u32(bytes + 8) != PARTITION_CHECKPOINT_VERSION) return STATUS_CHECKPOINT_VERSION;
-    return STATUS_OK;
+    uint32_t version = bytes_get_u32(bytes + 8);
+    return version >= 1 && version <= PARTITION_CHECKPOINT_VERSION ? STATUS_OK
+                                                                   : STATUS_CHECKPOINT_VERSION;
 }
 
 /* What the parts must agree on. */
@@ -74,13 +78,14 @@ static enum status partition_checkpoint_agree(struct partition *partition)
 }
 
 static enum status partition_checkpoint_decode_parts(struct partition *partition,
-                                                     struct bytes_reader *reader)
+                                                     struct bytes_reader *reader, uint32_t version)
 {
     partition->applied_op = bytes_read_u64(reader);
     partition->next_offset = bytes_read_u64(reader);
     partition->log_start = bytes_read_u64(reader);
     partition->cumulative_bytes = bytes_read_u64(reader);
     partition->append_time_us = (int64_t)bytes_read_u64(reader);
+    if (version >= 2) partition->seal_intent_op = bytes_read_u64(reader);
     enum status status = producer_table_decode(&partition->producers, reader);
     if (status == STATUS_OK) status = group_table_decode(&partition->groups, reader);
     if (status == STATUS_OK) status = meter_decode(&partition->meter, reader);
@@ -99,7 +104,7 @@ enum status partition_checkpoint_decode(struct partition *partition, const uint8
     if (status != STATUS_OK) return status;
     struct bytes_reader reader = {.at = bytes + PARTITION_CHECKPOINT_HEADER_BYTES,
                                   .end = bytes + size};
-    status = partition_checkpoint_decode_parts(partition, &reader);
+    status = partition_checkpoint_decode_parts(partition, &reader, bytes_get_u32(bytes + 8));
     if (status == STATUS_OK) return STATUS_OK;
 
     struct partition_config config = partition->config;

@@ -196,6 +196,14 @@ static struct producer_decision producer_decide(const struct producer_entry *ent
     return decision;
 }
 
+int producer_table_unresolved(const struct producer_table *table,
+                              const struct producer_id *producer)
+{
+    if (producer_is_none(producer)) return 0;
+    const struct producer_entry *entry = producer_table_find(table, producer);
+    return entry && entry->unresolved > 0;
+}
+
 struct producer_decision producer_table_decide(const struct producer_table *table,
                                                const struct producer_batch *batch)
 {
@@ -292,11 +300,28 @@ void producer_table_refuse(struct producer_table *table, const struct producer_b
 
 void producer_table_expire(struct producer_table *table, int64_t append_time_us)
 {
+    producer_table_forget_until(table, append_time_us - PRODUCER_EXPIRY_US);
+}
+
+int producer_table_idle(const struct producer_table *table, int64_t used_until_us)
+{
+    const struct producer_entry *entry = table->oldest;
+    while (entry && entry->remembered_count == 0) entry = entry->newer;
+    return entry && entry->used_us <= used_until_us;
+}
+
+int producer_table_knows(const struct producer_table *table, const struct producer_id *producer)
+{
+    return producer_is_none(producer) || producer_table_find(table, producer) != NULL;
+}
+
+void producer_table_forget_until(struct producer_table *table, int64_t used_until_us)
+{
     struct producer_entry *entry = table->oldest;
     while (entry) {
         struct producer_entry *newer = entry->newer;
         if (entry->remembered_count > 0) {
-            if (entry->used_us > append_time_us - PRODUCER_EXPIRY_US) break;
+            if (entry->used_us > used_until_us) break;
             producer_table_forget(table, entry);
         }
         entry = newer;

@@ -113,6 +113,15 @@ void producer_table_refuse(struct producer_table *table, const struct producer_b
  * operation being applied, so that every replica forgets at the same operation. Comes before any
  * decision at apply. */
 void producer_table_expire(struct producer_table *table, int64_t append_time_us);
+/* 1 = batches of this producer are on their way to the log: what becomes of them is not known. */
+int producer_table_unresolved(const struct producer_table *table,
+                              const struct producer_id *producer);
+/* At apply of EXPIRE_PRODUCERS: forget those last used up to then. */
+void producer_table_forget_until(struct producer_table *table, int64_t used_until_us);
+/* 1 = there is one of those. */
+int producer_table_idle(const struct producer_table *table, int64_t used_until_us);
+/* 1 = it has an entry, or needs none: its batch takes no room. */
+int producer_table_knows(const struct producer_table *table, const struct producer_id *producer);
 /* What apply would decide, without doing it. */
 struct producer_decision producer_table_decide(const struct producer_table *table,
                                                const struct producer_batch *batch);

@@ -4,22 +4,9 @@
 
 #include "assert.h"
 #include "bytes.h"
-
-enum proto_wire { WIRE_VARINT = 0, WIRE_I64 = 1, WIRE_BYTES = 2, WIRE_I32 = 5 };
+#include "proto_wire.h"
 
 enum { FIELDS_MAX = 9, VARINT_SIZE_MAX = 10 };
-
-struct proto_cursor {
-    const uint8_t *at;
-    const uint8_t *end;
-};
-
-struct proto_field {
-    uint64_t number;
-    uint32_t wire;
-    uint64_t value;
-    struct proto_bytes bytes;
-};
 
 /* Protobuf takes varints that are longer than need be: unlike records (bytes.h), messages have no
  * checksum to protect. */
@@ -45,8 +32,7 @@ static int proto_fixed(struct proto_cursor *cursor, size_t size)
     return 1;
 }
 
-/* 1 = a field, 0 = the end, -1 = malformed. */
-static int proto_next(struct proto_cursor *cursor, struct proto_field *field)
+int proto_next(struct proto_cursor *cursor, struct proto_field *field)
 {
     if (cursor->at == cursor->end) return 0;
     uint64_t tag;
@@ -123,6 +109,47 @@ enum status proto_decode_fetch(const uint8_t *bytes, size_t size,
         .wait_ms_max = (uint32_t)values[6],
         .group = values[7],
         .generation = values[8],
+    };
+    return status;
+}
+
+enum status proto_decode_consume(const uint8_t *bytes, size_t size,
+                                 struct proto_consume_request *request)
+{
+    uint64_t values[FIELDS_MAX];
+    struct proto_bytes begin = {0};
+    enum status status = proto_decode(bytes, size, values, 2, 1, &begin);
+    *request = (struct proto_consume_request){.begin = begin, .credit = values[2]};
+    if (status == STATUS_OK && begin.data != NULL && values[2] != 0) return STATUS_INVALID;
+    return status;
+}
+
+enum status proto_decode_consume_begin(struct proto_bytes bytes, struct proto_consume_begin *begin)
+{
+    uint64_t values[FIELDS_MAX];
+    enum status status = proto_decode(bytes.data, bytes.size, values, 8, 0, NULL);
+    *begin = (struct proto_consume_begin){
+        .topic = values[1],
+        .created_revision = values[2],
+        .partition = (uint32_t)values[3],
+        .offset = values[4],
+        .credit = values[5],
+        .group = values[6],
+        .generation = values[7],
+        .bytes_max = (uint32_t)values[8],
+    };
+    return status;
+}
+
+enum status proto_decode_list(const uint8_t *bytes, size_t size, struct proto_list_request *request)
+{
+    uint64_t values[FIELDS_MAX];
+    enum status status = proto_decode(bytes, size, values, 4, 0, NULL);
+    *request = (struct proto_list_request){
+        .topic = values[1],
+        .created_revision = values[2],
+        .partition = (uint32_t)values[3],
+        .time_us = (int64_t)values[4],
     };
     return status;
 }
@@ -233,6 +260,27 @@ size_t proto_encode_fetch_header(const struct proto_fetch_reply *reply, uint8_t 
     return (size_t)(at - target);
 }
 
+size_t proto_encode_consume_header(const struct proto_fetch_reply *reply, uint8_t *target)
+{
+    uint8_t fetch[PROTO_FETCH_HEADER_SIZE_MAX];
+    size_t size = proto_encode_fetch_header(reply, fetch);
+    uint8_t *at = bytes_put_uvarint(target, 1u << 3 | WIRE_BYTES);
+    at = bytes_put_uvarint(at, size + reply->batches_size);
+    memcpy(at, fetch, size);
+    at += size;
+    assert((size_t)(at - target) <= PROTO_FETCH_HEADER_SIZE_MAX);
+    return (size_t)(at - target);
+}
+
+size_t proto_encode_consume_error(const struct proto_error *error, uint8_t *target)
+{
+    uint8_t body[PROTO_CONSUME_ERROR_SIZE_MAX];
+    size_t size = put_error(error, body);
+    size_t written = (size_t)(put_bytes(target, 15, body, size) - target);
+    assert(written <= PROTO_CONSUME_ERROR_SIZE_MAX);
+    return written;
+}
+
 size_t proto_encode_commit_reply(uint64_t offset, uint8_t *target)
 {
     return (size_t)(put_scalar(target, 1, offset) - target);
@@ -244,6 +292,18 @@ size_t proto_encode_offsets_reply(const struct proto_offsets_reply *reply, uint8
     at = put_scalar(at, 1, reply->found);
     at = put_scalar(at, 2, reply->offset);
     at = put_scalar(at, 3, reply->generation);
+    at = put_scalar(at, 4, reply->log_start);
+    at = put_scalar(at, 5, reply->high_watermark);
+    assert((size_t)(at - target) <= PROTO_OFFSETS_REPLY_SIZE_MAX);
+    return (size_t)(at - target);
+}
+
+size_t proto_encode_list_reply(const struct proto_list_reply *reply, uint8_t *target)
+{
+    uint8_t *at = target;
+    at = put_scalar(at, 1, reply->found);
+    at = put_scalar(at, 2, reply->offset);
+    at = put_scalar(at, 3, (uint64_t)reply->append_time_us);
     at = put_scalar(at, 4, reply->log_start);
     at = put_scalar(at, 5, reply->high_watermark);
     assert((size_t)(at - target) <= PROTO_OFFSETS_REPLY_SIZE_MAX);

@@ -37,6 +37,30 @@ struct proto_fetch_request {
     uint32_t wait_ms_max;
 };
 
+/* One of both: the begin of a stream (NULL = none), or more credit. */
+struct proto_consume_request {
+    struct proto_bytes begin;
+    uint64_t credit;
+};
+
+struct proto_consume_begin {
+    uint64_t topic;
+    uint64_t created_revision;
+    uint64_t offset;
+    uint64_t credit;
+    uint64_t group;
+    uint64_t generation;
+    uint32_t partition;
+    uint32_t bytes_max;
+};
+
+struct proto_list_request {
+    uint64_t topic;
+    uint64_t created_revision;
+    int64_t time_us;
+    uint32_t partition;
+};
+
 struct proto_commit_request {
     uint64_t topic;
     uint64_t created_revision;
@@ -83,6 +107,14 @@ struct proto_fetch_reply {
     size_t batches_size;
 };
 
+struct proto_list_reply {
+    uint32_t found;
+    uint64_t offset;
+    int64_t append_time_us;
+    uint64_t log_start;
+    uint64_t high_watermark;
+};
+
 struct proto_offsets_reply {
     uint32_t found;
     uint64_t offset;
@@ -96,12 +128,19 @@ enum proto_size {
     PROTO_FETCH_HEADER_SIZE_MAX = 64, /* everything of a FetchReply before the bytes of `batches` */
     PROTO_OFFSETS_REPLY_SIZE_MAX = 64,
     PROTO_STATUS_SIZE_MAX = 1024,
+    PROTO_CONSUME_ERROR_SIZE_MAX = 1024,
 };
 
 enum status proto_decode_produce(const uint8_t *bytes, size_t size,
                                  struct proto_produce_request *request);
 enum status proto_decode_fetch(const uint8_t *bytes, size_t size,
                                struct proto_fetch_request *request);
+/* A message with both is refused: which one was meant cannot be told. */
+enum status proto_decode_consume(const uint8_t *bytes, size_t size,
+                                 struct proto_consume_request *request);
+enum status proto_decode_consume_begin(struct proto_bytes bytes, struct proto_consume_begin *begin);
+enum status proto_decode_list(const uint8_t *bytes, size_t size,
+                              struct proto_list_request *request);
 enum status proto_decode_commit(const uint8_t *bytes, size_t size,
                                 struct proto_commit_request *request);
 /* FetchOffsetsRequest: generation and offset stay 0. */
@@ -116,8 +155,14 @@ struct proto_bytes proto_status_message(const uint8_t *bytes, size_t size);
 size_t proto_encode_produce_reply(const struct proto_produce_reply *reply, uint8_t *target);
 /* Without the bytes of `batches`, which follow directly. */
 size_t proto_encode_fetch_header(const struct proto_fetch_reply *reply, uint8_t *target);
+/* The same inside a ConsumeReply: also at most PROTO_FETCH_HEADER_SIZE_MAX. */
+size_t proto_encode_consume_header(const struct proto_fetch_reply *reply, uint8_t *target);
+/* ConsumeReply {error}: at most PROTO_CONSUME_ERROR_SIZE_MAX. */
+size_t proto_encode_consume_error(const struct proto_error *error, uint8_t *target);
 size_t proto_encode_commit_reply(uint64_t offset, uint8_t *target);
 size_t proto_encode_offsets_reply(const struct proto_offsets_reply *reply, uint8_t *target);
+/* At most PROTO_OFFSETS_REPLY_SIZE_MAX. */
+size_t proto_encode_list_reply(const struct proto_list_reply *reply, uint8_t *target);
 size_t proto_encode_health(uint32_t serving_status, uint8_t *target);
 /* headrace.stream.v1.Status {code, message, details = [Any{Error}]}. */
 size_t proto_encode_status(uint32_t grpc_code, const struct proto_error *error, uint8_t *target);

@@ -255,8 +255,10 @@ static void segment_extend(struct segment_list *list, struct segment *segment,
         segment->first_op = batch->op;
         segment->min_time_us = batch->append_time_us;
     }
-    offset_index_note(&segment->index, list->index_pool, batch->base_offset, segment->data_bytes,
-                      batch->size_bytes);
+    const struct offset_index_entry begin = {.offset = batch->base_offset,
+                                             .position = segment->data_bytes,
+                                             .time_us = batch->append_time_us};
+    offset_index_note(&segment->index, list->index_pool, &begin, batch->size_bytes);
     segment->data_bytes += batch->size_bytes;
     segment->end_offset = batch->base_offset + batch->record_count;
     segment->walked_offset = segment->end_offset;
@@ -335,8 +337,10 @@ enum status segment_walk(struct segment_list *list, struct segment *segment, con
         enum status status = segment_walk_batch(segment, at, size - *consumed, &server, &client);
         if (status == STATUS_BATCH_SHORT) break;
         if (status != STATUS_OK) return status;
-        offset_index_note(&segment->index, list->index_pool, server.base_offset,
-                          segment->index.walked_bytes, server.size_bytes);
+        const struct offset_index_entry begin = {.offset = server.base_offset,
+                                                 .position = segment->index.walked_bytes,
+                                                 .time_us = server.append_time_us};
+        offset_index_note(&segment->index, list->index_pool, &begin, server.size_bytes);
         if (active) XXH3_128bits_update(segment_digest(list), at, server.size_bytes);
         segment->walked_offset = server.base_offset + client.record_count;
         *consumed += server.size_bytes;

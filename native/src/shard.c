@@ -15,8 +15,10 @@
 #include "io_clock.h"
 #include "io_socket.h"
 #include "shard_sweep.h"
+#include "stream_consume.h"
 #include "stream_fetch.h"
 #include "stream_produce.h"
+#include "stream_work.h"
 #include "thread.h"
 
 enum { TOKEN_WAKE = 1 << 24, TOKEN_LISTENER = 1 << 25, ACCEPTS_PER_TURN = 64 };
@@ -44,6 +46,7 @@ static int rings_have(const struct shard *shard)
 static uint64_t sleep_ns(const struct shard *shard)
 {
     if (store_work(shard->store)) return 0;
+    if (!queue_empty(&shard->works_ready) || shard->pushed.held_to_ask > 0) return 0;
     if (shard->lanes.waiting > 0 || shard->host_letters_head != NULL) return RETRY_NS;
     uint64_t sleep = store_idle(shard->store) ? SHARD_IDLE_TICK_NS : SHARD_TICK_NS;
     if (shard->draining || !queue_empty(&shard->reads_waiting)) sleep = RETRY_NS;
@@ -184,6 +187,7 @@ static void drain_begin(struct shard *shard)
     for (uint32_t index = 0; index < SHARD_CONNECTIONS_COUNT_MAX; index++) {
         if (shard->connections[index].open) http2_goaway(&shard->connections[index]);
     }
+    stream_consume_drain(shard);
     stream_fetch_drain(shard);
 }
 
@@ -251,6 +255,7 @@ void shard_turn(struct shard *shard)
     store_flush(shard->store, shard->now);
     turn_outcomes(shard);
     stream_fetch_go_on(shard);
+    stream_works_go_on(shard);
     lanes_receive(shard, LANE_REPLY);
     /* What outcomes led to (an applied metadata op, a group's InFlight) goes into this turn's round
      * if none is out yet. */

@@ -26,6 +26,7 @@
 #include "produce_queue.h"
 #include "ring.h"
 #include "store.h"
+#include "stream_messages.h"
 #include "tables.h"
 #include "timer_wheel.h"
 
@@ -45,6 +46,8 @@ enum {
     SHARD_SWEEP_MS = 1000,     /* how often calls and connections are looked over, at most */
     SHARD_FETCH_BYTES_DEFAULT = 1048576,
     SHARD_FETCH_BYTES_MAX = 8388608,
+    SHARD_FETCH_MESSAGES_DEFAULT = 500,
+    SHARD_FETCH_MESSAGES_MAX = 10000,
 };
 
 struct engine;
@@ -56,7 +59,8 @@ enum pending_kind {
     PENDING_FETCH_OFFSETS = 3,
     PENDING_FETCH = 4,  /* forwarded: the owner runs the fetch */
     PENDING_REMOTE = 5, /* another shard waits: (shard, its token) */
-    PENDING_HOST = 6,   /* the host waits: (cookie, frame kind) */
+    PENDING_TIME = 7,
+    PENDING_HOST = 6, /* the host waits: (cookie, frame kind) */
 };
 
 /* An operation whose outcome is to come. Its token is generation << 32 | index. */
@@ -78,7 +82,8 @@ enum fetch_state {
     FETCH_RUNNING = 1,
     FETCH_WAITING = 2,
     FETCH_QUEUED = 3,
-    FETCH_READING = 4
+    FETCH_READING = 4,
+    FETCH_HELD = 5,
 };
 
 struct fetch {
@@ -96,7 +101,7 @@ struct fetch {
     struct lane_fetch request;
     uint64_t deadline_ns; /* of the wait; 0 = answer at once */
     struct timer timer;
-    struct queue_link link; /* in its bucket, or in reads_waiting */
+    struct queue_link link; /* in its bucket, in reads_waiting, or in fetches_held */
 };
 
 struct fetch_read {
@@ -105,6 +110,41 @@ struct fetch_read {
     uint32_t fetch_generation;
     struct reply *reply;
     uint8_t used;
+};
+
+/* An open Consume: what it asks next and what it may still send. */
+struct consume {
+    struct lane_fetch request; /* its offset moves on with every reply */
+    uint32_t bytes_max;        /* of one reply */
+    uint8_t begun;
+    uint8_t caught_up; /* EMPTY was sent since the last data */
+    int64_t credit;    /* bytes; below 0 by at most one batch */
+};
+
+/* A ListOffsets that reads on. */
+struct time_search {
+    struct lane_fetch request;
+    int64_t time_us;
+    struct store_time found; /* so far */
+    uint32_t attempts;       /* begun again because the log's start moved past it */
+};
+
+/* What a call needs that takes several fetches, one after the other. By the call's index. */
+struct call_work {
+    struct queue_link link; /* in works_ready */
+    union {
+        struct consume consume;
+        struct time_search search;
+    };
+};
+
+enum { PUSHED_PRINCIPALS = 64 };
+
+/* Memory of replies that were pushed to consumers and not yet taken by their sockets. */
+struct pushed_budget {
+    uint64_t bytes;
+    uint64_t bytes_of[PUSHED_PRINCIPALS]; /* by principal number */
+    uint64_t held_to_ask;                 /* of fetches_held, since some came back */
 };
 
 enum timer_kind { TIMER_FETCH = 1, TIMER_CALL = 2 };
@@ -138,10 +178,10 @@ struct metadata_host {
 struct shard_counters {
     uint64_t connections_opened, connections_refused, accepts_failed, connections_closed;
     uint64_t calls_opened, calls_refused, calls_cancelled, bytes_received, bytes_sent;
-    uint64_t calls_by_method[8];
+    uint64_t calls_by_method[METHODS_COUNT];
     uint64_t failures_by_error[GRPC_ERROR_COUNT];
     uint64_t fetch_waits, fetch_reads, fetch_bytes, produce_forwarded, fetch_forwarded,
-        produce_waits;
+        produce_waits, consume_holds_connection, consume_holds_memory;
     uint64_t messages_refused, messages_late, replies_stalled;
     uint64_t connections_silent, connections_evicted, connections_idle, connections_aged;
     uint64_t connections_stalled, connections_malformed;
@@ -202,6 +242,11 @@ struct shard {
     struct queue *fetch_buckets;
     struct fetch_read *reads;
     struct queue reads_waiting;
+    struct message_opener opener;
+    struct queue fetches_held; /* of Consume, until pushed replies have left memory */
+    struct pushed_budget pushed;
+    struct call_work *works;  /* by index of the call */
+    struct queue works_ready; /* of calls whose next fetch may begin */
 
     struct produce_queue produce_queue;
     struct queue produce_held; /* calls whose window waits for it */
@@ -242,5 +287,10 @@ void pending_give(struct shard *shard, struct pending *pending);
 struct call *call_take(struct shard *shard, struct connection *connection, int32_t stream_id);
 struct call *call_find(struct shard *shard, uint32_t index, uint32_t generation);
 void call_give(struct shard *shard, struct call *call);
+
+/* fetches, and reads of files for them: NULL = all are in use */
+struct fetch *fetch_take(struct shard *shard);
+void fetch_give(struct shard *shard, struct fetch *fetch);
+struct fetch_read *fetch_read_take(struct shard *shard, uint16_t *index);
 
 #endif

@@ -1,7 +1,9 @@
+#include <openssl/rand.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "assert.h"
+#include "batch_records.h"
 #include "engine_state.h"
 #include "io_clock.h"
 #include "shard.h"
@@ -90,6 +92,9 @@ static size_t memory_bytes(const struct engine *engine, const struct store_confi
         store_memory_bytes(store) + io_file_memory_bytes() + lanes_bytes(engine->shards_count);
     total += arena_size((size_t)pool) + arena_size(buffer_pool_table_bytes(pool));
     total += arena_size(tables_topics_bytes()) + arena_size(grants_slots_bytes());
+    total += arena_size(names_bytes(TABLES_TOPICS_COUNT_MAX, ENGINE_TOPIC_NAME_SIZE_MAX));
+    total += arena_size(names_bytes(NAMES_PROJECTS_COUNT_MAX, ENGINE_PROJECT_NAME_SIZE_MAX));
+    total += arena_size(BATCH_RECORDS_BYTES_MAX);
     total += arena_size(timer_wheel_bytes());
     total += arena_size(sizeof(struct call) * SHARD_CALLS_COUNT_MAX);
     total += 2 * arena_size(sizeof(uint32_t) * SHARD_CALLS_COUNT_MAX);
@@ -99,6 +104,7 @@ static size_t memory_bytes(const struct engine *engine, const struct store_confi
     total += arena_size(sizeof(struct fetch) * SHARD_FETCHES_COUNT_MAX);
     total += arena_size(sizeof(uint32_t) * SHARD_FETCHES_COUNT_MAX);
     total += arena_size(sizeof(struct queue) * SHARD_FETCH_BUCKETS_COUNT);
+    total += arena_size(sizeof(struct call_work) * SHARD_CALLS_COUNT_MAX);
     total += arena_size(sizeof(struct fetch_read) * SHARD_READS_COUNT_MAX);
     total += 2 * arena_size(SHARD_HOST_RING_BYTES) + arena_size(ENGINE_FRAME_SIZE_MAX);
     /* Alignment of page-aligned parts. */
@@ -118,11 +124,12 @@ static enum status open_slots(struct shard *shard)
     shard->fetches_free = arena_take(arena, sizeof(uint32_t) * SHARD_FETCHES_COUNT_MAX);
     shard->fetch_buckets = arena_take(arena, sizeof(struct queue) * SHARD_FETCH_BUCKETS_COUNT);
     shard->reads = arena_take(arena, sizeof(struct fetch_read) * SHARD_READS_COUNT_MAX);
+    shard->works = arena_take(arena, sizeof(struct call_work) * SHARD_CALLS_COUNT_MAX);
     if (!shard->calls || !shard->calls_free || !shard->calls_cancelled || !shard->connections)
         return STATUS_NO_MEMORY;
     if (!shard->read_buffer || !shard->pendings || !shard->fetches || !shard->fetches_free)
         return STATUS_NO_MEMORY;
-    if (!shard->fetch_buckets || !shard->reads) return STATUS_NO_MEMORY;
+    if (!shard->fetch_buckets || !shard->reads || !shard->works) return STATUS_NO_MEMORY;
     for (uint32_t index = SHARD_CALLS_COUNT_MAX; index-- > 0;) {
         shard->calls[index] = (struct call){.index = index, .generation = 1};
         shard->calls_free[shard->calls_free_count++] = index;
@@ -172,6 +179,31 @@ static enum status open_rings(struct shard *shard)
     return STATUS_OK;
 }
 
+static enum status open_names(struct shard *shard)
+{
+    struct arena *arena = &shard->arena;
+    size_t topics_bytes = names_bytes(TABLES_TOPICS_COUNT_MAX, ENGINE_TOPIC_NAME_SIZE_MAX);
+    size_t projects_bytes = names_bytes(NAMES_PROJECTS_COUNT_MAX, ENGINE_PROJECT_NAME_SIZE_MAX);
+    void *topics = arena_take(arena, topics_bytes);
+    void *projects = arena_take(arena, projects_bytes);
+    if (!topics || !projects) return STATUS_NO_MEMORY;
+    uint8_t secret[NAMES_SECRET_SIZE];
+    if (RAND_bytes(secret, sizeof secret) != 1) return STATUS_NO_MEMORY;
+    names_init(&shard->tables.topic_names, topics, TABLES_TOPICS_COUNT_MAX,
+               ENGINE_TOPIC_NAME_SIZE_MAX, secret);
+    names_init(&shard->tables.projects, projects, NAMES_PROJECTS_COUNT_MAX,
+               ENGINE_PROJECT_NAME_SIZE_MAX, secret);
+    return STATUS_OK;
+}
+
+static enum status open_opener(struct shard *shard)
+{
+    shard->opener.records = arena_take(&shard->arena, BATCH_RECORDS_BYTES_MAX);
+    /* Taken once: looking into a batch then allocates nothing. */
+    shard->opener.codec = batch_opener_make();
+    return shard->opener.records && shard->opener.codec ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
 static enum status open_memory(struct shard *shard)
 {
     struct arena *arena = &shard->arena;
@@ -213,6 +245,8 @@ enum status shard_open(struct shard *shard, struct engine *engine, uint16_t inde
     if (status == STATUS_OK) status = wake_open(&shard->wake);
     if (status == STATUS_OK) status = poll_open(&shard->poll);
     if (status == STATUS_OK) status = open_memory(shard);
+    if (status == STATUS_OK) status = open_names(shard);
+    if (status == STATUS_OK) status = open_opener(shard);
     if (status == STATUS_OK) status = open_slots(shard);
     if (status == STATUS_OK) status = open_rings(shard);
     if (status == STATUS_OK) status = http2_shared_open(shard);
@@ -236,6 +270,7 @@ void shard_close(struct shard *shard)
     if (shard->file.slots != NULL) io_file_close(&shard->file);
     if (shard->http2.callbacks != NULL) http2_shared_close(shard);
     if (shard->tables.grants.digest_context != NULL) grants_deinit(&shard->tables.grants);
+    batch_opener_free(shard->opener.codec);
     poll_close(&shard->poll);
     wake_close(&shard->wake);
     if (shard->arena.memory != NULL) arena_close(&shard->arena);

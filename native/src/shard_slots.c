@@ -1,5 +1,6 @@
-/* shard_slots.c: the slots of calls and pendings: taken, found by (index, generation), given back.
- * A generation grows when its slot is given back and is never 0: an old name finds nothing. */
+/* shard_slots.c: the slots of calls, pendings and fetches: taken, found by (index, generation),
+ * given back. A generation grows when its slot is given back and is never 0: an old name finds
+ * nothing. */
 #include "assert.h"
 #include "shard.h"
 
@@ -74,4 +75,35 @@ void call_give(struct shard *shard, struct call *call)
     uint32_t generation = generation_next(call->generation);
     *call = (struct call){.index = index, .generation = generation};
     shard->calls_free[shard->calls_free_count++] = index;
+}
+
+struct fetch *fetch_take(struct shard *shard)
+{
+    if (shard->fetches_free_count == 0) return NULL;
+    struct fetch *fetch = &shard->fetches[shard->fetches_free[--shard->fetches_free_count]];
+    assert(fetch->state == FETCH_FREE);
+    fetch->state = FETCH_RUNNING;
+    fetch->timer.kind = TIMER_FETCH;
+    return fetch;
+}
+
+void fetch_give(struct shard *shard, struct fetch *fetch)
+{
+    assert(fetch->state == FETCH_RUNNING);
+    assert(fetch->timer.deadline_ns == 0);
+    uint32_t index = fetch->index;
+    uint32_t generation = fetch->generation + 1;
+    *fetch = (struct fetch){.index = index, .generation = generation == 0 ? 1 : generation};
+    shard->fetches_free[shard->fetches_free_count++] = index;
+}
+
+struct fetch_read *fetch_read_take(struct shard *shard, uint16_t *index)
+{
+    for (uint16_t at = 0; at < SHARD_READS_COUNT_MAX; at++) {
+        if (shard->reads[at].used) continue;
+        shard->reads[at].used = 1;
+        *index = at;
+        return &shard->reads[at];
+    }
+    return NULL;
 }

@@ -1,6 +1,6 @@
 /* shard_sweep.c: what nobody's message would ever bring up: keys that were revoked or expired under
- * a call that waits, messages that never become whole, answers that nobody takes, connections
- * that say nothing or are too old.
+ * a call that waits, messages that never become whole, answers that nobody takes, connections that
+ * say nothing or are too old.
  *
  * A ProduceStream is judged at its next message (grpc_server.c), so that its answers that are still
  * to come reach whoever was allowed to produce them. */
@@ -9,6 +9,7 @@
 #include "assert.h"
 #include "grpc_server.h"
 #include "shard.h"
+#include "stream_consume.h"
 
 static uint64_t ms_ns(uint32_t ms)
 {
@@ -51,7 +52,8 @@ static void sweep_call(struct shard *shard, struct call *call)
         return;
     }
     if (call->finished) return;
-    if (call->method == METHOD_HOST || call->method == METHOD_FETCH) {
+    if (call->method == METHOD_HOST || call->method == METHOD_FETCH
+        || call->method == METHOD_FETCH_MESSAGES || call->method == METHOD_CONSUME) {
         enum grpc_error error = grpc_credentials_again(call);
         if (error != GRPC_ERROR_NONE) {
             shard->counters.access_ended++;
@@ -59,6 +61,7 @@ static void sweep_call(struct shard *shard, struct call *call)
             return;
         }
     }
+    if (call->method == METHOD_CONSUME) stream_consume_again(call);
     if (!message_awaited(call)) return;
     /* We keep its window back: that it sends nothing is our doing. */
     if (call->window_owed > HTTP2_STREAM_WINDOW / 2 || call->held_link.queue != NULL) return;

@@ -93,6 +93,11 @@
     X(SYSTEM_TOPIC, -73, \
       "only the node itself writes to topics whose name begins with an underscore") \
     X(CLOSED, -74, "the partition is sealed: its topic is being deleted") \
+    X(PARTITIONS_FEWER, -75, \
+      "a topic's row names fewer partitions than it has: partitions are only ever added") \
+    X(PRODUCERS_SHARE, -76, \
+      "the organization holds its share of the shard's producers: go on with producers it knows, " \
+      "or repeat later") \
     /* Groups. */ \
     X(FENCED, -80, \
       "a newer generation owns this partition: stop reading it and wait for a new assignment") \
@@ -133,7 +138,18 @@
       "the key may not do this here: ask an owner of the project for a role") \
     X(QUOTA_EXCEEDED, -112, "the quota is used up: repeat after the time stated") \
     X(METHOD_UNKNOWN, -113, "no such method") \
-    X(PROTOCOL, -114, "the peer broke the transport's protocol")
+    X(PROTOCOL, -114, "the peer broke the transport's protocol") \
+    /* Plain messages. */ \
+    X(MESSAGES_COUNT, -130, \
+      "a request publishes at least one message and at most 1000000: send them in several") \
+    X(MESSAGES_SPAN_PARTITIONS, -131, \
+      "the messages' keys belong to different partitions: send one request for each") \
+    X(MESSAGE_HEADERS, -132, "a message has more than 256 headers") \
+    X(MESSAGE_HEADER_NAME, -133, "the key of a message's header is not UTF-8") \
+    X(MESSAGE_PRODUCER, -135, \
+      "a producer id has 16 bytes, not all zero, and without one there is no epoch or sequence") \
+    X(REPLY_TOO_LARGE, -134, \
+      "the message is larger than a reply of plain messages may be: read it with the batch codec")
 /* clang-format on */
 
 enum status {

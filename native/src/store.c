@@ -135,6 +135,7 @@ size_t store_memory_bytes(const struct store_config *given)
     total += arena_size(STORE_IOS_MAX * sizeof(struct store_io))
              + arena_size(STORE_FILES_MAX * sizeof(struct store_file));
     total += sizes.config.prepares_bytes + sizes.metadata_ring + store_control_bytes(&sizes.config);
+    total += STORE_REMOVAL_NAMES_BYTES;
     total += sizes.config.extent_bytes + STORE_BLOB_MAX + arena_size(sizes.snapshot)
              + arena_size(sizes.results);
     return total + 16 * ARENA_PAGE_BYTES;
@@ -163,12 +164,13 @@ static int store_take_rings(struct store *store, const struct store_sizes *sizes
     uint8_t *metadata = arena_take_aligned(arena, sizes->metadata_ring, ARENA_PAGE_BYTES);
     uint8_t *control =
         arena_take_aligned(arena, store_control_bytes(&sizes->config), ARENA_PAGE_BYTES);
+    store->removal_names = arena_take_aligned(arena, STORE_REMOVAL_NAMES_BYTES, ARENA_PAGE_BYTES);
     store->extent_buffer = arena_take_aligned(arena, sizes->config.extent_bytes, ARENA_PAGE_BYTES);
     store->blob = arena_take_aligned(arena, STORE_BLOB_MAX, ARENA_PAGE_BYTES);
     store->snapshot.buffer = arena_take(arena, sizes->snapshot);
     store->results = arena_take(arena, sizes->results);
     if (!data || !metadata || !control || !store->extent_buffer || !store->blob) return 0;
-    if (!store->snapshot.buffer || !store->results) return 0;
+    if (!store->snapshot.buffer || !store->results || !store->removal_names) return 0;
     store_ring_init(&store->data, data, sizes->config.prepares_bytes);
     store_ring_init(&store->metadata, metadata, sizes->metadata_ring);
     store_ring_init(&store->control, control, store_control_bytes(&sizes->config));
@@ -344,6 +346,7 @@ void store_complete(struct store *store, struct io_request *request)
         break;
     case STORE_IO_BLOB:
     case STORE_IO_BLOB_DONE: store_blob_step_done(store, io); break;
+    case STORE_IO_REMOVE: store_removal_done(store, io); break;
     case STORE_IO_ROUND: unreachable();
     }
     store_io_return(store, io);
@@ -397,6 +400,7 @@ void store_tick(struct store *store, struct store_now now)
                                data, store->blob_size[which]);
     }
     store_meter_tick(store);
+    store_producers_tick(store);
     int idle = !store->journal.writing && !store_round_pending(store);
     if (store->witness_due && idle
         && now.monotonic_ns - store->round_at_ns >= STORE_WITNESS_AFTER_NS)
@@ -408,15 +412,15 @@ void store_flush(struct store *store, struct store_now now)
     store->now = now;
     if (store->failed != STATUS_OK) return;
     store_release_step(store);
+    store_removals_step(store);
     store_round_start(store);
     store_segments_write(store);
-    if (!queue_empty(&store->removals)) store_groups_remove(store);
 }
 
 int store_idle(const struct store *store)
 {
     if (store->journal.writing || store->ios_in_flight > 0 || store_round_pending(store)) return 0;
-    if (!queue_empty(&store->writes) || !queue_empty(&store->removals)) return 0;
+    if (!queue_empty(&store->writes) || !store_removals_rest(store)) return 0;
     return store->release.phase == STORE_RELEASE_IDLE && !store->release.all_after
            && !store_release_due(store);
 }
@@ -435,7 +439,10 @@ void store_statistics(const struct store *store, struct store_statistics *statis
 {
     *statistics = store->statistics;
     statistics->groups_live = store->groups_count;
+    statistics->producers_used = store->pools.producers.count - store->pools.producers.free_count;
+    statistics->groups_removing = store->removals.count;
     statistics->clock_uncertain = store->clock_uncertain;
+    statistics->storage_full = store->storage_full;
     statistics->prepares_bytes_used = store->data.head - store->data.settled;
     statistics->journal_bytes_live = store->live_bytes;
 }

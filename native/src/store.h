@@ -74,6 +74,7 @@ struct store_outcome {
     uint8_t duplicate;
     int64_t append_time_us;
     struct engine_group_state group; /* fences and commits */
+    struct engine_sealed sealed;     /* store_seal */
     const uint8_t
         *body; /* metadata: the result's bytes, borrowed until the next call into the store */
     size_t body_size;
@@ -119,6 +120,12 @@ enum status store_commit_offset(struct store *store, const struct engine_partiti
                                 uint64_t token);
 enum status store_group_fence(struct store *store, const struct engine_partition_id *id,
                               const struct engine_group_fence *fence, uint64_t token);
+/* T3: SEAL into the partition's log, then its last METER_CLOSE; the outcome's `sealed` says what it
+ * came to. Repeatable. Outcomes: OK, STALE_INTENT, BUSY (also: unacknowledged closes hold the last
+ * one back), STORAGE_FULL. INVALID at once: intent 0, or a partition without operations whose topic
+ * is not closing, which nothing would keep from getting some. */
+enum status store_seal(struct store *store, const struct engine_partition_id *id,
+                       uint64_t intent_op, uint64_t token);
 enum status store_group_state(struct store *store, const struct engine_partition_id *id,
                               uint64_t group, struct engine_group_state *state);
 
@@ -135,12 +142,41 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
                              uint64_t offset, uint32_t bytes_max, const uint8_t *bytes, size_t size,
                              size_t *begin, size_t *end);
 
+/* The first batch that was appended at or after a time. */
+enum store_time_answer {
+    STORE_TIME_NONE = 0,  /* nothing that late was committed: offset = high_watermark */
+    STORE_TIME_FOUND = 1, /* offset and append_time_us */
+    STORE_TIME_WALK = 2,  /* read from `offset` on and look with store_time_scan */
+};
+
+struct store_time {
+    enum status status; /* OK, NOT_FOUND, RECREATED, DAMAGED, CORRUPT, .. */
+    enum store_time_answer answer;
+    uint64_t offset;
+    int64_t append_time_us;
+    uint64_t log_start;
+    uint64_t high_watermark;
+};
+
+void store_time_find(struct store *store, const struct engine_partition_id *id, int64_t time_us,
+                     struct store_time *found);
+/* Whole batches, as store_fetch and its trim give them. 1 = found in them: the result's offset and
+ * append_time_us. */
+int store_time_scan(const uint8_t *bytes, size_t size, int64_t time_us, struct store_time *found);
+
+/* The offset behind the last of these whole batches, as store_fetch and its trim give them. */
+uint64_t store_fetch_next(const uint8_t *bytes, size_t size);
+
 enum status store_describe(struct store *store, const struct engine_partition_id *id,
                            struct engine_partition_state *state);
 
 /* Tables of metadata op `op`: topics come and go for this shard. Rows of other shards' partitions
  * are skipped. */
 enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *delta, size_t size);
+
+/* The tables of a start are whole, up to metadata op `op`: partitions whose deletion they prove
+ * leave too. */
+void store_tables_complete(struct store *store, uint64_t op);
 
 /* Metadata (shard 0). submit: outcome carries the result. next: the lowest committed op not yet
  * handed out; its command is borrowed until applied. snapshot_due: an op of which a snapshot is
@@ -197,6 +233,8 @@ struct store_statistics {
         extents_released;
     uint64_t segments_opened, segments_sealed, groups_live, groups_damaged, prepares_bytes_used,
         journal_bytes_live;
+    uint64_t groups_removing, removal_failures, refused_producers_share, producers_used;
+    uint64_t storage_full;    /* 1 = writes are refused until the next try */
     uint64_t clock_uncertain; /* 1 = expiry is held until store_clock_confirm (C2) */
 };
 void store_statistics(const struct store *store, struct store_statistics *statistics);

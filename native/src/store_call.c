@@ -46,7 +46,13 @@ enum status store_produce(struct store *store, const struct store_produce *reque
     status = store_admit_op(store, BATCH_SERVER_HEADER_BYTES + request->batch_size);
     if (status != STATUS_OK) return status;
 
-    group->state.segment_bytes_next = store_topic_find(store, group->topic)->segment_bytes;
+    const struct store_topic *topic = store_topic_find(store, group->topic);
+    group->state.segment_bytes_next = topic->segment_bytes;
+    group->state.closing = (topic->flags & ENGINE_TOPIC_CLOSING) != 0;
+    if (!group->state.closing) {
+        status = store_producers_share(store, group, &client);
+        if (status != STATUS_OK) return status;
+    }
     struct partition_admission admission =
         partition_admit_batch(&group->state, &client, request->principal);
     if (store_call_has_data(&admission)) {
@@ -121,11 +127,16 @@ enum status store_describe(struct store *store, const struct engine_partition_id
     state->state = 1;
     enum status status = store_group_lookup(store, id, &group);
     if (status != STATUS_OK) return status;
-    if (!group) return STATUS_OK;
+    if (!group) {
+        /* Without operations and closing: as good as sealed, none can come. */
+        if (store_topic_find(store, id->topic)->flags & ENGINE_TOPIC_CLOSING) state->state = 4;
+        return STATUS_OK;
+    }
     state->log_start = group->state.log_start;
     state->high_watermark = state->log_end = group->state.next_offset;
     state->bytes = partition_bytes(&group->state);
     state->cumulative_bytes = group->state.cumulative_bytes;
+    if (partition_sealed(&group->state)) state->state = 4;
     if (group->vsr.status == VSR_DAMAGED || group->corrupt) state->state = 3;
     return STATUS_OK;
 }

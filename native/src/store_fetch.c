@@ -44,7 +44,8 @@ static void store_fetch_gather(struct store_record *const seen[STORE_FETCH_BATCH
             .size = record->batch_bytes,
         };
         result->size += record->batch_bytes;
-        if (first == 0) return;
+        /* Older steps were overwritten by the first ones: nothing is known of those any more. */
+        if (first == 0 || left == 1) return;
         assert(seen[(first - 1) % STORE_FETCH_BATCHES_MAX]->base_offset
                == record->base_offset + record->record_count);
     }
@@ -290,4 +291,23 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
     if (status == STATUS_NO_MEMORY) return STATUS_BUSY;
     group->corrupt = 1;
     return STATUS_CORRUPT;
+}
+
+uint64_t store_fetch_next(const uint8_t *bytes, size_t size)
+{
+    uint64_t next = 0;
+    assert(size > 0);
+    for (size_t at = 0; at < size;) {
+        struct batch_server server;
+        struct batch_client client;
+        enum status status = batch_decode_server(bytes + at, size - at, &server);
+        assert(status == STATUS_OK);
+        assert(server.size_bytes <= size - at);
+        status = batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES,
+                                     size - at - BATCH_SERVER_HEADER_BYTES, &client);
+        assert(status == STATUS_OK);
+        next = server.base_offset + client.record_count;
+        at += server.size_bytes;
+    }
+    return next;
 }

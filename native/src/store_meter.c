@@ -9,11 +9,12 @@
 #define STORE_CLOSES_AGAIN_NS UINT64_C(5000000000)
 
 /* At most one close is in flight per partition: the next is proposed when this one was applied. */
-static enum status store_meter_propose(struct store *store, struct store_group *group, int force,
-                                       uint64_t token, int outcome)
+enum status store_meter_propose(struct store *store, struct store_group *group, int force,
+                                uint64_t token, int outcome)
 {
     struct partition_meter_close close;
-    if (group->vsr.status != VSR_NORMAL || group->removing) return STATUS_REBUILDING;
+    if (group->vsr.status != VSR_NORMAL || group->removal.phase != RECONCILE_NONE)
+        return STATUS_REBUILDING;
     if (!partition_meter_due(&group->state, store->metering_us, store->config.metering_window_s,
                              force, &close)) {
         return STATUS_NOT_FOUND;
@@ -57,6 +58,7 @@ void store_meter_closed(struct store *store, struct store_group *group, enum sta
         queue_push(&store->windows, &group->window_link);
     }
     store_meter_watch(store, group);
+    if (group->sealing) store_seal_advance(store, group);
 }
 
 void store_meter_tick(struct store *store)

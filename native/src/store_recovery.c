@@ -135,7 +135,7 @@ static void store_apply_damage(struct store *store)
             store_group_find(store, damage->item.topic, damage->item.partition);
         if (!group)
             group = store_group_make(store, damage->item.topic, 0, damage->item.partition, 1, 0);
-        if (!group) continue;
+        if (!group || group->removal.phase != RECONCILE_NONE) continue;
         const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = damage->item.op_last};
         struct vsr_update update;
         vsr_step(&group->vsr, &event, &update);
@@ -143,7 +143,7 @@ static void store_apply_damage(struct store *store)
     if (!everybody) return;
     for (uint32_t index = 0; index < store->groups_max; index++) {
         struct store_group *group = &store->groups[index];
-        if (!group->used) continue;
+        if (!group->used || group->removal.phase != RECONCILE_NONE) continue;
         const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = group->vsr.op + 1};
         struct vsr_update update;
         vsr_step(&group->vsr, &event, &update);

@@ -79,28 +79,6 @@ static enum status recover_checkpoint(struct store *store, struct store_group *g
     return recover_blob(store, group, body + STORE_CHECKPOINT_BYTES, group->checkpoint_bytes);
 }
 
-/* FORGET is durable, its files may still be there. */
-static void recover_forget(struct store *store, const struct journal_entry *entry)
-{
-    struct store_group *group = store_group_find(store, entry->topic, entry->partition);
-    if (group && group->created_revision == entry->created_revision) store_group_drop(store, group);
-    const struct store_group name = {.topic = entry->topic,
-                                     .created_revision = entry->created_revision,
-                                     .partition = entry->partition};
-    struct io_request list = {.operation = IO_LIST, .buffer = store->blob, .size = STORE_BLOB_MAX};
-    store_group_path(&name, list.path);
-    if (store_perform(store, &list) != STATUS_OK) return;
-    uint64_t at = 0;
-    while (at < list.result_bytes) {
-        const char *file = (const char *)store->blob + at;
-        struct io_request unlink = {.operation = IO_UNLINK};
-        int size = snprintf(unlink.path, sizeof unlink.path, "%.80s/%.40s", list.path, file);
-        assert(size > 0);
-        (void)store_perform(store, &unlink);
-        at += strlen(file) + 1;
-    }
-}
-
 static enum status recover_visit_states(void *context, uint8_t *bytes,
                                         const struct journal_entry *entry, uint64_t generation,
                                         uint64_t lsn)
@@ -138,7 +116,7 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
         if (group->pin == 0) group->pin = generation;
         return STATUS_OK;
     }
-    case JOURNAL_FORGET: recover_forget(store, entry); return STATUS_OK;
+    case JOURNAL_FORGET: return store_removal_found(store, entry, generation);
     case JOURNAL_METADATA_FLOOR:
         if (entry->op > store->floor_op) store->floor_op = entry->op;
         if (store->floor_pin == 0) store->floor_pin = generation;
@@ -333,6 +311,7 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     if (entry->kind != JOURNAL_PREPARE && entry->kind != JOURNAL_VIEW_STATE) return STATUS_OK;
     struct store_group *group = store_group_find(store, entry->topic, entry->partition);
     if (!group || group->created_revision != entry->created_revision) return STATUS_OK;
+    if (group->removal.phase != RECONCILE_NONE) return STATUS_OK;
     if (entry->kind == JOURNAL_VIEW_STATE) {
         if (entry->op == group->vsr.op)
             recover_configure(group, bytes + JOURNAL_ENTRY_HEADER_BYTES);

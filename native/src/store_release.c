@@ -41,6 +41,7 @@ void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t
 
 static int release_prefers_append(const struct store *store, const struct store_group *group)
 {
+    if (group->removal.phase != RECONCILE_NONE) return 1; /* of which only the tombstone lives */
     if (group == store->metadata_group || group->vsr.status == VSR_DAMAGED) return 1;
     return group->checkpoint_is_file && group->live_bytes < group->checkpoint_bytes;
 }
@@ -112,7 +113,7 @@ static int release_collect_all(struct store *store)
     struct store_release *release = &store->release;
     for (; release->all_cursor < store->groups_max; release->all_cursor++) {
         struct store_group *group = &store->groups[release->all_cursor];
-        if (!group->used || group->removing || group->pin == 0
+        if (!group->used || group->removal.phase != RECONCILE_NONE || group->pin == 0
             || release_prefers_append(store, group))
             continue;
         if (group->vsr.commit_min == group->checkpoint_op) continue;
@@ -134,11 +135,13 @@ static int release_collect(struct store *store)
     while (!queue_empty(pins)) {
         struct store_group *group = queue_element(pins->head, struct store_group, pin_link);
         assert(group->pin == release->generation);
-        if (group->removing) {
-            /* Its FORGET stands behind all of its entries: they die in order. */
-            queue_remove(pins, &group->pin_link);
-            group->pin = 0;
-        } else if (release_prefers_append(store, group)) {
+        if (group->removal.phase == RECONCILE_DOOMED
+            || group->removal.phase == RECONCILE_FORGETTING) {
+            /* Its tombstone is about to stand behind all of its entries: then they die in order. */
+            if (release->count == 0) return 0;
+            break;
+        }
+        if (release_prefers_append(store, group)) {
             queue_remove(pins, &group->pin_link);
             queue_push(&release->reappend, &group->pin_link);
         } else {
@@ -159,6 +162,7 @@ static int release_writes(struct store *store)
     struct store_release *release = &store->release;
     for (uint32_t index = 0; index < release->count; index++) {
         const struct store_release_item *item = &release->items[index];
+        if (item->withdrawn) continue;
         if (store->groups[item->group].batches_written < item->batches) return 0;
     }
     release->phase = STORE_RELEASE_SYNCS;
@@ -201,6 +205,7 @@ static int release_syncs(struct store *store)
 {
     struct store_release *release = &store->release;
     for (; release->sync_cursor < release->count; release->sync_cursor++) {
+        if (release->items[release->sync_cursor].withdrawn) continue;
         struct store_group *group = &store->groups[release->items[release->sync_cursor].group];
         if (group->folder_dirty && !release_sync_folder(store, group)) return 0;
         if (group->data_dirty && !release_sync_data(store, group)) return 0;
@@ -210,7 +215,7 @@ static int release_syncs(struct store *store)
         release->phase = STORE_RELEASE_BLOB;
         for (uint32_t index = 0; index < release->count; index++) {
             const struct store_release_item *item = &release->items[index];
-            if (item->is_file) {
+            if (item->is_file && !item->withdrawn) {
                 (void)store_blob_write(store, STORE_SLOT_CHECKPOINT, item->digest, store->blob,
                                        item->blob_bytes);
             }
@@ -226,6 +231,7 @@ void store_release_blob_done(struct store *store)
 {
     struct store_release *release = &store->release;
     for (uint32_t index = 0; index < release->count; index++) {
+        if (release->items[index].withdrawn) continue;
         store_entry_ready(store_ring_at(&store->control, release->items[index].record));
     }
     release->blob_used = 0;
@@ -233,12 +239,40 @@ void store_release_blob_done(struct store *store)
     release->phase = STORE_RELEASE_ROUND;
 }
 
+/* 1 = checkpoints of this release are still held back: one can be taken out again. */
+int store_release_holds(const struct store *store)
+{
+    enum store_release_phase phase = store->release.phase;
+    return phase == STORE_RELEASE_COLLECT || phase == STORE_RELEASE_WRITES
+           || phase == STORE_RELEASE_SYNCS;
+}
+
+/* The group's topic is gone: its checkpoint would wait for writes that a full disk refuses, and
+ * stand in the way of the tombstone. */
+void store_release_withdraw(struct store *store, struct store_group *group)
+{
+    struct store_release *release = &store->release;
+    assert(group->in_release && store_release_holds(store));
+    uint32_t index = 0;
+    while (release->items[index].group != store_group_index(store, group)) index++;
+    assert(index < release->count);
+    struct store_release_item *item = &release->items[index];
+    struct store_record *record = store_ring_at(&store->control, item->record);
+    assert(record->state == STORE_RECORD_HELD && !item->withdrawn);
+    record->state = STORE_RECORD_PAD;
+    item->withdrawn = 1;
+    if (item->is_file) release->blob_used = 0;
+    group->in_release = 0;
+}
+
 static int release_round(struct store *store)
 {
     struct store_release *release = &store->release;
     if (store->control.durable < release->wait_position) return 0;
-    for (uint32_t index = 0; index < release->count; index++)
-        store->groups[release->items[index].group].in_release = 0;
+    for (uint32_t index = 0; index < release->count; index++) {
+        const struct store_release_item *item = &release->items[index];
+        if (!item->withdrawn) store->groups[item->group].in_release = 0;
+    }
     release->count = 0;
     if (release->read_done) {
         release->wait_lsn = store->journal.lsn_previous;
@@ -278,6 +312,9 @@ static int release_is_live(struct store *store, const struct journal_entry *entr
     *group = store_group_find(store, entry->topic, entry->partition);
     if (!*group || (*group)->created_revision != entry->created_revision) return 0;
     if ((*group)->pin_link.queue != &store->release.reappend) return 0;
+    int forgotten = (*group)->removal.phase >= RECONCILE_FORGOTTEN;
+    if (forgotten || entry->kind == JOURNAL_FORGET)
+        return forgotten && entry->kind == JOURNAL_FORGET;
     if ((*group)->vsr.status == VSR_DAMAGED) return 1;
     switch ((enum journal_entry_kind)entry->kind) {
     case JOURNAL_PREPARE: return entry->op > (*group)->checkpoint_op;

@@ -148,6 +148,11 @@ static void store_execute_result(struct store *store, struct store_group *group,
         outcome.base_offset = group->state.meter.sequence;
         outcome.expected = group->state.meter.acked_here;
         break;
+    case PARTITION_EXPIRE_PRODUCERS: group->expire_busy = 0; break;
+    case PARTITION_SEAL:
+        store_advance_push(store, group); /* group fetches that wait learn that it is closed */
+        store_seal_executed(store, group, result->status);
+        break;
     }
     store_answer(store, record, &outcome);
 }
@@ -224,7 +229,11 @@ void store_execute(struct store *store, struct store_ring *ring, uint64_t positi
         store->live_bytes += size;
         group->state.config.segment_bytes = bytes_get_u64(entry + JOURNAL_ENTRY_HEADER_BYTES + 32);
         break;
-    case JOURNAL_FORGET: queue_push(&store->removals, &group->removal_link); break;
+    case JOURNAL_FORGET:
+        /* From here on the tombstone alone must live. */
+        reconcile_forgotten(&group->removal);
+        store_group_pin(store, group, generation);
+        break;
     case JOURNAL_ABSTAIN: break;
     case JOURNAL_CHECKPOINT:
     case JOURNAL_TAIL_CLOSED:

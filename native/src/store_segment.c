@@ -68,19 +68,34 @@ static int store_file_close(struct store *store, struct store_file *file)
     return 1;
 }
 
-void store_files_forget(struct store *store, const struct store_group *group)
+/* Close what nothing is in flight for; the slots may be taken again. 1 = none is left open. */
+int store_files_forget(struct store *store, const struct store_group *group)
 {
     uint32_t index = store_group_index(store, group);
+    int left = 0;
     struct queue_link *next = NULL;
     for (struct queue_link *link = store->files_used.head; link; link = next) {
         next = link->next;
         struct store_file *file = queue_element(link, struct store_file, link);
-        if (file->group == index && file->users == 0) (void)store_file_close(store, file);
+        if (file->group != index) continue;
+        if (file->users > 0 || !store_file_close(store, file)) {
+            left = 1;
+            continue;
+        }
+        file->next = store->files_free;
+        store->files_free = (uint32_t)(file - store->files) + 1;
     }
+    return !left;
 }
 
 static struct store_file *store_file_free(struct store *store)
 {
+    if (store->files_free != 0) {
+        struct store_file *file = &store->files[store->files_free - 1];
+        assert(!file->open);
+        store->files_free = file->next;
+        return file;
+    }
     if (store->files_opened < STORE_FILES_MAX) return &store->files[store->files_opened++];
     queue_each(&store->files_used, link)
     {
@@ -291,6 +306,21 @@ static void store_batches_written(struct store *store, struct store_group *group
     }
     if (group->write_first == 0) group->write_last = 0;
     group->data_dirty = 1;
+    store_ring_settle(&store->data);
+}
+
+/* Nobody will read them: their group is forgotten. The ring has their room back. */
+void store_batches_discard(struct store *store, struct store_group *group)
+{
+    assert(!group->write_busy);
+    while (group->write_first != 0) {
+        struct store_record *record = store_ring_at(&store->data, group->write_first - 1);
+        assert(record->state == STORE_RECORD_EXECUTED);
+        record->state = STORE_RECORD_DONE;
+        group->write_first = record->next;
+    }
+    group->write_last = 0;
+    if (group->write_link.queue) queue_remove(&store->writes, &group->write_link);
     store_ring_settle(&store->data);
 }
 

@@ -6,8 +6,11 @@
  *     store_segment.c    executed batches into segment files
  *     store_release.c    checkpoints, and extents given back
  *     store_metadata.c   the group of topic 0, its snapshot file
- *     store_tables.c     topics, groups that come and go
+ *     store_tables.c     topics, groups that come
+ *     store_remove.c     groups that go
  *     store_meter.c      windows and unacknowledged closes
+ *     store_producers.c  who may take entries of the shard's table, and who gives them back
+ *     store_seal.c       the last operations of a partition whose topic is being deleted
  *     store_recovery.c   all of it, before anything is answered */
 #ifndef STORE_STATE_H
 #define STORE_STATE_H
@@ -15,10 +18,12 @@
 #include "arena.h"
 #include "assert.h"
 #include "bytes.h"
+#include "gone_topics.h"
 #include "io.h"
 #include "journal.h"
 #include "partition.h"
 #include "queue.h"
+#include "reconcile.h"
 #include "store.h"
 #include "store_ring.h"
 #include "vsr.h"
@@ -51,7 +56,8 @@ enum store_limit {
     STORE_TAIL_CLOSED_BYTES = 16, /* [bytes] */
     STORE_FLOOR_BYTES = 8,        /* [bytes] */
     STORE_DETAIL_BYTES = 256,
-    STORE_REAPPENDED = 65535, /* operation of a record that is a copy of an older entry */
+    STORE_REMOVAL_NAMES_BYTES = 524288, /* one folder: twice the names of all its segments */
+    STORE_REAPPENDED = 65535,           /* operation of a record that is a copy of an older entry */
     STORE_CLOCK_JUMP_MAX_US =
         5000000, /* C2: more than a stepping NTP client does, less than a person */
     STORE_WITNESS_AFTER_NS =
@@ -71,6 +77,7 @@ enum store_io_kind {
     STORE_IO_RELEASE_READ,
     STORE_IO_BLOB, /* all but the last request of a checkpoint file */
     STORE_IO_BLOB_DONE,
+    STORE_IO_REMOVE, /* files and folder of a group whose topic is gone */
 };
 
 struct store_io {
@@ -101,7 +108,7 @@ struct store_topic {
     uint32_t partitions_count;
     uint32_t flags;
     uint32_t next; /* in its bucket or the free list, index + 1 */
-    uint32_t reserved;
+    uint32_t organization;
 };
 
 /* A segment sealed before the last start, as far as reads have verified it. */
@@ -130,13 +137,14 @@ struct store_group {
     uint32_t partition;
     uint32_t next; /* in its bucket or the free list, index + 1 */
     uint8_t used;
-    uint8_t removing;   /* FORGET is on its way */
     uint8_t in_release; /* a checkpoint of it is being made */
     uint8_t folder_made;
     uint8_t folder_dirty; /* names in it since the last sync of the folder */
     uint8_t data_dirty;   /* bytes in the active segment since its last sync */
     uint8_t write_busy;
     uint8_t meter_busy;    /* a METER_CLOSE is in flight */
+    uint8_t expire_busy;   /* an EXPIRE_PRODUCERS is in flight */
+    uint8_t sealing;       /* somebody waits for the seal and the last close */
     uint8_t footer_failed; /* the footer before the sync in flight was not written */
     uint8_t corrupt;       /* a read found damage: nothing is served any more */
     struct vsr vsr;
@@ -161,8 +169,9 @@ struct store_group {
     uint64_t written_segment; /* all batches below (segment, position) are in files */
     uint64_t written_position;
     struct store_walk walks[STORE_WALKS_COUNT];
-    uint32_t walk_next; /* the one to be given up when another segment is read */
-    uint32_t reserved;
+    uint32_t walk_next;       /* the one to be given up when another segment is read */
+    uint32_t organization;    /* 0 = not asked for yet (store_producers.c) */
+    struct reconcile removal; /* its phase is NONE while the group lives */
     struct queue_link removal_link;
     struct queue_link write_link;
     struct queue_link advance_link;
@@ -171,6 +180,7 @@ struct store_group {
     uint64_t closes_at_ns;
     uint64_t closes_handed;
     uint64_t flush_token;
+    uint64_t seal_token; /* while `sealing` */
     struct partition state;
 };
 
@@ -189,8 +199,9 @@ enum store_release_phase {
 struct store_release_item {
     uint32_t group;
     uint8_t is_file;
-    uint64_t record;  /* in the control ring */
-    uint64_t batches; /* must be written before the entry may go */
+    uint8_t withdrawn; /* its group was doomed before the entry left */
+    uint64_t record;   /* in the control ring */
+    uint64_t batches;  /* must be written before the entry may go */
     uint64_t pin;
     uint64_t live_bytes;
     uint32_t entry_bytes;
@@ -266,11 +277,15 @@ struct store {
     uint32_t topics_free;
     uint32_t *topic_buckets;
     uint32_t topic_buckets_count;
+    struct gone_topics gone;
     struct store_group *metadata_group;
     uint64_t metadata_handed; /* metadata ring: next to hand out, next to be applied */
     uint64_t metadata_applied;
-    uint64_t floor_op;
+    uint64_t floor_op; /* in the journal, or on its way */
     uint64_t floor_pin;
+    uint64_t floor_wanted;   /* before the next tombstone (V8) */
+    uint64_t topic_highest;  /* number in any row since the start */
+    uint64_t topics_refused; /* rows that found no room */
     struct store_snapshot snapshot;
     uint8_t *results;
     uint64_t results_used;
@@ -280,7 +295,11 @@ struct store {
     uint64_t outcomes_head;
     uint64_t outcomes_tail;
     uint64_t accepted;     /* calls without an outcome yet */
-    struct queue removals; /* forgotten groups, gone once nothing of them is in flight */
+    struct queue removals; /* groups whose topic is gone, until their files are */
+    uint32_t removing_now; /* index + 1 of the one whose list lies in removal_names */
+    uint8_t *removal_names;
+    uint64_t removal_at;
+    uint64_t removal_size;
     struct queue writes;
     struct queue advances;
     struct queue windows;
@@ -295,7 +314,8 @@ struct store {
     struct store_file *files;
     uint32_t *file_buckets;
     struct queue files_used;
-    uint32_t files_opened;
+    uint32_t files_opened; /* ever: from here on never used */
+    uint32_t files_free;   /* closed ones, index + 1 */
     uint8_t *extent_buffer;
     uint8_t *blob;
     uint8_t blob_failed[2]; /* by slot: checkpoint, snapshot */
@@ -306,7 +326,9 @@ struct store {
     struct store_garbage garbage[STORE_GARBAGE_MAX];
     uint32_t garbage_count;
     struct store_resume resumes[STORE_RESUMES_MAX];
-    uint32_t resume_next; /* the way to be given up next */
+    uint64_t producers_at_ns;  /* the next look */
+    uint32_t producers_cursor; /* the next group whose silent producers are looked for */
+    uint32_t resume_next;      /* the way to be given up next */
     /* rounds */
     uint64_t round_at_ns; /* when the last one was durable */
     uint8_t witness_due;  /* the last durable round had entries */
@@ -345,7 +367,6 @@ enum status store_group_lookup(struct store *store, const struct engine_partitio
                                struct store_group **group);
 enum status store_group_open(struct store *store, const struct engine_partition_id *id,
                              struct store_group **group);
-void store_groups_remove(struct store *store);
 uint32_t store_group_index(const struct store *store, const struct store_group *group);
 void store_group_pin(struct store *store, struct store_group *group, uint64_t generation);
 
@@ -384,7 +405,8 @@ void store_group_path(const struct store_group *group, char path[IO_PATH_SIZE]);
 void store_segment_path(const struct store_group *group, uint64_t segment, char path[IO_PATH_SIZE]);
 struct store_file *store_file_open(struct store *store, struct store_group *group, uint64_t segment,
                                    uint32_t flags);
-void store_files_forget(struct store *store, const struct store_group *group);
+int store_files_forget(struct store *store, const struct store_group *group);
+void store_batches_discard(struct store *store, struct store_group *group);
 uint32_t store_file_slot(const struct store *store, const struct store_file *file);
 void store_batch_queue(struct store *store, struct store_group *group, struct store_record *record,
                        uint64_t position, const struct partition_result *result);
@@ -396,6 +418,8 @@ void store_release_step(struct store *store);
 void store_release_blob_done(struct store *store);
 void store_release_read_done(struct store *store);
 int store_release_due(const struct store *store);
+int store_release_holds(const struct store *store);
+void store_release_withdraw(struct store *store, struct store_group *group);
 void store_checkpoint_executed(struct store *store, struct store_group *group,
                                const struct store_record *record);
 void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t blob_size,
@@ -416,6 +440,26 @@ void store_meter_appended(struct store *store, struct store_group *group);
 void store_meter_closed(struct store *store, struct store_group *group, enum status status);
 void store_meter_tick(struct store *store);
 void store_meter_watch(struct store *store, struct store_group *group);
+enum status store_meter_propose(struct store *store, struct store_group *group, int force,
+                                uint64_t token, int outcome);
+
+/* store_producers.c */
+void store_producers_tick(struct store *store);
+/* May a producer that is new here take an entry? OK, PRODUCERS_SHARE. */
+enum status store_producers_share(struct store *store, struct store_group *group,
+                                  const struct batch_client *client);
+
+/* store_seal.c */
+void store_seal_executed(struct store *store, struct store_group *group, enum status status);
+void store_seal_advance(struct store *store, struct store_group *group);
+
+/* store_remove.c */
+void store_removals_step(struct store *store);
+int store_removals_rest(const struct store *store);
+void store_removal_done(struct store *store, const struct store_io *io);
+void store_topic_doom(struct store *store, uint64_t number, uint64_t op);
+enum status store_removal_found(struct store *store, const struct journal_entry *entry,
+                                uint64_t generation);
 
 /* store_recovery.c, store_recovery_log.c */
 struct store_recovery {

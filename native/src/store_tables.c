@@ -91,7 +91,10 @@ void store_group_drop(struct store *store, struct store_group *group)
     store_link_remove(&group->advance_link);
     store_link_remove(&group->window_link);
     store_link_remove(&group->closes_link);
-    store_files_forget(store, group);
+    store_link_remove(&group->removal_link);
+    /* The slot's next group must not meet an open file of this one. */
+    int closed = store_files_forget(store, group);
+    assert(closed);
     store->live_bytes -= group->live_bytes;
     partition_deinit(&group->state);
     group->used = 0;
@@ -105,8 +108,12 @@ enum status store_group_lookup(struct store *store, const struct engine_partitio
                                struct store_group **group)
 {
     *group = NULL;
+    if (id->topic == OWNER_METADATA_TOPIC) return STATUS_NOT_FOUND;
     const struct store_topic *topic = store_topic_find(store, id->topic);
-    if (!topic || id->topic == OWNER_METADATA_TOPIC) return STATUS_NOT_FOUND;
+    if (!topic) {
+        const struct gone_topic *gone = gone_topics_find(&store->gone, id->topic);
+        return gone && gone->recreated ? STATUS_RECREATED : STATUS_NOT_FOUND;
+    }
     if (topic->created_revision != id->created_revision) return STATUS_RECREATED;
     if (id->partition >= topic->partitions_count) return STATUS_NOT_FOUND;
     if (owner_of(id->topic, id->partition, store->config.shards_count) != store->config.shard)
@@ -114,7 +121,9 @@ enum status store_group_lookup(struct store *store, const struct engine_partitio
     *group = store_group_find(store, id->topic, id->partition);
     /* Revision 0: damage named the group and took all else that was known of it. */
     uint64_t revision = *group ? (*group)->created_revision : 0;
-    if (*group && ((*group)->removing || (revision != 0 && revision != id->created_revision))) {
+    if (*group
+        && ((*group)->removal.phase != RECONCILE_NONE
+            || (revision != 0 && revision != id->created_revision))) {
         *group = NULL;
         return STATUS_REBUILDING;
     }
@@ -130,6 +139,7 @@ enum status store_group_open(struct store *store, const struct engine_partition_
     const struct store_topic *topic = store_topic_find(store, id->topic);
     int metered = !(topic->flags & ENGINE_TOPIC_SYSTEM);
     if (!*group) {
+        if (topic->flags & ENGINE_TOPIC_CLOSING) return STATUS_CLOSED;
         *group = store_group_make(store, id->topic, id->created_revision, id->partition,
                                   topic->segment_bytes, metered);
         /* Not BUSY: a wait does not help, a partition has to go or partitions_max to grow. */
@@ -154,43 +164,14 @@ void store_group_pin(struct store *store, struct store_group *group, uint64_t ge
     queue_push(&store->pins[generation % store->journal.config.extents_count], &group->pin_link);
 }
 
-static void store_group_unlink(struct store *store, struct store_group *group)
-{
-    if (!group->folder_made) return;
-    for (uint32_t position = 0;; position++) {
-        struct segment *segment = partition_segment(&group->state, position);
-        if (!segment) break;
-        struct store_io *io = store_io_take(store, STORE_IO_CONTROL, IO_UNLINK);
-        if (!io) break; /* the next start sweeps what is left */
-        store_segment_path(group, segment->base_offset, io->request.path);
-        store_io_send(store, io);
-    }
-    struct store_io *sync = store_io_take(store, STORE_IO_CONTROL, IO_SYNC_DIR);
-    if (!sync) return;
-    store_group_path(group, sync->request.path);
-    store_io_send(store, sync);
-}
-
-/* FORGET is durable, and before it the floor (V8): now files may go, once nothing of the group is
- * in flight. */
-void store_groups_remove(struct store *store)
-{
-    struct queue_link *next = NULL;
-    for (struct queue_link *link = store->removals.head; link; link = next) {
-        next = link->next;
-        struct store_group *group = queue_element(link, struct store_group, removal_link);
-        if (group->write_first != 0 || group->write_busy || group->in_release) continue;
-        queue_remove(&store->removals, link);
-        store_group_unlink(store, group);
-        store_group_drop(store, group);
-    }
-}
-
 static void store_topic_put(struct store *store, const struct engine_row_topic *row)
 {
     struct store_topic *topic = store_topic_find(store, row->topic);
     if (!topic) {
-        if (store->topics_free == 0) return;
+        if (store->topics_free == 0) {
+            store->topics_refused++;
+            return;
+        }
         topic = &store->topics[store->topics_free - 1];
         uint32_t index = store->topics_free;
         store->topics_free = topic->next;
@@ -199,59 +180,27 @@ static void store_topic_put(struct store *store, const struct engine_row_topic *
         *bucket = index;
     }
     topic->created_revision = row->created_revision;
+    topic->organization = row->organization;
     topic->partitions_count = row->partitions_count;
     topic->flags = row->flags;
     topic->segment_bytes = row->segment_bytes;
 }
 
-/* A group is gone: remember it, then remove it. One that has something in flight goes when that is
- * over. */
-static void store_group_forget(struct store *store, struct store_group *group)
+/* The row goes at once: nobody is served any more. Its partitions follow as they can (reconcile.h),
+ * those of an earlier life of the node too, which had the row when this one does not. */
+static void store_topic_gone(struct store *store, const struct engine_row_topic *row, uint64_t op)
 {
-    if (group->removing) return;
-    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES,
-                                        .kind = JOURNAL_FORGET,
-                                        .topic = group->topic,
-                                        .partition = group->partition,
-                                        .created_revision = group->created_revision,
-                                        .op = group->vsr.op};
-    uint64_t position;
-    struct store_record *record = store_entry_begin(store, &store->data, &entry, &position);
-    record->group = store_group_index(store, group);
-    group->removing = 1;
-    store_entry_ready(record);
-}
-
-static enum status store_topic_gone(struct store *store, uint64_t number, uint64_t op)
-{
-    struct store_topic *topic = store_topic_find(store, number);
-    if (!topic) return STATUS_OK;
-    if (!store_ring_fits(&store->data, (uint64_t)(topic->partitions_count + 2) * 256))
-        return STATUS_BUSY;
-    if (op > store->floor_op) {
-        const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_FLOOR_BYTES,
-                                            .kind = JOURNAL_METADATA_FLOOR,
-                                            .topic = STORE_NOBODY,
-                                            .op = op};
-        uint64_t position;
-        struct store_record *record = store_entry_begin(store, &store->data, &entry, &position);
-        bytes_put_u64(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, op);
-        record->group = UINT32_MAX;
-        store->floor_op = op;
-        store_entry_ready(record);
-    }
-    for (uint32_t partition = 0; partition < topic->partitions_count; partition++) {
-        struct store_group *group = store_group_find(store, number, partition);
-        if (group) store_group_forget(store, group);
-    }
-    uint32_t *index = store_topic_bucket(store, number);
+    store_topic_doom(store, row->topic, op);
+    struct store_topic *topic = store_topic_find(store, row->topic);
+    gone_topics_put(&store->gone, row, topic ? topic->organization : 0);
+    if (!topic) return;
+    uint32_t *index = store_topic_bucket(store, row->topic);
     uint32_t self = (uint32_t)(topic - store->topics) + 1;
     while (*index != self) index = &store->topics[*index - 1].next;
     *index = topic->next;
     topic->next = store->topics_free;
     topic->topic = 0;
     store->topics_free = self;
-    return STATUS_OK;
 }
 
 enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *delta, size_t size)
@@ -266,12 +215,11 @@ enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *
             struct engine_row_topic row;
             if (header.size < sizeof row) return STATUS_INVALID;
             memcpy(&row, delta + at, sizeof row);
-            if (header.kind == ENGINE_ROW_TOPIC) {
+            if (row.topic > store->topic_highest) store->topic_highest = row.topic;
+            if (header.kind == ENGINE_ROW_TOPIC)
                 store_topic_put(store, &row);
-            } else {
-                enum status status = store_topic_gone(store, row.topic, op);
-                if (status != STATUS_OK) return status;
-            }
+            else
+                store_topic_gone(store, &row, op);
         }
         at += bytes_round_up(header.size, 8);
     }

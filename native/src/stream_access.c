@@ -11,8 +11,12 @@ enum grpc_error stream_access(const struct tables *tables, const struct engine_c
     assert(verb == ENGINE_VERB_PRODUCE || verb == ENGINE_VERB_CONSUME);
     assert(caller->principal != 0);
     const struct table_topic *found = tables_topic(tables, id->topic);
-    if (found == NULL) return GRPC_ERROR_TOPIC_NOT_FOUND;
     int is_admin = (caller->verbs & ENGINE_VERB_ADMIN) != 0;
+    if (found == NULL) {
+        const struct gone_topic *gone = tables_gone(tables, id->topic);
+        int theirs = gone != NULL && (is_admin || gone->organization == caller->organization);
+        return theirs && gone->recreated ? GRPC_ERROR_TOPIC_RECREATED : GRPC_ERROR_TOPIC_NOT_FOUND;
+    }
     /* Another organization's topics do not exist: neither their names nor their numbers can be
      * found out. */
     if (!is_admin && found->organization != caller->organization) return GRPC_ERROR_TOPIC_NOT_FOUND;

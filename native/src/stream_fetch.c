@@ -6,41 +6,31 @@
 #include "grpc_server.h"
 #include "owner.h"
 #include "shard.h"
-#include "stream_access.h"
+#include "stream_consume.h"
 #include "stream_fetch_reply.h"
+#include "stream_messages.h"
 
-/* A caller whose deadline is its wait wants EMPTY, not DEADLINE_EXCEEDED: answer a part earlier. */
 enum {
-    FETCH_HEAD_START_NS_MIN = 20000000,
-    FETCH_HEAD_START_NS_MAX = 250000000,
-    FETCH_HEAD_START_PART = 8,
     FETCH_ATTEMPTS_MAX = 4,
+    FETCH_ATTEMPTS_WORK_MAX = 200,
+    FETCH_HELD_PER_TURN = 64,
 };
+
+static int is_consume(const struct fetch *fetch)
+{
+    return (fetch->request.flags & LANE_FETCH_CONSUME) != 0;
+}
+
+/* Asked by the node, which goes on by itself: nobody repeats it, and failures are statuses. */
+static int is_work(const struct fetch *fetch)
+{
+    return (fetch->request.flags & (LANE_FETCH_CONSUME | LANE_FETCH_SEARCH)) != 0;
+}
 
 static struct queue *bucket_of(struct shard *shard, const struct engine_partition_id *id)
 {
     uint64_t mixed = (id->topic * 31 + id->partition) * UINT64_C(0x9E3779B97F4A7C15);
     return &shard->fetch_buckets[(mixed >> 40) % SHARD_FETCH_BUCKETS_COUNT];
-}
-
-static struct fetch *fetch_take(struct shard *shard)
-{
-    if (shard->fetches_free_count == 0) return NULL;
-    struct fetch *fetch = &shard->fetches[shard->fetches_free[--shard->fetches_free_count]];
-    assert(fetch->state == FETCH_FREE);
-    fetch->state = FETCH_RUNNING;
-    fetch->timer.kind = TIMER_FETCH;
-    return fetch;
-}
-
-static void fetch_give(struct shard *shard, struct fetch *fetch)
-{
-    assert(fetch->state == FETCH_RUNNING);
-    assert(fetch->timer.deadline_ns == 0);
-    uint32_t index = fetch->index;
-    uint32_t generation = fetch->generation + 1;
-    *fetch = (struct fetch){.index = index, .generation = generation == 0 ? 1 : generation};
-    shard->fetches_free[shard->fetches_free_count++] = index;
 }
 
 /* Out of whatever it waits in. READING stays: the read is out and will come back. */
@@ -50,20 +40,18 @@ static void fetch_unlink(struct shard *shard, struct fetch *fetch)
     if (fetch->state == FETCH_WAITING)
         queue_remove(bucket_of(shard, &fetch->request.id), &fetch->link);
     if (fetch->state == FETCH_QUEUED) queue_remove(&shard->reads_waiting, &fetch->link);
+    if (fetch->state == FETCH_HELD) queue_remove(&shard->fetches_held, &fetch->link);
     fetch->state = FETCH_RUNNING;
 }
 
-/* The one answer; `reply` is given away. Frees the fetch. */
-static void fetch_answer(struct shard *shard, struct fetch *fetch, enum status status,
-                         uint64_t expected, struct reply *reply)
+/* The one answer; its reply is given away. Frees the fetch. */
+static void fetch_answer(struct shard *shard, struct fetch *fetch,
+                         const struct lane_fetched *fetched)
 {
-    ergo(status == STATUS_OK, reply != NULL);
+    ergo(fetched->status == STATUS_OK, fetched->reply != NULL);
     if (fetch->remote) {
         struct lane_frame frame = {
-            .kind = LANE_FETCHED,
-            .token = fetch->token,
-            .fetched = {.status = status, .expected = expected, .reply = reply},
-        };
+            .kind = LANE_FETCHED, .token = fetch->token, .fetched = *fetched};
         lanes_post(shard, &frame, fetch->shard, LANE_REPLY);
         fetch_give(shard, fetch);
         return;
@@ -73,34 +61,77 @@ static void fetch_answer(struct shard *shard, struct fetch *fetch, enum status s
     assert(call->fetch_index == fetch->index + 1);
     call->fetch_index = 0;
     fetch_give(shard, fetch);
-    if (status != STATUS_OK) {
-        struct grpc_failure failure = grpc_failure_of(status);
-        failure.expected = expected;
-        grpc_finish(call, &failure);
-        return;
+    stream_fetch_answer(call, fetched);
+}
+
+static void fetch_fail(struct shard *shard, struct fetch *fetch, enum status status,
+                       uint64_t expected)
+{
+    struct lane_fetched fetched = {.status = status, .expected = expected};
+    fetch_answer(shard, fetch, &fetched);
+}
+
+/* Batches are in `reply`, shaped. */
+static void fetch_deliver(struct shard *shard, struct fetch *fetch, struct reply *reply,
+                          const uint8_t *batches, size_t size)
+{
+    struct lane_fetched fetched = {
+        .status = STATUS_OK, .fetch_status = PROTO_FETCH_OK, .reply = reply};
+    if (is_work(fetch)) {
+        fetched.next_offset = store_fetch_next(batches, size);
+        fetched.batches_bytes = size;
     }
-    grpc_reply_queue(call, reply);
-    grpc_finish_ok(call);
+    if (is_consume(fetch)) stream_consume_charge(shard, reply, fetch->request.principal);
+    fetch_answer(shard, fetch, &fetched);
+}
+
+static void answer_messages(struct shard *shard, struct fetch *fetch,
+                            enum proto_fetch_status status, const struct store_fetch *found,
+                            const struct io_vector *batches, uint32_t batches_count)
+{
+    enum status failed = STATUS_OK;
+    uint64_t expected = 0;
+    struct reply *reply = stream_messages_reply(shard, &fetch->request, status, found, batches,
+                                                batches_count, &failed, &expected);
+    struct lane_fetched fetched = {
+        .status = failed, .expected = expected, .fetch_status = (uint32_t)status, .reply = reply};
+    fetch_answer(shard, fetch, &fetched);
 }
 
 static void answer_status(struct shard *shard, struct fetch *fetch, enum proto_fetch_status status,
                           const struct store_fetch *found)
 {
+    if (fetch->request.messages_max > 0) {
+        answer_messages(shard, fetch, status, found, NULL, 0);
+        return;
+    }
     struct reply *reply = grpc_reply_make(shard, FETCH_ROOM);
     if (reply == NULL) {
-        fetch_answer(shard, fetch, STATUS_NO_MEMORY, 0, NULL);
+        fetch_fail(shard, fetch, STATUS_NO_MEMORY, 0);
         return;
     }
     struct proto_fetch_reply header = fetch_reply_header(status, found, 0);
-    fetch_reply_shape(reply, &header, 0);
-    fetch_answer(shard, fetch, STATUS_OK, 0, reply);
+    fetch_reply_shape(reply, &header, 0, is_consume(fetch));
+    struct lane_fetched fetched = {
+        .status = STATUS_OK,
+        .fetch_status = (uint32_t)status,
+        .reply = reply,
+        .next_offset = found->log_start,
+    };
+    fetch_answer(shard, fetch, &fetched);
 }
 
 static void fetch_memory(struct shard *shard, struct fetch *fetch, const struct store_fetch *found)
 {
-    struct reply *reply = fetch_reply_memory(shard, found);
-    enum status status = reply != NULL ? STATUS_OK : STATUS_NO_MEMORY;
-    fetch_answer(shard, fetch, status, 0, reply);
+    if (fetch->request.messages_max > 0) {
+        answer_messages(shard, fetch, PROTO_FETCH_OK, found, found->batches, found->batches_count);
+        return;
+    }
+    struct reply *reply = fetch_reply_memory(shard, found, is_consume(fetch));
+    if (reply == NULL)
+        fetch_fail(shard, fetch, STATUS_NO_MEMORY, 0);
+    else
+        fetch_deliver(shard, fetch, reply, reply->data + reply->size - found->size, found->size);
 }
 
 /* Bytes of a segment are in the reply's buffer: cut to whole verified batches and answer. */
@@ -120,15 +151,16 @@ static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply
     found.log_end = state.log_end;
     if (status != STATUS_OK) {
         grpc_reply_release(shard, reply);
-        if (status == STATUS_CORRUPT)
+        if (status == STATUS_CORRUPT && !is_work(fetch))
             answer_status(shard, fetch, PROTO_FETCH_CORRUPT, &found);
         else
-            fetch_answer(shard, fetch, status, 0, NULL);
+            fetch_fail(shard, fetch, status, 0);
         return;
     }
     assert(begin <= end);
     assert(end <= size);
-    if (begin == end && fetch->attempts < FETCH_ATTEMPTS_MAX) {
+    int attempts_max = is_work(fetch) ? FETCH_ATTEMPTS_WORK_MAX : FETCH_ATTEMPTS_MAX;
+    if (begin == end && fetch->attempts < attempts_max) {
         /* The store has learnt how much must be read: ask again at the end of the turn. */
         grpc_reply_release(shard, reply);
         fetch->attempts++;
@@ -138,31 +170,26 @@ static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply
     }
     if (begin == end) {
         grpc_reply_release(shard, reply);
-        fetch_answer(shard, fetch, STATUS_BUSY, 0, NULL);
+        fetch_fail(shard, fetch, STATUS_BUSY, 0);
+        return;
+    }
+    if (fetch->request.messages_max > 0) {
+        struct io_vector batches = {.data = bytes + begin, .size = end - begin};
+        answer_messages(shard, fetch, PROTO_FETCH_OK, &found, &batches, 1);
+        grpc_reply_release(shard, reply);
         return;
     }
     struct proto_fetch_reply header = fetch_reply_header(PROTO_FETCH_OK, &found, end - begin);
-    fetch_reply_shape(reply, &header, begin);
+    fetch_reply_shape(reply, &header, begin, is_consume(fetch));
     shard->counters.fetch_bytes += end - begin;
-    fetch_answer(shard, fetch, STATUS_OK, 0, reply);
-}
-
-static struct fetch_read *read_take(struct shard *shard, uint16_t *index)
-{
-    for (uint16_t at = 0; at < SHARD_READS_COUNT_MAX; at++) {
-        if (shard->reads[at].used) continue;
-        shard->reads[at].used = 1;
-        *index = at;
-        return &shard->reads[at];
-    }
-    return NULL;
+    fetch_deliver(shard, fetch, reply, bytes + begin, end - begin);
 }
 
 static void fetch_file(struct shard *shard, struct fetch *fetch, const struct store_fetch *found)
 {
     struct reply *reply = grpc_reply_make(shard, FETCH_ROOM + found->size);
     if (reply == NULL) {
-        fetch_answer(shard, fetch, STATUS_NO_MEMORY, 0, NULL);
+        fetch_fail(shard, fetch, STATUS_NO_MEMORY, 0);
         return;
     }
     uint8_t *target = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM;
@@ -171,7 +198,7 @@ static void fetch_file(struct shard *shard, struct fetch *fetch, const struct st
         fetch_trimmed(shard, fetch, reply, found->size);
         return;
     }
-    struct fetch_read *read = read_take(shard, &fetch->read);
+    struct fetch_read *read = fetch_read_take(shard, &fetch->read);
     if (read == NULL) {
         /* Asked again when a read is free: by then the place may be another one. */
         grpc_reply_release(shard, reply);
@@ -198,8 +225,25 @@ static void fetch_wait(struct shard *shard, struct fetch *fetch)
 {
     fetch->state = FETCH_WAITING;
     queue_push(bucket_of(shard, &fetch->request.id), &fetch->link);
-    if (fetch->timer.deadline_ns == 0) timer_set(&shard->timers, &fetch->timer, fetch->deadline_ns);
+    if (fetch->timer.deadline_ns == 0 && fetch->deadline_ns != LANE_FETCH_FOREVER)
+        timer_set(&shard->timers, &fetch->timer, fetch->deadline_ns);
     shard->counters.fetch_waits++;
+}
+
+static void fetch_found(struct shard *shard, struct fetch *fetch, const struct store_fetch *found)
+{
+    if (found->place == STORE_FETCH_NOTHING) {
+        answer_status(shard, fetch, PROTO_FETCH_EMPTY, found);
+    } else if (is_consume(fetch)
+               && !stream_consume_room(shard, fetch->request.principal, found->size)) {
+        shard->counters.consume_holds_memory++;
+        fetch->state = FETCH_HELD;
+        queue_push(&shard->fetches_held, &fetch->link);
+    } else if (found->place == STORE_FETCH_MEMORY) {
+        fetch_memory(shard, fetch, found);
+    } else {
+        fetch_file(shard, fetch, found);
+    }
 }
 
 static void fetch_run(struct shard *shard, struct fetch *fetch)
@@ -211,45 +255,35 @@ static void fetch_run(struct shard *shard, struct fetch *fetch)
                 request->generation, &found);
     int nothing = found.status == STATUS_OK && found.place == STORE_FETCH_NOTHING;
     int may_wait = fetch->deadline_ns > shard->now.monotonic_ns && !shard->draining;
-    if ((nothing || found.status == STATUS_GROUP_PENDING) && may_wait) {
+    int waits =
+        nothing ? !(request->flags & LANE_FETCH_TELL_EMPTY) : found.status == STATUS_GROUP_PENDING;
+    if (waits && may_wait) {
         fetch_wait(shard, fetch);
         return;
     }
     timer_clear(&shard->timers, &fetch->timer);
-    switch (found.status) {
-    case STATUS_OK:
-        if (nothing)
-            answer_status(shard, fetch, PROTO_FETCH_EMPTY, &found);
-        else if (found.place == STORE_FETCH_MEMORY)
-            fetch_memory(shard, fetch, &found);
-        else
-            fetch_file(shard, fetch, &found);
+    if (found.status == STATUS_OK) {
+        fetch_found(shard, fetch, &found);
         return;
-    case STATUS_TRUNCATED: answer_status(shard, fetch, PROTO_FETCH_TRUNCATED, &found); return;
+    }
+    if (found.status == STATUS_TRUNCATED) {
+        answer_status(shard, fetch, PROTO_FETCH_TRUNCATED, &found);
+        return;
+    }
+    if (is_work(fetch)) {
+        fetch_fail(shard, fetch, found.status, found.log_start);
+        return;
+    }
+    switch (found.status) {
     case STATUS_CORRUPT: answer_status(shard, fetch, PROTO_FETCH_CORRUPT, &found); return;
     case STATUS_NOT_PRIMARY: answer_status(shard, fetch, PROTO_FETCH_NOT_PRIMARY, &found); return;
     case STATUS_REBUILDING: answer_status(shard, fetch, PROTO_FETCH_REBUILDING, &found); return;
-    default: fetch_answer(shard, fetch, found.status, found.log_start, NULL); return;
+    default: fetch_fail(shard, fetch, found.status, found.log_start); return;
     }
 }
 
-static uint64_t wait_deadline(const struct call *call, uint32_t wait_ms_max, uint64_t now_ns)
-{
-    if (wait_ms_max == 0) return 0;
-    if (wait_ms_max > SHARD_WAIT_MS_MAX) wait_ms_max = SHARD_WAIT_MS_MAX;
-    uint64_t deadline_ns = now_ns + wait_ms_max * UINT64_C(1000000);
-    if (call->deadline_ns == 0) return deadline_ns;
-    if (call->deadline_ns <= now_ns) return 0;
-    uint64_t left_ns = call->deadline_ns - now_ns;
-    uint64_t head_start_ns = left_ns / FETCH_HEAD_START_PART;
-    if (head_start_ns < FETCH_HEAD_START_NS_MIN) head_start_ns = FETCH_HEAD_START_NS_MIN;
-    if (head_start_ns > FETCH_HEAD_START_NS_MAX) head_start_ns = FETCH_HEAD_START_NS_MAX;
-    if (left_ns <= head_start_ns) return 0;
-    uint64_t answer_ns = call->deadline_ns - head_start_ns;
-    return answer_ns < deadline_ns ? answer_ns : deadline_ns;
-}
-
-static void fetch_forward(struct call *call, const struct lane_fetch *request, uint16_t owner)
+static enum grpc_error fetch_forward(struct call *call, const struct lane_fetch *request,
+                                     uint16_t owner)
 {
     struct shard *shard = call->connection->shard;
     struct pending values = {
@@ -262,55 +296,26 @@ static void fetch_forward(struct call *call, const struct lane_fetch *request, u
         call->fetch_id = request->id;
         call->pending_count++;
         shard->counters.fetch_forwarded++;
-        return;
+        return GRPC_ERROR_NONE;
     }
     if (frame.token != 0) pending_give(shard, pending_find(shard, frame.token));
-    grpc_finish_error(call, GRPC_ERROR_BUSY);
+    return GRPC_ERROR_BUSY;
 }
 
-void stream_fetch(struct call *call, const uint8_t *message, size_t size)
+enum grpc_error stream_fetch_begin(struct call *call, const struct lane_fetch *wanted)
 {
     struct shard *shard = call->connection->shard;
-    struct proto_fetch_request request;
-    if (proto_decode_fetch(message, size, &request) != STATUS_OK) {
-        grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
-        return;
-    }
-    uint32_t bytes_max = request.bytes_max == 0 ? SHARD_FETCH_BYTES_DEFAULT : request.bytes_max;
-    if (bytes_max > SHARD_FETCH_BYTES_MAX) bytes_max = SHARD_FETCH_BYTES_MAX;
-    struct lane_fetch wanted = {
-        .id = {.topic = request.topic,
-               .created_revision = request.created_revision,
-               .partition = request.partition},
-        .offset = request.offset,
-        .group = request.group,
-        .generation = request.generation,
-        .deadline_ns = wait_deadline(call, request.wait_ms_max, shard->now.monotonic_ns),
-        .bytes_max = bytes_max,
-    };
-    const struct table_topic *topic;
-    enum grpc_error error =
-        stream_access(&shard->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
-    if (error != GRPC_ERROR_NONE) {
-        grpc_finish_error(call, error);
-        return;
-    }
-    uint16_t owner = owner_of(wanted.id.topic, wanted.id.partition, shard->shards_count);
-    if (owner != shard->index) {
-        fetch_forward(call, &wanted, owner);
-        return;
-    }
+    uint16_t owner = owner_of(wanted->id.topic, wanted->id.partition, shard->shards_count);
+    if (owner != shard->index) return fetch_forward(call, wanted, owner);
     struct fetch *fetch = fetch_take(shard);
-    if (fetch == NULL) {
-        grpc_finish_error(call, GRPC_ERROR_BUSY);
-        return;
-    }
-    fetch->request = wanted;
-    fetch->deadline_ns = wanted.deadline_ns;
+    if (fetch == NULL) return GRPC_ERROR_BUSY;
+    fetch->request = *wanted;
+    fetch->deadline_ns = wanted->deadline_ns;
     fetch->call_index = call->index;
     fetch->call_generation = call->generation;
     call->fetch_index = fetch->index + 1;
     fetch_run(shard, fetch);
+    return GRPC_ERROR_NONE;
 }
 
 void stream_remote_fetch(struct shard *shard, const struct lane_frame *frame)
@@ -340,18 +345,25 @@ static void fetch_cancel(struct shard *shard, struct fetch *fetch)
     fetch_give(shard, fetch);
 }
 
-void stream_remote_fetch_cancel(struct shard *shard, const struct lane_frame *frame)
+static struct fetch *remote_find(const struct queue *queue, const struct lane_frame *frame)
 {
-    /* Rare enough for a walk over those that wait for this partition. */
-    queue_each(bucket_of(shard, &frame->fetch.id), link)
+    queue_each(queue, link)
     {
         struct fetch *fetch = queue_element(link, struct fetch, link);
-        if (!fetch->remote || fetch->token != frame->token || fetch->shard != frame->source)
-            continue;
-        fetch_unlink(shard, fetch);
-        fetch_answer(shard, fetch, STATUS_CANCELLED, 0, NULL);
-        return;
+        if (fetch->remote && fetch->token == frame->token && fetch->shard == frame->source)
+            return fetch;
     }
+    return NULL;
+}
+
+void stream_remote_fetch_cancel(struct shard *shard, const struct lane_frame *frame)
+{
+    /* Rare enough for a walk over those that wait for this partition, or for memory. */
+    struct fetch *fetch = remote_find(bucket_of(shard, &frame->fetch.id), frame);
+    if (fetch == NULL) fetch = remote_find(&shard->fetches_held, frame);
+    if (fetch == NULL) return;
+    fetch_unlink(shard, fetch);
+    fetch_fail(shard, fetch, STATUS_CANCELLED, 0);
 }
 
 void stream_fetch_cancel(struct call *call)
@@ -368,29 +380,6 @@ void stream_fetch_cancel(struct call *call)
         .kind = LANE_FETCH_CANCEL, .token = call->fetch_pending, .fetch = {.id = call->fetch_id}};
     lanes_post(shard, &frame, call->fetch_owner, LANE_MAIN);
     call->fetch_pending = 0;
-}
-
-void stream_fetched(struct shard *shard, struct pending *pending,
-                    const struct lane_fetched *fetched)
-{
-    struct call *call = call_find(shard, pending->call_index, pending->call_generation);
-    pending_give(shard, pending);
-    if (call == NULL) {
-        shard->counters.late_outcomes++;
-        if (fetched->reply != NULL) grpc_reply_release(shard, fetched->reply);
-        return;
-    }
-    assert(call->pending_count > 0);
-    call->pending_count--;
-    call->fetch_pending = 0;
-    if (fetched->status != STATUS_OK) {
-        struct grpc_failure failure = grpc_failure_of(fetched->status);
-        failure.expected = fetched->expected;
-        grpc_finish(call, &failure);
-        return;
-    }
-    grpc_reply_queue(call, fetched->reply);
-    grpc_finish_ok(call);
 }
 
 void stream_fetch_advance(struct shard *shard, const struct engine_partition_id *id)
@@ -426,6 +415,14 @@ void stream_fetch_go_on(struct shard *shard)
         fetch->state = FETCH_RUNNING;
         fetch_run(shard, fetch);
     }
+    /* Some of those that wait for memory: the others in the next turns. */
+    uint64_t *left = &shard->pushed.held_to_ask;
+    if (*left > shard->fetches_held.count) *left = shard->fetches_held.count;
+    for (uint64_t turn = 0; *left > 0 && turn < FETCH_HELD_PER_TURN; turn++, (*left)--) {
+        struct fetch *fetch = queue_element(queue_pop(&shard->fetches_held), struct fetch, link);
+        fetch->state = FETCH_RUNNING;
+        fetch_run(shard, fetch);
+    }
 }
 
 int stream_fetch_read_done(struct shard *shard, struct io_request *request)
@@ -446,7 +443,7 @@ int stream_fetch_read_done(struct shard *shard, struct io_request *request)
         fetch_give(shard, fetch);
     } else if (request->status != STATUS_OK) {
         grpc_reply_release(shard, reply);
-        fetch_answer(shard, fetch, request->status, 0, NULL);
+        fetch_fail(shard, fetch, request->status, 0);
     } else {
         fetch_trimmed(shard, fetch, reply, (size_t)request->result_bytes);
     }
@@ -458,7 +455,7 @@ void stream_fetch_drain(struct shard *shard)
     assert(shard->draining);
     for (uint32_t index = 0; index < SHARD_FETCHES_COUNT_MAX; index++) {
         struct fetch *fetch = &shard->fetches[index];
-        if (fetch->state != FETCH_WAITING) continue;
+        if (fetch->state != FETCH_WAITING && fetch->state != FETCH_HELD) continue;
         fetch->deadline_ns = 0;
         fetch_unlink(shard, fetch);
         fetch_run(shard, fetch);

@@ -3,6 +3,7 @@
  *     RUNNING -> answered            bytes in memory, in the page cache, or nothing and no wait
  *     RUNNING -> WAITING -> RUNNING  nothing yet: in its bucket until data or its fence moves
  *     RUNNING -> QUEUED -> READING   the disk must be read: one of a few reads, others wait
+ *     RUNNING -> HELD -> RUNNING     of a Consume: too much that was pushed is still in memory
  *
  * A fetch of a call on another shard is the same fetch with another requester; its reply is lent
  * across. */
@@ -20,6 +21,13 @@ struct shard;
 struct pending;
 
 void stream_fetch(struct call *call, const uint8_t *message, size_t size);
+/* Ask for a call, here or on the owning shard; its access was judged. One at a time. The answer may
+ * come before this returns. Not NONE: nothing was begun. */
+enum grpc_error stream_fetch_begin(struct call *call, const struct lane_fetch *wanted);
+/* The one answer to what stream_fetch_begin began, its reply given away. */
+void stream_fetch_answer(struct call *call, const struct lane_fetched *fetched);
+/* Until when a call waits that may wait so long, CLOCK_MONOTONIC ns; 0 = not at all. */
+uint64_t stream_fetch_deadline(const struct call *call, uint32_t wait_ms_max);
 /* The call is gone: forget its fetch at once. */
 void stream_fetch_cancel(struct call *call);
 

@@ -6,11 +6,10 @@
 #include "grpc_server.h"
 #include "shard.h"
 
-void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin)
+void fetch_reply_front(struct reply *reply, const uint8_t *encoded, size_t encoded_size,
+                       size_t body_size, size_t begin)
 {
-    uint8_t encoded[PROTO_FETCH_HEADER_SIZE_MAX];
-    size_t encoded_size = proto_encode_fetch_header(header, encoded);
-    size_t size = encoded_size + header->batches_size;
+    size_t size = encoded_size + body_size;
     uint8_t *body = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM + begin;
     uint8_t *data = body - encoded_size - GRPC_PREFIX_SIZE;
     assert(data >= reply->data);
@@ -22,6 +21,15 @@ void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *head
     memcpy(data + GRPC_PREFIX_SIZE, encoded, encoded_size);
     reply->data = data;
     reply->size = (uint32_t)(GRPC_PREFIX_SIZE + size);
+}
+
+void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin,
+                       int consume)
+{
+    uint8_t encoded[PROTO_FETCH_HEADER_SIZE_MAX];
+    size_t encoded_size = consume ? proto_encode_consume_header(header, encoded)
+                                  : proto_encode_fetch_header(header, encoded);
+    fetch_reply_front(reply, encoded, encoded_size, header->batches_size, begin);
 }
 
 struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
@@ -36,7 +44,7 @@ struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
     };
 }
 
-struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found)
+struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found, int consume)
 {
     struct reply *reply = grpc_reply_make(shard, FETCH_ROOM + found->size);
     if (reply == NULL) return NULL;
@@ -46,7 +54,7 @@ struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *
         target += found->batches[index].size;
     }
     struct proto_fetch_reply header = fetch_reply_header(PROTO_FETCH_OK, found, found->size);
-    fetch_reply_shape(reply, &header, 0);
+    fetch_reply_shape(reply, &header, 0, consume);
     shard->counters.fetch_bytes += found->size;
     return reply;
 }

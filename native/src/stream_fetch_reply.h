@@ -21,10 +21,14 @@ struct shard;
 
 struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
                                             const struct store_fetch *found, size_t size);
-/* `begin`: bytes behind the room that are not sent. */
-void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin);
+/* Prefix and encoded header directly before the `body_size` bytes of the body. */
+void fetch_reply_front(struct reply *reply, const uint8_t *encoded, size_t encoded_size,
+                       size_t body_size, size_t begin);
+/* `begin`: bytes behind the room that are not sent. `consume`: as a ConsumeReply. */
+void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin,
+                       int consume);
 
 /* The batches in memory that the store has found. NULL = no memory. */
-struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found);
+struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found, int consume);
 
 #endif

@@ -5,6 +5,7 @@
 #include "assert.h"
 #include "grpc_server.h"
 #include "owner.h"
+#include "proto_messages.h"
 #include "shard.h"
 #include "stream_access.h"
 
@@ -20,7 +21,7 @@ static struct engine_partition_id partition_id(uint64_t topic, uint64_t created_
 /* On a stream the error is a message and the stream lives on; a unary call ends with it. */
 static void produce_fail(struct call *call, uint64_t request, const struct grpc_failure *failure)
 {
-    if (call->method == METHOD_PRODUCE) {
+    if (call->method != METHOD_PRODUCE_STREAM) {
         grpc_finish(call, failure);
         return;
     }
@@ -117,26 +118,31 @@ int stream_produce(struct call *call, const uint8_t *message, size_t size, uint8
     enum grpc_error error =
         stream_access(&shard->tables, &call->caller, &produce.id, ENGINE_VERB_PRODUCE, &topic);
     if (error == GRPC_ERROR_NONE && request.batch.size == 0) error = GRPC_ERROR_INVALID_BATCH;
-    if (error == GRPC_ERROR_NONE && call->pending_count >= SHARD_STREAM_PENDINGS_MAX)
-        error = GRPC_ERROR_BUSY;
     if (error != GRPC_ERROR_NONE) {
         produce_fail_error(call, request.request, error);
         return 0;
     }
     produce.message_bytes_max = topic->message_bytes_max;
-    produce.token = call_pending(call, PENDING_PRODUCE, request.request);
-    if (produce.token == 0) {
-        produce_fail_error(call, request.request, GRPC_ERROR_BUSY);
+    return stream_produce_submit(call, &produce, request.request, owned);
+}
+
+int stream_produce_submit(struct call *call, struct store_produce *produce, uint64_t number,
+                          uint8_t *owned)
+{
+    struct shard *shard = call->connection->shard;
+    if (call->pending_count < SHARD_STREAM_PENDINGS_MAX)
+        produce->token = call_pending(call, PENDING_PRODUCE, number);
+    if (produce->token == 0) {
+        produce_fail_error(call, number, GRPC_ERROR_BUSY);
         return 0;
     }
-    uint16_t owner = owner_of(request.topic, request.partition, shard->shards_count);
-    if (owner != shard->index)
-        return produce_forward(call, &produce, owner, request.request, owned);
+    uint16_t owner = owner_of(produce->id.topic, produce->id.partition, shard->shards_count);
+    if (owner != shard->index) return produce_forward(call, produce, owner, number, owned);
     uint8_t *buffer = owned;
-    enum status status = produce_admit(shard, &produce, 0, &buffer);
+    enum status status = produce_admit(shard, produce, 0, &buffer);
     if (status != STATUS_OK) {
-        pending_give(shard, pending_find(shard, produce.token));
-        produce_fail_status(call, request.request, status);
+        pending_give(shard, pending_find(shard, produce->token));
+        produce_fail_status(call, number, status);
         return 0;
     }
     call->pending_count++;
@@ -336,12 +342,32 @@ void stream_health(struct call *call, const uint8_t *message, size_t size)
     grpc_finish_ok(call);
 }
 
+static void publish_reply(struct call *call, uint32_t partition, const struct lane_outcome *outcome)
+{
+    struct proto_publish_reply reply = {
+        .partition = partition,
+        .base_offset = outcome->base_offset,
+        .message_count = outcome->record_count,
+        .persisted = outcome->persisted,
+        .replicas = outcome->replicas,
+        .duplicate = outcome->duplicate,
+        .append_time_us = outcome->append_time_us,
+    };
+    uint8_t message[PROTO_PUBLISH_REPLY_SIZE_MAX];
+    grpc_reply_small(call, message, proto_encode_publish_reply(&reply, message));
+    grpc_finish_ok(call);
+}
+
 static void produce_answer(struct call *call, uint64_t request, const struct lane_outcome *outcome)
 {
     if (outcome->status != STATUS_OK) {
         struct grpc_failure failure = grpc_failure_of(outcome->status);
         failure.expected = outcome->expected;
         produce_fail(call, request, &failure);
+        return;
+    }
+    if (call->method == METHOD_PUBLISH) {
+        publish_reply(call, (uint32_t)request, outcome);
         return;
     }
     struct proto_produce_reply reply = {

@@ -15,6 +15,11 @@ struct pending;
 
 /* `owned` as in grpc_server.c's dispatch: 1 = taken over. */
 int stream_produce(struct call *call, const uint8_t *message, size_t size, uint8_t *owned);
+/* A client part on its way into the store, for a caller that was let in: `number` is what the
+ * answer repeats (Produce: the request, Publish: the partition). Answers every refusal. 1 =
+ * `owned`, the buffer that the part lies in, was taken over. */
+int stream_produce_submit(struct call *call, struct store_produce *produce, uint64_t number,
+                          uint8_t *owned);
 void stream_commit(struct call *call, const uint8_t *message, size_t size);
 void stream_fetch_offsets(struct call *call, const uint8_t *message, size_t size);
 void stream_health(struct call *call, const uint8_t *message, size_t size);

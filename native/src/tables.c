@@ -42,7 +42,13 @@ const struct table_topic *tables_topic(const struct tables *tables, uint64_t top
     return found->topic == 0 ? NULL : found;
 }
 
-static void topic_put(struct tables *tables, const struct engine_row_topic *row)
+const struct gone_topic *tables_gone(const struct tables *tables, uint64_t topic)
+{
+    return topic == 0 ? NULL : gone_topics_find(&tables->gone, topic);
+}
+
+static void topic_put(struct tables *tables, const struct engine_row_topic *row,
+                      const uint8_t *name)
 {
     struct table_topic *topic = &tables->topics[topic_slot(tables, row->topic)];
     if (topic->topic == 0) {
@@ -60,11 +66,22 @@ static void topic_put(struct tables *tables, const struct engine_row_topic *row)
         .partitions_count = row->partitions_count,
         .message_bytes_max = row->message_bytes_max,
         .flags = row->flags,
+        .turn = topic->turn,
     };
+    /* A table of names that is full has counted it: the number works without. */
+    (void)names_put(&tables->topic_names, row->project, row->topic, name, row->name_size);
+}
+
+uint32_t tables_turn(struct tables *tables, uint64_t number)
+{
+    struct table_topic *topic = &tables->topics[topic_slot(tables, number)];
+    assert(topic->topic == number);
+    return topic->turn++ % topic->partitions_count;
 }
 
 static void topic_remove(struct tables *tables, uint64_t number)
 {
+    names_remove(&tables->topic_names, number);
     uint32_t mask = TABLES_TOPIC_SLOTS_COUNT - 1;
     uint32_t hole = topic_slot(tables, number);
     if (tables->topics[hole].topic == 0) return;
@@ -107,12 +124,21 @@ static int row_valid(uint16_t kind, const uint8_t *at, size_t size)
         if (size < sizeof project) return 0;
         memcpy(&project, at, sizeof project);
         return name_valid(size, sizeof project, project.name_size, ENGINE_PROJECT_NAME_SIZE_MAX)
-               && project.name_size > 0;
+               && project.name_size > 0 && project.project != 0;
     default: return 0;
     }
 }
 
-static enum status delta_check(const uint8_t *delta, size_t size)
+static enum status topic_check(const struct tables *tables, const uint8_t *at)
+{
+    struct engine_row_topic row;
+    memcpy(&row, at, sizeof row);
+    const struct table_topic *known = tables_topic(tables, row.topic);
+    int fewer = known != NULL && row.partitions_count < known->partitions_count;
+    return fewer ? STATUS_PARTITIONS_FEWER : STATUS_OK;
+}
+
+static enum status delta_check(const struct tables *tables, const uint8_t *delta, size_t size)
 {
     for (size_t at = 0; at < size;) {
         struct engine_row row;
@@ -120,6 +146,9 @@ static enum status delta_check(const uint8_t *delta, size_t size)
         memcpy(&row, delta + at, sizeof row);
         size_t padded = ((size_t)row.size + ROW_ALIGNMENT - 1) & ~(size_t)(ROW_ALIGNMENT - 1);
         if (size - at < padded || !row_valid(row.kind, delta + at, row.size)) return STATUS_INVALID;
+        enum status status =
+            row.kind == ENGINE_ROW_TOPIC ? topic_check(tables, delta + at) : STATUS_OK;
+        if (status != STATUS_OK) return status;
         at += padded;
     }
     return STATUS_OK;
@@ -130,10 +159,13 @@ static void row_apply(struct tables *tables, uint16_t kind, const uint8_t *at)
     if (kind == ENGINE_ROW_TOPIC || kind == ENGINE_ROW_TOPIC_GONE) {
         struct engine_row_topic row;
         memcpy(&row, at, sizeof row);
-        if (kind == ENGINE_ROW_TOPIC)
-            topic_put(tables, &row);
-        else
+        if (kind == ENGINE_ROW_TOPIC) {
+            topic_put(tables, &row, at + sizeof row);
+        } else {
+            const struct table_topic *known = tables_topic(tables, row.topic);
+            gone_topics_put(&tables->gone, &row, known == NULL ? 0 : known->organization);
             topic_remove(tables, row.topic);
+        }
     } else if (kind == ENGINE_ROW_GRANT || kind == ENGINE_ROW_GRANT_GONE) {
         struct engine_row_grant row;
         memcpy(&row, at, sizeof row);
@@ -141,12 +173,18 @@ static void row_apply(struct tables *tables, uint16_t kind, const uint8_t *at)
             (void)grants_put(&tables->grants, &row);
         else
             grants_remove(&tables->grants, row.key_id);
+    } else {
+        assert(kind == ENGINE_ROW_PROJECT);
+        struct engine_row_project row;
+        memcpy(&row, at, sizeof row);
+        (void)names_put(&tables->projects, row.organization, row.project, at + sizeof row,
+                        row.name_size);
     }
 }
 
 enum status tables_apply(struct tables *tables, const uint8_t *delta, size_t size)
 {
-    enum status status = delta_check(delta, size);
+    enum status status = delta_check(tables, delta, size);
     if (status != STATUS_OK) return status;
     for (size_t at = 0; at < size;) {
         struct engine_row row;

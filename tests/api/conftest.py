@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import JsonValue as Json
 
+from api.access.rate import Limits, Policy
 from api.access.tokens import new_token
 from api.app import create_app
 from api.bootstrap import Bootstrapped, bootstrap, readdress
@@ -20,6 +21,7 @@ from api.database import Database
 from api.reconcile.keys import KeyReconciler
 from api.reconcile.loop import Loop
 from api.reconcile.node_client import NodeClients
+from api.reconcile.parents import ParentReconciler
 from api.reconcile.topics import TopicReconciler
 from api.schema import migrate
 from api.settings import DatabaseSettings, NodeSettings, ReportsSettings, Settings
@@ -160,11 +162,17 @@ def service(
     nodes = NodeClients(key_file)
     loop = Loop(
         database,
-        {"topic": TopicReconciler(database, nodes), "key": KeyReconciler(database, nodes)},
+        {
+            "topic": TopicReconciler(database, nodes),
+            "key": KeyReconciler(database, nodes),
+            "stream": ParentReconciler(database),
+            "project": ParentReconciler(database),
+        },
         dice=random.Random(7),
     )
     application.state.settings = settings
     application.state.database = database
+    application.state.limits = Limits(Policy(burst=100_000, per_second=1))
     client = TestClient(application, raise_server_exceptions=False)
     yield Service(client, database, clock, loop, node, first, settings)
     client.close()

@@ -57,6 +57,11 @@ class FakeNode(node_pb2_grpc.AdminServicer):
     flushes: int = 0
     tokens: set[str] = field(default_factory=set)
     partition_state: str = "READY"
+    # How often DeleteTopic is answered with "not yet"; and what a force reason spares.
+    closing_polls: int = 0
+    deleted: dict[str, node_pb2.Fence] = field(default_factory=dict)
+    given_up: dict[str, str] = field(default_factory=dict)
+    lagging: set[str] = field(default_factory=set)
     address: str = ""
 
     def Apply(  # noqa: N802
@@ -70,11 +75,15 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         if known is not None and _order(request.fence) < _order(known):
             self.fenced += 1
             refuse(grpc.StatusCode.ABORTED, "FENCED")(context)
-        self._store(request, kind)
+        if kind == "put_topic":
+            self._refuse_put(request.put_topic, context)
+        gone = self._delete(request) if kind == "delete_topic" else False
+        if kind != "delete_topic":
+            self._store(request, kind)
         self.applied.append(request)
         self.on_apply()
         _play(self.after, context)
-        return node_pb2.ApplyReply(metadata_op=len(self.applied), changed=True)
+        return node_pb2.ApplyReply(metadata_op=len(self.applied), changed=True, deleted=gone)
 
     def Describe(  # noqa: N802
         self, request: node_pb2.DescribeRequest, context: grpc.ServicerContext
@@ -102,11 +111,39 @@ class FakeNode(node_pb2_grpc.AdminServicer):
 
     def _fence_of(self, request: node_pb2.ApplyRequest, kind: str | None) -> node_pb2.Fence | None:
         held: node_pb2.TopicStatus | node_pb2.KeyStatus | None
-        if kind == "put_topic":
-            held = self.topics.get(request.put_topic.topic_id)
+        if kind in ("put_topic", "delete_topic"):
+            topic_id = request.put_topic.topic_id or request.delete_topic.topic_id
+            if topic_id in self.deleted:
+                return self.deleted[topic_id]
+            held = self.topics.get(topic_id)
         else:
             held = self.keys.get(request.put_key.key_id or request.revoke_key.key_id)
         return held.fence if held is not None else None
+
+    def _refuse_put(self, wish: node_pb2.PutTopic, context: grpc.ServicerContext) -> None:
+        """What a cluster says to a topic it has deleted, or to fewer partitions."""
+        held = self.topics.get(wish.topic_id)
+        if wish.topic_id in self.deleted or (held is not None and held.closing):
+            refuse(grpc.StatusCode.FAILED_PRECONDITION, "TOPIC_CLOSED")(context)
+        if held is not None and wish.partitions < len(held.partitions):
+            refuse(grpc.StatusCode.FAILED_PRECONDITION, "PARTITIONS_DECREASE")(context)
+
+    def _delete(self, request: node_pb2.ApplyRequest) -> bool:
+        """One DeleteTopic: whether nothing of the topic is left after it."""
+        wish = request.delete_topic
+        held = self.topics.get(wish.topic_id)
+        if held is not None:
+            held.closing = True
+            held.fence.CopyFrom(request.fence)
+            damaged = any(each.state == "DAMAGED" for each in held.partitions)
+            if self.closing_polls > 0 or (damaged and not wish.force_reason):
+                self.closing_polls -= 1
+                return False
+            self.given_up.update({wish.topic_id: wish.force_reason} if damaged else {})
+            if wish.topic_id not in self.lagging:
+                del self.topics[wish.topic_id]
+        self.deleted[wish.topic_id] = request.fence
+        return True
 
     def _store(self, request: node_pb2.ApplyRequest, kind: str | None) -> None:
         if kind == "put_topic":

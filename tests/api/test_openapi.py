@@ -29,7 +29,7 @@ def test_every_operation_has_a_name_of_verb_and_noun_and_a_tag_and_a_description
     assert len(set(names)) == len(names)
     for _, _, operation in OPERATIONS:
         assert re.fullmatch(
-            r"(get|list|create|update|revoke|register|publish)[A-Z][A-Za-z]+",
+            r"(get|list|create|update|delete|revoke|register|publish)[A-Z][A-Za-z]+",
             operation["operationId"],
         )
         assert operation["tags"]

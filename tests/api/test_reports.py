@@ -155,6 +155,22 @@ def test_inputs_hold_every_name_and_the_prices_and_are_the_same_twice(service: S
     assert service.get(f"/v1/report-runs/{second['id']}/inputs", header) == inputs
 
 
+def test_a_topic_that_is_gone_keeps_its_name_in_the_inputs(service: Service) -> None:
+    topic = service.topic("orders")
+    service.settle()
+    before, header = _started(service)
+    inputs = service.get(f"/v1/report-runs/{before['id']}/inputs", header)
+    service.client.delete(
+        f"/v1/topics/{topic['id']}", headers={**service.owner, "If-Match": '"r1"'}
+    )
+    service.settle()
+    again = service.topic("orders")
+    after, header = _started(service)
+    named = service.get(f"/v1/report-runs/{after['id']}/inputs", header)["topics"]
+    assert [each["id"] for each in named] == [topic["id"], again["id"]]
+    assert named[0] == inputs["topics"][0]
+
+
 def test_the_token_of_a_run_opens_that_run_and_nothing_else(service: Service) -> None:
     run, header = _started(service)
     other = service.post("/v1/report-runs", {"kind": "usage"})

@@ -6,7 +6,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-VERBS = ("setup", "demo", "up", "down", "test", "check", "sim", "bench", "proto", "openapi")
+VERBS = (
+    "setup",
+    "demo",
+    "up",
+    "down",
+    "test",
+    "check",
+    "sim",
+    "bench",
+    "proto",
+    "openapi",
+    "reference",
+)
 
 
 def make(*arguments: str) -> str:

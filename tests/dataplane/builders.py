@@ -1,5 +1,7 @@
 """Commands and machines for the tests of the metadata."""
 
+from collections.abc import Sequence
+
 from dataplane.metadata.commands import decode_result, encode_command
 from dataplane.metadata.machine import Applied, Machine
 from dataplane.wire import node_pb2 as wire
@@ -41,6 +43,21 @@ def put_topic(
         message_bytes_max=1024 * 1024,
     )
     return _control(fence, wire.ApplyRequest(put_topic=spec))
+
+
+def delete_topic(
+    topic_id: str = "tp_1", *, fence: tuple[int, int, int] = (1, 2, 1), force_reason: str = ""
+) -> wire.Command:
+    """The intent to delete a topic."""
+    deletion = wire.DeleteTopic(topic_id=topic_id, force_reason=force_reason)
+    return _control(fence, wire.ApplyRequest(delete_topic=deletion))
+
+
+def confirm_delete(topic: int, intent_op: int, *, given_up: Sequence[int] = ()) -> wire.Command:
+    """Every partition of a topic is sealed."""
+    return wire.Command(
+        confirm_delete=wire.ConfirmDelete(topic=topic, intent_op=intent_op, given_up=given_up)
+    )
 
 
 def put_key(

@@ -20,6 +20,7 @@ _CLOSE = struct.Struct("<QQIIQQQqqII")
 _PARTITION = struct.Struct("<QQII")
 MINUTE_US = 60_000_000
 PATIENCE_S = 10.0
+LOOK_S = 0.01
 
 
 class ScriptedEngine:
@@ -33,6 +34,12 @@ class ScriptedEngine:
         self.acknowledged: dict[PartitionId, int] = {}
         self.batches: dict[tuple[bytes, int], list[tuple[PartitionId, int]]] = {}
         self.refuse_publish: EngineResult | None = None
+        self.appended: set[PartitionId] = set()
+        self.foreign: set[tuple[bytes, int]] = set()
+        self.refuse_seal: dict[PartitionId, EngineResult] = {}
+        self.seals: list[tuple[PartitionId, int]] = []
+        self._metadata_op = 0
+        self._cookies: dict[int, int] = {}
         self._progress: asyncio.Event | None = None
 
     def close(self) -> None:
@@ -61,16 +68,35 @@ class ScriptedEngine:
             for sequence in range(self.acknowledged.get(partition, 0) + 1, last + 1):
                 self.hand_over(partition, sequence)
 
+    # ---- the metadata log ----
+
+    def recover(self, commands: Iterable[bytes]) -> None:
+        """What shard 0 says at a start: no snapshot, then these commands."""
+        self.post(Frame(Kind.METADATA_RESTORE))
+        for command in commands:
+            self._commit(command)
+        self.post(Frame(Kind.METADATA_READY, arg0=self._metadata_op))
+
+    def _commit(self, command: bytes) -> int:
+        self._metadata_op += 1
+        op = self._metadata_op
+        self.post(Frame(Kind.METADATA_APPLY, arg0=op, arg1=op * 1000, body=command))
+        return op
+
+    # ---- what tests look at ----
+
     def usage(self) -> list[tuple[PartitionId, int]]:
         """The windows in `_usage`."""
         return [window for batch in self.batches.values() for window in batch]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for what the frames under way lead to; looked at whenever the host sends."""
+        """Wait for what the frames under way lead to; looked at whenever the host sends, and
+        again a little later, for what follows from a frame without another one."""
         async with asyncio.timeout(PATIENCE_S):
             while not condition():
                 self._progress = asyncio.Event()
-                await self._progress.wait()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._progress.wait(), LOOK_S)
 
     # ---- the crossing ----
 
@@ -104,6 +130,14 @@ class ScriptedEngine:
                 self.acknowledged[partition] = max(before, frame.arg1)
             elif frame.kind == Kind.PUBLISH:
                 self.post(Frame(Kind.REPLY, arg0=frame.arg0, arg1=self._publish(frame.body)))
+            elif frame.kind == Kind.SEAL:
+                self._seal(frame)
+            elif frame.kind == Kind.METADATA_SUBMIT:
+                self._cookies[self._commit(frame.body)] = frame.arg0
+            elif frame.kind == Kind.METADATA_APPLIED and frame.arg0 in self._cookies:
+                cookie = self._cookies.pop(frame.arg0)
+                result = frame.body[: frame.arg1]
+                self.post(Frame(Kind.REPLY, arg0=cookie, body=result))
         if self._progress is not None:
             self._progress.set()
         return count
@@ -112,12 +146,28 @@ class ScriptedEngine:
         """No calls here."""
         return []
 
+    def _seal(self, frame: Frame) -> None:
+        topic, revision, index, _, intent_op = struct.unpack("<QQIIQ", frame.body)
+        partition = PartitionId(topic, revision, index)
+        self.seals.append((partition, intent_op))
+        refusal = self.refuse_seal.get(partition)
+        if refusal is not None:
+            self.post(Frame(Kind.REPLY, arg0=frame.arg0, arg1=refusal))
+            return
+        if partition in self.appended:
+            self.appended.remove(partition)
+            self.close_windows(partition)
+        sealed = (0, self.closed.get(partition, 0), self.acknowledged.get(partition, 0))
+        self.post(Frame(Kind.REPLY, arg0=frame.arg0, body=struct.pack("<QQQ", *sealed)))
+
     def _publish(self, body: bytes) -> EngineResult:
         if self.refuse_publish is not None:
             return self.refuse_publish
         batch = codec.client_batch(body[_PARTITION.size :])
         name = (bytes(batch.producer_id), batch.base_sequence)
         windows = [_window(value) for value in codec.decode(batch).values if value is not None]
+        if name in self.foreign:
+            return EngineResult.DUPLICATE
         if name in self.batches:
             assert self.batches[name] == windows
             return EngineResult.DUPLICATE

@@ -17,6 +17,8 @@ from dataplane.wire import node_pb2 as wire
 from tests.dataplane.builders import (
     Log,
     confirm,
+    confirm_delete,
+    delete_topic,
     join,
     leave,
     put_key,
@@ -24,7 +26,9 @@ from tests.dataplane.builders import (
     revoke_key,
 )
 
-GOLDEN = Path(__file__).parent.parent / "data" / "metadata_snapshot_v1.bin"
+DATA = Path(__file__).parent.parent / "data"
+GOLDEN = DATA / "metadata_snapshot_v1.bin"
+GOLDEN_DELETIONS = DATA / "metadata_snapshot_v1_deletions.bin"
 
 
 def test_bootstrap_makes_the_system_topics_with_reserved_numbers() -> None:
@@ -90,7 +94,7 @@ def test_a_name_belongs_to_one_topic_of_a_project() -> None:
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        (put_topic(partitions=3, fence=(1, 2, 1)), "TOPIC_PARTITIONS_FIXED"),
+        (put_topic(partitions=1, fence=(1, 2, 1)), "PARTITIONS_DECREASE"),
         (put_topic(replication_factor=3, fence=(1, 2, 1)), "REPLICATION_FIXED"),
         (put_topic(organization_id="org_2", fence=(1, 2, 1)), "OBJECT_MOVED"),
         (put_topic("tp_9", topic="_mine"), "INVALID_ARGUMENT"),
@@ -198,6 +202,25 @@ def test_the_snapshot_layout_is_frozen() -> None:
     assert _busy_log().machine.snapshot() == GOLDEN.read_bytes()
 
 
+def _log_with_deletions() -> Log:
+    log = _busy_log()
+    log.do(put_topic("tp_3", topic="orders", partitions=3))
+    log.do(delete_topic("tp_3", force_reason="disk lost"))
+    log.do(confirm_delete(18, log.machine.state.op, given_up=[1]))
+    log.do(delete_topic("tp_9"))
+    log.do(delete_topic("tp_2", force_reason="all lost"))
+    return log
+
+
+def test_the_snapshot_layout_of_deletions_is_frozen_and_read() -> None:
+    log = _log_with_deletions()
+    assert log.machine.snapshot() == GOLDEN_DELETIONS.read_bytes()
+    other = Machine()
+    rows = other.restore(GOLDEN_DELETIONS.read_bytes())
+    assert other.state == log.machine.state
+    assert rows == tables.full_tables(log.machine.state)
+
+
 def test_a_snapshot_of_an_unknown_version_is_refused() -> None:
     with pytest.raises(SnapshotUnreadable, match="version 9"):
         Machine().restore(b"\x09")
@@ -248,6 +271,13 @@ commands = st.one_of(
         st.integers(1, 9),
         st.lists(st.integers(16, 18), max_size=3),
     ),
+    st.builds(
+        delete_topic,
+        st.sampled_from(["tp_1", "tp_2"]),
+        fence=st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 2)),
+        force_reason=st.sampled_from(["", "lost"]),
+    ),
+    st.builds(confirm_delete, st.integers(16, 18), st.integers(1, 40)),
     st.builds(leave, st.integers(15, 17), st.sampled_from("abc"), st.integers(1, 9)),
     st.builds(confirm, st.just(16), st.integers(16, 18), st.integers(0, 2), st.integers(1, 40)),
 )
@@ -279,9 +309,9 @@ def _compiled(rows: bytes) -> dict[bytes, bytes]:
     while rows:
         kind, size = rows[0], int.from_bytes(rows[2:4], "little")
         row, rows = rows[:size], rows[size + -size % 8 :]
-        key = (
-            row[8:24] if kind in {tables.ROW_GRANT, tables.ROW_GRANT_GONE} else row[:1] + row[8:16]
-        )
+        is_grant = kind in {tables.ROW_GRANT, tables.ROW_GRANT_GONE}
+        is_topic = kind in {tables.ROW_TOPIC, tables.ROW_TOPIC_GONE}
+        key = row[8:24] if is_grant else (b"topic" if is_topic else b"project") + row[8:16]
         found.pop(key, None)
         found.update({} if kind == tables.ROW_GRANT_GONE else {key: row})
     return found

@@ -264,3 +264,59 @@ def test_whatever_is_dropped_or_repeated_each_window_is_billed_once_and_in_order
         billed = [sequence for found, sequence in engine.usage() if found == partition]
         assert billed == list(range(1, closed + 1))
     engine.close()
+
+
+def test_an_entry_that_another_spool_published_is_noticed_and_published_anew(
+    engine: ScriptedEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with running(engine, tmp_path) as host:
+            # The folder was restored from an old copy: `_usage` has later entries of this producer.
+            engine.foreign.update((host.spool.producer.id, number) for number in range(100))
+            host.carry()
+            engine.close_windows(P, 3)
+            await engine.until(lambda: engine.acknowledged.get(P) == 3)
+            assert sorted(engine.usage()) == [(P, 1), (P, 2), (P, 3)]
+            assert host.metering.spools_lost == 1
+
+    asyncio.run(story())
+    assert "from another spool" in caplog.text
+
+
+def _cut_last_frame(folder: Path) -> None:
+    """As after a crash between a publication and its note in the spool."""
+    for path in sorted(folder.glob("*.spool")):
+        path.write_bytes(path.read_bytes()[:-17])
+
+
+def test_an_entry_without_an_answer_may_be_a_duplicate(
+    engine: ScriptedEngine, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with running(engine, tmp_path) as host:
+            engine.close_windows(P)
+            host.ring.drain()
+            host.carry()
+            await engine.until(lambda: engine.acknowledged.get(P) == 1)
+        _cut_last_frame(tmp_path)
+        async with running(engine, tmp_path) as host:
+            assert len(host.spool.pending) == 1
+            host.carry()
+            await host.metering.wait_idle()
+            assert engine.usage() == [(P, 1)]
+            assert host.metering.spools_lost == 0
+
+    asyncio.run(story())
+
+
+def test_a_new_spool_in_a_cluster_that_has_its_name_is_noticed(
+    engine: ScriptedEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        for name, lost in (("spool", 1), ("spool", 0)):
+            async with running(engine, tmp_path / name) as host:
+                host.metering.check_spool()
+                assert host.metering.spools_lost == lost
+
+    asyncio.run(story())
+    assert caplog.text.count("the usage spool is gone") == 1

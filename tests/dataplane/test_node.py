@@ -27,10 +27,12 @@ PARTITION_GROUPS_MAX = 64  # native/src/limits.h
 FENCE = node_pb2.Fence(db_epoch=1, generation=1, lease_token=1)
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+@pytest.fixture(scope="module", params=[1, 3], ids="shards={}".format)
+def node(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[NodeProcess]:
     """A node with two keys; each test makes its own topics."""
-    with NodeProcess(tmp_path_factory.mktemp("node")) as running:
+    with NodeProcess(tmp_path_factory.mktemp("node"), shards=request.param) as running:
         furnish(running)
         yield running
 

@@ -8,7 +8,7 @@ import pytest
 from dataplane.frames import Kind
 from dataplane.metadata import snapshot
 from dataplane.metadata.commands import encode_command
-from dataplane.replica import MetadataReplica, SnapshotTooLarge
+from dataplane.replica import MetadataReplica
 from dataplane.ring import Ring
 from native.engine import Frame
 from tests.dataplane.builders import Log, bootstrap, put_topic
@@ -36,26 +36,29 @@ async def _answered(ring: Ring, engine: ScriptedEngine, *frames: Frame) -> list[
     return engine.sent[before:]
 
 
-def test_a_snapshot_that_fits_no_frame_ends_the_node_by_name_and_is_not_sent(
-    engine: ScriptedEngine,
+def test_a_snapshot_that_fits_no_frame_is_not_sent_and_everything_else_goes_on(
+    engine: ScriptedEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
         ring = Ring(engine)
-        failed = asyncio.get_running_loop().create_future()
-        replica = MetadataReplica(ring, failed.set_result, snapshot_bytes_max=100)
+        failures: list[BaseException] = []
+        replica = MetadataReplica(ring, failures.append, snapshot_bytes_max=100)
         replica.start()
         ring.open(asyncio.get_running_loop())
-        await _answered(ring, engine, Frame(Kind.METADATA_RESTORE), _apply(1))
-        engine.post(Frame(Kind.METADATA_SNAPSHOT, arg0=1))
-        async with asyncio.timeout(10):
-            error = await failed
-        assert isinstance(error, SnapshotTooLarge)
-        assert f"METADATA_SNAPSHOT_LARGE: {replica.snapshot_bytes} bytes, 100 fit" in str(error)
-        ring.drain()
-        assert [frame.kind for frame in engine.sent] == [
-            Kind.METADATA_RESTORED,
-            Kind.METADATA_APPLIED,
+        ask = Frame(Kind.METADATA_SNAPSHOT, arg0=1)
+        frames = await _answered(
+            ring, engine, Frame(Kind.METADATA_RESTORE), _apply(1), ask, _apply(2)
+        )
+        assert [(frame.kind, frame.arg0) for frame in frames[1:]] == [
+            (Kind.METADATA_APPLIED, 1),
+            (Kind.METADATA_SNAPSHOT_IS, 1),
+            (Kind.METADATA_APPLIED, 2),
         ]
+        assert frames[2].body == b""
+        assert (failures, replica.snapshots_refused) == ([], 1)
+        expected = f"METADATA_SNAPSHOT_LARGE: {replica.snapshot_bytes} bytes, 100 fit"
+        assert replica.warning().startswith(expected)
+        assert expected in caplog.text
         ring.close()
         replica.stop()
 

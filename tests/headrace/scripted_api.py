@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 Body = dict[str, object]
 Answer = tuple[int, Body]
 NOW = "2026-11-27T12:00:00.000000Z"
+SEEN = {"state": "READY", "bytes": "96", "start_offset": "0", "end_offset": "3"}
 
 
 @dataclass
@@ -28,11 +29,15 @@ class Seen:
 
 @dataclass
 class ScriptedApi:
-    """Topics, streams, keys, usage and report runs of one organization."""
+    """Everything that one organization has."""
 
     topics: list[Body] = field(default_factory=list)
     streams: list[Body] = field(default_factory=list)
     runs: list[Body] = field(default_factory=list)
+    keys: list[Body] = field(default_factory=list)
+    projects: list[Body] = field(default_factory=lambda: [named("prj_1", "team")])
+    orgs: list[Body] = field(default_factory=lambda: [named("org_1", "default")])
+    reads_until_gone: int = 1
     seen: list[Seen] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     reads_until_ready: int = 1
@@ -72,7 +77,7 @@ class ScriptedApi:
                 self.end_headers()
                 self.wfile.write(data)
 
-            do_GET = do_POST = handle_any  # noqa: N815 - http.server's names
+            do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815 - http.server's names
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 """Nothing on stderr."""
@@ -104,14 +109,23 @@ class ScriptedApi:
         routes: dict[tuple[str, str], Callable[[Seen], Answer]] = {
             ("GET", "topics"): self._topics,
             ("POST", "topics"): self._create_topic,
-            ("GET", "streams"): lambda seen: (200, {"items": self.streams}),
+            ("PATCH", "topics"): self._alter_topic,
+            ("GET", "streams"): lambda seen: listed(self.streams, seen),
             ("POST", "streams"): self._create_stream,
             ("GET", "usage"): self._usage,
             ("GET", "report-runs"): self._runs,
             ("POST", "report-runs"): self._create_run,
-            ("GET", "projects"): lambda seen: (200, {"items": [{"id": "prj_1", "name": "team"}]}),
-            ("POST", "api-keys"): lambda seen: (201, {"id": "key_1", "secret": "hr_user_new"}),
+            ("GET", "projects"): lambda seen: listed(self.projects, seen),
+            ("POST", "projects"): lambda seen: self._create(self.projects, "prj", seen),
+            ("GET", "orgs"): lambda seen: listed(self.orgs, seen),
+            ("POST", "orgs"): lambda seen: self._create(self.orgs, "org", seen),
+            ("GET", "api-keys"): lambda seen: listed(self.keys, seen),
+            ("POST", "api-keys"): self._create_key,
+            ("GET", "clusters"): self._clusters,
+            ("GET", "explain"): self._explain,
         }
+        if seen.method == "DELETE":
+            return self._delete(seen)
         collection = seen.path.strip("/").split("/")[0]
         found = routes.get((seen.method, collection))
         return found(seen) if found is not None else problem(404, "NOT_FOUND", seen.path)
@@ -123,6 +137,8 @@ class ScriptedApi:
             if topic is None:
                 return problem(404, "TOPIC_NOT_FOUND", topic_id)
             self.reads_until_ready -= 1
+            if topic.get("deleted_at"):
+                self._forget(topic)
             return 200, self._as_found(topic)
         wanted = [
             t
@@ -158,9 +174,9 @@ class ScriptedApi:
                         "message": "segments are kept",
                     },
                 ],
-                "observed_generation": 1 if ready else 0,
+                "observed_generation": topic["generation"] if ready else 0,
                 "effective": {"partitions": spec.get("partitions", 1), "retention_ms": "604800000"},
-                "partitions": [{"index": 0, "primary": "nd_1", "state": "READY", "bytes": "0"}],
+                "partitions": [{**SEEN, "index": 0, "primary": "nd_1"}],
             },
         }
 
@@ -174,15 +190,70 @@ class ScriptedApi:
             "stream": stream,
             "spec": seen.body["spec"],
             "generation": 1,
+            "etag": "r1",
             "created_at": NOW,
         }
         self.topics.append(topic)
         return 202, self._as_found(topic)
 
+    def _alter_topic(self, seen: Seen) -> Answer:
+        topic = next(t for t in self.topics if t["id"] == seen.path.rpartition("/")[2])
+        if seen.headers.get("if-match") != topic["etag"]:
+            return problem(412, "ETAG_MISMATCH", "It was changed meanwhile")
+        spec, wish = topic["spec"], seen.body["spec"]
+        assert isinstance(spec, dict)
+        assert isinstance(wish, dict)
+        topic |= {"spec": {**spec, **wish}, "generation": 2, "etag": "r2"}
+        return 202, self._as_found(topic)
+
     def _create_stream(self, seen: Seen) -> Answer:
-        stream: Body = {"id": "st_1", "name": seen.body["name"], "created_at": NOW, "generation": 1}
-        self.streams.append(stream)
-        return 201, stream
+        return self._create(self.streams, "st", seen)
+
+    def _create(self, rows: list[Body], prefix: str, seen: Seen) -> Answer:
+        rows.append(named(f"{prefix}_{len(rows) + 1}", str(seen.body["name"])))
+        return 201, rows[-1]
+
+    def _create_key(self, seen: Seen) -> Answer:
+        key = named(f"key_{len(self.keys) + 1}", str(seen.body["name"])) | {
+            "spec": {"role": "editor"}
+        }
+        self.keys.append(key)
+        return 202, {**key, "secret": "hr_user_new"}
+
+    def _clusters(self, seen: Seen) -> Answer:
+        if seen.path.endswith("/nodes"):
+            node = named("nd_1", "node-1") | {"spec": {"address": "127.0.0.1:8461"}}
+            return 200, {"items": [{**node, "cluster_id": "cl_1"}]}
+        return 200, {"items": [named("cl_1", "local")]}
+
+    def _delete(self, seen: Seen) -> Answer:
+        rows = (self.topics, self.streams, self.projects, self.keys)
+        wanted = seen.path.rpartition("/")[2]
+        row = next(row for each in rows for row in each if row["id"] == wanted)
+        if seen.headers.get("if-match") != row["etag"]:
+            return problem(412, "ETAG_MISMATCH", "It was changed meanwhile")
+        row["deleted_at"] = NOW
+        if row not in self.topics:
+            self._forget(row)
+        return 202, row
+
+    def _forget(self, row: Body) -> None:
+        self.reads_until_gone -= 1
+        if self.reads_until_gone <= 0:
+            for rows in (self.topics, self.streams, self.projects, self.keys):
+                rows[:] = [each for each in rows if each is not row]
+
+    def _explain(self, seen: Seen) -> Answer:
+        kind, _, name = seen.query["object"].partition("/")
+        step = {"at": NOW, "what": "claimed", "why": "generation 1", "next": "apply"}
+        condition = {"type": "Ready", "status": "True", "reason": "RECONCILED", "message": ""}
+        return 200, {
+            "object": {"kind": kind, "id": "tp_0", "name": name},
+            "summary": f"{name} is as it was wished.",
+            "steps": [step],
+            "conditions": [condition],
+            "operations": [{"id": "op_1", "kind": "create_topic", "state": "SUCCEEDED"}],
+        }
 
     def _usage(self, seen: Seen) -> Answer:
         cost = {"amount": "0.000000047", "currency": "EUR"}
@@ -210,6 +281,22 @@ class ScriptedApi:
         result = {"totals": totals, "path": "/reports/usage/abc", "files": files}
         done = {"state": "SUCCEEDED", "finished_at": NOW, "result": result}
         return 200, {**self.runs[0], **done}
+
+
+def named(object_id: str, name: str) -> Body:
+    """An object as every list has it."""
+    head = {"id": object_id, "name": name, "generation": 1, "etag": "r1", "created_at": NOW}
+    return {**head, "status": {"conditions": [], "observed_generation": 1}}
+
+
+def listed(rows: list[Body], seen: Seen) -> Answer:
+    """A list, or one of its objects."""
+    _, _, wanted = seen.path.strip("/").partition("/")
+    if wanted:
+        found = next((row for row in rows if row["id"] == wanted), None)
+        return (200, found) if found is not None else problem(404, "NOT_FOUND", wanted)
+    name = seen.query.get("name")
+    return 200, {"items": [row for row in rows if name in (None, row["name"])]}
 
 
 def problem(status: int, code: str, detail: str) -> Answer:

@@ -21,6 +21,7 @@ from google.protobuf.message import Message
 
 from headrace import codec
 from headrace.wire import stream_pb2 as wire
+from tests.headrace.scripted_log import Faults, Log, Producer, stored_batch
 
 if TYPE_CHECKING:
     Handler = grpc.RpcMethodHandler[Message, Message]
@@ -29,52 +30,6 @@ else:
     Handler = grpc.RpcMethodHandler
 Method = tuple[Callable[..., Handler], Callable[..., object], type[Message]]
 NODE = "nd_test"
-
-
-@dataclass
-class Producer:
-    """What a partition remembers of one producer."""
-
-    next_sequence: int = 0
-    recent: dict[int, tuple[int, int]] = field(default_factory=dict)
-
-
-@dataclass
-class Log:
-    """One partition."""
-
-    stored: list[tuple[int, int, bytes]] = field(default_factory=list)
-    end: int = 0
-    start: int = 0
-    producers: dict[bytes, Producer] = field(default_factory=dict)
-    committed: dict[int, int] = field(default_factory=dict)
-    generation: int = 0
-
-
-@dataclass
-class Faults:
-    """What goes wrong next."""
-
-    cut_before_append: int = 0
-    cut_after_append: int = 0
-    cut_every: int = 0
-    cut_with: wire.Error | None = None
-    """The status of a cut, INVALID_ARGUMENT; without one it is UNAVAILABLE."""
-    garble_replies: int = 0
-    refuse_commits: list[wire.Error] = field(default_factory=list)
-    refuse: list[wire.Error] = field(default_factory=list)
-    hold_replies: bool = False
-    deaf: bool = False
-
-
-def stored_batch(client_part: bytes, base_offset: int, append_time_us: int) -> bytes:
-    """A client part behind the server's header, as docs/internals/log-format.md draws it."""
-    size = 96 + len(client_part)
-    tail = struct.pack(
-        "<HHQqQQIIQ12s20s", 1, 0, base_offset, append_time_us, 0, 0, 7, 0, 0, b"", b""
-    )
-    head = b"HRB1" + struct.pack("<I", size)
-    return head + struct.pack("<I", codec.crc32c(head + tail)) + tail + client_part
 
 
 class ScriptedNode:
@@ -128,9 +83,13 @@ class ScriptedNode:
                 "ProduceStream": (bidi, self.produce_stream, wire.ProduceRequest),
                 "Fetch": (unary, self.fetch, wire.FetchRequest),
                 "CommitOffsets": (unary, self.commit_offsets, wire.CommitOffsetsRequest),
+                "ListOffsets": (unary, self.list_offsets, wire.ListOffsetsRequest),
                 "FetchOffsets": (unary, self.fetch_offsets, wire.FetchOffsetsRequest),
             },
-            "Groups": {"Session": (bidi, self.session, wire.SessionRequest)},
+            "Groups": {
+                "Session": (bidi, self.session, wire.SessionRequest),
+                "DescribeGroup": (unary, self.describe_group, wire.DescribeGroupRequest),
+            },
         }
 
     def stop(self) -> None:
@@ -166,7 +125,7 @@ class ScriptedNode:
         self._authorize(context)
         reply = wire.DescribeReply(cluster_id="cl_test")
         reply.nodes.add(id=NODE, address=self.address)
-        for asked in request.topics:
+        for asked in request.topics or self.partitions:
             name = asked if asked in self.partitions else asked.removeprefix("default/")
             if name not in self.partitions:
                 error = refusal("TOPIC_NOT_FOUND", wire.TERMINAL, f'Topic "{asked}" does not exist')
@@ -342,7 +301,40 @@ class ScriptedNode:
             high_watermark=log.end,
         )
 
+    def list_offsets(
+        self, request: wire.ListOffsetsRequest, context: grpc.ServicerContext
+    ) -> wire.ListOffsetsReply:
+        """Exact, from the headers of what is stored."""
+        name = self._name(request.topic)
+        self._check_revision(context, name, request.created_revision)
+        log = self.logs[name, request.partition]
+        times = [(struct.unpack_from("<q", stored, 24)[0], base) for base, _, stored in log.stored]
+        late = [(at, base) for at, base in times if at >= request.time_us]
+        at, offset = late[0] if late else (0, log.end)
+        return wire.ListOffsetsReply(
+            found=bool(late),
+            offset=offset,
+            append_time_us=at,
+            log_start=log.start,
+            high_watermark=log.end,
+        )
+
     # ---- groups ----
+
+    def describe_group(
+        self, request: wire.DescribeGroupRequest, context: grpc.ServicerContext
+    ) -> wire.DescribeGroupReply:
+        self._authorize(context)
+        group = self.groups.get(request.group)
+        if group is None:
+            abort(context, 5, refusal("GROUP_NOT_FOUND", wire.TERMINAL, "There is no such group"))
+            raise AssertionError
+        with self.changed:
+            reply = wire.DescribeGroupReply(group=group.number, generation=1, state="STABLE")
+            for member in group.members:
+                owned = [group.assigned(key) for key in sorted(member.owns)]
+                reply.members.add(member=member.name, assigned=owned)
+        return reply
 
     def session(
         self, requests: Iterator[wire.SessionRequest], context: grpc.ServicerContext
@@ -438,20 +430,20 @@ class Group:
             for key in gained:
                 self.node.logs[key].generation += 1
             member.owns |= gained
-            kept = [self._assigned(key) for key in sorted(member.owns - revoked)]
+            kept = [self.assigned(key) for key in sorted(member.owns - revoked)]
             member.events.append(
                 wire.SessionEvent(
                     assignment=wire.Assignment(
                         generation=1,
                         assigned=kept,
-                        revoked=[self._assigned(key) for key in sorted(revoked)],
+                        revoked=[self.assigned(key) for key in sorted(revoked)],
                         members=len(self.members),
                     )
                 )
             )
         self.node.changed.notify_all()
 
-    def _assigned(self, key: tuple[str, int]) -> wire.Assigned:
+    def assigned(self, key: tuple[str, int]) -> wire.Assigned:
         log = self.node.logs[key]
         committed = log.committed.get(self.number)
         return wire.Assigned(

@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 
@@ -26,9 +27,11 @@ from tests.support.node_process import NodeProcess, token
 KILLS = 3
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    with NodeProcess(tmp_path_factory.mktemp("node")) as node:
+@pytest.fixture(scope="module", params=[1, 3], ids="shards={}".format)
+def real(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[NodeProcess]:
+    with NodeProcess(tmp_path_factory.mktemp("node"), shards=request.param) as node:
         yield node
 
 
@@ -70,6 +73,15 @@ def user(real_settings: Settings) -> Iterator[Client]:
 
 def numbered(count: int) -> list[bytes]:
     return [f"{i:06d}".encode() for i in range(count)]
+
+
+def test_reading_begins_at_the_time_of_a_batch(user: Client, topic: str) -> None:
+    handle = user.topic(topic)
+    acks = [handle.send(b"%d" % index, partition=2) for index in range(5)]
+    found = handle.consume(start=acks[3].timestamp, partition=2, until="end")
+    assert [message.value for message in found] == [b"3", b"4"]
+    assert handle.offsets_at(acks[1].timestamp) == {0: 0, 1: 0, 2: 1, 3: 0}
+    assert handle.offsets_at(timedelta(hours=1)) == dict.fromkeys(range(4), 0)
 
 
 def test_what_was_sent_is_read(user: Client, topic: str) -> None:

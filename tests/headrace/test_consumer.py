@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -58,6 +59,24 @@ def test_reading_begins_where_it_is_told(client: Client, start: str | int, first
     fill(client, "single", 100)
     consumer = client.topic("single").consume(start=start, until="end")  # type: ignore[arg-type]
     assert [message.offset for message in consumer] == list(range(first, 100))
+
+
+def test_reading_begins_at_a_time(client: Client) -> None:
+    topic = client.topic("single")
+    topic.send_many([b"old"] * 5)
+    between = datetime.now(UTC)
+    topic.send_many([b"new"] * 3)
+    assert values_of(topic.consume(start=between, until="end")) == [b"new"] * 3
+    assert len(values_of(topic.consume(start=timedelta(hours=1), until="end"))) == 8
+    assert values_of(topic.consume(start=timedelta(0), until="end")) == []
+    assert topic.offsets_at(between) == {0: 5}
+    assert topic.offsets_at(timedelta(0)) == {0: 8}
+
+
+@pytest.mark.parametrize("start", [datetime(2026, 1, 1), timedelta(hours=-1)])  # noqa: DTZ001
+def test_a_time_that_is_none_is_refused(client: Client, start: datetime | timedelta) -> None:
+    with pytest.raises(Invalid):
+        client.topic("single").consume(start=start)
 
 
 def test_latest_reads_only_what_comes_from_now_on(client: Client) -> None:

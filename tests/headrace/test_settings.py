@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import ConfigurationInvalid
-from headrace.settings import addresses, resolve
+from headrace.settings import addresses, candidates, resolve, winner
 
 PROFILE = """
 [profiles.default]
@@ -94,3 +94,34 @@ def test_addresses_have_a_default_port_and_are_checked() -> None:
     assert addresses("one, two:9 ,[::1]") == ("one:8461", "two:9", "[::1]:8461")
     with pytest.raises(ConfigurationInvalid):
         addresses("host:port")
+
+
+def test_the_current_profile_is_used_when_nobody_names_one(environ: dict[str, str]) -> None:
+    path = Path(environ["XDG_CONFIG_HOME"]) / "headrace" / "config.toml"
+    path.write_text('current = "other"\n' + PROFILE)
+    assert resolve(environ=environ).bootstrap == ("other:9000",)
+    path.write_text('current = "gone"\n' + PROFILE)
+    with pytest.raises(ConfigurationInvalid, match='"gone"'):
+        resolve(environ=environ)
+
+
+def test_every_place_that_may_say_a_value_is_told_the_strongest_first(
+    environ: dict[str, str],
+) -> None:
+    environ |= {"HEADRACE_BOOTSTRAP": "env:1"}
+    places = candidates("headrace://k@url:1", environ=environ)["bootstrap"]
+    assert [(p.source, p.value) for p in places] == [
+        ("argument", ""),
+        ("argument url", "url:1"),
+        ("HEADRACE_URL", ""),
+        ("HEADRACE_BOOTSTRAP", "env:1"),
+        ("profile default", "profile:8461"),
+        ("default", "127.0.0.1:8461"),
+    ]
+    assert winner(places) == "url:1"
+
+
+def test_a_url_without_tls_is_not_mended_by_a_weaker_place(environ: dict[str, str]) -> None:
+    environ |= {"HEADRACE_URL": "headrace+tls://b:1/team"}
+    assert resolve("headrace://a:1", environ=environ).tls is False
+    assert resolve("headrace://a:1", environ=environ).project == ""

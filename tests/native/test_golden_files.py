@@ -207,6 +207,8 @@ OPERATIONS = {
     "in_flight": ("in_flight", {"group": 7, "generation": 3}),
     "freeze": ("fence", {"group": 7, "generation": 4, "intent_op": 1001}),
     "close": ("fence", {"group": 7, "generation": 4, "intent_op": 1001}),
+    "expire_producers": ("expire", {"used_until_us": 1_700_000_000_000_000}),
+    "seal": ("seal", {"intent_op": 1001}),
     "meter_close": (
         "meter_close",
         {"sequence": 9, "window_end_us": 1_700_000_060_000_000, "acked": 7},
@@ -231,12 +233,24 @@ def test_golden_operations_are_read_and_written_again(operation: str) -> None:
 
 
 def test_the_golden_checkpoint_is_read_and_written_again() -> None:
-    data = golden("partition_checkpoint_v1.bin")
+    data = golden("partition_checkpoint_v2.bin")
     partition = Partition(segment_bytes=1500)
     assert name(lib.partition_checkpoint_decode(partition.struct, data, len(data))) == "OK"
     assert partition.checkpoint() == data
-    assert (partition.op, partition.struct.next_offset) == (26, 41)
+    assert (partition.op, partition.struct.next_offset) == (27, 41)
+    assert partition.struct.seal_intent_op == 1001
     assert CheckpointReader(data).again() == data
+
+
+def test_a_golden_checkpoint_of_version_1_is_still_read() -> None:
+    data = golden("partition_checkpoint_v1.bin")
+    partition = Partition(segment_bytes=1500)
+    assert name(lib.partition_checkpoint_decode(partition.struct, data, len(data))) == "OK"
+    assert (partition.op, partition.struct.next_offset) == (26, 41)
+    assert partition.struct.seal_intent_op == 0
+    assert CheckpointReader(data).again() == data
+    again = partition.checkpoint()
+    assert (again[16:56], again[64:]) == (data[16:56], data[56:])
 
 
 class CheckpointReader:
@@ -254,8 +268,9 @@ class CheckpointReader:
         return values
 
     def again(self) -> bytes:
-        assert self.take("<II") == (1, len(self.data))
-        self.take("<QQQQq")
+        version, size = self.take("<II")
+        assert size == len(self.data)
+        self.take({1: "<QQQQq", 2: "<QQQQqQ"}[version])
         for _ in range(self.take("<I")[0]):  # producers
             remembered = self.take("<16sIIQq")[2]
             for _ in range(remembered):

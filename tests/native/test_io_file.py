@@ -147,6 +147,11 @@ def test_folders_are_made_listed_in_order_and_synced(either: Files) -> None:
     assert either.do(UNLINK, path="t/20/c.log")[0] == "OK"
     _, size = either.do(LIST, path="t/20", size=16 * BLOCK)
     assert bytes(ffi.buffer(either.buffer, size)) == b"b.log\0"
+    assert either.do(UNLINK, path="t/20")[0] == "IO_FAILED"  # not empty
+    assert either.do(UNLINK, path="t/20/b.log")[0] == "OK"
+    assert either.do(UNLINK, path="t/20")[0] == "OK"
+    assert either.do(SYNC_DIR, path="t/20")[0] == "FILE_NOT_FOUND"
+    assert either.do(UNLINK, path="t/20")[0] == "OK"
 
 
 def test_a_gathered_write_is_one_run_of_bytes(either: Files) -> None:

@@ -99,7 +99,14 @@ def extent_of(disk: Disk) -> bytes:
 
 
 def test_the_journal_is_written_as_its_golden_file_says() -> None:
-    assert extent_of(golden_disk()) == (DATA / "journal_v1.bin").read_bytes()
+    assert extent_of(golden_disk()) == (DATA / "journal_v1_checkpoint_v2.bin").read_bytes()
+
+
+def test_rounds_without_checkpoints_are_written_as_before_their_version_2() -> None:
+    older = (DATA / "journal_v1.bin").read_bytes()
+    checkpoints = older.index(b"HRPC") // BLOCK * BLOCK
+    assert checkpoints > FILE_HEADER_BYTES + 2 * BLOCK
+    assert extent_of(golden_disk())[:checkpoints] == older[:checkpoints]
 
 
 def payload_of(blocks: bytes) -> bytes:
@@ -131,8 +138,9 @@ def entries_of(payload: bytes) -> list[tuple[int, int, int, int, bytes]]:
     return found
 
 
-def test_the_golden_file_reads_as_the_page_draws_it() -> None:
-    data = (DATA / "journal_v1.bin").read_bytes()
+@pytest.mark.parametrize("file", ["journal_v1.bin", "journal_v1_checkpoint_v2.bin"])
+def test_the_golden_file_reads_as_the_page_draws_it(file: str) -> None:
+    data = (DATA / file).read_bytes()
     rounds = []
     at = FILE_HEADER_BYTES + BLOCK
     while at < len(data):

@@ -21,6 +21,19 @@ class Index:
         self.index = ffi.new("struct offset_index *")
         lib.offset_index_init(self.index)
 
+    def note(self, offset: int, position: int, size: int, *, other: "Index | None" = None) -> None:
+        """The next batch; its append time is ten times its offset. `other` lends its pool."""
+        batch = ffi.new(
+            "struct offset_index_entry *",
+            {"offset": offset, "position": position, "time_us": 10 * offset},
+        )
+        lib.offset_index_note(self.index, (other or self).pool, batch, size)
+
+    def find_time(self, time_us: int) -> tuple[int, int]:
+        """(offset, position) of the entry found."""
+        entry = lib.offset_index_find_time(self.index, 0, time_us)
+        return entry.offset, entry.position
+
     def find(self, offset: int, base: int = 0) -> tuple[int, int]:
         """(offset, position) of the entry found."""
         entry = lib.offset_index_find(self.index, base, offset)
@@ -39,7 +52,7 @@ def test_a_lookup_finds_a_batch_at_or_before_the_offset_and_near(
     position = 0
     begins: list[int] = []
     for offset, size in enumerate(sizes):
-        lib.offset_index_note(index.index, index.pool, offset, position, size)
+        index.note(offset, position, size)
         begins.append(position)
         position += size
     offset = int(looked_for * (len(sizes) - 1))
@@ -50,12 +63,16 @@ def test_a_lookup_finds_a_batch_at_or_before_the_offset_and_near(
     assert begins[offset] - found_position < index.index.stride_bytes + 200_000
     assert bisect_right(begins, found_position) == found_offset + 1
     assert index.index.walked_bytes == position
+    # Times grow with offsets: the same batch is found by either, and between two by the earlier.
+    for time_us in (10 * offset, 10 * offset + 9):
+        assert index.find_time(time_us) == (found_offset, found_position)
+    assert index.find_time(-1) == (0, 0)
 
 
 def test_an_empty_pool_makes_the_index_coarser_instead_of_failing() -> None:
     index = Index(1)
     for offset in range(500):
-        lib.offset_index_note(index.index, index.pool, offset, offset * STRIDE, STRIDE)
+        index.note(offset, offset * STRIDE, STRIDE)
     assert index.index.stride_bytes > STRIDE
     assert index.find(499)[0] > 450
 
@@ -63,7 +80,7 @@ def test_an_empty_pool_makes_the_index_coarser_instead_of_failing() -> None:
 def test_memory_goes_back_to_the_pool() -> None:
     index = Index(4)
     for offset in range(200):
-        lib.offset_index_note(index.index, index.pool, offset, offset * STRIDE, STRIDE)
+        index.note(offset, offset * STRIDE, STRIDE)
     assert index.pool.free_count < 4
     lib.offset_index_deinit(index.index, index.pool)
     assert index.pool.free_count == 4
@@ -73,11 +90,11 @@ def test_memory_goes_back_to_the_pool() -> None:
 def test_without_any_memory_an_index_has_entries_of_its_own() -> None:
     rich, poor = Index(1), Index(1)
     for offset in range(100):
-        lib.offset_index_note(rich.index, rich.pool, offset, offset * STRIDE, STRIDE)
+        rich.note(offset, offset * STRIDE, STRIDE)
     assert rich.pool.free_count == 0
     count = 5000
     for offset in range(count):
-        lib.offset_index_note(poor.index, rich.pool, offset, offset * STRIDE, STRIDE)
+        poor.note(offset, offset * STRIDE, STRIDE, other=rich)
     for offset in range(0, count, 97):
         found, position = poor.find(offset)
         assert position == found * STRIDE

@@ -139,6 +139,89 @@ def test_a_fetch_reply_is_its_header_and_the_batches(
     )
 
 
+@given(st.tuples(u64, u64, u32, u64, u64, u64, u64, u32))
+def test_the_begin_of_a_consume_is_read_as_protobuf_wrote_it(values: tuple[int, ...]) -> None:
+    names = "topic created_revision partition offset credit group generation bytes_max".split()
+    fields = dict(zip(names, values, strict=True))
+    data = wire.ConsumeRequest(begin=wire.ConsumeBegin(**fields)).SerializeToString()
+    keep = ffi.from_buffer(data)
+    message = ffi.new("struct proto_consume_request *")
+    assert lib.proto_decode_consume(keep, len(data), message) == 0
+    assert message.begin.data != ffi.NULL
+    begin = ffi.new("struct proto_consume_begin *")
+    assert lib.proto_decode_consume_begin(message.begin, begin) == 0
+    assert {name: getattr(begin, name) for name in names} == fields
+
+
+@given(u64)
+def test_consume_credit_is_read_as_protobuf_wrote_it(credit: int) -> None:
+    data = wire.ConsumeRequest(credit=credit).SerializeToString()
+    message = decode(lib.proto_decode_consume, "proto_consume_request", data)
+    assert message is not None
+    assert message.credit == credit  # type: ignore[attr-defined]
+    assert message.begin.data == ffi.NULL  # type: ignore[attr-defined]
+
+
+def test_a_consume_message_that_begins_and_gives_credit_is_refused() -> None:
+    both = wire.ConsumeRequest(begin=wire.ConsumeBegin(topic=1)).SerializeToString() + b"\x10\x05"
+    assert decode(lib.proto_decode_consume, "proto_consume_request", both) is None
+
+
+@given(u64, u64, u64, st.integers(min_value=1, max_value=6), st.binary(max_size=50))
+def test_a_consume_reply_is_its_header_and_the_batches(
+    start: int, high: int, end: int, status: int, batches: bytes
+) -> None:
+    reply = ffi.new("struct proto_fetch_reply *")
+    reply.status, reply.log_start, reply.high_watermark, reply.log_end = status, start, high, end
+    reply.batches_size = len(batches)
+    target = ffi.new("uint8_t[64]")
+    size = lib.proto_encode_consume_header(reply, target)
+    found = wire.ConsumeReply.FromString(bytes(ffi.buffer(target, size)) + batches)
+    assert found == wire.ConsumeReply(
+        fetch=wire.FetchReply(
+            status=wire.FetchStatus.Name(status),
+            log_start=start,
+            high_watermark=high,
+            log_end=end,
+            batches=batches,
+        )
+    )
+
+
+i64 = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+
+
+@given(u64, u64, u32, i64)
+def test_a_list_request_is_read_as_protobuf_wrote_it(
+    topic: int, revision: int, partition: int, time_us: int
+) -> None:
+    fields = {
+        "topic": topic,
+        "created_revision": revision,
+        "partition": partition,
+        "time_us": time_us,
+    }
+    data = wire.ListOffsetsRequest(**fields).SerializeToString()
+    target = decode(lib.proto_decode_list, "proto_list_request", data)
+    assert target is not None
+    assert {name: getattr(target, name) for name in fields} == fields
+
+
+@given(st.booleans(), u64, i64, u64, u64)
+def test_a_list_reply_is_written_as_protobuf_writes_it(
+    found: bool, offset: int, time_us: int, start: int, high: int
+) -> None:
+    reply = ffi.new("struct proto_list_reply *")
+    reply.found, reply.offset, reply.append_time_us = found, offset, time_us
+    reply.log_start, reply.high_watermark = start, high
+    target = ffi.new("uint8_t[64]")
+    size = lib.proto_encode_list_reply(reply, target)
+    expected = wire.ListOffsetsReply(
+        found=found, offset=offset, append_time_us=time_us, log_start=start, high_watermark=high
+    )
+    assert bytes(ffi.buffer(target, size)) == expected.SerializeToString()
+
+
 def errors() -> list[int]:
     return list(range(1, lib.GRPC_ERROR_COUNT))
 
@@ -164,6 +247,8 @@ def test_every_error_has_a_code_a_kind_a_reason_and_a_hint(error: int) -> None:
     assert found.hint
     assert found.expected == 7
     assert (found.retry_after_ms > 0) <= (found.kind == wire.RETRY_SAME_NODE)
+    size = lib.proto_encode_consume_error(made, target)
+    assert wire.ConsumeReply.FromString(bytes(ffi.buffer(target, size))).error == found
 
 
 def test_every_status_of_the_core_maps_to_one_error() -> None:

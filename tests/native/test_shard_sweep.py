@@ -2,7 +2,6 @@
 
 import os
 import resource
-import socket
 import struct
 import time
 from collections.abc import Iterator
@@ -14,23 +13,19 @@ import pytest
 
 from native.engine import EngineLimits
 from tests.support import engine_host
-from tests.support.engine_host import Host, token
+from tests.support.engine_host import Host
 from tests.support.grpc_client import (
-    EDITOR,
     GRPC_OPTIONS,
-    PRODUCE,
     ROWS,
-    SECRET,
     WAIT_S,
     metric,
     produce,
     raw,
     request,
 )
+from tests.support.http2_peer import DATA, END_STREAM, GOAWAY, HEADERS, Peer, call_headers, frame
+from tests.support.platform import wait_until
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
-ACK, END_STREAM, END_HEADERS = 1, 1, 4
 MEMORY, DEADLINE = 'reason="memory"', 'reason="deadline"'
 SILENT, EVICTED = 'reason="silent"', 'reason="evicted"'
 CONNECTIONS_MAX = 1024
@@ -45,73 +40,6 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     with Host(settings) as running:
         running.submit(*ROWS)
         yield running
-
-
-def frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
-    return struct.pack(">I", len(body))[1:] + struct.pack(">BBI", kind, flags, stream) + body
-
-
-def field(name: str, value: str) -> bytes:
-    """A header as HPACK's literal without indexing; both parts are shorter than 127 bytes."""
-    return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
-
-
-def call_headers(stream: int, timeout: str = "") -> bytes:
-    fields = {
-        ":method": "POST",
-        ":scheme": "http",
-        ":path": PRODUCE,
-        ":authority": "node",
-        "content-type": "application/grpc",
-        "te": "trailers",
-        "authorization": f"Bearer {token(EDITOR, SECRET)}",
-    }
-    if timeout:
-        fields["grpc-timeout"] = timeout
-    block = b"".join(field(name, value) for name, value in fields.items())
-    return frame(HEADERS, END_HEADERS, stream, block)
-
-
-class Peer:
-    """A client that speaks frames, and only when it is told to."""
-
-    def __init__(self, host: Host) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", host.port), timeout=WAIT_S)
-        self._stream = self._socket.makefile("rb")
-
-    def __enter__(self) -> "Peer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
-        self._socket.close()
-
-    @property
-    def port(self) -> int:
-        return int(self._socket.getsockname()[1])
-
-    def send(self, data: bytes) -> None:
-        self._socket.sendall(data)
-
-    def greet(self) -> None:
-        """Agree on settings: from then on frames and windows are as large as the node allows."""
-        self.send(PREFACE + frame(SETTINGS, 0, 0))
-        self.until(SETTINGS)
-        self.send(frame(SETTINGS, ACK, 0))
-
-    def frames(self) -> Iterator[tuple[int, int]]:
-        """(kind, stream) of everything that comes until the node closes."""
-        while len(header := self._stream.read(9)) == 9:
-            self._stream.read(int.from_bytes(header[:3], "big"))
-            yield header[3], int.from_bytes(header[5:9], "big")
-
-    def until(self, kind: int) -> int:
-        """The stream of the next frame of a kind."""
-        return next(stream for found, stream in self.frames() if found == kind)
-
-    def kinds(self) -> list[int]:
-        """The kinds of all that comes until the node closes."""
-        return [kind for kind, _ in self.frames()]
 
 
 def begin(announced: int, sent: int) -> bytes:
@@ -181,11 +109,16 @@ def test_a_peer_that_vanishes_is_asked_after(host: Host) -> None:
     with Peer(host) as peer:
         peer.greet()
         node, near = f"0100007F:{host.port:04X}", f"0100007F:{peer.port:04X}"
-        lines = Path("/proc/net/tcp").read_text().splitlines()
-        (timer,) = (line.split()[5] for line in lines if line.split()[1:3] == [node, near])
-        kind, ticks = timer.split(":")
-        assert kind == "02", "no keepalive timer runs"
-        assert int(ticks, 16) <= 60 * os.sysconf("SC_CLK_TCK")
+
+        def timer() -> tuple[str, str]:
+            lines = Path("/proc/net/tcp").read_text().splitlines()
+            (found,) = (line.split()[5] for line in lines if line.split()[1:3] == [node, near])
+            kind, ticks = found.split(":")
+            return kind, ticks
+
+        # Until the peer's kernel has acknowledged our last frames, another timer runs.
+        wait_until(lambda: timer()[0] == "02", "the keepalive timer runs", WAIT_S)
+        assert int(timer()[1], 16) <= 60 * os.sysconf("SC_CLK_TCK")
 
 
 def test_connections_that_say_nothing_are_closed_and_calls_are_not(host: Host) -> None:

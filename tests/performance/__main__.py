@@ -1,13 +1,14 @@
 """`make bench [WHAT=name]`: benchmarks of the real processes; build/bench/NAME.json each.
 
-    produce    many records through one Python client: server CPU a record, records a second
-    consume    the same records out again
+    rpc        one unary call a record beside grpcio servers: the figures of rpc.json
+    produce    many records through one Python client: CPU a record on both sides, records a second
+    fetch      the same records out again, by that client and pushed to a client in C
     send       one record a call, one in flight: what a synchronous caller feels
     unary      one batch of one record a call, 64 in flight, from a client in C
     stream     the same on one bidirectional stream
 
-The first figure is the node's CPU-microseconds a record, from /proc: it does not depend on how busy
-the machine is. Rates stand beside the machine's own limits, measured in the same run by limit.c.
+The first figure is the node's CPU-microseconds a record: it depends least on how busy the machine
+is. Rates stand beside the machine's own limits, measured in the same run by limit.c.
 Medians of five rounds, with the spread. Refuses to judge: bounds are tests' business.
 """
 
@@ -18,33 +19,29 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-import grpc  # noqa: E402 - found by the path above, like the rest
-
-import headrace  # noqa: E402
-from headrace import codec  # noqa: E402
+import headrace  # noqa: E402 - found by the path above, like the rest
 from headrace.wire import stream_pb2 as wire  # noqa: E402
-from headrace.wire import stream_pb2_grpc as rpc  # noqa: E402
+from tests.performance.load import load, produce_message, topic_of  # noqa: E402
 from tests.performance.machine import (  # noqa: E402
     FOLDER,
     Figures,
-    built,
     cpu_seconds,
+    load_of_machine,
     machine_limits,
-    said,
 )
-from tests.support.platform import Platform, Profile  # noqa: E402
+from tests.performance.rpc import bench_rpc  # noqa: E402
+from tests.support.platform import Platform  # noqa: E402
 
 ROUNDS = 5
 RECORDS = 200_000
 SENDS = 1_000
 SIZES = (100, 1024)
-LOAD_SECONDS = 2.0
-IN_FLIGHT = 64
 
 
 @contextmanager
@@ -52,11 +49,12 @@ def measured(platform: Platform, records: int) -> Iterator[Figures]:
     """Fills in rate and CPU of the body, which moves ``records``."""
     figures: Figures = {}
     pid = platform.pids()[-1]
-    cpu, began = cpu_seconds(pid), time.perf_counter()
+    cpu, own, began = cpu_seconds(pid), time.process_time(), time.perf_counter()
     yield figures
     seconds = time.perf_counter() - began
     figures["records_per_second"] = records / seconds
     figures["node_cpu_us_per_record"] = (cpu_seconds(pid) - cpu) * 1e6 / records
+    figures["client_cpu_us_per_record"] = (time.process_time() - own) * 1e6 / records
 
 
 def bench_produce(platform: Platform, client: headrace.Client, size: int) -> Figures:
@@ -94,58 +92,58 @@ def bench_send(platform: Platform, client: headrace.Client, size: int) -> Figure
     return figures
 
 
-def produce_message(profile: Profile, topic: str, size: int) -> bytes:
-    """A ProduceRequest of one record, without a producer id: it may be sent again and again."""
-    with grpc.insecure_channel(profile.bootstrap) as channel:
-        described = rpc.ClusterStub(channel).Describe(
-            wire.DescribeRequest(topics=[topic]),
-            metadata=(("authorization", f"Bearer {profile.key}"),),
-            timeout=10,
-        )
-    record = codec.Record(key=None, value=b"x" * size, timestamp_us=0)
-    found = described.topics[0]
-    return wire.ProduceRequest(
-        topic=found.number, created_revision=found.created_revision, batch=codec.encode([record])
-    ).SerializeToString()
-
-
-def load(platform: Platform, size: int, how: str) -> Figures:
-    """What load.c gets through, and what it costs the node."""
-    profile = platform.profile()
-    message = FOLDER / "message.bin"
-    message.write_bytes(produce_message(profile, f"bench-{size}", size))
-    method = "ProduceStream" if how == "stream" else "Produce"
-    pid = platform.pids()[-1]
-    cpu = cpu_seconds(pid)
-    figures = said(
-        built("load", "nghttp2"),
-        profile.bootstrap.rpartition(":")[2],
-        f"/headrace.stream.v1.Stream/{method}",
-        profile.key,
-        message,
-        str(IN_FLIGHT),
-        str(LOAD_SECONDS),
-        how,
+def bench_fetch(platform: Platform, client: headrace.Client, size: int) -> Figures:
+    """What `produce` wrote, pushed to a client in C (Consume) and read in Python."""
+    figures = bench_consume(platform, client, size)
+    profile, name = platform.profile(), f"bench-{size}"
+    found = topic_of(profile, name)
+    ends = client.topic(name).offsets_at(timedelta(0))
+    begin = wire.ConsumeBegin(
+        topic=found.number, created_revision=found.created_revision, credit=1 << 40
     )
-    assert not figures["errors"], figures
-    figures["node_cpu_us_per_record"] = (cpu_seconds(pid) - cpu) * 1e6 / figures["calls"]
+    pushed = load(
+        platform.pids()[-1],
+        profile.bootstrap.rpartition(":")[2],
+        profile.key,
+        "Consume",
+        wire.ConsumeRequest(begin=begin).SerializeToString(),
+        how="drain",
+        amount=ends[0] * size,
+    )
+    figures["pushed_mb_per_second"] = pushed["bytes"] / pushed["seconds"] / 1e6
+    figures["pushed_node_cpu_us_per_record"] = pushed["cpu_us"] / (pushed["bytes"] / size)
+    return figures
+
+
+def one_by_one(platform: Platform, size: int, method: str, how: str) -> Figures:
+    """Batches of one record from load.c."""
+    profile = platform.profile()
+    figures = load(
+        platform.pids()[-1],
+        profile.bootstrap.rpartition(":")[2],
+        profile.key,
+        method,
+        produce_message(profile, f"bench-{size}", size),
+        how=how,
+    )
+    figures["node_cpu_us_per_record"] = figures["cpu_us"] / figures["calls"]
     return figures
 
 
 def bench_unary(platform: Platform, _client: headrace.Client, size: int) -> Figures:
     """Unary produce."""
-    return load(platform, size, "unary")
+    return one_by_one(platform, size, "Produce", "unary")
 
 
 def bench_stream(platform: Platform, _client: headrace.Client, size: int) -> Figures:
     """Produce on one stream."""
-    return load(platform, size, "stream")
+    return one_by_one(platform, size, "ProduceStream", "stream")
 
 
 Bench = Callable[[Platform, headrace.Client, int], Figures]
 BENCHES: dict[str, Bench] = {
     "produce": bench_produce,
-    "consume": bench_consume,
+    "fetch": bench_fetch,
     "send": bench_send,
     "unary": bench_unary,
     "stream": bench_stream,
@@ -164,6 +162,11 @@ def summary(rounds: list[Figures]) -> dict[str, dict[str, float]]:
     }
 
 
+def written(name: str, report: dict[str, object]) -> None:
+    """build/bench/NAME.json."""
+    (FOLDER / f"{name}.json").write_text(json.dumps(report, indent=2) + "\n")
+
+
 def run(name: str, platform: Platform, client: headrace.Client, limits: Figures) -> None:
     """One benchmark over all sizes; writes its file and prints a line a size."""
     results = {}
@@ -172,14 +175,23 @@ def run(name: str, platform: Platform, client: headrace.Client, limits: Figures)
         said = "  ".join(f"{k} {v['median']:,.2f}" for k, v in results[str(size)].items())
         print(f"{name:<8} {size:>5} B  {said}", flush=True)
     report = {"schema": 1, "name": name, "rounds": ROUNDS, "limits": limits, "by_size": results}
-    (FOLDER / f"{name}.json").write_text(json.dumps(report, indent=2) + "\n")
+    written(name, {**report, "machine_load": load_of_machine()})
+
+
+def run_rpc(platform: Platform, limits: Figures) -> None:
+    """rpc.json: its figures at the top, every round below."""
+    figures, rounds = bench_rpc(platform, f"bench-{SIZES[0]}")
+    print("rpc      " + "  ".join(f"{name} {value:,.2f}" for name, value in figures.items()))
+    told = {name: round(value, 3) for name, value in figures.items()}
+    written("rpc", {**told, "rounds": rounds, "limits": limits, "machine_load": load_of_machine()})
 
 
 def main(names: list[str]) -> int:
     """Runs the named benchmarks, or all."""
-    unknown = sorted(set(names) - BENCHES.keys())
+    known = ["rpc", *BENCHES]
+    unknown = sorted(set(names) - set(known))
     if unknown:
-        print(f"unknown benchmark {unknown}; there are {sorted(BENCHES)}", file=sys.stderr)
+        print(f"unknown benchmark {unknown}; there are {known}", file=sys.stderr)
         return 2
     shutil.rmtree(FOLDER / "platform", ignore_errors=True)
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -192,8 +204,11 @@ def main(names: list[str]) -> int:
         ) as client:
             for size in SIZES:
                 platform.cli("topic", "create", f"bench-{size}", "--partitions", "1", "--wait")
-            for name in names or list(BENCHES):
-                run(name, platform, client, limits)
+            for name in names or known:
+                if name == "rpc":
+                    run_rpc(platform, limits)
+                else:
+                    run(name, platform, client, limits)
     return 0
 
 

@@ -2,10 +2,12 @@
  * one stream.
  *
  *     load PORT PATH TOKEN MESSAGE_FILE IN_FLIGHT SECONDS unary|stream
+ *     load PORT PATH TOKEN MESSAGE_FILE BYTES SECONDS drain
  *
- * Sends the message's bytes again and again, IN_FLIGHT unanswered at a time, and prints one line of
- * JSON: calls, errors, seconds, calls per second. Knows nothing of protobuf: whoever starts it
- * makes the message. */
+ * Sends the message's bytes again and again, IN_FLIGHT unanswered at a time; or once, and takes
+ * BYTES of what is pushed for it. Prints one line of JSON: calls (answers), errors, bytes of
+ * answers, seconds, answers per second, and for unary calls the latency that half and 99 of 100
+ * stayed below. Knows nothing of protobuf: whoever starts it makes the message. */
 #include <nghttp2/nghttp2.h>
 
 #include <arpa/inet.h>
@@ -27,12 +29,22 @@ static size_t headers_count;
 static uint8_t *framed; /* prefix and message */
 static size_t framed_size;
 static uint64_t answered, failed, in_flight_target;
-static int streaming, ending;
+static uint64_t received_bytes;
+static int streaming, draining, ending;
 static int32_t stream_id;
 static uint64_t stream_unsent; /* messages that may still be sent */
 static size_t stream_at;       /* bytes of the current one already sent */
 static uint8_t reply_prefix[5];
 static size_t reply_prefix_size, reply_left;
+
+/* Latencies in us: 32 steps an octave, so that a quantile is within 3 %. */
+enum { OCTAVE_STEPS = 32, LATENCIES_COUNT = 40 * OCTAVE_STEPS };
+static uint64_t latencies[LATENCIES_COUNT];
+
+struct call {
+    size_t at; /* bytes of the message already sent */
+    double started_s;
+};
 
 static double now_s(void)
 {
@@ -45,15 +57,12 @@ static ssize_t read_unary(nghttp2_session *from, int32_t id, uint8_t *buffer, si
                           uint32_t *flags, nghttp2_data_source *source, void *user)
 {
     (void)from, (void)id, (void)user;
-    size_t *at = source->ptr;
-    size_t left = framed_size - *at;
+    struct call *call = source->ptr;
+    size_t left = framed_size - call->at;
     size_t taken = left < length ? left : length;
-    memcpy(buffer, framed + *at, taken);
-    *at += taken;
-    if (*at == framed_size) {
-        *flags |= NGHTTP2_DATA_FLAG_EOF;
-        free(at);
-    }
+    memcpy(buffer, framed + call->at, taken);
+    call->at += taken;
+    if (call->at == framed_size) *flags |= NGHTTP2_DATA_FLAG_EOF;
     return (ssize_t)taken;
 }
 
@@ -83,8 +92,14 @@ static ssize_t read_stream(nghttp2_session *from, int32_t id, uint8_t *buffer, s
 static void call_start(void)
 {
     nghttp2_data_provider provider = {.read_callback = streaming ? read_stream : read_unary};
-    if (!streaming) provider.source.ptr = calloc(1, sizeof(size_t));
-    stream_id = nghttp2_submit_request(session, NULL, headers, headers_count, &provider, NULL);
+    struct call *call = NULL;
+    if (!streaming) {
+        call = calloc(1, sizeof *call);
+        if (call == NULL) exit(3);
+        call->started_s = now_s();
+        provider.source.ptr = call;
+    }
+    stream_id = nghttp2_submit_request(session, NULL, headers, headers_count, &provider, call);
     if (stream_id < 0) exit(3);
 }
 
@@ -106,6 +121,7 @@ static int on_data(nghttp2_session *from, uint8_t flags, int32_t id, const uint8
                    size_t size, void *user)
 {
     (void)from, (void)flags, (void)id, (void)user;
+    received_bytes += size;
     if (!streaming) return 0;
     for (size_t at = 0; at < size;) {
         if (reply_left > 0) {
@@ -119,21 +135,48 @@ static int on_data(nghttp2_session *from, uint8_t flags, int32_t id, const uint8
             reply_left = (size_t)reply_prefix[1] << 24 | (size_t)reply_prefix[2] << 16
                          | (size_t)reply_prefix[3] << 8 | reply_prefix[4];
             answered++;
-            if (!ending) stream_unsent++;
+            if (!ending && !draining) stream_unsent++;
         }
     }
+    if (draining && received_bytes >= in_flight_target) ending = 2;
     if (stream_unsent > 0 || ending) nghttp2_session_resume_data(session, stream_id);
+    return 0;
+}
+
+/* Below 32 us every microsecond is a step of its own; above, each octave has 32. */
+static size_t latency_step(uint64_t us)
+{
+    if (us < OCTAVE_STEPS) return us;
+    unsigned shift = 63u - (unsigned)__builtin_clzll(us) - 5u;
+    size_t step = (size_t)(shift + 1) * OCTAVE_STEPS + (size_t)((us >> shift) - OCTAVE_STEPS);
+    return step < LATENCIES_COUNT ? step : LATENCIES_COUNT - 1;
+}
+
+static double latency_quantile(double part)
+{
+    uint64_t wanted = (uint64_t)((double)answered * part);
+    uint64_t seen = 0;
+    for (size_t step = 0; step < LATENCIES_COUNT; step++) {
+        seen += latencies[step];
+        if (seen <= wanted) continue;
+        if (step < OCTAVE_STEPS) return (double)step;
+        unsigned shift = (unsigned)(step / OCTAVE_STEPS) - 1u;
+        return (double)((step % OCTAVE_STEPS + OCTAVE_STEPS) << shift);
+    }
     return 0;
 }
 
 static int on_close(nghttp2_session *from, int32_t id, uint32_t code, void *user)
 {
-    (void)from, (void)id, (void)code, (void)user;
+    (void)code, (void)user;
     if (streaming) {
         ending = 2;
         return 0;
     }
     answered++;
+    struct call *call = nghttp2_session_get_stream_user_data(from, id);
+    latencies[latency_step((uint64_t)((now_s() - call->started_s) * 1e6))]++;
+    free(call);
     if (!ending) call_start();
     return 0;
 }
@@ -220,20 +263,26 @@ int main(int count, char **arguments)
     message_read(arguments[4]);
     in_flight_target = strtoull(arguments[5], NULL, 10);
     double seconds = strtod(arguments[6], NULL);
-    streaming = strcmp(arguments[7], "stream") == 0;
+    draining = strcmp(arguments[7], "drain") == 0;
+    streaming = draining || strcmp(arguments[7], "stream") == 0;
     session_open();
     int fd = connect_to((uint16_t)strtoul(arguments[1], NULL, 10));
     uint8_t *buffer = malloc(READ_SIZE);
     if (streaming) {
-        stream_unsent = in_flight_target;
+        stream_unsent = draining ? 1 : in_flight_target;
         call_start();
     }
     for (uint64_t index = 0; !streaming && index < in_flight_target; index++) call_start();
     double started = now_s();
-    while (now_s() - started < seconds) pump(fd, buffer);
+    while (now_s() - started < seconds && ending != 2) pump(fd, buffer);
     double elapsed = now_s() - started;
-    printf("{\"calls\": %llu, \"errors\": %llu, \"seconds\": %.3f, \"per_second\": %.0f}\n",
-           (unsigned long long)answered, (unsigned long long)failed, elapsed,
-           (double)answered / elapsed);
+    printf("{\"calls\": %llu, \"errors\": %llu, \"bytes\": %llu, \"seconds\": %.3f, "
+           "\"per_second\": %.0f",
+           (unsigned long long)answered, (unsigned long long)failed,
+           (unsigned long long)received_bytes, elapsed, (double)answered / elapsed);
+    if (!streaming)
+        printf(", \"p50_us\": %.0f, \"p99_us\": %.0f", latency_quantile(0.5),
+               latency_quantile(0.99));
+    printf("}\n");
     return 0;
 }

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 REGRESSIONS = Path(__file__).resolve().parent / "regressions.txt"
 STEPS = 1500
 TRACE_BYTES = 1 << 24
+TOPICS = ("topics_sealed", "topics_forced", "topics_recreated", "topics_grown", "unlinks_failed")
 FAULTS = (
     "crash",
     "lost_write",
@@ -48,6 +49,7 @@ class Outcome:
     segments_sealed: int
     metadata_ops: int
     closes: int
+    topics: dict[str, int]
     trace: str
 
 
@@ -70,6 +72,7 @@ def run_seed(seed: int, *, steps: int = STEPS, trace: bool = False) -> Outcome:
         segments_sealed=result.segments_sealed,
         metadata_ops=result.metadata_ops,
         closes=result.closes,
+        topics={name: getattr(result, name) for name in TOPICS},
         trace=bytes(ffi.buffer(buffer, result.trace_size)).decode() if trace else "",
     )
 
@@ -150,6 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
         "batches_acked": sum(o.batches_acked for o in outcomes),
         "recoveries": sum(o.recoveries for o in outcomes),
         "extents_released": sum(o.extents_released for o in outcomes),
+        **{name: sum(o.topics[name] for o in outcomes) for name in TOPICS},
     }
     say(json.dumps(summary))
     return 1 if failures else 0

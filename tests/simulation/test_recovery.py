@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.run import regressions, run_seed, trace_page
+from tests.simulation.run import TOPICS, regressions, run_seed, trace_page
 
 SEEDS = [*range(1001, 1013), *regressions()]
 
@@ -26,6 +26,7 @@ def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
     assert sum(o.segments_sealed for o in outcomes) > 20
     assert sum(o.metadata_ops for o in outcomes) > 100
     assert sum(o.closes for o in outcomes) > 50
+    assert all(sum(o.topics[name] for o in outcomes) > 0 for name in TOPICS)
     crash, lost, torn, name, size, cut, full, again, _, kill = (
         sum(values) for values in zip(*(o.faults for o in outcomes), strict=True)
     )

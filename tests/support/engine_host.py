@@ -28,7 +28,7 @@ RESTORE, APPLY, READY, SNAPSHOT = 16, 17, 18, 19
 REPLY, METER_CLOSE, STOPPED = 32, 33, 34
 SEND_MESSAGE, SEND_CREDIT, SEND_STATUS = 64, 65, 66
 SUBMIT, APPLIED, RESTORED, SNAPSHOT_IS = 80, 81, 82, 83
-PUBLISH, GROUP_FENCE, METER_ACK, METER_FLUSH, DESCRIBE = 96, 97, 98, 99, 100
+PUBLISH, GROUP_FENCE, METER_ACK, METER_FLUSH, DESCRIBE, SEAL = 96, 97, 98, 99, 100, 101
 HOST_BEAT, CLOCK_CONFIRM = 112, 113
 
 PRODUCE, CONSUME = 1, 2
@@ -36,6 +36,7 @@ PRODUCE, CONSUME = 1, 2
 PARTITION_ID: Final = struct.Struct("<QQII")
 CALLER: Final = struct.Struct("<IIII16s")
 _TOPIC: Final = struct.Struct("<HHI QQ IIII Q II")
+_PROJECT: Final = struct.Struct("<HHI II II")
 _GRANT: Final = struct.Struct("<HHI 16s 32s IIII q")
 
 ADMIN_SECRET: Final = "A" * 43
@@ -76,6 +77,13 @@ def topic_row(
         flags,
         len(name),
     )
+    return row + name.encode() + bytes(-len(name) % 8)
+
+
+def project_row(number: int, name: str, *, organization: int = 1) -> bytes:
+    """struct engine_row_project and its name."""
+    size = _PROJECT.size + len(name)
+    row = _PROJECT.pack(5, size, 0, organization, number, len(name), 0)
     return row + name.encode() + bytes(-len(name) % 8)
 
 
@@ -166,13 +174,17 @@ class Host:
 
     def request(self, kind: int, body: bytes, *, arg1: int = 0) -> tuple[int, bytes]:
         """(engine result, body of the REPLY)."""
+        return self.begin(kind, body, arg1=arg1).result(WAIT_S)
+
+    def begin(self, kind: int, body: bytes, *, arg1: int = 0) -> Future[tuple[int, bytes]]:
+        """The same, not waited for."""
         future: Future[tuple[int, bytes]] = Future()
         with self.changed:
             self._cookie += 1
             cookie = self._cookie
             self._futures[cookie] = future
         self._send(Frame(kind, arg0=cookie, arg1=arg1, body=body))
-        return future.result(WAIT_S)
+        return future
 
     def submit(self, *rows: bytes) -> None:
         """Commit table rows through the metadata log and wait until every shard has them."""

@@ -42,6 +42,7 @@ admin_key_file = "node.key"
 system_organization_id = "org_system"
 system_project_id = "prj_system"
 direct_io = {direct_io}
+shards = {shards}
 journal_mib = 64
 [metering]
 window_seconds = {window_seconds}
@@ -67,6 +68,7 @@ class NodeProcess:
         folder: Path,
         *,
         window_seconds: int = 60,
+        shards: int = 1,
         program: Sequence[str] = (sys.executable, "-m", "dataplane"),
     ) -> None:
         self.folder = folder
@@ -75,6 +77,7 @@ class NodeProcess:
         self.grpc_port = 0
         self.http_port = 0
         self._window_seconds = window_seconds
+        self._shards = shards
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: grpc.Channel | None = None
         (folder / "node.key").write_text(self.node_key)
@@ -97,7 +100,10 @@ class NodeProcess:
         # The same port again after a restart, as in production: clients come back to it.
         config.write_text(
             CONFIG.format(
-                port=self.grpc_port, window_seconds=self._window_seconds, direct_io="true"
+                port=self.grpc_port,
+                window_seconds=self._window_seconds,
+                direct_io="true",
+                shards=self._shards,
             )
         )
         with (self.folder / "node.log").open("ab") as log:

@@ -118,6 +118,13 @@ class Platform:
         loaded: dict[str, object] = json.loads((self.data / "up.json").read_text())
         return loaded
 
+    @property
+    def node_http(self) -> str:
+        """Where the node answers /metrics and /readyz, as host:port."""
+        node = self.up_file()["node"]
+        assert isinstance(node, dict)
+        return f"127.0.0.1:{node['http_port']}"
+
     def pids(self) -> list[int]:
         """Every process of the platform, supervisor first."""
         found = [self._pid_of(name) for name in ("supervisor", "api", "node")]

@@ -22,6 +22,8 @@ GENERATED = re.compile(r"(_pb2(_grpc)?\.pyi?|\.egg-info/.*|_(engine|engine_sim|c
 BINARY = {".so", ".o", ".bin", ".parquet", ".gz", ".zip", ".png", ".pyc", ".golden"}
 CODE = {".py", ".pyi", ".c", ".h", ".sh", ".proto", ".toml", ".service"}
 
+SEEDS = "tests/data/fuzz/"  # bytes of fuzzers, under names without an ending
+
 
 @cache
 def files() -> tuple[Path, ...]:
@@ -33,7 +35,9 @@ def files() -> tuple[Path, ...]:
         )
         for name in sorted(names):
             path = Path(folder, name).relative_to(ROOT)
-            if path.suffix not in BINARY and not GENERATED.search(path.as_posix()):
+            if path.suffix in BINARY or path.as_posix().startswith(SEEDS) or name == ".git":
+                continue
+            if not GENERATED.search(path.as_posix()):
                 found.append(path)
     return tuple(found)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from headrace import codec
 from native._engine_sim import ffi, lib
 
-BATCH, COMMIT, IN_FLIGHT, FREEZE, CLOSE, METER_CLOSE = range(1, 7)
+BATCH, COMMIT, IN_FLIGHT, FREEZE, CLOSE, METER_CLOSE, SEAL, EXPIRE = range(1, 9)
 
 
 def name(status: int) -> str:

@@ -16,6 +16,7 @@ BEGIN_US = 1_767_225_600_000_000
 TOPIC, REVISION = 16, 5
 EXTENT_BYTES = 16 * 4096
 FILE_HEADER_BYTES = 8192
+IDENTITY = {"cluster_id": b"cl_test", "node_id": b"nd_test", "node_incarnation": 1}
 
 
 class Disk:
@@ -25,6 +26,19 @@ class Disk:
         self._arena = Arena(lib.sim_storage_memory_bytes())
         self.storage = ffi.new("struct sim_storage *")
         lib.sim_storage_init(self.storage, self._arena.arena, seed)
+        self.unlinks_fail = False
+
+    def step(self) -> CData:
+        """Carry out the oldest request, or let an unlink fail; NULL if none waits."""
+        head = self.storage.queue_head
+        if head == ffi.NULL or head.operation != lib.IO_UNLINK or not self.unlinks_fail:
+            return lib.sim_storage_step(self.storage)
+        self.storage.queue_head = head.next
+        if head.next == ffi.NULL:
+            self.storage.queue_tail = ffi.NULL
+        head.next = ffi.NULL
+        head.status = lib.STATUS_IO_FAILED
+        return head
 
     def crash(self) -> None:
         """Cut the power: what was not synced is kept, torn or lost."""
@@ -63,6 +77,15 @@ class Disk:
         lib.sim_storage_read(self.storage, path.encode(), 0, target, size)
         return bytes(ffi.buffer(target, size))
 
+    def listed(self, folder: str) -> list[str]:
+        """Names in a folder, in order."""
+        names = [
+            bytes(ffi.string(self.storage.names[index].path)).decode()
+            for index in range(self.storage.names_count)
+            if self.storage.names[index].file
+        ]
+        return sorted(path.rpartition("/")[2] for path in names if path.startswith(folder + "/"))
+
     def exists(self, path: str) -> bool:
         """True if the path names a file."""
         return int(lib.sim_storage_read(self.storage, path.encode(), 0, ffi.NULL, 0)) >= 0
@@ -90,6 +113,7 @@ class Outcome:
     committed: int | None
     generation: int
     body: bytes
+    sealed: tuple[int, int, int]
 
 
 class Store:
@@ -108,6 +132,7 @@ class Store:
         segments: int = 0,
         index_blocks: int = 0,
         fetch_way_bytes: int = 0,
+        inline_bytes: int = 0,
         metered: bool = True,
         topic: bool = True,
     ) -> None:
@@ -124,11 +149,10 @@ class Store:
                 "segments_max": segments,
                 "index_blocks_max": index_blocks,
                 "fetch_way_bytes": fetch_way_bytes,
+                "checkpoint_inline_bytes": inline_bytes,
                 "metering_window_s": 1,
                 "snapshot_ops": snapshot_ops,
-                "cluster_id": b"cl_test",
-                "node_id": b"nd_test",
-                "node_incarnation": 1,
+                **IDENTITY,
             },
         )
         self._arena = Arena(lib.store_memory_bytes(config) + 4096)
@@ -147,19 +171,30 @@ class Store:
             self.tables(segment_bytes=segment_bytes, metered=metered)
 
     def tables(
-        self, *, op: int = 1, segment_bytes: int = 1 << 20, metered: bool = True, gone: bool = False
+        self,
+        *,
+        op: int = 1,
+        topic: int = TOPIC,
+        partitions: int = 4,
+        segment_bytes: int = 1 << 20,
+        metered: bool = True,
+        organization: int = 1,
+        closing: bool = False,
+        gone: bool = False,
+        recreated: bool = False,
     ) -> str:
-        """Apply a delta with the one topic of these tests."""
+        """Apply a delta with one topic, that of these tests unless told otherwise."""
         row = ffi.new(
             "struct engine_row_topic *",
             {
                 "row": {"kind": 2 if gone else 1, "size": ffi.sizeof("struct engine_row_topic")},
-                "topic": TOPIC,
+                "topic": topic,
                 "created_revision": REVISION,
-                "partitions_count": 4,
+                "organization": organization,
+                "partitions_count": partitions,
                 "message_bytes_max": 1 << 20,
                 "segment_bytes": segment_bytes,
-                "flags": 0 if metered else 1,
+                "flags": (0 if metered else 1) | (2 if closing else 0) | (4 if recreated else 0),
             },
         )
         data = bytes(ffi.buffer(row))
@@ -189,7 +224,7 @@ class Store:
     def turn(self) -> bool:
         """One request completes; False if none was waiting."""
         lib.store_flush(self.store, self.now[0])
-        request = lib.sim_storage_step(self.disk.storage)
+        request = self.disk.step()
         if request != ffi.NULL:
             lib.store_complete(self.store, request)
         self._drain()
@@ -222,6 +257,11 @@ class Store:
                 body=bytes(ffi.buffer(outcome.body, outcome.body_size))
                 if outcome.body_size
                 else b"",
+                sealed=(
+                    outcome.sealed.log_end,
+                    outcome.sealed.meter_sequence,
+                    outcome.sealed.meter_acked,
+                ),
             )
         id_ = ffi.new("struct engine_partition_id *")
         while lib.store_advance_next(self.store, id_):
@@ -229,14 +269,16 @@ class Store:
 
     # ---- calls ----
 
-    def produce(self, part: bytes, partition: int = 0, *, principal: int = 16) -> int | str:
+    def produce(
+        self, part: bytes, partition: int = 0, *, principal: int = 16, topic: int = TOPIC
+    ) -> int | str:
         """A token, or the name of the status that refused it at once."""
         token = self.token()
         batch = ffi.from_buffer(part)
         request = ffi.new(
             "struct store_produce *",
             {
-                "id": self.id(partition)[0],
+                "id": self.id(partition, topic=topic)[0],
                 "batch": batch,
                 "batch_size": len(part),
                 "principal": principal,
@@ -279,6 +321,24 @@ class Store:
         status = lib.store_group_fence(self.store, self.id(partition), fence, token)
         assert status == 0, name(status)
         return self.wait(token)
+
+    def seal(self, intent: int, partition: int = 0) -> int | str:
+        """A token, or the name of the status that refused it at once."""
+        token = self.token()
+        status = name(lib.store_seal(self.store, self.id(partition), intent, token))
+        return token if status == "OK" else status
+
+    def sealed(self, intent: int, partition: int = 0) -> Outcome:
+        """Seal and wait."""
+        token = self.seal(intent, partition)
+        assert isinstance(token, int), token
+        return self.wait(token)
+
+    def described(self, partition: int = 0) -> int:
+        """The state that store_describe shows."""
+        found = ffi.new("struct engine_partition_state *")
+        assert lib.store_describe(self.store, self.id(partition), found) == 0
+        return int(found.state)
 
     def fetch(
         self, offset: int, partition: int = 0, *, group: int = 0, generation: int = 0

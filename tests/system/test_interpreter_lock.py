@@ -62,11 +62,14 @@ class Producing:
 
 
 @pytest.mark.timeout(120)
-def test_holding_the_interpreter_lock_shifts_no_produce_and_loses_no_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shards", [1, 3])
+def test_holding_the_interpreter_lock_shifts_no_produce_and_loses_no_call(
+    tmp_path: Path, shards: int
+) -> None:
     fifo = tmp_path / "hold"
     os.mkfifo(fifo)
     program = (sys.executable, str(Path(__file__).with_name("gil_node.py")), str(fifo))
-    node = NodeProcess(tmp_path, program=program)
+    node = NodeProcess(tmp_path, shards=shards, program=program)
     # Open for reading too: the open does not wait for the node, and the pipe outlives a restart.
     control = os.open(fifo, os.O_RDWR)
     try:

@@ -1,4 +1,7 @@
-"""The whole path through real processes: REST, plain grpcio (sync and aio), CLI, ten crashes."""
+"""The whole path through real processes: REST, plain grpcio (sync and aio), CLI, ten crashes.
+
+Played on a node of one shard and on one of three.
+"""
 
 import asyncio
 import json
@@ -21,9 +24,12 @@ KILLS = 10
 RECORDS_PER_SEND = 500
 
 
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with Platform(tmp_path_factory.mktemp("platform"), "--metering-window", "5") as platform:
+@pytest.fixture(scope="module", params=[1, 3], ids="shards={}".format)
+def stage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    options = ("--metering-window", "5", "--set", f"node.shards={request.param}")
+    with Platform(tmp_path_factory.mktemp("platform"), *options) as platform:
         yield Stage(platform)
 
 
@@ -189,10 +195,11 @@ def test_the_bill_of_a_run_is_the_log_byte_for_byte(stage: Stage) -> None:
     assert json.loads(shown.stdout)["items"]
 
 
+@pytest.mark.parametrize("shards", [1, 3])
 def test_a_stopped_platform_leaves_no_process_and_starts_again_with_everything(
-    tmp_path: Path,
+    tmp_path: Path, shards: int
 ) -> None:
-    platform = Platform(tmp_path)
+    platform = Platform(tmp_path, "--set", f"node.shards={shards}")
     with platform, Stage(platform).connect() as client:
         client.admin.create_topic("kept", partitions=1)
         client.topic("kept").send("here")

@@ -10,10 +10,10 @@ from api.access.tokens import parse_token
 from api.commands.directory import Directory
 from api.commands.installation import Installation, install, owner_public_id
 from api.commands.ports import Ports
-from api.commands.profile import read_profiles
 from api.database import Database
 from api.exclusive import Exclusive, InUseError
 from api.settings import Settings
+from headrace.profiles import read_profiles
 
 
 def test_a_start_finds_configuration_keys_and_profile(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_a_start_finds_configuration_keys_and_profile(tmp_path: Path) -> None:
     settings = Settings.load(directory.config)
     assert settings.database.url == directory.database_url
     assert settings.node.admin_key_file == directory.node_key
-    profile = read_profiles(tmp_path / "config.toml")["default"]
+    profile = read_profiles(tmp_path / "config.toml").members["default"]
     assert profile["api_url"] == "http://127.0.0.1:8460"
     database = Database(directory.database_url)
     with database.read() as session:
@@ -45,7 +45,7 @@ def test_the_next_start_keeps_everything_but_the_addresses(tmp_path: Path) -> No
     assert second.bootstrap == "127.0.0.1:5"
     assert second.directory.config.read_text() == config
     assert owner_public_id(second.directory) == key
-    assert read_profiles(tmp_path / "config.toml")["default"]["bootstrap"] == "127.0.0.1:5"
+    assert read_profiles(tmp_path / "config.toml").members["default"]["bootstrap"] == "127.0.0.1:5"
 
 
 def test_an_owner_key_that_was_never_written_down_is_replaced(tmp_path: Path) -> None:

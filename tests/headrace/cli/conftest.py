@@ -22,8 +22,13 @@ class Done:
     err: str
 
 
-class _Stdin(io.TextIOWrapper):
-    pass
+class Stdin(io.TextIOWrapper):
+    """Bytes as standard input; a terminal where a test says so."""
+
+    terminal = False
+
+    def isatty(self) -> bool:
+        return self.terminal
 
 
 Run = Callable[..., Done]
@@ -40,11 +45,14 @@ def headrace(
     for name in ("HEADRACE_URL", "HEADRACE_PROFILE", "HEADRACE_KEY", "NO_COLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HEADRACE_BOOTSTRAP", node.address)
     monkeypatch.setenv("HEADRACE_API_URL", api.url)
 
-    def invoke(*arguments: str, stdin: bytes = b"") -> Done:
-        monkeypatch.setattr(sys, "stdin", _Stdin(io.BytesIO(stdin), encoding="utf-8"))
+    def invoke(*arguments: str, stdin: bytes = b"", terminal: bool = False) -> Done:
+        given = Stdin(io.BytesIO(stdin), encoding="utf-8")
+        given.terminal = terminal
+        monkeypatch.setattr(sys, "stdin", given)
         capfdbinary.readouterr()
         code = run(list(arguments))
         sys.stdout.flush()

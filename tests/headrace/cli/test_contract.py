@@ -12,18 +12,45 @@ from tests.headrace.scripted_api import ScriptedApi
 
 # One line per command of ours: the golden test fails when a command is missing here.
 COMMANDS = {
-    "topic create": ["topic", "create", "invoices", "--partitions", "2"],
+    "org list": ["org", "list"],
+    "org describe": ["org", "describe", "default"],
+    "org create": ["org", "create", "NEW"],
+    "project list": ["project", "list"],
+    "project describe": ["project", "describe", "prj_1"],
+    "project create": ["project", "create", "NEW"],
+    "project delete": ["project", "delete", "team", "--yes"],
+    "stream list": ["stream", "list"],
+    "stream describe": ["stream", "describe", "billing"],
+    "stream create": ["stream", "create", "NEW"],
+    "stream delete": ["stream", "delete", "billing", "--yes"],
     "topic list": ["topic", "list"],
     "topic describe": ["topic", "describe", "known"],
-    "stream create": ["stream", "create", "billing"],
-    "stream list": ["stream", "list"],
+    "topic create": ["topic", "create", "NEW", "--partitions", "2"],
+    "topic alter": ["topic", "alter", "known", "--partitions", "2"],
+    "topic delete": ["topic", "delete", "known", "--yes"],
+    "key list": ["key", "list"],
+    "key describe": ["key", "describe", "robot"],
+    "key create": ["key", "create", "NEW"],
+    "key revoke": ["key", "revoke", "robot", "--yes"],
+    "group describe": ["group", "describe", "readers"],
+    "group lag": ["group", "lag", "readers"],
+    "node list": ["node", "list"],
+    "node describe": ["node", "describe", "nd_1"],
+    "explain": ["explain", "topic/known"],
     "produce": ["produce", "single"],
     "consume": ["consume", "single", "--from", "start", "-e"],
     "usage": ["usage", "--by", "topic"],
     "report run": ["report", "run", "usage", "--wait"],
     "report list": ["report", "list"],
+    "profile list": ["profile", "list"],
+    "profile current": ["profile", "current", "--profile", "work"],
+    "profile use": ["profile", "use", "work"],
+    "profile create": ["profile", "create", "NEW"],
+    "config explain": ["config", "explain", "bootstrap"],
+    "completion": ["completion", "bash"],
     "version": ["version"],
 }
+# tests/contracts/test_server_wheel.py runs these, with -o json too.
 SERVER_VERBS = {"up", "down"}
 
 
@@ -31,7 +58,11 @@ SERVER_VERBS = {"up", "down"}
 def filled(headrace: Run, api: ScriptedApi) -> None:
     api.reads_until_ready = 0
     headrace("topic", "create", "known")
+    headrace("stream", "create", "billing")
+    headrace("key", "create", "robot")
+    headrace("profile", "create", "work")
     headrace("produce", "single", stdin=b'first\n{"second": 2}\n')
+    headrace("consume", "single", "-g", "readers", "--from", "start", "-n", "1")
 
 
 def commands_of_the_tree() -> set[str]:
@@ -74,13 +105,21 @@ def test_csv_has_a_header_and_as_many_cells_in_every_row(headrace: Run, command:
     assert len({len(row) for row in rows}) == 1
 
 
+def filled_again(headrace: Run, command: str) -> None:
+    """What a deletion takes away, there again."""
+    if command.endswith((" delete", " revoke")):
+        kind, _, name, _ = COMMANDS[command]
+        headrace(kind, "create", name)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_every_format(headrace: Run, command: str) -> None:
     for output in ("wide", "yaml", "name"):
         name, *rest = COMMANDS[command]
-        again = [f"{output}{word}" if word in ("invoices", "billing") else word for word in rest]
+        again = [f"{output}{word}" if word == "NEW" else word for word in rest]
         done = headrace(name, *again, "-o", output, stdin=b"line\n")
         assert done.code == 0, done.err
+        filled_again(headrace, command)
         assert "\x1b" not in done.out
 
 

@@ -210,7 +210,7 @@ def test_describe_asks_for_the_figures_of_now(headrace: Run, api: ScriptedApi) -
 def test_verbs_that_do_not_exist_are_not_listed(headrace: Run) -> None:
     listed = headrace("--help").out
     assert "pki" not in listed
-    assert headrace("node").code == 2
+    assert headrace("pki").code == 2
 
 
 def test_colour_follows_the_conventions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,19 @@ def test_from_takes_start_end_and_an_offset(headrace: Run, client: Client) -> No
     )
     assert headrace("consume", "single", "--from", "end", "-e").out == ""
     assert headrace("consume", "single", "--from", "noon", "-e").code == 8
+
+
+def test_from_takes_a_time(headrace: Run, client: Client) -> None:
+    client.topic("single").send_many([b"a", b"b"])
+    between = datetime.now(UTC)
+    client.topic("single").send_many([b"c"])
+    for begin in (f"@{between.isoformat()}", f"@{between.astimezone().replace(tzinfo=None)}"):
+        found = headrace("consume", "single", "--from", begin, "-e", "-o", "name")
+        assert found.out == "single[0]@2\n"
+    found = headrace("consume", "single", "--from", "@-1h", "-e", "-o", "name")
+    assert len(found.out.splitlines()) == 3
+    for wrong in ("@", "@noon", "@-", "@-5parsecs"):
+        assert headrace("consume", "single", "--from", wrong, "-e").code == 8
 
 
 def test_a_new_group_without_a_start_is_told_so(headrace: Run, client: Client) -> None:

@@ -1,0 +1,64 @@
+"""HTTP for explanations: why is this object as it is, and what comes next."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+
+from api.access.guard import Guard, demand
+from api.access.permissions import Caller
+from api.explain.schemas import ExplanationBody, Step
+from api.explain.service import explain
+from api.explain.subjects import subject_of
+from api.nodes.models import Node
+from api.reconcile.node_client import NodeClients
+from api.reconcile.outcome import PassFailure
+from api.routing import READ_PROBLEMS, DatabaseOf, Route
+from api.settings import Settings
+
+router = APIRouter(prefix="/v1/explain", route_class=Route, tags=["explain"])
+
+DEADLINE_SECONDS = 1.0
+
+Asker = Annotated[Caller, Depends(Guard("orgs:read"))]
+Named = Annotated[
+    str,
+    Query(
+        alias="object",
+        min_length=1,
+        max_length=600,
+        description="An id, or kind/name: `topic/orders`, `topic/billing/orders`, `key/ci`.",
+    ),
+]
+
+
+@router.get("", operation_id="getExplanation", responses=READ_PROBLEMS)
+def get_explanation(
+    named: Named, request: Request, caller: Asker, database: DatabaseOf
+) -> ExplanationBody:
+    """Why an object is as it is: what was asked, what was done and answered, its conditions and
+    operations, and when a worker looks next and why. What is gone is explained too. Needs the
+    permission to read an object of that kind."""
+    with database.read() as session:
+        subject = subject_of(session, caller, named)
+        now = database.now(session)
+    demand(request, caller, subject.kind.permission, subject.row.id)
+    extra: list[Step] = []
+    if isinstance(subject.row, Node):
+        extra.append(_asked(request.app.state.settings, subject.row, now))
+    with database.read() as session:
+        return explain(session, caller, subject, now, extra)
+
+
+def _asked(settings: Settings, node: Node, now: datetime) -> Step:
+    """What a node says of itself, if it does."""
+    nodes = NodeClients(settings.node.admin_key_file, deadline_seconds=DEADLINE_SECONDS)
+    what = f"asked {node.address} how it is"
+    try:
+        reply = nodes.describe([node.address], topic_ids=[node.id])
+    except PassFailure as failure:
+        return Step(at=now, what=what, why="for this explanation", next=str(failure))
+    finally:
+        nodes.close()
+    answer = f"it answered: cluster {reply.cluster_id}, metadata op {reply.metadata_op}"
+    return Step(at=now, what=what, why="for this explanation", next=answer)

@@ -1,0 +1,33 @@
+"""What of an explanation crosses HTTP."""
+
+from pydantic import BaseModel
+
+from api.operations.schemas import OperationBody
+from api.resource import ConditionBody, Timestamp
+
+
+class ExplainedObject(BaseModel):
+    """Which object it is about. ``name`` is what people call it."""
+
+    kind: str
+    id: str
+    name: str
+
+
+class Step(BaseModel):
+    """Something that happened to the object or will: what, why, and what follows from it."""
+
+    at: Timestamp
+    what: str
+    why: str
+    next: str
+
+
+class ExplanationBody(BaseModel):
+    """Why an object is as it is. ``steps`` are in order of time; the last may be still to come."""
+
+    object: ExplainedObject
+    summary: str
+    steps: list[Step]
+    conditions: list[ConditionBody]
+    operations: list[OperationBody]

@@ -1,0 +1,127 @@
+"""Puts an explanation together from what the control plane wrote down as it went: nothing is
+guessed, and only for a node is anybody asked."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from pydantic import JsonValue as Json
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.permissions import Caller
+from api.clusters.models import Cluster
+from api.explain.schemas import ExplainedObject, ExplanationBody, Step
+from api.explain.steps import commands, in_order, outlook, turns, wishes
+from api.explain.subjects import Subject
+from api.explain.summary import State, sentence
+from api.nodes.models import Node
+from api.operations.models import Operation
+from api.operations.schemas import OperationBody
+from api.reconcile.models import ResourceStatus, Work
+from api.reconcile.status import condition_bodies
+from api.reports.models import ReportRun
+from api.resource import DeletableColumns, ResourceColumns, format_instant
+
+OPERATIONS_MAX: Final = 20
+
+
+def explain(
+    session: Session, caller: Caller, subject: Subject, now: datetime, extra: Sequence[Step]
+) -> ExplanationBody:
+    """Why an object is as it is.
+
+    :param extra: what was asked of the world for this answer.
+    """
+    row, kind = subject.row, subject.kind
+    if row.org_id != caller.org_id:
+        return _of_a_stranger(subject)
+    status = session.get(ResourceStatus, row.id)
+    work = session.get(Work, (kind.work, row.id)) if kind.work else None
+    conditions = condition_bodies(status)
+    steps = [
+        *wishes(session, row.id),
+        *commands(status),
+        *turns(conditions),
+        *extra,
+        *outlook(session, work, now),
+    ]
+    return ExplanationBody(
+        object=ExplainedObject(kind=kind.word, id=row.id, name=subject.name),
+        summary=_summary(session, subject, status, work, now),
+        steps=in_order(steps),
+        conditions=conditions,
+        operations=_operations(session, row, now),
+    )
+
+
+def _of_a_stranger(subject: Subject) -> ExplanationBody:
+    """A cluster serves everybody; what is done to it is its operator's business only."""
+    named = ExplainedObject(kind=subject.kind.word, id=subject.row.id, name=subject.name)
+    summary = f"The {subject.kind.word} {subject.name} is run by the operator of the service."
+    return ExplanationBody(object=named, summary=summary, steps=[], conditions=[], operations=[])
+
+
+def _summary(
+    session: Session,
+    subject: Subject,
+    status: ResourceStatus | None,
+    work: Work | None,
+    now: datetime,
+) -> str:
+    row, title = subject.row, f"{subject.kind.word} {subject.name}"
+    if isinstance(row, Operation):
+        return _of_operation(session, row, now)
+    if isinstance(row, ReportRun):
+        ended = f" since {format_instant(row.finished_at)}" if row.finished_at else ""
+        why = f": {_plain(row.error)}" if row.error else ""
+        return f"The {subject.name} report run is {row.state}{ended}{why}."
+    if isinstance(row, Node):
+        return f"The {title} is registered at {row.address}."
+    if isinstance(row, Cluster):
+        names = session.scalars(select(Node.name).filter_by(cluster_id=row.id).order_by(Node.id))
+        return f"The {title} is made of: {', '.join(names) or 'no node yet'}."
+    assert isinstance(row, ResourceColumns)
+    deletable = row if isinstance(row, DeletableColumns) else None
+    return sentence(
+        State(
+            subject=title,
+            generation=row.generation,
+            observed_generation=status.observed_generation if status else 0,
+            conditions=condition_bodies(status),
+            deleted_at=deletable.deleted_at if deletable else None,
+            purged_at=deletable.purged_at if deletable else None,
+            due_at=max(work.run_after, now) if work is not None else None,
+        )
+    )
+
+
+def _of_operation(session: Session, row: Operation, now: datetime) -> str:
+    body = _bodies(session, [row], now)[0]
+    why = f": {_plain(body.error)}" if body.error else ""
+    return (
+        f"{row.kind} of {row.target_kind} {row.target_id} at generation "
+        f"{row.target_generation} is {body.state}{why}. Explain {row.target_id} for the rest."
+    )
+
+
+def _plain(error: Mapping[str, Json]) -> str:
+    """What went wrong, to stand inside a sentence."""
+    return str(error["detail"]).rstrip(".")
+
+
+def _operations(session: Session, row: object, now: datetime) -> list[OperationBody]:
+    """The latest operations of an object, or of an operation itself alone, oldest first."""
+    if isinstance(row, Operation):
+        return _bodies(session, [row], now)
+    assert isinstance(row, ResourceColumns | ReportRun)
+    query = select(Operation).where(Operation.target_id == row.id, Operation.org_id == row.org_id)
+    rows = session.scalars(query.order_by(Operation.id.desc()).limit(OPERATIONS_MAX)).all()
+    return _bodies(session, list(reversed(rows)), now)
+
+
+def _bodies(session: Session, rows: Sequence[Operation], now: datetime) -> list[OperationBody]:
+    return [
+        OperationBody.of(row, session.get(Work, (row.target_kind, row.target_id)), now)
+        for row in rows
+    ]

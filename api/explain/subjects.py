@@ -1,0 +1,195 @@
+"""Which object a text means: an id, or ``kind/name`` as people write it.
+
+    topic/orders           topic `orders` of stream `default`
+    topic/billing/orders   topic `orders` of stream `billing`
+    stream/billing  project/sales  organization/acme  key/ci  cluster/local  node/node-1
+    operation/op_..  report-run/run_..
+
+Streams and topics are looked for in the key's project, or in `default`, and then in the others. A
+name means the object that has it now, and if none has, the one that had it last. This module
+refuses to decide who may see what: it says whose the object is.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.orm import Session
+
+from api.access.guard import Owner, visible
+from api.access.models import ApiKey
+from api.access.permissions import Caller
+from api.clusters.models import Cluster
+from api.errors import InvalidRequestError, NotFoundError, Violation
+from api.nodes.models import Node
+from api.operations.models import Operation
+from api.organizations.models import Organization
+from api.projects.models import Project
+from api.reports.models import ReportRun
+from api.streams.models import Stream
+from api.topics.models import Topic
+
+Row: TypeAlias = (
+    Organization | Project | Stream | Topic | ApiKey | Cluster | Node | Operation | ReportRun
+)
+Placed = TypeVar("Placed", Stream, Topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of object: its word, its permission to be read, and the kind of its work."""
+
+    word: str
+    permission: str
+    model: type[Row]
+    work: str = ""
+
+
+KINDS: Final = {
+    "org": Kind("organization", "orgs:read", Organization),
+    "prj": Kind("project", "projects:read", Project, "project"),
+    "st": Kind("stream", "streams:read", Stream, "stream"),
+    "tp": Kind("topic", "topics:read", Topic, "topic"),
+    "key": Kind("key", "keys:read", ApiKey, "key"),
+    "cl": Kind("cluster", "clusters:read", Cluster),
+    "nd": Kind("node", "nodes:read", Node),
+    "op": Kind("operation", "operations:read", Operation),
+    "run": Kind("report-run", "reports:read", ReportRun, "report"),
+}
+WORDS: Final = {kind.word: kind for kind in KINDS.values()} | {"org": KINDS["org"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An object, and what it is called."""
+
+    kind: Kind
+    row: Row
+    name: str
+
+
+def subject_of(session: Session, caller: Caller, text: str) -> Subject:
+    """The object that a text means to a caller.
+
+    :raises InvalidRequestError: the text is neither an id nor kind/name, or means several objects.
+    :raises NotFoundError: there is none that the caller's key can see.
+    """
+    word, slash, name = text.partition("/")
+    if slash and word in WORDS and name:
+        kind = WORDS[word]
+        found = _named(session, caller, kind, name)
+    elif not slash and text.partition("_")[0] in KINDS:
+        kind = KINDS[text.partition("_")[0]]
+        found = _by_id(session, kind, text)
+    else:
+        raise _unreadable(text)
+    seen = [row for row in found if visible(caller, owner_of(session, row))]
+    if not seen:
+        raise NotFoundError(
+            f"There is no {kind.word} {name or text} that this key can see.",
+            hint="Name it by its id, or as kind/name, such as topic/orders or stream/billing.",
+        )
+    if len(seen) > 1:
+        ids = ", ".join(row.id for row in seen[:5])
+        raise InvalidRequestError(
+            f"{text} means several objects: {ids}.",
+            hint="Say which by its id.",
+            violations=[Violation("?object", "AMBIGUOUS", "several objects", actual=text)],
+        )
+    return Subject(kind, seen[0], _name_of(session, seen[0]))
+
+
+def owner_of(session: Session, row: Row) -> Owner:
+    """Whose an object is, a tombstone's too."""
+    match row:
+        case Cluster():
+            return Owner(row.org_id, shared=True)
+        case Node():
+            return Owner(session.get_one(Cluster, row.cluster_id).org_id)
+        case Project():
+            return Owner(row.org_id, row.id)
+        case ApiKey():
+            return Owner(row.org_id, row.project_id or "")
+        case Stream() | Topic() | Operation():
+            return Owner(row.org_id, row.project_id)
+        case ReportRun():
+            return Owner(row.org_id, run_id=row.id)
+        case Organization():
+            return Owner(row.id)
+
+
+def _named(session: Session, caller: Caller, kind: Kind, name: str) -> Sequence[Row]:
+    find: dict[str, Callable[[], Sequence[Row]]] = {
+        "organization": lambda: session.scalars(select(Organization).filter_by(name=name)).all(),
+        "cluster": lambda: session.scalars(select(Cluster).filter_by(name=name)).all(),
+        "node": lambda: session.scalars(select(Node).filter_by(name=name)).all(),
+        "project": lambda: _latest(_projects(session, caller, name)),
+        "key": lambda: _live_key(session, caller, name),
+        "stream": lambda: _placed(session, caller, _streams(session, caller, Stream.name == name)),
+        "topic": lambda: _topics(session, caller, name),
+    }
+    return find[kind.word]() if kind.word in find else _by_id(session, kind, name)
+
+
+def _by_id(session: Session, kind: Kind, object_id: str) -> Sequence[Row]:
+    row = session.get(kind.model, object_id)
+    return [row] if isinstance(row, Row) else []
+
+
+def _projects(session: Session, caller: Caller, name: str) -> Sequence[Project]:
+    query = select(Project).where(Project.org_id == caller.org_id, Project.name == name)
+    return session.scalars(query.order_by(Project.id)).all()
+
+
+def _live_key(session: Session, caller: Caller, name: str) -> Sequence[ApiKey]:
+    query = select(ApiKey).where(ApiKey.org_id == caller.org_id, ApiKey.name == name)
+    rows = session.scalars(query.order_by(ApiKey.id)).all()
+    live = [row for row in rows if row.revoked_at is None]
+    return live or rows[-1:]
+
+
+def _streams(session: Session, caller: Caller, *where: ColumnElement[bool]) -> Sequence[Stream]:
+    query = select(Stream).where(Stream.org_id == caller.org_id, *where)
+    return session.scalars(query.order_by(Stream.id)).all()
+
+
+def _topics(session: Session, caller: Caller, name: str) -> Sequence[Topic]:
+    stream, slash, topic = name.rpartition("/")
+    streams = _streams(session, caller, Stream.name == (stream if slash else "default"))
+    query = select(Topic).where(
+        Topic.stream_id.in_([row.id for row in streams]), Topic.name == topic
+    )
+    return _placed(session, caller, session.scalars(query.order_by(Topic.id)).all())
+
+
+def _placed(session: Session, caller: Caller, rows: Sequence[Placed]) -> Sequence[Placed]:
+    """Those of the caller's own project if there are any, else those of every project: alive
+    before gone."""
+    own = caller.project_id or next(
+        (row.id for row in _projects(session, caller, "default") if row.purged_at is None), None
+    )
+    mine = [row for row in rows if row.project_id == own]
+    live = [row for row in mine or rows if row.purged_at is None]
+    return live or (mine or list(rows))[-1:]
+
+
+def _latest(rows: Sequence[Project]) -> Sequence[Project]:
+    return [row for row in rows if row.purged_at is None] or rows[-1:]
+
+
+def _name_of(session: Session, row: Row) -> str:
+    if isinstance(row, Topic):
+        return f"{session.get_one(Stream, row.stream_id).name}/{row.name}"
+    if isinstance(row, Operation | ReportRun):
+        return row.kind
+    return row.name
+
+
+def _unreadable(text: str) -> InvalidRequestError:
+    fault = "neither an id nor kind/name"
+    return InvalidRequestError(
+        f'"{text}" is {fault}.',
+        hint=f"Send an id, or a name after one of {', '.join(sorted(WORDS))} and a slash.",
+        violations=[Violation("?object", "BAD_FORMAT", fault, actual=text)],
+    )

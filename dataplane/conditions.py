@@ -1,0 +1,79 @@
+"""What an operator must hear once: damaged partitions, a full disk, and their ends.
+
+Owns the lines in the log for states that the shards only count. It reads the engine's own figures,
+so that a line and its metric never disagree. Each change is one line, however often it is looked
+at; a disk counts as full until it has not been for some looks, because a shard tries again in
+between. Refuses to act: what is refused and served is decided in the shards.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+LOOK_S: Final = 1.0
+# A shard takes the disk for full until its next try, one second later.
+LOOKS_UNTIL_FREE: Final = 5
+
+DAMAGED_METRIC: Final = "headrace_groups_damaged"
+FULL_METRIC: Final = "headrace_storage_full"
+
+log = logging.getLogger("dataplane.conditions")
+
+
+class Conditions:
+    """Watches the figures of the engine; one task, `run`."""
+
+    def __init__(self, metrics: Callable[[], str]) -> None:
+        self._metrics = metrics
+        self._damaged = 0
+        self._full = False
+        self._looks_free = 0
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            self.look()
+            await asyncio.sleep(LOOK_S)
+
+    def look(self) -> None:
+        """Read the figures; log what has changed since the last look."""
+        text = self._metrics()
+        self._look_damaged(total_of(text, DAMAGED_METRIC))
+        self._look_full(total_of(text, FULL_METRIC) > 0)
+
+    def warning(self) -> str:
+        """What holds now, for /readyz; empty if nothing."""
+        found = []
+        if self._full:
+            found.append("STORAGE_FULL: writes are refused until there is space; reads go on")
+        if self._damaged:
+            found.append(f"DAMAGED: {self._damaged} partitions are stopped; see the runbook")
+        return "; ".join(found)
+
+    def _look_damaged(self, damaged: int) -> None:
+        if damaged > self._damaged:
+            log.error(
+                "%d partitions are damaged and stopped by name, all others go on; Admin.Describe "
+                "names them, the runbook says what to do",
+                damaged,
+            )
+        elif damaged < self._damaged:
+            log.warning("%d partitions are damaged; there were %d", damaged, self._damaged)
+        self._damaged = damaged
+
+    def _look_full(self, full: bool) -> None:
+        self._looks_free = 0 if full else self._looks_free + 1
+        if full and not self._full:
+            log.error("the disk is full: writes are refused, reads go on; free space or add disk")
+            self._full = True
+        elif self._full and self._looks_free >= LOOKS_UNTIL_FREE:
+            log.warning("the disk has space again: writes are taken")
+            self._full = False
+
+
+def total_of(text: str, metric: str) -> int:
+    """The sum over all shards of one metric without other labels, from a text of /metrics."""
+    return sum(
+        int(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(f"{metric}{{")
+    )

@@ -1,0 +1,126 @@
+"""`headrace group describe|lag`: asked of the node, so it is true now."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.completion import topic_names
+from headrace.cli.described import describe as show
+from headrace.cli.main import Tree
+from headrace.cli.options import client, printer
+from headrace.cli.output import Column, Row, note, path
+from headrace.cli.watching import WatchedVerb
+from headrace.cli.words import count_of
+from headrace.errors import HeadraceError
+
+if TYPE_CHECKING:
+    from headrace.groups import GroupMember
+
+COLUMNS = (
+    Column("name", path("name")),
+    Column("state", path("state")),
+    Column("members", lambda row: len(_members(row)), right=True),
+    Column("generation", path("generation"), right=True),
+)
+_MEMBERS = (
+    Column("member", path("member")),
+    Column("partitions", lambda row: ", ".join(map(_at, _listed(row.get("partitions"))))),
+)
+_LAG = (
+    Column("topic", path("topic")),
+    Column("partition", path("partition"), right=True),
+    Column("committed", path("committed"), right=True),
+    Column("start", path("log_start"), right=True),
+    Column("end", path("log_end"), right=True),
+    Column("lag", path("lag"), right=True),
+    Column("member", path("member")),
+)
+
+
+class LagTooLong(HeadraceError):
+    """The group is further behind than --exit-on-lag allows."""
+
+    code = "LAG_TOO_LONG"
+
+
+@click.group(cls=Tree)
+def group() -> None:
+    """Groups: who reads what, and how far."""
+
+
+@group.command(cls=WatchedVerb)
+@click.argument("name")
+def describe(name: str) -> None:
+    """Show the members of the group NAME and what each reads."""
+    with client() as c:
+        found = c.describe_group(name)
+    body: Row = {
+        "name": found.name,
+        "state": found.state,
+        "generation": str(found.generation),
+        "members": [_member(each) for each in found.members],
+    }
+    show(body, COLUMNS, lists=((["members"], _MEMBERS),))
+
+
+def _member(member: GroupMember) -> Row:
+    held = [{"topic": at.topic, "partition": at.partition} for at in member.partitions]
+    return {"member": member.member, "partitions": held}
+
+
+@group.command(cls=WatchedVerb)
+@click.argument("name")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    shell_complete=topic_names,
+    help="Only this topic, also where the group has not read yet; may be repeated.",
+)
+@click.option(
+    "--exit-on-lag",
+    type=click.IntRange(min=0),
+    metavar="COUNT",
+    help="End with 1 when more records than that are not handled: for monitors.",
+)
+def lag(name: str, topics: tuple[str, ...], exit_on_lag: int | None) -> None:
+    """Show how many records the group NAME has not handled, by partition."""
+    with client() as c:
+        found = c.group_lag(name, topics)
+    # int64 are strings in JSON: a browser would round them.
+    rows = [
+        {
+            **{k: v if k in _PLAIN else _text(v) for k, v in dataclasses.asdict(each).items()},
+            "lag": str(each.lag),
+        }
+        for each in found
+    ]
+    printer().many(rows, _LAG, name=lambda row: f"{row['topic']}[{row['partition']}]")
+    total = sum(each.lag for each in found)
+    if sys.stderr.isatty():
+        note(f"{count_of(total, 'record')} not handled")
+    if exit_on_lag is not None and total > exit_on_lag:
+        raise LagTooLong(f"Group {name} has {total} records to handle; {exit_on_lag} are allowed")
+
+
+_PLAIN = {"topic", "partition", "member"}
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _members(row: Row) -> list[object]:
+    return _listed(row.get("members"))
+
+
+def _at(partition: object) -> str:
+    return f"{partition['topic']}[{partition['partition']}]" if isinstance(partition, dict) else ""

@@ -1,0 +1,74 @@
+"""`headrace key list|describe|create|revoke`."""
+
+from __future__ import annotations
+
+import click
+
+from headrace.cli.deleting import delete
+from headrace.cli.described import describe as show
+from headrace.cli.main import Tree
+from headrace.cli.options import Verb, client, printer
+from headrace.cli.output import Column, note, path
+from headrace.cli.watching import WatchedVerb
+from headrace.cli.words import in_words_typed
+
+COLUMNS = (
+    Column("name", path("name")),
+    Column("role", path("spec", "role")),
+    Column("expires", path("spec", "expires_at")),
+    Column("revoked", path("revoked_at")),
+    Column("created", path("created_at")),
+    Column("id", path("id")),
+    Column("project", path("project_id"), wide=True),
+)
+_TYPED = {"#/name": "NAME", "#/spec/role": "--role"}
+
+
+@click.group(cls=Tree)
+def key() -> None:
+    """API keys."""
+
+
+@key.command("list", cls=WatchedVerb)
+def list_keys() -> None:
+    """List keys, without their secrets."""
+    with client() as c:
+        found = c.admin.keys()
+    printer().many(found, COLUMNS)
+
+
+@key.command(cls=WatchedVerb)
+@click.argument("name")
+def describe(name: str) -> None:
+    """Show the key NAME, or of that id, without its secret."""
+    with client() as c:
+        found = c.admin.object("key", name)
+    show(found, COLUMNS)
+
+
+@key.command(cls=Verb)
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(["owner", "editor", "viewer", "billing-viewer"]),
+    default="editor",
+    show_default=True,
+    help="What it may do.",
+)
+def create(name: str, role: str) -> None:
+    """Create the key NAME and print its secret, this once."""
+    with client() as c, in_words_typed(_TYPED):
+        made = c.admin.create_key(name, role=role)
+    printer().one(made, (*COLUMNS, Column("secret", path("secret"))))
+    note("The secret is shown this once: keep it now.")
+
+
+@key.command(cls=Verb)
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def revoke(name: str, yes: bool) -> None:
+    """Revoke the key NAME, or of that id: whoever uses it is refused."""
+    with client() as c:
+        found = c.admin.object("key", name)
+    lost = [f"whatever uses it now ({path('spec', 'role')(found)})"]
+    delete("key", found, COLUMNS, lost, yes=yes)

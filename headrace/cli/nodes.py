@@ -1,0 +1,41 @@
+"""`headrace node list|describe`: operators only."""
+
+from __future__ import annotations
+
+import click
+
+from headrace.cli.described import describe as show
+from headrace.cli.main import Tree
+from headrace.cli.options import client, printer
+from headrace.cli.output import Column, path
+from headrace.cli.watching import WatchedVerb
+
+COLUMNS = (
+    Column("name", path("name")),
+    Column("address", path("spec", "address")),
+    Column("cluster", path("cluster_id")),
+    Column("created", path("created_at")),
+    Column("id", path("id")),
+)
+
+
+@click.group(cls=Tree)
+def node() -> None:
+    """Nodes of the clusters; operators only."""
+
+
+@node.command("list", cls=WatchedVerb)
+def list_nodes() -> None:
+    """List the nodes of every cluster."""
+    with client() as c:
+        found = c.admin.objects("node")
+    printer().many(found, COLUMNS)
+
+
+@node.command(cls=WatchedVerb)
+@click.argument("name")
+def describe(name: str) -> None:
+    """Show the node NAME, or of that id."""
+    with client() as c:
+        found = c.admin.object("node", name)
+    show(found, COLUMNS)

@@ -1,0 +1,50 @@
+"""`headrace org list|describe|create`."""
+
+from __future__ import annotations
+
+import click
+
+from headrace.cli.described import describe as show
+from headrace.cli.main import Tree
+from headrace.cli.options import Verb, client, printer
+from headrace.cli.output import Column, path
+from headrace.cli.watching import WatchedVerb
+from headrace.cli.words import in_words_typed
+
+COLUMNS = (
+    Column("name", path("name")),
+    Column("display_name", path("display_name")),
+    Column("created", path("created_at")),
+    Column("id", path("id")),
+)
+
+
+@click.group(cls=Tree)
+def org() -> None:
+    """Organizations: who is billed. Operators see and create others."""
+
+
+@org.command("list", cls=WatchedVerb)
+def list_organizations() -> None:
+    """List the organizations that the key may see."""
+    with client() as c:
+        found = c.admin.objects("org")
+    printer().many(found, COLUMNS)
+
+
+@org.command(cls=WatchedVerb)
+@click.argument("name")
+def describe(name: str) -> None:
+    """Show the organization NAME, or of that id."""
+    with client() as c:
+        found = c.admin.object("org", name)
+    show(found, COLUMNS)
+
+
+@org.command(cls=Verb)
+@click.argument("name")
+def create(name: str) -> None:
+    """Create the organization NAME; operators only."""
+    with client() as c, in_words_typed({"#/name": "NAME"}):
+        made = c.admin.create_organization(name)
+    printer().one(made, COLUMNS)

@@ -1,0 +1,125 @@
+"""`headrace profile list|current|use|create`: services by name, without printing a key."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from headrace.cli.main import Tree
+from headrace.cli.options import Verb, printer, value_of
+from headrace.cli.output import Column, Row, note, path
+from headrace.cli.watching import WatchedVerb
+from headrace.errors import Conflict, Invalid
+from headrace.profiles import (
+    Members,
+    config_path,
+    read_profiles,
+    unknown_profile,
+    use_profile,
+    write_profile,
+)
+from headrace.settings import KEYS, Candidate, candidates, resolve, winner
+
+COLUMNS = (
+    Column("name", path("name")),
+    Column("current", path("current")),
+    Column("api_url", path("api_url")),
+    Column("bootstrap", path("bootstrap")),
+    Column("project", path("project")),
+    Column("key", path("key")),
+)
+
+
+@click.group(cls=Tree)
+def profile() -> None:
+    """Profiles: services by name. The file is headrace/config.toml in $XDG_CONFIG_HOME."""
+
+
+@profile.command("list", cls=WatchedVerb)
+def list_profiles() -> None:
+    """List the profiles; keys stay hidden."""
+    found = read_profiles(config_path(os.environ))
+    rows = [_row(each, found.members[each], found.current) for each in sorted(found.members)]
+    printer().many(rows, COLUMNS)
+
+
+@profile.command(cls=Verb)
+def current() -> None:
+    """Show the profile that is used here: --profile, HEADRACE_PROFILE, or the one in use."""
+    found = read_profiles(config_path(os.environ))
+    name = value_of("profile") or os.environ.get("HEADRACE_PROFILE") or found.current
+    # Says what is wrong with a profile that is not there.
+    resolve(profile=name if name in found.members or name != "default" else None)
+    printer().one(_row(name, found.members.get(name, {}), name), COLUMNS)
+
+
+@profile.command(cls=Verb)
+@click.argument("name")
+def use(name: str) -> None:
+    """Use the profile NAME from now on."""
+    where = config_path(os.environ)
+    use_profile(where, name)
+    printer().one(_row(name, read_profiles(where).members[name], name), COLUMNS)
+
+
+@profile.command(cls=Verb)
+@click.argument("name")
+@click.option(
+    "--key-file",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="File that holds the key; - reads it from stdin. Without it, HEADRACE_KEY is taken.",
+)
+@click.option("--like", metavar="NAME", help="Take what is not given, but the key, from this one.")
+@click.option("--replace", is_flag=True, help="Also where there is a profile of this name.")
+def create(name: str, key_file: str | None, like: str | None, replace: bool) -> None:
+    """Create the profile NAME from --api-url, --bootstrap, --project or --url, and a key.
+
+    A key is never an argument of its own: other users of the machine can see those.
+    """
+    where = config_path(os.environ)
+    found = read_profiles(where)
+    if name in found.members and not replace:
+        raise Conflict(
+            f'There is a profile "{name}" already', code="NAME_TAKEN", hint="Pass --replace."
+        )
+    if like is not None and like not in found.members:
+        raise unknown_profile(like, where, found)
+    said = candidates(
+        value_of("url"),
+        bootstrap=value_of("bootstrap"),
+        api_url=value_of("api_url"),
+        project=value_of("project"),
+        key=_key(key_file),
+    )
+    beside = found.members[like] if like is not None else {}
+    chosen = {member: _chosen(member, said[member], beside) for member in KEYS}
+    members = {member: value for member, value in chosen.items() if value not in ("", "false")}
+    write_profile(where, name, members)
+    printer().one(_row(name, {**members}, found.current), COLUMNS)
+    note(f"Use it from now on: headrace profile use {name}")
+
+
+def _chosen(member: str, places: list[Candidate], like: Members) -> str:
+    """What was given; else what the profile beside says, never its key; else the default. What the
+    profile in use says must not slip into another unasked."""
+    given = [place for place in places if not place.source.startswith("profile ")]
+    beside = "" if member == "key" else str(like.get(member, ""))
+    return winner([*given[:-1], Candidate("like", beside), given[-1]])
+
+
+def _key(key_file: str | None) -> str | None:
+    if key_file is None:
+        return None
+    text = sys.stdin.read() if key_file == "-" else Path(key_file).read_text()
+    if not text.strip():
+        raise Invalid("The key file is empty")
+    return text.strip()
+
+
+def _row(name: str, members: Members, current: str) -> Row:
+    shown = {member: value for member, value in members.items() if member != "key"}
+    key = "hidden" if members.get("key") else "none"
+    return {"name": name, "current": name == current, **shown, "key": key}

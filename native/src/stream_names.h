@@ -1,0 +1,20 @@
+/* stream_names.h: which topic a caller means by a name. */
+#ifndef STREAM_NAMES_H
+#define STREAM_NAMES_H
+
+#include "engine.h"
+#include "grpc_error.h"
+#include "proto.h"
+#include "tables.h"
+
+/* The topic of "stream/topic", or of "topic" in stream `default`, in the project that is named, the
+ * key's own, or `default` for a key of the organization. NONE: *topic is its row (borrowed until
+ * the tables change); whether the caller may use it says stream_access. What is not the caller's
+ * does not exist: the failure is the same as for a name that nobody bears. */
+struct grpc_failure stream_topic_named(const struct tables *tables,
+                                       const struct engine_caller *caller,
+                                       const struct proto_bytes *project,
+                                       const struct proto_bytes *name,
+                                       const struct table_topic **topic);
+
+#endif

@@ -1,0 +1,95 @@
+"""Altering, explaining, groups and names, as they are typed."""
+
+import json
+
+import pytest
+
+from tests.headrace.cli.conftest import Run
+from tests.headrace.scripted_api import ScriptedApi, named, problem
+from tests.headrace.scripted_node import ScriptedNode
+
+
+@pytest.fixture(autouse=True)
+def filled(headrace: Run, api: ScriptedApi) -> None:
+    api.reads_until_ready = 0
+    headrace("topic", "create", "orders")
+    api.seen.clear()
+
+
+def test_alter_sends_what_changes_with_the_etag_it_read(headrace: Run, api: ScriptedApi) -> None:
+    wish = ["--partitions", "4", "--retention", "1h", "--set", "retention_bytes="]
+    assert headrace("topic", "alter", "orders", *wish).code == 0
+    (sent,) = [seen for seen in api.seen if seen.method == "PATCH"]
+    spec = {"retention_bytes": None, "retention_ms": "3600000", "partitions": 4}
+    assert sent.body == {"spec": spec}
+    assert sent.headers["if-match"] == "r1"
+
+
+def test_alter_waits_for_the_generation_it_made(headrace: Run, api: ScriptedApi) -> None:
+    api.reads_until_ready = 3
+    assert headrace("topic", "alter", "orders", "--partitions", "4").code == 0
+    assert [seen.method for seen in api.seen][-2:] == ["GET", "GET"]
+
+
+def test_alter_without_a_change_is_a_mistake_of_usage(headrace: Run) -> None:
+    assert headrace("topic", "alter", "orders").code == 2
+
+
+def test_a_topic_that_changed_meanwhile_is_exit_code_5(headrace: Run, api: ScriptedApi) -> None:
+    def refused(seen: object) -> tuple[int, dict[str, object]]:
+        return problem(412, "ETAG_MISMATCH", "It was changed meanwhile")
+
+    api._alter_topic = refused  # type: ignore[method-assign]
+    assert headrace("topic", "alter", "orders", "--partitions", "4").code == 5
+
+
+def test_a_name_that_fits_two_objects_is_refused_with_their_ids(
+    headrace: Run, api: ScriptedApi
+) -> None:
+    api.streams += [named("st_1", "twice"), named("st_2", "twice")]
+    done = headrace("stream", "describe", "twice")
+    assert done.code == 8
+    assert "st_1, st_2" in done.err
+    assert headrace("stream", "describe", "st_2").code == 0
+
+
+@pytest.mark.parametrize("kind", ["org", "project", "stream", "key", "node"])
+def test_what_is_not_there_is_exit_code_3_and_says_where_to_look(headrace: Run, kind: str) -> None:
+    done = headrace(kind, "describe", "nope")
+    assert done.code == 3
+    assert f"headrace {kind} list" in done.err
+
+
+def test_explain_shows_summary_steps_conditions_and_operations(headrace: Run) -> None:
+    out = headrace("explain", "topic/orders").out
+    assert "orders is as it was wished." in out
+    heads = [line.split()[0] for line in out.splitlines() if line.isupper() or "WHAT" in line]
+    assert heads == ["AT", "CONDITION", "OPERATION"]
+
+
+def test_the_secret_of_a_key_is_printed_once(headrace: Run) -> None:
+    made = headrace("key", "create", "robot", "--role", "viewer", "-o", "json")
+    assert json.loads(made.out)["secret"] == "hr_user_new"
+    assert "hr_user_new" not in headrace("key", "describe", "robot", "-o", "json").out
+
+
+def test_a_group_is_described_by_its_members(headrace: Run, node: ScriptedNode) -> None:
+    headrace("produce", "single", stdin=b"a\nb\nc\n")
+    headrace("consume", "single", "-g", "g", "--from", "start", "-n", "2")
+    body = json.loads(headrace("group", "describe", "g", "-o", "json").out)
+    assert (body["name"], body["members"]) == ("g", [])
+    (row,) = json.loads(headrace("group", "lag", "g", "-o", "json").out)["items"]
+    assert (row["topic"], row["committed"], row["log_end"], row["lag"]) == ("single", "2", "3", "1")
+
+
+def test_a_monitor_ends_with_1_when_the_lag_is_too_long(headrace: Run) -> None:
+    headrace("produce", "single", stdin=b"a\nb\nc\n")
+    headrace("consume", "single", "-g", "g", "--from", "start", "-n", "1")
+    assert headrace("group", "lag", "g", "--exit-on-lag", "2").code == 0
+    done = headrace("group", "lag", "g", "--exit-on-lag", "1", "-o", "name")
+    assert (done.code, done.out) == (1, "single[0]\n")
+    assert "LAG_TOO_LONG" in done.err
+
+
+def test_a_group_that_never_was_is_exit_code_3(headrace: Run) -> None:
+    assert headrace("group", "describe", "nobody").code == 3
