@@ -31,7 +31,7 @@ down: setup ## stop what `make up` started [DIR=.headrace]
 test: setup ## the newcomer's suite: every test folder, one line per stage
 	@$(PYTHON) tests/suite.py test
 
-check: ## all that guards a change: lint, types, layering, strict C, sanitizers, simulation, then test
+check: ## all that guards a change: lint, types, layering, strict C, sanitizers, fuzz, simulation, then test
 	@deploy/setup.sh --check
 	@$(PYTHON) tests/suite.py check
 

@@ -21,7 +21,8 @@ for source in native/src/*.c native/fuzz/fuzz_node.c native/fuzz/fuzz_http2.c \
     native/fuzz/threads.c; do
     object="$BUILD/$(basename "$source" .c).o"
     if [ ! -e "$object" ] || [ "$source" -nt "$object" ]; then echo "$source $object"; fi
-done | xargs -r -P 2 -L 1 sh -c "$COMPILER"' -c "$0" -o "$1"'
+done |
+    xargs -r -P 2 -L 1 sh -c "$COMPILER"' -c "$0" -o "$1"'
 # shellcheck disable=SC2086
 $COMPILER -o "$BUILD/threads" "$BUILD"/*.o $LIBRARIES
 

@@ -3,15 +3,22 @@
 Properties are tried on the same examples every time, so that a red suite is the change's doing;
 HYPOTHESIS_PROFILE=explore tries new ones. No deadline per example: machines share their CPUs.
 
+A shell that starts the suite in its background has it ignore Ctrl-C, and children inherit that;
+tests that interrupt their children need it back.
+
 With HEADRACE_ENGINE_SIM set, the engine is that build of it. `make check` names the one with
 sanitizers; a sanitized module in place of the plain one would break the next plain run.
 """
 
 import importlib.util
 import os
+import signal
 import sys
 
 from hypothesis import settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("check", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)

@@ -222,6 +222,7 @@ static int walk_block(const struct journal_walk *walk, const uint8_t *block,
 {
     if (!journal_block_get(block, walk->journal->config.id, fields)) return 0;
     if (fields->kind != JOURNAL_BLOCK_ROUND || fields->generation != walk->generation) return 0;
+    if (fields->blocks_count >= walk->journal->config.extent_blocks) return 0; /* no end of it */
     if (walk->report && fields->lsn > walk->report->lsn_seen) walk->report->lsn_seen = fields->lsn;
     return fields->lsn > walk->last_lsn;
 }

@@ -38,6 +38,9 @@ from tests.support.grpc_client import (
 from tests.support.hostile_client import PREFACE, HostileClient, literal, prefixed
 
 GROWTH_BYTES_MAX = 64 << 20
+# Who floods has bytes under way that the node closes without reading: TCP then answers with a reset
+# and may take the node's last word with it. The metric tells either way.
+CALMED = (ErrorCodes.ENHANCE_YOUR_CALM, None)
 NEVER = "/grpc.health.v1.Health/Never"
 FETCH = "/headrace.stream.v1.Stream/Fetch"
 STREAMS_MAX = 256
@@ -119,7 +122,7 @@ def test_a_flood_of_frames_without_data_is_ended(host: Host, flood: str) -> None
     with undisturbed(host), HostileClient(host) as client:
         client.send(client.headers(1, NEVER))
         client.flood(FLOODS[flood], 500_000)
-        assert client.closed() == ErrorCodes.ENHANCE_YOUR_CALM
+        assert client.closed() in CALMED
     assert ended(host, "frames") == before + 1
 
 
@@ -134,7 +137,7 @@ def test_a_rapid_reset_is_ended(host: Host) -> None:
             )
             if not client.send(frames):
                 break
-        assert client.closed() == ErrorCodes.ENHANCE_YOUR_CALM
+        assert client.closed() in CALMED
     assert ended(host, "resets") == before + 1
     assert metric(host, "headrace_calls_refused_total") == 0
 
@@ -149,7 +152,7 @@ def test_a_client_that_makes_us_reset_its_streams_is_ended_too(host: Host) -> No
             )
             if not client.send(frames):
                 break
-        assert client.closed() == ErrorCodes.ENHANCE_YOUR_CALM
+        assert client.closed() in CALMED
     assert ended(host, "resets") == before + 1
 
 

@@ -55,18 +55,21 @@ def host(
 def stored(
     channel: grpc.Channel, offset: int, partition: int = 0, topic: int = EVENTS
 ) -> list[codec.Record]:
-    """What an SDK reads there."""
-    reply = fetch(channel, topic=topic, created_revision=3, partition=partition, offset=offset)
-    found = []
-    for batch in codec.batches(reply.batches):
-        columns = codec.decode(batch)
-        found += [
-            codec.Record(key, value, timestamp_us, tuple(columns.headers(index)))
-            for index, (key, value, timestamp_us) in enumerate(
-                zip(columns.keys, columns.values, columns.timestamps_us, strict=True)
-            )
-        ]
-    return found
+    """What an SDK reads from there to the end; one reply need not hold it all."""
+    found: list[codec.Record] = []
+    while True:
+        reply = fetch(channel, topic=topic, created_revision=3, partition=partition, offset=offset)
+        for batch in codec.batches(reply.batches):
+            columns = codec.decode(batch)
+            found += [
+                codec.Record(key, value, timestamp_us, tuple(columns.headers(index)))
+                for index, (key, value, timestamp_us) in enumerate(
+                    zip(columns.keys, columns.values, columns.timestamps_us, strict=True)
+                )
+            ]
+            offset = columns.offsets[-1] + 1
+        if offset >= reply.high_watermark:
+            return found
 
 
 def code_of(channel: grpc.Channel, data: bytes) -> tuple[grpc.StatusCode, wire.Error]:
