@@ -172,7 +172,8 @@ void sim_recover(struct sim_world *world)
         if (tries < 8) sim_start_faults(world);
         enum status status = sim_open_store(world, &world->storage, &world->store_arena,
                                             &world->store, detail, sizeof detail);
-        if (status == STATUS_OK) break;
+        /* A start that needs nothing more of its last request has still died with it. */
+        if (status == STATUS_OK && !world->storage.dead) break;
         arena_close(&world->store_arena);
         int refused = status == STATUS_JOURNAL_DAMAGED || status == STATUS_CHECKPOINT_DAMAGED;
         if ((world->damage.may_refuse & 2) && refused) {
