@@ -203,8 +203,8 @@ struct sim_world {
     uint8_t *read_bytes;
     uint64_t topic_next;  /* number */
     uint8_t unlinks_fail; /* of segment files */
-    uint64_t hash;   /* of everything that was observable */
-    uint64_t op_now; /* metadata op of the next tables delta or fence intent */
+    uint64_t hash;        /* of everything that was observable */
+    uint64_t op_now;      /* metadata op of the next tables delta or fence intent */
     char *trace;
     size_t trace_room;
 };

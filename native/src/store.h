@@ -234,7 +234,7 @@ struct store_statistics {
     uint64_t segments_opened, segments_sealed, groups_live, groups_damaged, prepares_bytes_used,
         journal_bytes_live;
     uint64_t groups_removing, removal_failures, refused_producers_share, producers_used;
-    uint64_t storage_full;    /* 1 = writes are refused until the next try */
+    uint64_t storage_full;                          /* 1 = writes are refused until the next try */
     uint64_t refused_op_unknown, groups_op_unknown; /* their log is of a newer release */
     uint64_t clock_uncertain; /* 1 = expiry is held until store_clock_confirm (C2) */
 };
