@@ -112,6 +112,7 @@ static void sim_world_finish(struct sim_world *world)
 {
     world->unlinks_fail = 0;
     sim_surroundings_calm(world);
+    sim_settle(world); /* what fails still, fails before the longest pause */
     world->now.monotonic_ns += RECONCILE_PAUSE_MS_MAX * UINT64_C(1000000);
     world->now.wall_us += RECONCILE_PAUSE_MS_MAX * INT64_C(1000);
     store_tick(world->store, world->now);

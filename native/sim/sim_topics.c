@@ -200,9 +200,24 @@ void sim_topics_act(struct sim_world *world)
     }
 }
 
-/* Removals are over: no file is left of a topic that is not there. */
+static int topics_damaged(const struct sim_world *world)
+{
+    static const enum sim_fault kinds[] = {
+        SIM_MISDIRECTED_WRITE, SIM_MISDIRECTED_READ, SIM_ROT_WITNESSED, SIM_ROT_LAST,
+        SIM_ROT_EXTENT_HEADER, SIM_ROT_FILE_HEADER,  SIM_SHORT_READ,    SIM_READ_FAILED,
+    };
+    uint64_t fired = 0;
+    for (uint32_t index = 0; index < sizeof kinds / sizeof *kinds; index++)
+        fired += world->storage.faults[kinds[index]];
+    return fired > 0;
+}
+
+/* Removals are over: no file is left of a topic that is not there. Only damage can take from the
+ * journal all that told of a partition before its topic went: then nobody knows whose files these
+ * are. */
 void sim_check_names(struct sim_world *world)
 {
+    if (topics_damaged(world)) return;
     for (uint32_t index = 0; index < world->storage.names_count; index++) {
         const struct sim_name *name = &world->storage.names[index];
         if (name->file == 0 || strncmp(name->path, "topics/", 7) != 0) continue;
