@@ -289,6 +289,7 @@ void sim_check_meters(struct sim_world *world)
             world->waits[SIM_WAITS_MAX - 1] =
                 (struct sim_wait){.kind = SIM_WAIT_FLUSH, .partition = index};
             sim_settle(world);
+            if (sim_ended(world)) return;
             sim_pass(world, 6000000);
             sim_host_meters(world);
         }

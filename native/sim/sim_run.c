@@ -96,15 +96,29 @@ static void sim_world_lives(struct sim_world *world)
         const struct sim_partition *partition = &world->partitions[index];
         uint64_t before = world->result->batches_acked;
         if (partition->deleted || partition->closing || partition->stopped) continue;
-        for (uint32_t turn = 0; turn < 200 && !world->result->failed; turn++) {
+        for (uint32_t turn = 0; turn < 200 && !sim_ended(world); turn++) {
             if (world->result->batches_acked > before || partition->stopped) break;
             sim_client_produce(world, index);
             sim_settle(world);
             sim_host_meters(world);
         }
+        if (sim_ended(world)) return;
         if (world->result->batches_acked == before && !partition->stopped)
             sim_fail(world, "partition %u: all is calm, and no batch is taken", index);
-        if (world->result->failed) return;
+    }
+}
+
+/* A crash at rest changes no segment. */
+static void sim_world_reopen(struct sim_world *world)
+{
+    uint64_t before[SIM_PARTITIONS_MAX];
+    uint64_t after[SIM_PARTITIONS_MAX];
+    sim_segments_digest(world, before);
+    sim_crash(world);
+    sim_segments_digest(world, after);
+    for (uint32_t index = 0; index < world->partitions_count && !sim_ended(world); index++) {
+        if (before[index] != after[index] && !world->partitions[index].may_stop)
+            sim_fail(world, "partition %u: other segments than before the crash", index);
     }
 }
 
@@ -113,27 +127,19 @@ static void sim_world_finish(struct sim_world *world)
     world->unlinks_fail = 0;
     sim_surroundings_calm(world);
     sim_settle(world); /* what fails still, fails before the longest pause */
+    if (sim_ended(world)) return;
     world->now.monotonic_ns += RECONCILE_PAUSE_MS_MAX * UINT64_C(1000000);
     world->now.wall_us += RECONCILE_PAUSE_MS_MAX * INT64_C(1000);
     store_tick(world->store, world->now);
     sim_settle(world);
-    if (!world->result->failed) sim_check_names(world);
-    uint64_t before[SIM_PARTITIONS_MAX];
-    uint64_t after[SIM_PARTITIONS_MAX];
-    sim_segments_digest(world, before);
-    if (!world->result->failed) sim_crash(world);
-    sim_segments_digest(world, after);
-    for (uint32_t index = 0; index < world->partitions_count && !world->result->failed; index++) {
-        if (before[index] != after[index] && !world->partitions[index].may_stop)
-            sim_fail(world, "partition %u: other segments than before the crash", index);
-    }
-    if (!world->result->failed && world->batches_count < SIM_BATCHES_MAX) sim_world_lives(world);
-    if (!world->result->failed) sim_check_meters(world);
-    if (!world->result->failed) {
-        store_checkpoint_all(world->store);
-        sim_settle(world);
-    }
-    if (!world->result->failed) sim_crash(world);
+    if (!sim_ended(world)) sim_check_names(world);
+    if (!sim_ended(world)) sim_world_reopen(world);
+    if (!sim_ended(world) && world->batches_count < SIM_BATCHES_MAX) sim_world_lives(world);
+    if (!sim_ended(world)) sim_check_meters(world);
+    if (sim_ended(world)) return;
+    store_checkpoint_all(world->store);
+    sim_settle(world);
+    if (!sim_ended(world)) sim_crash(world);
 }
 
 int sim_run(uint64_t seed, uint64_t steps, char *trace, size_t trace_room,
@@ -150,9 +156,8 @@ int sim_run(uint64_t seed, uint64_t steps, char *trace, size_t trace_room,
     world->trace_room = trace_room;
     sim_world_make(world, seed);
     sim_recover(world);
-    for (; result->steps < steps && !result->failed && !world->over; result->steps++)
-        sim_step(world);
-    if (!result->failed && !world->over) sim_world_finish(world);
+    for (; result->steps < steps && !sim_ended(world); result->steps++) sim_step(world);
+    if (!sim_ended(world)) sim_world_finish(world);
     result->hash = world->hash * 31 + sim_storage_digest(&world->storage, "");
     result->simulated_us = world->now.monotonic_ns / 1000;
     memcpy(result->faults, world->storage.faults, sizeof result->faults);

@@ -75,20 +75,6 @@ void sim_io(struct sim_world *world, uint32_t requests_max)
         sim_fail(world, "the store failed: %s", status_name(failed));
 }
 
-void sim_settle(struct sim_world *world)
-{
-    for (uint32_t turn = 0; turn < 10000 && !world->result->failed; turn++) {
-        sim_pass(world, 5000);
-        sim_io(world, 64);
-        sim_host_act(world, 64);
-        sim_client_outcomes(world);
-        if (store_idle(world->store) && world->storage.queue_head == NULL
-            && !store_work(world->store))
-            return;
-    }
-    sim_fail(world, "the store does not come to rest");
-}
-
 static enum status sim_open_store(struct sim_world *world, struct sim_storage *storage,
                                   struct arena *arena, struct store **store, char *detail,
                                   size_t detail_size)
@@ -175,10 +161,12 @@ void sim_recover(struct sim_world *world)
         /* A start that needs nothing more of its last request has still died with it. */
         if (status == STATUS_OK && !world->storage.dead) break;
         arena_close(&world->store_arena);
-        int refused = status == STATUS_JOURNAL_DAMAGED || status == STATUS_CHECKPOINT_DAMAGED;
+        /* A write that went astray contradicts the chain: an operator's case. The tombstone may be
+         * what it took: then a partition that is gone wants the room of one that came after it. */
+        int refused = status == STATUS_JOURNAL_DAMAGED || status == STATUS_CHECKPOINT_DAMAGED
+                      || status == STATUS_NO_MEMORY;
         if ((world->damage.may_refuse & 2) && refused) {
-            world->over =
-                1; /* a write that went astray contradicts the chain: an operator's case */
+            world->over = 1;
             return;
         }
         if (!sim_start_failed(world, status)) {
@@ -199,7 +187,7 @@ void sim_recover(struct sim_world *world)
     memset(world->copy.slots, 0, sizeof world->copy.slots);
     world->config.formatted = 1;
     if (!lied) sim_recover_again(world, "a second recovery");
-    if (world->result->failed || world->over) return;
+    if (sim_ended(world)) return;
     world->damage.may_refuse = 0;
     sim_pass(world, 0);
     sim_host_restore(world);
@@ -250,28 +238,47 @@ static void sim_count_down(uint32_t *steps)
     if (*steps > 0) (*steps)--;
 }
 
+/* The store has failed as it must: the process ends, and another starts. */
+static void sim_broken(struct sim_world *world)
+{
+    const struct sim_ambush *ambush = &world->storage.ambush;
+    if (ambush->fired && ambush->kind == SIM_MISDIRECTED_WRITE) {
+        /* Found out at once; but no later round tells what went astray: an operator's case. */
+        world->over = 1;
+        world->result->refused++;
+        return;
+    }
+    sim_trace(world, "disk", "a request for %s failed, the process ends", ambush->path);
+    sim_crash(world);
+}
+
+void sim_settle(struct sim_world *world)
+{
+    for (uint32_t turn = 0; turn < 10000 && !world->result->failed; turn++) {
+        sim_pass(world, 5000);
+        sim_io(world, 64);
+        if (world->broken) sim_broken(world);
+        if (sim_ended(world)) return;
+        sim_host_act(world, 64);
+        sim_client_outcomes(world);
+        if (store_idle(world->store) && world->storage.queue_head == NULL
+            && !store_work(world->store))
+            return;
+    }
+    sim_fail(world, "the store does not come to rest");
+}
+
 static void sim_step_end(struct sim_world *world)
 {
-    if (world->over || world->result->failed) return;
+    if (sim_ended(world)) return;
     sim_count_down(&world->slow);
     sim_count_down(&world->host.late);
     sim_count_down(&world->clock.stopped);
     sim_count_down(&world->clock.stalled);
     sim_io(world, 0);
     if (!world->broken) sim_ambush_aftermath(world);
-    if (world->broken && world->storage.ambush.fired
-        && world->storage.ambush.kind == SIM_MISDIRECTED_WRITE) {
-        /* Found out at once; but no later round tells what went astray: an operator's case. */
-        world->over = 1;
-        world->result->refused++;
-        return;
-    }
-    if (world->broken) {
-        sim_trace(world, "disk", "a request for %s failed, the process ends",
-                  world->storage.ambush.path);
-        sim_crash(world);
-        if (world->over || world->result->failed) return;
-    }
+    if (world->broken) sim_broken(world);
+    if (sim_ended(world)) return;
     sim_client_outcomes(world);
     sim_host_meters(world);
 }

@@ -212,6 +212,11 @@ struct sim_world {
 /* ---- the parts ---- */
 
 void sim_fail(struct sim_world *world, const char *format, ...) SIM_FORMAT(2, 3);
+/* Something failed that must not, or no start is possible, as it must be. */
+static inline int sim_ended(const struct sim_world *world)
+{
+    return world->result->failed || world->over;
+}
 void sim_trace(struct sim_world *world, const char *lane, const char *format, ...) SIM_FORMAT(3, 4);
 
 /* sim_clients.c */
