@@ -184,6 +184,16 @@ static void sim_rot(struct sim_world *world, const char *path, uint64_t offset, 
     sim_storage_poke(&world->storage, path, at, bytes, size);
 }
 
+/* 1 = the round after it is whole: its directory names what this one held. */
+static int sim_round_is_named(const struct sim_world *world, const struct sim_round *round,
+                              uint32_t count)
+{
+    for (uint32_t index = 0; index < count; index++) {
+        if (world->rounds[index].lsn == round->lsn + 1) return 1;
+    }
+    return 0;
+}
+
 static void sim_rot_round(struct sim_world *world, int want_last)
 {
     uint32_t count;
@@ -197,7 +207,7 @@ static void sim_rot_round(struct sim_world *world, int want_last)
     if (!want_last && (round == last || round->generation < last->generation_oldest)) return;
     /* The entry that names a snapshot goes with its round, the file before it has gone. */
     world->damage.may_refuse |= round->metadata || want_last;
-    if (want_last || round->everybody)
+    if (round->everybody || !sim_round_is_named(world, round, count))
         sim_may_stop_all(world);
     else
         sim_may_stop(world, round->partitions, round->metadata);
