@@ -199,6 +199,7 @@ struct store *store_allocate(const struct store_config *given, struct arena *are
     store->ios = arena_take(arena, STORE_IOS_MAX * sizeof *store->ios);
     store->files = arena_take(arena, STORE_FILES_MAX * sizeof *store->files);
     journal_init(&store->journal, &sizes.journal, arena);
+    store_nobody_make(store, arena);
     if (partition_pools_init(&store->pools, arena, &sizes.partitions) != STATUS_OK) return NULL;
     if (!store_take_rings(store, &sizes, arena)) return NULL;
     store_free_lists(store);

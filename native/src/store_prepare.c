@@ -136,21 +136,6 @@ void store_abstain_entry(struct store *store, struct store_group *group)
     store_entry_ready(record);
 }
 
-/* Topics up to metadata op `op` that the journal does not show may have been there; 0 = the op is
- * not known yet. */
-void store_unseen_entry(struct store *store, struct store_ring *ring, uint64_t op)
-{
-    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_ABSTAIN_BYTES,
-                                        .kind = JOURNAL_ABSTAIN,
-                                        .topic = STORE_NOBODY,
-                                        .op = op};
-    uint64_t position;
-    struct store_record *record = store_entry_begin(store, ring, &entry, &position);
-    memset(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, 0, STORE_ABSTAIN_BYTES);
-    record->group = UINT32_MAX;
-    store_entry_ready(record);
-}
-
 /* The topic's row may have changed since: the next op is the first under the new configuration. */
 static void store_group_configure(struct store *store, struct store_group *group)
 {

@@ -167,8 +167,7 @@ static void store_apply_damage(struct store *store)
         vsr_step(&group->vsr, &event, &update);
     }
     if (!everybody) return;
-    if (!store->unseen_pending) store_unseen_entry(store, &store->control, 0);
-    store->unseen_pending = 1;
+    store_unseen_found(store);
     for (uint32_t index = 0; index < store->groups_max; index++) {
         struct store_group *group = &store->groups[index];
         if (!group->used || group->removal.phase != RECONCILE_NONE) continue;
@@ -209,7 +208,9 @@ static void store_recover_groups(struct store *store)
         const struct vsr_event event = {.kind = VSR_RECOVERED};
         struct vsr_update update;
         vsr_step(&group->vsr, &event, &update);
-        if (update.damaged) store_abstain_entry(store, group);
+        int stop_dies = group->stop_generation != 0
+                        && group->stop_generation < store->journal.generation_oldest;
+        if (update.damaged || stop_dies) store_abstain_entry(store, group);
         if (group->vsr.status == VSR_DAMAGED) store->statistics.groups_damaged++;
         if (group->vsr.append_time_us > store->stamp_max_us)
             store->stamp_max_us = group->vsr.append_time_us;
@@ -263,6 +264,7 @@ static enum status store_open_steps(struct store_recovery *recovery)
     if (status != STATUS_OK) return status;
     store_apply_damage(store);
     store_recover_groups(store);
+    store_nobody_recovered(store);
     store_tail_closed(store);
     status = store_recover_witness(store);
     if (status == STATUS_OK) status = store_sweep_checkpoints(store);

@@ -80,14 +80,6 @@ static enum status recover_checkpoint(struct store *store, struct store_group *g
     return recover_blob(store, group, body + STORE_CHECKPOINT_BYTES, group->checkpoint_bytes);
 }
 
-/* Damage may have taken all that told of a partition: see store_unseen_entry. */
-static void recover_unseen(struct store *store, uint64_t op, uint64_t generation)
-{
-    if (op > store->unseen_op) store->unseen_op = op;
-    store->unseen_pending = store->unseen_op == 0;
-    if (store->floor_pin == 0) store->floor_pin = generation;
-}
-
 static enum status recover_visit_states(void *context, uint8_t *bytes,
                                         const struct journal_entry *entry, uint64_t generation,
                                         uint64_t lsn)
@@ -98,6 +90,7 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     struct store_group *group = NULL;
     enum status status;
     store_copy_note(store, bytes, entry->origin_lsn, lsn);
+    if (entry->topic == STORE_NOBODY) store_nobody_found(store, entry, generation);
     switch ((enum journal_entry_kind)entry->kind) {
     case JOURNAL_PREPARE: return STATUS_OK;
     case JOURNAL_CHECKPOINT:
@@ -116,27 +109,20 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
         if (group->pin == 0) group->pin = generation;
         return STATUS_OK;
     case JOURNAL_ABSTAIN: {
-        if (entry->topic == STORE_NOBODY) {
-            recover_unseen(store, entry->op, generation);
-            return STATUS_OK;
-        }
+        if (entry->topic == STORE_NOBODY) return STATUS_OK;
         group = recover_group(store, entry);
         if (!group) return STATUS_NO_MEMORY;
         const struct vsr_event event = {
             .kind = VSR_ABSTAINED, .op = bytes_get_u64(body), .op_to = bytes_get_u64(body + 8)};
         struct vsr_update update;
         vsr_step(&group->vsr, &event, &update);
+        group->stop_generation = generation;
         if (group->pin == 0) group->pin = generation;
         return STATUS_OK;
     }
     case JOURNAL_FORGET: return store_removal_found(store, entry, generation);
     case JOURNAL_METADATA_FLOOR:
-        if (entry->op > store->floor_op) store->floor_op = entry->op;
-        if (store->floor_pin == 0) store->floor_pin = generation;
-        return STATUS_OK;
-    case JOURNAL_TAIL_CLOSED:
-        if (store->floor_pin == 0) store->floor_pin = generation;
-        return STATUS_OK;
+    case JOURNAL_TAIL_CLOSED: return STATUS_OK;
     case JOURNAL_SUFFIX_INSTALLED: return STATUS_OP_UNKNOWN;
     }
     return STATUS_OP_UNKNOWN;

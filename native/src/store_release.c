@@ -98,7 +98,8 @@ static void release_finish_collect(struct store *store)
         release->sync_cursor = 0;
         release->phase = STORE_RELEASE_WRITES;
     } else if (!release->all
-               && (release->reappend.count > 0 || store->floor_pin == release->generation)) {
+               && (release->reappend.count > 0
+                   || store_nobody_pinned(store, release->generation))) {
         release->skip = 0;
         release->read_done = 0;
         release->phase = STORE_RELEASE_READ;
@@ -308,9 +309,7 @@ static int release_is_live(struct store *store, const struct journal_entry *entr
                            struct store_group **group)
 {
     *group = NULL;
-    if (entry->topic == STORE_NOBODY)
-        return entry->kind == JOURNAL_TAIL_CLOSED || entry->kind == JOURNAL_ABSTAIN
-               || entry->op == store->floor_op;
+    if (entry->topic == STORE_NOBODY) return store_nobody_is_live(store, entry);
     *group = store_group_find(store, entry->topic, entry->partition);
     if (!*group || (*group)->created_revision != entry->created_revision) return 0;
     if ((*group)->pin_link.queue != &store->release.reappend) return 0;
@@ -410,7 +409,7 @@ static int release_witness(struct store *store)
         return 0;
     }
     if (!release->all) {
-        if (store->floor_pin == release->generation) store->floor_pin = 0;
+        store_nobody_unpin(store, release->generation);
         journal_free_below(&store->journal, release->generation + 1);
         store->statistics.extents_released++;
     }

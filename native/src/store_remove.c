@@ -48,17 +48,7 @@ static struct reconcile_seen remove_see(const struct store *store, const struct 
 static int remove_forget(struct store *store, struct store_group *group)
 {
     if (!store_ring_fits(&store->control, 1024)) return 0;
-    if (store->floor_wanted > store->floor_op) {
-        const struct journal_entry floor = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_FLOOR_BYTES,
-                                            .kind = JOURNAL_METADATA_FLOOR,
-                                            .topic = STORE_NOBODY,
-                                            .op = store->floor_wanted};
-        uint64_t position;
-        struct store_record *record = store_entry_begin(store, &store->control, &floor, &position);
-        bytes_put_u64(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, store->floor_wanted);
-        store->floor_op = store->floor_wanted;
-        store_entry_ready(record);
-    }
+    if (store->floor_wanted > store->nobody.floor_op) store_floor_entry(store, store->floor_wanted);
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES,
                                         .kind = JOURNAL_FORGET,
                                         .topic = group->topic,

@@ -199,7 +199,7 @@ void store_execute(struct store *store, struct store_ring *ring, uint64_t positi
     record->state = STORE_RECORD_DONE;
     int nobody = bytes_get_u64(entry + 16) == STORE_NOBODY;
     if (nobody || kind == JOURNAL_METADATA_FLOOR || kind == JOURNAL_TAIL_CLOSED) {
-        if (store->floor_pin == 0) store->floor_pin = generation;
+        store_nobody_pin(store, generation);
         return;
     }
     assert(record->group < store->groups_max);

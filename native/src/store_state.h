@@ -26,6 +26,7 @@
 #include "queue.h"
 #include "reconcile.h"
 #include "store.h"
+#include "store_nobody.h"
 #include "store_ring.h"
 #include "vsr.h"
 
@@ -161,7 +162,8 @@ struct store_group {
     uint8_t configured;  /* its view state is in the journal or on its way */
     uint32_t checkpoint_bytes;
     uint64_t checkpoint_op;
-    uint64_t checkpoint_lsn; /* of the entry in use, as recovery found it */
+    uint64_t checkpoint_lsn;  /* of the entry in use, as recovery found it */
+    uint64_t stop_generation; /* of the newest entry that stops it, likewise */
     uint8_t checkpoint_digest[16];
     uint64_t pin; /* generation of the oldest extent with a live entry; 0 = none */
     uint64_t live_bytes;
@@ -291,15 +293,10 @@ struct store {
     struct store_group *metadata_group;
     uint64_t metadata_handed; /* metadata ring: next to hand out, next to be applied */
     uint64_t metadata_applied;
-    uint64_t floor_op; /* in the journal, or on its way */
-    uint64_t floor_pin;
     uint64_t floor_wanted;   /* before the next tombstone (V8) */
     uint64_t topic_highest;  /* number in any row since the start */
     uint64_t topics_refused; /* rows that found no room */
-    /* Damage that names nobody may have taken the only round of a partition: topics up to this
-     * metadata op of which the journal shows nothing are stopped like the others (J4). */
-    uint64_t unseen_op;     /* 0 = none */
-    uint8_t unseen_pending; /* the op is that of the first tables of this start */
+    struct store_nobody nobody;
     struct store_snapshot snapshot;
     uint8_t *results;
     uint64_t results_used;
@@ -400,7 +397,6 @@ void store_prepare_batch(struct store *store, struct store_group *group,
 void store_view_state_put(const struct store_group *group, uint64_t segment_bytes, uint8_t *at);
 void store_view_state_entry(struct store *store, struct store_group *group);
 void store_abstain_entry(struct store *store, struct store_group *group);
-void store_unseen_entry(struct store *store, struct store_ring *ring, uint64_t op);
 
 /* store_round.c */
 void store_round_start(struct store *store);

@@ -103,12 +103,6 @@ void store_group_drop(struct store *store, struct store_group *group)
     store->groups_count--;
 }
 
-/* Nothing is known of the partition, and of what was known something is lost. */
-static int store_unseen(const struct store *store, const struct store_topic *topic)
-{
-    return store->unseen_pending || topic->created_revision <= store->unseen_op;
-}
-
 /* The topic's row and the group, NULL while nothing happened in the partition. */
 enum status store_group_lookup(struct store *store, const struct engine_partition_id *id,
                                struct store_group **group)
@@ -125,8 +119,9 @@ enum status store_group_lookup(struct store *store, const struct engine_partitio
     if (owner_of(id->topic, id->partition, store->config.shards_count) != store->config.shard)
         return STATUS_NOT_FOUND;
     *group = store_group_find(store, id->topic, id->partition);
+    /* Nothing is known of the partition, and of what was known something is lost. */
+    if (!*group && store_unseen(store, topic->created_revision)) return STATUS_DAMAGED;
     /* Revision 0: damage named the group and took all else that was known of it. */
-    if (!*group && store_unseen(store, topic)) return STATUS_DAMAGED;
     uint64_t revision = *group ? (*group)->created_revision : 0;
     if (*group
         && ((*group)->removal.phase != RECONCILE_NONE
@@ -217,12 +212,7 @@ static void store_topic_gone(struct store *store, const struct engine_row_topic 
 enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *delta, size_t size)
 {
     size_t at = 0;
-    if (store->unseen_pending) {
-        if (!store_ring_fits(&store->data, 256)) return STATUS_BUSY;
-        store_unseen_entry(store, &store->data, op);
-        store->unseen_op = op;
-        store->unseen_pending = 0;
-    }
+    if (!store_unseen_settle(store, op)) return STATUS_BUSY;
     while (at < size) {
         struct engine_row header;
         if (size - at < sizeof header) return STATUS_INVALID;
