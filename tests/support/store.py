@@ -175,6 +175,7 @@ class Store:
         *,
         op: int = REVISION,
         topic: int = TOPIC,
+        revision: int = REVISION,
         partitions: int = 4,
         segment_bytes: int = 1 << 20,
         metered: bool = True,
@@ -189,7 +190,7 @@ class Store:
             {
                 "row": {"kind": 2 if gone else 1, "size": ffi.sizeof("struct engine_row_topic")},
                 "topic": topic,
-                "created_revision": REVISION,
+                "created_revision": revision,
                 "organization": organization,
                 "partitions_count": partitions,
                 "message_bytes_max": 1 << 20,
@@ -270,7 +271,13 @@ class Store:
     # ---- calls ----
 
     def produce(
-        self, part: bytes, partition: int = 0, *, principal: int = 16, topic: int = TOPIC
+        self,
+        part: bytes,
+        partition: int = 0,
+        *,
+        principal: int = 16,
+        topic: int = TOPIC,
+        revision: int = REVISION,
     ) -> int | str:
         """A token, or the name of the status that refused it at once."""
         token = self.token()
@@ -278,7 +285,7 @@ class Store:
         request = ffi.new(
             "struct store_produce *",
             {
-                "id": self.id(partition, topic=topic)[0],
+                "id": self.id(partition, topic=topic, revision=revision)[0],
                 "batch": batch,
                 "batch_size": len(part),
                 "principal": principal,
