@@ -135,12 +135,14 @@ class Store:
         inline_bytes: int = 0,
         metered: bool = True,
         topic: bool = True,
+        shard: int = 0,
     ) -> None:
         self.disk = disk
         config = ffi.new(
             "struct store_config *",
             {
-                "shards_count": 1,
+                "shards_count": shard + 1,
+                "shard": shard,
                 "extent_bytes": extent_bytes,
                 "journal_bytes": extents * extent_bytes + FILE_HEADER_BYTES,
                 "prepares_bytes": prepares_bytes,
