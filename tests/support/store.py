@@ -16,7 +16,13 @@ BEGIN_US = 1_767_225_600_000_000
 TOPIC, REVISION = 16, 5
 EXTENT_BYTES = 16 * 4096
 FILE_HEADER_BYTES = 8192
-IDENTITY = {"cluster_id": b"cl_test", "node_id": b"nd_test", "node_incarnation": 1}
+FIXED = {
+    "cluster_id": b"cl_test",
+    "node_id": b"nd_test",
+    "node_incarnation": 1,
+    "partitions_max": 16,
+    "metering_window_s": 1,
+}
 
 
 class Disk:
@@ -146,15 +152,13 @@ class Store:
                 "extent_bytes": extent_bytes,
                 "journal_bytes": extents * extent_bytes + FILE_HEADER_BYTES,
                 "prepares_bytes": prepares_bytes,
-                "partitions_max": 16,
                 "producers_max": producers,
                 "segments_max": segments,
                 "index_blocks_max": index_blocks,
                 "fetch_way_bytes": fetch_way_bytes,
                 "checkpoint_inline_bytes": inline_bytes,
-                "metering_window_s": 1,
                 "snapshot_ops": snapshot_ops,
-                **IDENTITY,
+                **FIXED,
             },
         )
         self._arena = Arena(lib.store_memory_bytes(config) + 4096)
