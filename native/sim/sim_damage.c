@@ -184,12 +184,15 @@ static void sim_rot(struct sim_world *world, const char *path, uint64_t offset, 
     sim_storage_poke(&world->storage, path, at, bytes, size);
 }
 
-/* 1 = the round after it is whole: its directory names what this one held. */
-static int sim_round_is_named(const struct sim_world *world, const struct sim_round *round,
+/* 1 = the round after it is whole and durable: its directory names what this one held. */
+static int sim_round_is_named(struct sim_world *world, const struct sim_round *round,
                               uint32_t count)
 {
     for (uint32_t index = 0; index < count; index++) {
-        if (world->rounds[index].lsn == round->lsn + 1) return 1;
+        const struct sim_round *next = &world->rounds[index];
+        if (next->lsn == round->lsn + 1)
+            return sim_storage_durable(&world->storage, "journal", next->offset,
+                                       (uint64_t)next->blocks_count * JOURNAL_BLOCK_BYTES);
     }
     return 0;
 }

@@ -252,6 +252,17 @@ long sim_storage_read(struct sim_storage *storage, const char *path, uint64_t of
     return (long)file->size;
 }
 
+int sim_storage_durable(struct sim_storage *storage, const char *path, uint64_t offset,
+                        uint64_t size)
+{
+    const struct sim_file *file = sim_file_at(storage, path);
+    assert(file != NULL);
+    for (uint64_t page = offset / SIM_PAGE_BYTES; page * SIM_PAGE_BYTES < offset + size; page++) {
+        if (file->pages[page] != file->pages_durable[page]) return 0;
+    }
+    return 1;
+}
+
 void sim_storage_poke(struct sim_storage *storage, const char *path, uint64_t offset,
                       const uint8_t *bytes, uint64_t size)
 {

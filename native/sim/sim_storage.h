@@ -146,6 +146,9 @@ void sim_storage_crash(struct sim_storage *storage);
 /* A file as it reads now: its size, or -1. At most `size` bytes are copied from `offset`. */
 long sim_storage_read(struct sim_storage *storage, const char *path, uint64_t offset,
                       uint8_t *target, uint64_t size);
+/* 1 = a power cut now would leave these bytes as they are. */
+int sim_storage_durable(struct sim_storage *storage, const char *path, uint64_t offset,
+                        uint64_t size);
 /* Damage: overwrite durable and current bytes. */
 void sim_storage_poke(struct sim_storage *storage, const char *path, uint64_t offset,
                       const uint8_t *bytes, uint64_t size);

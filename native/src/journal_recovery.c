@@ -35,10 +35,11 @@ struct journal_walk {
     uint32_t extent;
     uint64_t last_lsn;
     uint64_t last_chain;
-    uint64_t accounted; /* rounds up to here are intact or named as damaged */
-    uint32_t pending;   /* damages since the last intact round begin here */
-    uint64_t hole;      /* generation of the extent where damage since then began; 0 = none seen */
-    uint64_t last_generation;
+    uint64_t accounted;        /* rounds up to here are intact or named as damaged */
+    uint32_t pending;          /* damages since the last intact round begin here */
+    int hole;                  /* damage was seen since then */
+    uint64_t first_generation; /* of the first intact round of all, and its lsn */
+    uint64_t first_round;
     uint64_t first_lsn;   /* of this extent, as its header says; 0 = its header is damaged */
     uint32_t rounds;      /* intact ones in this extent */
     uint32_t good_end;    /* of the last intact round in this extent; 0 = none */
@@ -101,22 +102,23 @@ static void walk_drop_unnamed(struct journal_walk *walk)
     report->damages_count = kept;
 }
 
-/* An intact round follows: what of the damage before it counts, and whose it is. */
-static void walk_link(struct journal_walk *walk, const struct journal_round *round,
+/* An intact round at `block` follows: what of the damage before it counts, and whose it is. What is
+ * missing lay in this extent or, if this round is its first, in the one before, whose header may
+ * have gone with it: no generation that was seen says how far the damage reaches. */
+static void walk_link(struct journal_walk *walk, uint32_t block, const struct journal_round *round,
                       const uint8_t *previous)
 {
     struct journal_report *report = walk->report;
     if (!report) return;
     uint64_t generation = walk->generation;
-    if (walk->hole != 0)
-        walk->generation = walk->hole;
-    else if (walk->last_lsn != 0)
-        walk->generation = walk->last_generation;
+    if (block == 1 && generation > 1) walk->generation--;
     if (walk->last_lsn == 0) {
+        walk->first_generation = generation;
+        walk->first_round = round->lsn;
         /* The first intact round of all: older ones may rightly be gone, unless blocks before it
          * are damaged. */
         walk_drop_unnamed(walk);
-        if (walk->hole != 0) {
+        if (walk->hole) {
             walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous,
                                   round->previous_count);
             /* What lies before the extent is gone by right. */
@@ -141,7 +143,6 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
     }
     walk->generation = generation;
     walk->hole = 0;
-    walk->last_generation = generation;
     walk->pending = report->damages_count;
 }
 
@@ -170,7 +171,7 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block,
         return STATUS_JOURNAL_DAMAGED;
     uint64_t own_size = (uint64_t)round.own_count * JOURNAL_DIRECTORY_ITEM_BYTES;
     uint64_t at = JOURNAL_ROUND_HEADER_BYTES + own_size;
-    walk_link(walk, &round, blocks + at);
+    walk_link(walk, block, &round, blocks + at);
     if (walk->failed) return STATUS_JOURNAL_DAMAGED;
     at += (uint64_t)round.previous_count * JOURNAL_DIRECTORY_ITEM_BYTES;
 
@@ -247,7 +248,7 @@ static uint32_t walk_damaged(struct journal_walk *walk, uint8_t *buffer, uint32_
         }
     }
     enum journal_damage_kind kind = older ? JOURNAL_ABSENT : JOURNAL_UNKNOWN;
-    if (walk->hole == 0) walk->hole = walk->generation;
+    walk->hole = 1;
     if (!older) walk->unknown_end = end;
     uint8_t *blocks = buffer + (uint64_t)first * JOURNAL_BLOCK_BYTES;
     uint64_t size = walk_gather(blocks, prefix);
@@ -276,7 +277,7 @@ static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t 
         if (first <= block) return walk_damaged(walk, buffer, block, &fields);
         /* Whole rounds between are gone: the next one's directory says whose, if it is intact. If
          * it is torn, its write began all the same when they were durable. */
-        if (walk->hole == 0) walk->hole = walk->generation;
+        walk->hole = 1;
         walk_damage(walk, JOURNAL_UNKNOWN, walk->accounted + 1, fields.lsn - 1, NULL);
         return first;
     }
@@ -400,6 +401,15 @@ static enum status journal_check_end(struct journal_walk *walk, struct io *io, u
     return STATUS_OK;
 }
 
+/* The oldest live extent has a round, unless damage took it: what was there nobody can say. */
+static void journal_check_begin(struct journal_walk *walk)
+{
+    uint64_t oldest = walk->report->generation_oldest;
+    if (walk->first_generation <= oldest) return;
+    walk->generation = oldest;
+    walk_damage(walk, JOURNAL_CORRUPT, walk->first_round - 1, walk->first_round - 1, NULL);
+}
+
 /* Damage that does not matter: of dead extents, of rounds that never were, of ranges dealt with
  * before. */
 static void journal_report_prune(struct journal_report *report)
@@ -462,6 +472,7 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
     if (!report) return STATUS_OK;
     enum status status = journal_check_end(&walk, io, file, buffer);
     if (status != STATUS_OK) return status;
+    journal_check_begin(&walk);
     journal_close_unopened(journal);
     journal_report_prune(report);
     journal_resume(journal, &walk);
