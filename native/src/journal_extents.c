@@ -98,9 +98,34 @@ static int rewrite_checked(const struct journal *journal, const struct journal_r
     return 1;
 }
 
+/* The next round goes behind damage in an extent that has no intact one: its header came with what
+ * is damaged, and may be no more durable than that. */
+static enum status rewrite_header(const struct journal *journal, struct io *io, uint32_t file,
+                                  uint8_t *buffer)
+{
+    uint64_t offset = journal_extent_offset(&journal->config, journal->extent);
+    enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
+    if (status != STATUS_OK) return status;
+    struct journal_block fields;
+    if (!journal_extent_header(journal, journal->extent, buffer, &fields)
+        || fields.generation != journal->generation)
+        return STATUS_JOURNAL_DAMAGED;
+    struct io_request request = {.operation = IO_WRITE_SYNC,
+                                 .file = file,
+                                 .offset = offset,
+                                 .size = JOURNAL_BLOCK_BYTES,
+                                 .buffer = buffer};
+    return io->perform(io->context, &request);
+}
+
 enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_t file,
                                  uint8_t *buffer, const struct journal_report *report)
 {
+    if (journal->generation != 0 && journal->headers_known[journal->extent]
+        && journal->rounds_counts[journal->extent] == 0) {
+        enum status header = rewrite_header(journal, io, file, buffer);
+        if (header != STATUS_OK) return header;
+    }
     if (report->lsn_last == 0) return STATUS_OK;
     uint64_t offset = report->last_offset;
     uint64_t size = (uint64_t)report->last_blocks * JOURNAL_BLOCK_BYTES;

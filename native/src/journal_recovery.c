@@ -406,8 +406,9 @@ static void journal_check_begin(struct journal_walk *walk)
 {
     uint64_t oldest = walk->report->generation_oldest;
     if (walk->first_generation <= oldest) return;
+    uint64_t lsn = walk->first_round > 1 ? walk->first_round - 1 : 1;
     walk->generation = oldest;
-    walk_damage(walk, JOURNAL_CORRUPT, walk->first_round - 1, walk->first_round - 1, NULL);
+    walk_damage(walk, JOURNAL_CORRUPT, lsn, lsn, NULL);
 }
 
 /* Damage that does not matter: of dead extents, of rounds that never were, of ranges dealt with
