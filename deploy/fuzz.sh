@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 BUILD="build/fuzz"
 SEEDS="tests/data/fuzz"
-COMPILER="clang-14 -std=gnu11 -D_GNU_SOURCE -DENGINE_CHECKED -UNDEBUG -O1 -g -pthread"
+COMPILER="clang-14 -std=gnu11 -D_GNU_SOURCE -DENGINE_CHECKED -UNDEBUG -O1 -g -pthread -Werror"
 COMPILER="$COMPILER -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
 COMPILER="$COMPILER -iquotenative/include -iquotenative/src -iquotenative/sim -iquotenative/fuzz"
 LIBRARIES="-lnghttp2 -lssl -lcrypto -llz4 -lzstd"

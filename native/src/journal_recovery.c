@@ -24,7 +24,11 @@
 #include "assert.h"
 #include "bytes.h"
 
-enum { WALK_CLOSED_BYTES = 16 };
+enum {
+    WALK_CLOSED_BYTES = 16,
+    /* Each start after a torn round skips one; the stamps' low halves bear no more. */
+    WALK_LSN_SKIPPED_MAX = INT32_MAX,
+};
 
 struct journal_walk {
     struct journal *journal;
@@ -39,38 +43,29 @@ struct journal_walk {
     uint32_t pending;   /* damages since the last intact round begin here */
     uint64_t hole;      /* generation of the extent where damage since then began; 0 = none seen */
     uint64_t last_generation;
-    uint64_t first_lsn;   /* of this extent, as its header says; 0 = its header is damaged */
-    uint32_t rounds;      /* intact ones in this extent */
-    uint32_t good_end;    /* of the last intact round in this extent; 0 = none */
-    uint32_t unknown_end; /* of unknown damage behind it; 0 = none */
-    int failed;           /* the chain of rounds contradicts itself */
+    uint64_t first_lsn;       /* of this extent, as its header says; 0 = its header is damaged */
+    uint64_t orphan_previous; /* highest lsn that rounds which belong nowhere saw durable */
+    uint32_t rounds;          /* intact ones in this extent */
+    uint32_t good_end;        /* of the last intact round in this extent; 0 = none */
+    uint32_t unknown_end;     /* of unknown damage behind it; 0 = none */
+    int failed;               /* the chain of rounds contradicts itself */
 };
 
 static void walk_damage(struct journal_walk *walk, enum journal_damage_kind kind, uint64_t from,
-                        uint64_t to, const struct journal_directory_item *item)
+                        uint64_t to)
 {
-    struct journal_report *report = walk->report;
-    if (!report) return;
-    if (report->damages_count == JOURNAL_DAMAGES_MAX) {
-        report->overflow = 1;
-        return;
-    }
-    struct journal_damage *damage = &report->damages[report->damages_count++];
-    *damage = (struct journal_damage){
-        .kind = kind, .generation = walk->generation, .lsn_from = from, .lsn_to = to};
-    if (item) {
-        damage->named = 1;
-        damage->item = *item;
+    if (walk->report) {
+        journal_damage_add(walk->report, kind, walk->generation, from, to, NULL);
     }
 }
 
 static void walk_damage_directory(struct journal_walk *walk, enum journal_damage_kind kind,
                                   uint64_t lsn, const uint8_t *items, uint32_t count)
 {
-    for (uint32_t index = 0; index < count; index++) {
+    for (uint32_t index = 0; walk->report && index < count; index++) {
         struct journal_directory_item item;
         journal_directory_get(items + (uint64_t)index * JOURNAL_DIRECTORY_ITEM_BYTES, &item);
-        walk_damage(walk, kind, lsn, lsn, &item);
+        journal_damage_add(walk->report, kind, walk->generation, lsn, lsn, &item);
     }
 }
 
@@ -88,19 +83,6 @@ static uint64_t walk_gather(uint8_t *blocks, uint32_t count)
     return total;
 }
 
-/* Damage that names nobody is kept only until a later round's directory says whose it was. */
-static void walk_drop_unnamed(struct journal_walk *walk)
-{
-    struct journal_report *report = walk->report;
-    uint32_t kept = walk->pending;
-    for (uint32_t index = walk->pending; index < report->damages_count; index++) {
-        if (!report->damages[index].named) continue;
-        report->damages[index].kind = JOURNAL_CORRUPT;
-        report->damages[kept++] = report->damages[index];
-    }
-    report->damages_count = kept;
-}
-
 /* An intact round follows: what of the damage before it counts, and whose it is. */
 static void walk_link(struct journal_walk *walk, const struct journal_round *round,
                       const uint8_t *previous)
@@ -115,13 +97,13 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
     if (walk->last_lsn == 0) {
         /* The first intact round of all: older ones may rightly be gone, unless blocks before it
          * are damaged. */
-        walk_drop_unnamed(walk);
+        journal_damage_drop_unnamed(report, walk->pending);
         if (walk->hole != 0) {
             walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous,
                                   round->previous_count);
             /* What lies before the extent is gone by right. */
             if (round->before_previous_lsn > 0 && round->before_previous_lsn >= walk->first_lsn) {
-                walk_damage(walk, JOURNAL_CORRUPT, 1, round->before_previous_lsn, NULL);
+                walk_damage(walk, JOURNAL_CORRUPT, 1, round->before_previous_lsn);
             }
         }
     } else if (round->previous_lsn == walk->last_lsn) {
@@ -129,11 +111,10 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
         report->damages_count = walk->pending;
         if (round->previous_chain != walk->last_chain) walk->failed = 1;
     } else {
-        walk_drop_unnamed(walk);
+        journal_damage_drop_unnamed(report, walk->pending);
         if (round->previous_lsn > walk->accounted) {
             if (round->before_previous_lsn > walk->accounted) {
-                walk_damage(walk, JOURNAL_CORRUPT, walk->accounted + 1, round->before_previous_lsn,
-                            NULL);
+                walk_damage(walk, JOURNAL_CORRUPT, walk->accounted + 1, round->before_previous_lsn);
             }
             walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous,
                                   round->previous_count);
@@ -222,6 +203,7 @@ static int walk_block(const struct journal_walk *walk, const uint8_t *block,
 {
     if (!journal_block_get(block, walk->journal->config.id, fields)) return 0;
     if (fields->kind != JOURNAL_BLOCK_ROUND || fields->generation != walk->generation) return 0;
+    if (fields->lsn < walk->first_lsn) return 0; /* of a write that another one came over */
     if (fields->blocks_count >= walk->journal->config.extent_blocks) return 0; /* no end of it */
     if (walk->report && fields->lsn > walk->report->lsn_seen) walk->report->lsn_seen = fields->lsn;
     return fields->lsn > walk->last_lsn;
@@ -256,10 +238,10 @@ static uint32_t walk_damaged(struct journal_walk *walk, uint8_t *buffer, uint32_
         && round.previous_lsn == walk->accounted) {
         walk_damage_directory(walk, kind, known->lsn, blocks + JOURNAL_ROUND_HEADER_BYTES,
                               round.own_count);
-        if (round.own_count == 0) walk_damage(walk, JOURNAL_ABSENT, known->lsn, known->lsn, NULL);
+        if (round.own_count == 0) walk_damage(walk, JOURNAL_ABSENT, known->lsn, known->lsn);
         walk->accounted = known->lsn;
     } else {
-        walk_damage(walk, kind, walk->accounted + 1, known->lsn, NULL);
+        walk_damage(walk, kind, walk->accounted + 1, known->lsn);
     }
     return end;
 }
@@ -277,10 +259,31 @@ static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t 
         /* Whole rounds between are gone: the next one's directory says whose, if it is intact. If
          * it is torn, its write began all the same when they were durable. */
         if (walk->hole == 0) walk->hole = walk->generation;
-        walk_damage(walk, JOURNAL_UNKNOWN, walk->accounted + 1, fields.lsn - 1, NULL);
+        walk_damage(walk, JOURNAL_UNKNOWN, walk->accounted + 1, fields.lsn - 1);
         return first;
     }
     return blocks_count;
+}
+
+/* Rounds that the extent's header disowns and no other extent claims. The write that would have
+ * opened the extent may have been torn, its header lost: then nothing was durable behind the last
+ * round. */
+static void walk_orphans(struct journal_walk *walk, const uint8_t *buffer)
+{
+    struct journal *journal = walk->journal;
+    if (!walk->report || walk->first_lsn == 0) return;
+    for (uint32_t index = 1; index < journal->config.extent_blocks; index++) {
+        const uint8_t *block = buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES;
+        struct journal_block fields;
+        if (!journal_block_get(block, journal->config.id, &fields)) continue;
+        if (fields.kind != JOURNAL_BLOCK_ROUND || fields.generation < walk->generation) continue;
+        if (fields.generation == walk->generation && fields.lsn >= walk->first_lsn) continue;
+        if (fields.generation > walk->generation && journal_holds(journal, fields.generation))
+            continue; /* it strayed here */
+        if (fields.lsn > walk->report->lsn_seen) walk->report->lsn_seen = fields.lsn;
+        uint64_t previous = fields.number == 0 ? journal_block_previous_lsn(block) : 0;
+        if (previous > walk->orphan_previous) walk->orphan_previous = previous;
+    }
 }
 
 static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
@@ -295,6 +298,7 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
                 && header.generation == walk->generation;
     if (!known && walk->journal->headers_known[walk->extent]) return STATUS_JOURNAL_DAMAGED;
     walk->first_lsn = known ? header.lsn : 0;
+    walk_orphans(walk, buffer);
     while (block < blocks_count) {
         uint8_t *blocks = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
         struct journal_block first;
@@ -345,12 +349,20 @@ static void journal_stand(struct journal_walk *walk)
     journal->block = walk->good_end > walk->unknown_end ? walk->good_end : walk->unknown_end;
 }
 
-/* Extents behind the last round: their first never completed. */
-static void journal_close_unopened(struct journal *journal)
+/* The extent behind the last round: its first never completed. What tells of rounds behind that
+ * was made wrong: they were durable, or never were. */
+static enum status journal_close_unopened(struct journal_walk *walk)
 {
+    struct journal *journal = walk->journal;
+    const struct journal_report *report = walk->report;
+    if (walk->orphan_previous > report->lsn_last) return STATUS_JOURNAL_DAMAGED;
+    if (report->lsn_seen > report->lsn_last + WALK_LSN_SKIPPED_MAX) return STATUS_JOURNAL_DAMAGED;
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (journal->generations[extent] > journal->generation) journal->generations[extent] = 0;
+        if (journal->generations[extent] <= journal->generation) continue;
+        if (journal->generations[extent] > journal->generation + 1) return STATUS_JOURNAL_DAMAGED;
+        journal->generations[extent] = 0;
     }
+    return STATUS_OK;
 }
 
 /* Does the next round's first block hold anything but older bytes or zeros? */
@@ -370,7 +382,7 @@ static enum status check_end_block(struct journal_walk *walk, struct io *io, uin
     if (status != STATUS_OK) return status;
     if (memcmp(buffer, again, JOURNAL_BLOCK_BYTES) != 0) return STATUS_JOURNAL_DAMAGED;
     walk->generation = journal->generations[extent];
-    walk_damage(walk, JOURNAL_UNKNOWN, walk->last_lsn + 1, walk->last_lsn + 1, NULL);
+    walk_damage(walk, JOURNAL_UNKNOWN, walk->last_lsn + 1, walk->last_lsn + 1);
     journal->generation = walk->generation;
     journal->extent = extent;
     journal->block = journal->config.extent_blocks;
@@ -398,24 +410,6 @@ static enum status journal_check_end(struct journal_walk *walk, struct io *io, u
         return check_end_block(walk, io, file, buffer, extent, 1, &damaged);
     }
     return STATUS_OK;
-}
-
-/* Damage that does not matter: of dead extents, of rounds that never were, of ranges dealt with
- * before. */
-static void journal_report_prune(struct journal_report *report)
-{
-    uint32_t kept = 0;
-    for (uint32_t index = 0; index < report->damages_count; index++) {
-        struct journal_damage *damage = &report->damages[index];
-        int drop = damage->kind == JOURNAL_ABSENT || damage->generation < report->generation_oldest;
-        for (uint32_t range = 0; range < report->closed_count; range++) {
-            if (damage->lsn_from >= report->closed_from[range]
-                && damage->lsn_from <= report->closed_to[range])
-                drop = 1;
-        }
-        if (!drop) report->damages[kept++] = *damage;
-    }
-    report->damages_count = kept;
 }
 
 static void journal_resume(struct journal *journal, const struct journal_walk *walk)
@@ -462,8 +456,9 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
     if (!report) return STATUS_OK;
     enum status status = journal_check_end(&walk, io, file, buffer);
     if (status != STATUS_OK) return status;
-    journal_close_unopened(journal);
-    journal_report_prune(report);
+    status = journal_close_unopened(&walk);
+    if (status != STATUS_OK) return status;
+    journal_damage_prune(report);
     journal_resume(journal, &walk);
     return STATUS_OK;
 }
