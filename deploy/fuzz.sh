@@ -20,6 +20,7 @@ if [ -e /usr/include/isa-l/crc.h ]; then LIBRARIES="$LIBRARIES -lisal"; fi
 TARGETS="
     proto 1000000
     batch 500000
+    messages 200000
     checkpoint 400000
     access 500000
     journal 1000

@@ -24,32 +24,7 @@
 #include "assert.h"
 #include "bytes.h"
 
-enum {
-    WALK_CLOSED_BYTES = 16,
-    /* Each start after a torn round skips one; the stamps' low halves bear no more. */
-    WALK_LSN_SKIPPED_MAX = INT32_MAX,
-};
-
-struct journal_walk {
-    struct journal *journal;
-    struct journal_report *report; /* NULL on later walks */
-    journal_visitor *visitor;
-    void *context;
-    uint64_t generation;
-    uint32_t extent;
-    uint64_t last_lsn;
-    uint64_t last_chain;
-    uint64_t accounted; /* rounds up to here are intact or named as damaged */
-    uint32_t pending;   /* damages since the last intact round begin here */
-    uint64_t hole;      /* generation of the extent where damage since then began; 0 = none seen */
-    uint64_t last_generation;
-    uint64_t first_lsn;       /* of this extent, as its header says; 0 = its header is damaged */
-    uint64_t orphan_previous; /* highest lsn that rounds which belong nowhere saw durable */
-    uint32_t rounds;          /* intact ones in this extent */
-    uint32_t good_end;        /* of the last intact round in this extent; 0 = none */
-    uint32_t unknown_end;     /* of unknown damage behind it; 0 = none */
-    int failed;               /* the chain of rounds contradicts itself */
-};
+enum { WALK_CLOSED_BYTES = 16 };
 
 static void walk_damage(struct journal_walk *walk, enum journal_damage_kind kind, uint64_t from,
                         uint64_t to)
@@ -83,6 +58,14 @@ static uint64_t walk_gather(uint8_t *blocks, uint32_t count)
     return total;
 }
 
+/* Where a lost round lay, seen from an intact one above it: in its extent, in the one before, or 0,
+ * further back. Damage of dead extents is dropped later: the newest that it may have been counts. */
+static uint64_t walk_generation_of(const struct journal_walk *walk, uint64_t lsn)
+{
+    if (walk->first_lsn != 0 && lsn >= walk->first_lsn) return walk->generation;
+    return lsn > 0 && lsn >= walk->first_before ? walk->generation - 1 : 0;
+}
+
 /* An intact round follows: what of the damage before it counts, and whose it is. */
 static void walk_link(struct journal_walk *walk, const struct journal_round *round,
                       const uint8_t *previous)
@@ -90,13 +73,17 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
     struct journal_report *report = walk->report;
     if (!report) return;
     uint64_t generation = walk->generation;
+    uint64_t lost = walk_generation_of(walk, round->previous_lsn);
+    uint64_t further = walk->hole != 0 ? round->before_previous_lsn : round->previous_lsn;
+    uint64_t lost_further = walk_generation_of(walk, further);
     if (walk->hole != 0)
         walk->generation = walk->hole;
     else if (walk->last_lsn != 0)
         walk->generation = walk->last_generation;
+    if (walk->generation < lost) walk->generation = lost;
     if (walk->last_lsn == 0) {
         /* The first intact round of all: older ones may rightly be gone, unless blocks before it
-         * are damaged. */
+         * are damaged, or their extent turns out to live. */
         journal_damage_drop_unnamed(report, walk->pending);
         if (walk->hole != 0) {
             walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous,
@@ -105,6 +92,10 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
             if (round->before_previous_lsn > 0 && round->before_previous_lsn >= walk->first_lsn) {
                 walk_damage(walk, JOURNAL_CORRUPT, 1, round->before_previous_lsn);
             }
+        }
+        walk->generation = lost_further;
+        if (lost_further > 0 && lost_further < generation) {
+            walk_damage(walk, JOURNAL_CORRUPT, 1, further);
         }
     } else if (round->previous_lsn == walk->last_lsn) {
         /* An earlier recovery stood here and went on behind what it had cut or closed. */
@@ -265,27 +256,6 @@ static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t 
     return blocks_count;
 }
 
-/* Rounds that the extent's header disowns and no other extent claims. The write that would have
- * opened the extent may have been torn, its header lost: then nothing was durable behind the last
- * round. */
-static void walk_orphans(struct journal_walk *walk, const uint8_t *buffer)
-{
-    struct journal *journal = walk->journal;
-    if (!walk->report || walk->first_lsn == 0) return;
-    for (uint32_t index = 1; index < journal->config.extent_blocks; index++) {
-        const uint8_t *block = buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES;
-        struct journal_block fields;
-        if (!journal_block_get(block, journal->config.id, &fields)) continue;
-        if (fields.kind != JOURNAL_BLOCK_ROUND || fields.generation < walk->generation) continue;
-        if (fields.generation == walk->generation && fields.lsn >= walk->first_lsn) continue;
-        if (fields.generation > walk->generation && journal_holds(journal, fields.generation))
-            continue; /* it strayed here */
-        if (fields.lsn > walk->report->lsn_seen) walk->report->lsn_seen = fields.lsn;
-        uint64_t previous = fields.number == 0 ? journal_block_previous_lsn(block) : 0;
-        if (previous > walk->orphan_previous) walk->orphan_previous = previous;
-    }
-}
-
 static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
 {
     uint32_t blocks_count = walk->journal->config.extent_blocks;
@@ -297,8 +267,10 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     int known = journal_extent_header(walk->journal, walk->extent, buffer, &header)
                 && header.generation == walk->generation;
     if (!known && walk->journal->headers_known[walk->extent]) return STATUS_JOURNAL_DAMAGED;
+    walk->first_before = walk->generation_before + 1 == walk->generation ? walk->first_lsn : 0;
+    walk->generation_before = walk->generation;
     walk->first_lsn = known ? header.lsn : 0;
-    walk_orphans(walk, buffer);
+    journal_end_orphans(walk, buffer);
     while (block < blocks_count) {
         uint8_t *blocks = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
         struct journal_block first;
@@ -349,69 +321,6 @@ static void journal_stand(struct journal_walk *walk)
     journal->block = walk->good_end > walk->unknown_end ? walk->good_end : walk->unknown_end;
 }
 
-/* The extent behind the last round: its first never completed. What tells of rounds behind that
- * was made wrong: they were durable, or never were. */
-static enum status journal_close_unopened(struct journal_walk *walk)
-{
-    struct journal *journal = walk->journal;
-    const struct journal_report *report = walk->report;
-    if (walk->orphan_previous > report->lsn_last) return STATUS_JOURNAL_DAMAGED;
-    if (report->lsn_seen > report->lsn_last + WALK_LSN_SKIPPED_MAX) return STATUS_JOURNAL_DAMAGED;
-    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (journal->generations[extent] <= journal->generation) continue;
-        if (journal->generations[extent] > journal->generation + 1) return STATUS_JOURNAL_DAMAGED;
-        journal->generations[extent] = 0;
-    }
-    return STATUS_OK;
-}
-
-/* Does the next round's first block hold anything but older bytes or zeros? */
-static enum status check_end_block(struct journal_walk *walk, struct io *io, uint32_t file,
-                                   uint8_t *buffer, uint32_t extent, uint32_t block, int *damaged)
-{
-    struct journal *journal = walk->journal;
-    uint64_t offset =
-        journal_extent_offset(&journal->config, extent) + (uint64_t)block * JOURNAL_BLOCK_BYTES;
-    enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
-    if (status != STATUS_OK) return status;
-    if (journal_block_is_older(buffer, journal->generations[extent], walk->last_lsn + 1))
-        return STATUS_OK;
-    /* It may stop everybody: a read that lied once must not. */
-    uint8_t *again = buffer + JOURNAL_BLOCK_BYTES;
-    status = journal_read(io, file, again, offset, JOURNAL_BLOCK_BYTES);
-    if (status != STATUS_OK) return status;
-    if (memcmp(buffer, again, JOURNAL_BLOCK_BYTES) != 0) return STATUS_JOURNAL_DAMAGED;
-    walk->generation = journal->generations[extent];
-    walk_damage(walk, JOURNAL_UNKNOWN, walk->last_lsn + 1, walk->last_lsn + 1);
-    journal->generation = walk->generation;
-    journal->extent = extent;
-    journal->block = journal->config.extent_blocks;
-    *damaged = 1;
-    return STATUS_OK;
-}
-
-/* Behind the last round lies what the next would have overwritten: in its extent, or in the one
- * that the next opened, whose header tells. If that is neither older bytes nor zeros, something was
- * there. */
-static enum status journal_check_end(struct journal_walk *walk, struct io *io, uint32_t file,
-                                     uint8_t *buffer)
-{
-    struct journal *journal = walk->journal;
-    int damaged = 0;
-    if (walk->report->damages_count > walk->pending) return STATUS_OK;
-    if (journal->generation != 0 && journal->block < journal->config.extent_blocks) {
-        enum status status =
-            check_end_block(walk, io, file, buffer, journal->extent, journal->block, &damaged);
-        if (status != STATUS_OK || damaged) return status;
-    }
-    uint64_t next = journal->generation + 1;
-    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (journal->generations[extent] != next || !journal->headers_known[extent]) continue;
-        return check_end_block(walk, io, file, buffer, extent, 1, &damaged);
-    }
-    return STATUS_OK;
-}
-
 static void journal_resume(struct journal *journal, const struct journal_walk *walk)
 {
     const struct journal_report *report = walk->report;
@@ -454,9 +363,7 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
         }
     }
     if (!report) return STATUS_OK;
-    enum status status = journal_check_end(&walk, io, file, buffer);
-    if (status != STATUS_OK) return status;
-    status = journal_close_unopened(&walk);
+    enum status status = journal_end(&walk, io, file, buffer);
     if (status != STATUS_OK) return status;
     journal_damage_prune(report);
     journal_resume(journal, &walk);

@@ -14,6 +14,7 @@ from tests.support.store import EXTENT_BYTES, FILE_HEADER_BYTES, TOPIC, Disk, St
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 BLOCK, HEADER, SECTOR = 4096, 112, 512
+DAMAGED = 3
 
 
 def block(payload: bytes, *, generation: int = 3, lsn: int = 9, number: int = 0) -> bytes:
@@ -242,6 +243,42 @@ def test_an_extent_that_says_a_wrong_generation_is_refused(
         assert len(after.log()) == len(Store(before, extents=6).log())
         return
     assert after.status == "JOURNAL_DAMAGED"
+    assert disk.digest() == digest
+
+
+def test_a_round_of_a_generation_that_nobody_opened_is_refused() -> None:
+    disk = Disk()
+    spread(disk, 2)
+    forge(disk, extent_at(0) + 3 * BLOCK, 16, (2**20).to_bytes(8, "little"))
+    assert Store(disk, extents=6).status == "JOURNAL_DAMAGED"
+
+
+def oldest_live(disk: Disk) -> int:
+    """Generation of the oldest extent that lives, as the last round says."""
+    journal = disk.read("journal")
+    found = ("", 0)
+    for at in range(FILE_HEADER_BYTES, len(journal), BLOCK):
+        head = journal[at : at + BLOCK]
+        if head[:4] == b"HRJB" and head[42] == 3 and head[32:36] == bytes(4):
+            found = max(found, (head[24:32][::-1].hex(), int.from_bytes(head[176:184], "little")))
+    return found[1]
+
+
+@pytest.mark.parametrize("newest", [2, 9])
+@pytest.mark.parametrize("next_generation", [True, False])
+def test_the_oldest_live_extent_is_not_lost_in_silence(newest: int, next_generation: bool) -> None:
+    disk = Disk()
+    spread(disk, newest)
+    at = extent_at(generations(disk, 6).index(oldest_live(disk)))
+    if next_generation:
+        forge(disk, at, 16, (newest + 1).to_bytes(8, "little"))
+    else:
+        disk.poke("journal", at, bytes(EXTENT_BYTES))
+    after = Store(disk, extents=6)
+    assert after.status == "OK"
+    assert after.described() == DAMAGED
+    digest = disk.digest()
+    assert Store(disk, extents=6).described() == DAMAGED
     assert disk.digest() == digest
 
 
