@@ -58,8 +58,9 @@ static uint64_t walk_gather(uint8_t *blocks, uint32_t count)
     return total;
 }
 
-/* Where a lost round lay, seen from an intact one above it: in its extent, in the one before, or 0,
- * further back. Damage of dead extents is dropped later: the newest that it may have been counts. */
+/* Where a lost round lay, seen from an intact one above it: in its extent, in the one before, or
+ * further back (0). Damage of dead extents is dropped later, so that the newest it can have been
+ * counts. */
 static uint64_t walk_generation_of(const struct journal_walk *walk, uint64_t lsn)
 {
     if (walk->first_lsn != 0 && lsn >= walk->first_lsn) return walk->generation;
