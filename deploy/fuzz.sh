@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 BUILD="build/fuzz"
 SEEDS="tests/data/fuzz"
-COMPILER="clang-14 -std=gnu11 -D_GNU_SOURCE -DENGINE_CHECKED -UNDEBUG -O1 -g -pthread"
+COMPILER="clang-14 -std=gnu11 -D_GNU_SOURCE -DENGINE_CHECKED -UNDEBUG -O1 -g -pthread -Werror"
 COMPILER="$COMPILER -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
 COMPILER="$COMPILER -iquotenative/include -iquotenative/src -iquotenative/sim -iquotenative/fuzz"
 LIBRARIES="-lnghttp2 -lssl -lcrypto -llz4 -lzstd"
@@ -18,10 +18,12 @@ if [ -e /usr/include/isa-l/crc.h ]; then LIBRARIES="$LIBRARIES -lisal"; fi
 
 # TARGET RUNS: each within ten seconds.
 TARGETS="
-    proto 1000000
+    proto 700000
     batch 500000
+    messages 200000
     checkpoint 400000
     access 500000
+    names 30000
     journal 1000
     connection 6000
     host 1500

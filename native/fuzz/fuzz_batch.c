@@ -4,7 +4,6 @@
  * CRCs were made right, so that mutations reach what lies behind them. Asserts that a walk stays
  * inside and that records fill exactly what their header announced, however they are compressed. */
 #include <string.h>
-#include <sys/mman.h>
 
 #include "assert.h"
 #include "batch.h"
@@ -15,21 +14,7 @@
 #include "fuzz_input.h"
 
 /* Larger announcements are checked as headers only: filling them would take all the time. */
-enum { RECORDS_BYTES_MAX = 1 << 20, RECORDS_COUNT_MAX = 65536, GUARD_BYTES = 4096 };
-
-/* Records end at an unmapped page, too. */
-static uint8_t *records_room(size_t size)
-{
-    static uint8_t *region;
-    if (region == NULL) {
-        region = mmap(NULL, RECORDS_BYTES_MAX + GUARD_BYTES, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        assert(region != MAP_FAILED);
-        int failed = mprotect(region + RECORDS_BYTES_MAX, GUARD_BYTES, PROT_NONE);
-        assert(failed == 0);
-    }
-    return region + RECORDS_BYTES_MAX - size;
-}
+enum { RECORDS_BYTES_MAX = FUZZ_COPY_SIZE_MAX, RECORDS_COUNT_MAX = 65536, RECORDS_ROOM = 1 };
 
 static void column_inside(uint32_t position, int32_t size, uint32_t records_bytes)
 {
@@ -46,7 +31,7 @@ static void part_take_apart(const uint8_t *part, const struct batch_client *clie
     static int32_t sizes[2][RECORDS_COUNT_MAX];
     static uint32_t header_counts[RECORDS_COUNT_MAX];
     if (client->records_bytes > RECORDS_BYTES_MAX) return;
-    uint8_t *records = records_room(client->records_bytes);
+    uint8_t *records = fuzz_room(RECORDS_ROOM, client->records_bytes);
     if (batch_records_open(part, client, records) != STATUS_OK) return;
     struct batch_columns columns = {
         .timestamps_us = timestamps_us,

@@ -46,18 +46,25 @@ uint8_t fuzz_byte(struct fuzz_input *input)
     return input->at < input->end ? *input->at++ : 0;
 }
 
-uint8_t *fuzz_copy(const uint8_t *bytes, size_t size)
+uint8_t *fuzz_room(uint32_t number, size_t size)
 {
-    static uint8_t *region;
+    static uint8_t *regions[FUZZ_ROOMS_COUNT];
+    assert(number < FUZZ_ROOMS_COUNT);
     assert(size <= FUZZ_COPY_SIZE_MAX);
-    if (region == NULL) {
-        region = mmap(NULL, FUZZ_COPY_SIZE_MAX + PAGE_BYTES, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (regions[number] == NULL) {
+        uint8_t *region = mmap(NULL, FUZZ_COPY_SIZE_MAX + PAGE_BYTES, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert(region != MAP_FAILED);
         int failed = mprotect(region + FUZZ_COPY_SIZE_MAX, PAGE_BYTES, PROT_NONE);
         assert(failed == 0);
+        regions[number] = region;
     }
-    uint8_t *copy = region + FUZZ_COPY_SIZE_MAX - size;
+    return regions[number] + FUZZ_COPY_SIZE_MAX - size;
+}
+
+uint8_t *fuzz_copy(const uint8_t *bytes, size_t size)
+{
+    uint8_t *copy = fuzz_room(0, size);
     if (size > 0) memcpy(copy, bytes, size);
     return copy;
 }

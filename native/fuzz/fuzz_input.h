@@ -26,10 +26,13 @@ uint64_t fuzz_u64(struct fuzz_input *input);
 /* At most `size` bytes: borrowed from the input. */
 const uint8_t *fuzz_bytes(struct fuzz_input *input, size_t size, size_t *taken);
 
-enum { FUZZ_COPY_SIZE_MAX = 1 << 20 };
+enum { FUZZ_COPY_SIZE_MAX = 1 << 20, FUZZ_ROOMS_COUNT = 4 };
 
-/* A copy that may be changed, with an unmapped page right behind it: reading on ends the process,
- * in code without sanitizers too. One at a time; size <= FUZZ_COPY_SIZE_MAX. */
+/* Memory with an unmapped page right behind it: reading or writing on ends the process, in code
+ * without sanitizers too. Each number is one piece: what it held before is gone; `number` <
+ * FUZZ_ROOMS_COUNT, size <= FUZZ_COPY_SIZE_MAX. */
+uint8_t *fuzz_room(uint32_t number, size_t size);
+/* A copy that may be changed, in room 0. */
 uint8_t *fuzz_copy(const uint8_t *bytes, size_t size);
 
 #endif

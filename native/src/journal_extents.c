@@ -75,6 +75,7 @@ enum status journal_find_generations(struct journal *journal, struct io *io, uin
         for (uint32_t block = 1; block < journal->config.extent_blocks; block++) {
             const uint8_t *at = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
             if (!journal_block_get(at, journal->config.id, &fields)) continue;
+            if (fields.kind != JOURNAL_BLOCK_ROUND) continue;
             /* A round of an extent whose header is whole strayed here. */
             if (extent_claimed(journal, fields.generation)) continue;
             if (fields.generation > highest) highest = fields.generation;

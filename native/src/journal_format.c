@@ -78,7 +78,16 @@ int journal_block_get(const uint8_t *block, uint64_t journal_id, struct journal_
         .kind = bytes_get_u16(block + 42),
     };
     if (fields->generation == 0 || fields->number >= fields->blocks_count) return 0;
+    /* Nobody counts that far: a journal that went on from there would wrap. */
+    if (fields->generation > INT64_MAX || fields->lsn > INT64_MAX) return 0;
     return fields->payload_bytes <= JOURNAL_BLOCK_PAYLOAD_BYTES;
+}
+
+uint64_t journal_block_previous_lsn(const uint8_t *block)
+{
+    static_assert(JOURNAL_BLOCK_HEADER_BYTES + 40 <= JOURNAL_SECTOR_BYTES - STAMP_BYTES,
+                  "no stamp displaces it");
+    return bytes_get_u64(block + JOURNAL_BLOCK_HEADER_BYTES + 32);
 }
 
 void journal_block_restore(uint8_t *block)

@@ -92,6 +92,9 @@ void journal_block_seal(uint8_t *block, const struct journal_block *fields);
 /* Verify a block as read. 0 = not a valid block of this journal. */
 int journal_block_get(const uint8_t *block, uint64_t journal_id, struct journal_block *fields);
 
+/* What the round that begins with this valid block says was the last before it. */
+uint64_t journal_block_previous_lsn(const uint8_t *block);
+
 /* Put the displaced words back: the payload of a verified block is whole again, the block fails its
  * checksum from now. */
 void journal_block_restore(uint8_t *block);

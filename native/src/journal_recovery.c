@@ -26,52 +26,21 @@
 
 enum { WALK_CLOSED_BYTES = 16 };
 
-struct journal_walk {
-    struct journal *journal;
-    struct journal_report *report; /* NULL on later walks */
-    journal_visitor *visitor;
-    void *context;
-    uint64_t generation;
-    uint32_t extent;
-    uint64_t last_lsn;
-    uint64_t last_chain;
-    uint64_t accounted;        /* rounds up to here are intact or named as damaged */
-    uint32_t pending;          /* damages since the last intact round begin here */
-    int hole;                  /* damage was seen since then */
-    uint64_t first_generation; /* of the first intact round of all, and its lsn */
-    uint64_t first_round;
-    uint64_t first_lsn;   /* of this extent, as its header says; 0 = its header is damaged */
-    uint32_t rounds;      /* intact ones in this extent */
-    uint32_t good_end;    /* of the last intact round in this extent; 0 = none */
-    uint32_t unknown_end; /* of unknown damage behind it; 0 = none */
-    int failed;           /* the chain of rounds contradicts itself */
-};
-
 static void walk_damage(struct journal_walk *walk, enum journal_damage_kind kind, uint64_t from,
-                        uint64_t to, const struct journal_directory_item *item)
+                        uint64_t to)
 {
-    struct journal_report *report = walk->report;
-    if (!report) return;
-    if (report->damages_count == JOURNAL_DAMAGES_MAX) {
-        report->overflow = 1;
-        return;
-    }
-    struct journal_damage *damage = &report->damages[report->damages_count++];
-    *damage = (struct journal_damage){
-        .kind = kind, .generation = walk->generation, .lsn_from = from, .lsn_to = to};
-    if (item) {
-        damage->named = 1;
-        damage->item = *item;
+    if (walk->report) {
+        journal_damage_add(walk->report, kind, walk->generation, from, to, NULL);
     }
 }
 
 static void walk_damage_directory(struct journal_walk *walk, enum journal_damage_kind kind,
                                   uint64_t lsn, const uint8_t *items, uint32_t count)
 {
-    for (uint32_t index = 0; index < count; index++) {
+    for (uint32_t index = 0; walk->report && index < count; index++) {
         struct journal_directory_item item;
         journal_directory_get(items + (uint64_t)index * JOURNAL_DIRECTORY_ITEM_BYTES, &item);
-        walk_damage(walk, kind, lsn, lsn, &item);
+        journal_damage_add(walk->report, kind, walk->generation, lsn, lsn, &item);
     }
 }
 
@@ -89,53 +58,55 @@ static uint64_t walk_gather(uint8_t *blocks, uint32_t count)
     return total;
 }
 
-/* Damage that names nobody is kept only until a later round's directory says whose it was. */
-static void walk_drop_unnamed(struct journal_walk *walk)
+/* Where a lost round lay, seen from an intact one above it: in its extent, in the one before, or
+ * further back (0). Damage of dead extents is dropped later, so that the newest it can have been
+ * counts. */
+static uint64_t walk_generation_of(const struct journal_walk *walk, uint64_t lsn)
 {
-    struct journal_report *report = walk->report;
-    uint32_t kept = walk->pending;
-    for (uint32_t index = walk->pending; index < report->damages_count; index++) {
-        if (!report->damages[index].named) continue;
-        report->damages[index].kind = JOURNAL_CORRUPT;
-        report->damages[kept++] = report->damages[index];
-    }
-    report->damages_count = kept;
+    if (walk->first_lsn != 0 && lsn >= walk->first_lsn) return walk->generation;
+    return lsn > 0 && lsn >= walk->first_before ? walk->generation - 1 : 0;
 }
 
-/* An intact round at `block` follows: what of the damage before it counts, and whose it is. What is
- * missing lay in this extent or, if this round is its first, in the one before, whose header may
- * have gone with it: no generation that was seen says how far the damage reaches. */
-static void walk_link(struct journal_walk *walk, uint32_t block, const struct journal_round *round,
+/* An intact round follows: what of the damage before it counts, and whose it is. */
+static void walk_link(struct journal_walk *walk, const struct journal_round *round,
                       const uint8_t *previous)
 {
     struct journal_report *report = walk->report;
     if (!report) return;
     uint64_t generation = walk->generation;
-    if (block == 1 && generation > 1) walk->generation--;
+    uint64_t lost = walk_generation_of(walk, round->previous_lsn);
+    uint64_t further = walk->hole != 0 ? round->before_previous_lsn : round->previous_lsn;
+    uint64_t lost_further = walk_generation_of(walk, further);
+    if (walk->hole != 0)
+        walk->generation = walk->hole;
+    else if (walk->last_lsn != 0)
+        walk->generation = walk->last_generation;
+    if (walk->generation < lost) walk->generation = lost;
     if (walk->last_lsn == 0) {
-        walk->first_generation = generation;
-        walk->first_round = round->lsn;
         /* The first intact round of all: older ones may rightly be gone, unless blocks before it
-         * are damaged. */
-        walk_drop_unnamed(walk);
-        if (walk->hole) {
+         * are damaged, or their extent turns out to live. */
+        journal_damage_drop_unnamed(report, walk->pending);
+        if (walk->hole != 0) {
             walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous,
                                   round->previous_count);
             /* What lies before the extent is gone by right. */
             if (round->before_previous_lsn > 0 && round->before_previous_lsn >= walk->first_lsn) {
-                walk_damage(walk, JOURNAL_CORRUPT, 1, round->before_previous_lsn, NULL);
+                walk_damage(walk, JOURNAL_CORRUPT, 1, round->before_previous_lsn);
             }
+        }
+        walk->generation = lost_further;
+        if (lost_further > 0 && lost_further < generation) {
+            walk_damage(walk, JOURNAL_CORRUPT, 1, further);
         }
     } else if (round->previous_lsn == walk->last_lsn) {
         /* An earlier recovery stood here and went on behind what it had cut or closed. */
         report->damages_count = walk->pending;
         if (round->previous_chain != walk->last_chain) walk->failed = 1;
     } else {
-        walk_drop_unnamed(walk);
+        journal_damage_drop_unnamed(report, walk->pending);
         if (round->previous_lsn > walk->accounted) {
             if (round->before_previous_lsn > walk->accounted) {
-                walk_damage(walk, JOURNAL_CORRUPT, walk->accounted + 1, round->before_previous_lsn,
-                            NULL);
+                walk_damage(walk, JOURNAL_CORRUPT, walk->accounted + 1, round->before_previous_lsn);
             }
             walk_damage_directory(walk, JOURNAL_CORRUPT, round->previous_lsn, previous,
                                   round->previous_count);
@@ -143,6 +114,7 @@ static void walk_link(struct journal_walk *walk, uint32_t block, const struct jo
     }
     walk->generation = generation;
     walk->hole = 0;
+    walk->last_generation = generation;
     walk->pending = report->damages_count;
 }
 
@@ -171,7 +143,7 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block,
         return STATUS_JOURNAL_DAMAGED;
     uint64_t own_size = (uint64_t)round.own_count * JOURNAL_DIRECTORY_ITEM_BYTES;
     uint64_t at = JOURNAL_ROUND_HEADER_BYTES + own_size;
-    walk_link(walk, block, &round, blocks + at);
+    walk_link(walk, &round, blocks + at);
     if (walk->failed) return STATUS_JOURNAL_DAMAGED;
     at += (uint64_t)round.previous_count * JOURNAL_DIRECTORY_ITEM_BYTES;
 
@@ -223,6 +195,7 @@ static int walk_block(const struct journal_walk *walk, const uint8_t *block,
 {
     if (!journal_block_get(block, walk->journal->config.id, fields)) return 0;
     if (fields->kind != JOURNAL_BLOCK_ROUND || fields->generation != walk->generation) return 0;
+    if (fields->lsn < walk->first_lsn) return 0; /* of a write that another one came over */
     if (fields->blocks_count >= walk->journal->config.extent_blocks) return 0; /* no end of it */
     if (walk->report && fields->lsn > walk->report->lsn_seen) walk->report->lsn_seen = fields->lsn;
     return fields->lsn > walk->last_lsn;
@@ -248,7 +221,7 @@ static uint32_t walk_damaged(struct journal_walk *walk, uint8_t *buffer, uint32_
         }
     }
     enum journal_damage_kind kind = older ? JOURNAL_ABSENT : JOURNAL_UNKNOWN;
-    walk->hole = 1;
+    if (walk->hole == 0) walk->hole = walk->generation;
     if (!older) walk->unknown_end = end;
     uint8_t *blocks = buffer + (uint64_t)first * JOURNAL_BLOCK_BYTES;
     uint64_t size = walk_gather(blocks, prefix);
@@ -257,10 +230,10 @@ static uint32_t walk_damaged(struct journal_walk *walk, uint8_t *buffer, uint32_
         && round.previous_lsn == walk->accounted) {
         walk_damage_directory(walk, kind, known->lsn, blocks + JOURNAL_ROUND_HEADER_BYTES,
                               round.own_count);
-        if (round.own_count == 0) walk_damage(walk, JOURNAL_ABSENT, known->lsn, known->lsn, NULL);
+        if (round.own_count == 0) walk_damage(walk, JOURNAL_ABSENT, known->lsn, known->lsn);
         walk->accounted = known->lsn;
     } else {
-        walk_damage(walk, kind, walk->accounted + 1, known->lsn, NULL);
+        walk_damage(walk, kind, walk->accounted + 1, known->lsn);
     }
     return end;
 }
@@ -277,8 +250,8 @@ static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t 
         if (first <= block) return walk_damaged(walk, buffer, block, &fields);
         /* Whole rounds between are gone: the next one's directory says whose, if it is intact. If
          * it is torn, its write began all the same when they were durable. */
-        walk->hole = 1;
-        walk_damage(walk, JOURNAL_UNKNOWN, walk->accounted + 1, fields.lsn - 1, NULL);
+        if (walk->hole == 0) walk->hole = walk->generation;
+        walk_damage(walk, JOURNAL_UNKNOWN, walk->accounted + 1, fields.lsn - 1);
         return first;
     }
     return blocks_count;
@@ -295,7 +268,10 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     int known = journal_extent_header(walk->journal, walk->extent, buffer, &header)
                 && header.generation == walk->generation;
     if (!known && walk->journal->headers_known[walk->extent]) return STATUS_JOURNAL_DAMAGED;
+    walk->first_before = walk->generation_before + 1 == walk->generation ? walk->first_lsn : 0;
+    walk->generation_before = walk->generation;
     walk->first_lsn = known ? header.lsn : 0;
+    journal_end_orphans(walk, buffer);
     while (block < blocks_count) {
         uint8_t *blocks = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
         struct journal_block first;
@@ -346,89 +322,6 @@ static void journal_stand(struct journal_walk *walk)
     journal->block = walk->good_end > walk->unknown_end ? walk->good_end : walk->unknown_end;
 }
 
-/* Extents behind the last round: their first never completed. */
-static void journal_close_unopened(struct journal *journal)
-{
-    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (journal->generations[extent] > journal->generation) journal->generations[extent] = 0;
-    }
-}
-
-/* Does the next round's first block hold anything but older bytes or zeros? */
-static enum status check_end_block(struct journal_walk *walk, struct io *io, uint32_t file,
-                                   uint8_t *buffer, uint32_t extent, uint32_t block, int *damaged)
-{
-    struct journal *journal = walk->journal;
-    uint64_t offset =
-        journal_extent_offset(&journal->config, extent) + (uint64_t)block * JOURNAL_BLOCK_BYTES;
-    enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
-    if (status != STATUS_OK) return status;
-    if (journal_block_is_older(buffer, journal->generations[extent], walk->last_lsn + 1))
-        return STATUS_OK;
-    /* It may stop everybody: a read that lied once must not. */
-    uint8_t *again = buffer + JOURNAL_BLOCK_BYTES;
-    status = journal_read(io, file, again, offset, JOURNAL_BLOCK_BYTES);
-    if (status != STATUS_OK) return status;
-    if (memcmp(buffer, again, JOURNAL_BLOCK_BYTES) != 0) return STATUS_JOURNAL_DAMAGED;
-    walk->generation = journal->generations[extent];
-    walk_damage(walk, JOURNAL_UNKNOWN, walk->last_lsn + 1, walk->last_lsn + 1, NULL);
-    journal->generation = walk->generation;
-    journal->extent = extent;
-    journal->block = journal->config.extent_blocks;
-    *damaged = 1;
-    return STATUS_OK;
-}
-
-/* Behind the last round lies what the next would have overwritten: in its extent, or in the one
- * that the next opened, whose header tells. If that is neither older bytes nor zeros, something was
- * there. */
-static enum status journal_check_end(struct journal_walk *walk, struct io *io, uint32_t file,
-                                     uint8_t *buffer)
-{
-    struct journal *journal = walk->journal;
-    int damaged = 0;
-    if (walk->report->damages_count > walk->pending) return STATUS_OK;
-    if (journal->generation != 0 && journal->block < journal->config.extent_blocks) {
-        enum status status =
-            check_end_block(walk, io, file, buffer, journal->extent, journal->block, &damaged);
-        if (status != STATUS_OK || damaged) return status;
-    }
-    uint64_t next = journal->generation + 1;
-    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (journal->generations[extent] != next || !journal->headers_known[extent]) continue;
-        return check_end_block(walk, io, file, buffer, extent, 1, &damaged);
-    }
-    return STATUS_OK;
-}
-
-/* The oldest live extent has a round, unless damage took it: what was there nobody can say. */
-static void journal_check_begin(struct journal_walk *walk)
-{
-    uint64_t oldest = walk->report->generation_oldest;
-    if (walk->first_generation <= oldest) return;
-    uint64_t lsn = walk->first_round > 1 ? walk->first_round - 1 : 1;
-    walk->generation = oldest;
-    walk_damage(walk, JOURNAL_CORRUPT, lsn, lsn, NULL);
-}
-
-/* Damage that does not matter: of dead extents, of rounds that never were, of ranges dealt with
- * before. */
-static void journal_report_prune(struct journal_report *report)
-{
-    uint32_t kept = 0;
-    for (uint32_t index = 0; index < report->damages_count; index++) {
-        struct journal_damage *damage = &report->damages[index];
-        int drop = damage->kind == JOURNAL_ABSENT || damage->generation < report->generation_oldest;
-        for (uint32_t range = 0; range < report->closed_count; range++) {
-            if (damage->lsn_from >= report->closed_from[range]
-                && damage->lsn_from <= report->closed_to[range])
-                drop = 1;
-        }
-        if (!drop) report->damages[kept++] = *damage;
-    }
-    report->damages_count = kept;
-}
-
 static void journal_resume(struct journal *journal, const struct journal_walk *walk)
 {
     const struct journal_report *report = walk->report;
@@ -471,11 +364,9 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
         }
     }
     if (!report) return STATUS_OK;
-    enum status status = journal_check_end(&walk, io, file, buffer);
+    enum status status = journal_end(&walk, io, file, buffer);
     if (status != STATUS_OK) return status;
-    journal_check_begin(&walk);
-    journal_close_unopened(journal);
-    journal_report_prune(report);
+    journal_damage_prune(report);
     journal_resume(journal, &walk);
     return STATUS_OK;
 }

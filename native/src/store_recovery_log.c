@@ -28,17 +28,25 @@ static struct store_group *recover_group(struct store *store, const struct journ
     return group;
 }
 
-static void recover_configure(struct store_group *group, const uint8_t *body)
+/* A view state with a right checksum that no release writes is not gone by. */
+static enum status recover_configure(struct store *store, struct store_group *group,
+                                     const uint8_t *body)
 {
+    uint64_t view = bytes_get_u64(body + 8);
+    uint64_t log_view = bytes_get_u64(body + 16);
+    uint64_t segment_bytes = bytes_get_u64(body + 32);
+    if (bytes_get_u16(body) != VSR_VERSION || log_view > view) return STATUS_JOURNAL_DAMAGED;
+    if (segment_bytes == 0 && group != store->metadata_group) return STATUS_JOURNAL_DAMAGED;
     group->metered = group->metered_wanted = bytes_get_u16(body + 2) & 1;
-    group->segment_bytes = bytes_get_u64(body + 32);
+    group->segment_bytes = segment_bytes;
     group->state.config.metered = group->metered;
     group->state.config.segment_bytes = group->segment_bytes;
-    group->vsr.view = bytes_get_u64(body + 8);
-    group->vsr.log_view = bytes_get_u64(body + 16);
+    group->vsr.view = view;
+    group->vsr.log_view = log_view;
     group->vsr.epoch = bytes_get_u32(body + 24);
     group->vsr.tenure = bytes_get_u32(body + 28);
     group->configured = 1;
+    return STATUS_OK;
 }
 
 static enum status recover_blob(struct store *store, struct store_group *group, const uint8_t *blob,
@@ -60,7 +68,8 @@ static enum status recover_checkpoint(struct store *store, struct store_group *g
 {
     if (body_size < STORE_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
     if (entry->op < group->checkpoint_op) return STATUS_OK;
-    recover_configure(group, body);
+    enum status status = recover_configure(store, group, body);
+    if (status != STATUS_OK) return status;
     struct vsr_event event = {
         .kind = VSR_CHECKPOINT_FOUND, .op = entry->op, .time_us = bytes_get_i64(body + 80)};
     memcpy(event.checksum, body + 64, 16);
@@ -98,16 +107,16 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
         if (!group) return STATUS_NO_MEMORY;
         status = recover_checkpoint(store, group, body, body_size, entry, generation);
         /* Pools smaller than before are no damage: the operator can give them back. */
-        if (status == STATUS_NO_MEMORY) return status;
+        if (status == STATUS_NO_MEMORY || status == STATUS_JOURNAL_DAMAGED) return status;
         if (status != STATUS_OK) recover_damage(group);
         return STATUS_OK;
     case JOURNAL_VIEW_STATE:
         if (body_size < STORE_VIEW_STATE_BYTES) return STATUS_JOURNAL_DAMAGED;
         group = recover_group(store, entry);
         if (!group) return STATUS_NO_MEMORY;
-        if (!group->configured) recover_configure(group, body);
+        status = group->configured ? STATUS_OK : recover_configure(store, group, body);
         if (group->pin == 0) group->pin = generation;
-        return STATUS_OK;
+        return status;
     case JOURNAL_ABSTAIN: {
         if (entry->topic == STORE_NOBODY) return STATUS_OK;
         group = recover_group(store, entry);
@@ -312,15 +321,17 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     if (!group || group->created_revision != entry->created_revision) return STATUS_OK;
     if (group->removal.phase != RECONCILE_NONE) return STATUS_OK;
     if (entry->kind == JOURNAL_VIEW_STATE) {
-        if (entry->op == group->vsr.op)
-            recover_configure(group, bytes + JOURNAL_ENTRY_HEADER_BYTES);
-        return STATUS_OK;
+        if (entry->op != group->vsr.op) return STATUS_OK;
+        return recover_configure(store, group, bytes + JOURNAL_ENTRY_HEADER_BYTES);
     }
     if (group->corrupt) return STATUS_OK;
     struct vsr_event event = {.kind = VSR_PREPARE_FOUND};
     if (entry->size < JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES)
         return STATUS_JOURNAL_DAMAGED;
     if (!vsr_prepare_decode(bytes + JOURNAL_ENTRY_HEADER_BYTES, &event.prepare))
+        return STATUS_JOURNAL_DAMAGED;
+    uint64_t bodies = JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES;
+    if (event.prepare.op != entry->op || event.prepare.payload_bytes != entry->size - bodies)
         return STATUS_JOURNAL_DAMAGED;
     if (group->unknown_op != 0) return STATUS_OK;
     int next = entry->op == group->vsr.op + 1 && group != store->metadata_group;

@@ -14,6 +14,7 @@ from tests.support.store import EXTENT_BYTES, FILE_HEADER_BYTES, TOPIC, Disk, St
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 BLOCK, HEADER, SECTOR = 4096, 112, 512
+DAMAGED = 3
 
 
 def block(payload: bytes, *, generation: int = 3, lsn: int = 9, number: int = 0) -> bytes:
@@ -178,3 +179,169 @@ def test_rounds_fill_extents_and_wrap_around(extents: int) -> None:
     assert generations[-1] > extents
     assert len(set(generations)) == extents
     assert len(store.log()) == 120
+
+
+# ---- made wrong: checksums hold, what they cover cannot be ----
+
+
+def forge(disk: Disk, offset: int, at: int, data: bytes) -> None:
+    """Change a block and make its checksum right again."""
+    block = bytearray(disk.read("journal")[offset : offset + BLOCK])
+    block[at : at + len(data)] = data
+    block[4:8] = int(lib.crc32c(bytes(block[8:]), BLOCK - 8)).to_bytes(4, "little")
+    disk.poke("journal", offset, bytes(block))
+
+
+def extent_at(extent: int) -> int:
+    return FILE_HEADER_BYTES + extent * EXTENT_BYTES
+
+
+def generations(disk: Disk, extents: int) -> list[int]:
+    """As the extents' headers say; 0 = never used."""
+    journal = disk.read("journal")
+    found = [journal[extent_at(n) + 16 : extent_at(n) + 24] for n in range(extents)]
+    return [int.from_bytes(number, "little") for number in found]
+
+
+def spread(disk: Disk, newest: int, *, rounds: int = 4) -> int:
+    """Acked batches until the newest extent has that generation and some rounds; how many."""
+    store = Store(disk, extents=6)
+    count = 0
+    while max(generations(disk, 6)) < newest:
+        store.append(client_part(1, size=5000))
+        count += 1
+    for _ in range(rounds - 1):
+        store.append(client_part(1, size=5000))
+    store.run()
+    assert max(generations(disk, 6)) == newest
+    return count + rounds - 1
+
+
+@pytest.mark.parametrize(
+    ("newest", "extent", "generation"),
+    [
+        (2, 1, 47),  # the newest extent, of a generation far ahead: its rounds would be no rounds
+        (2, 1, 3),
+        (1, 0, 2),
+        (9, 2, 3),  # .. of one long gone
+        (9, 2, 10),
+        (9, 2, 2**63),
+    ],
+)
+def test_an_extent_that_says_a_wrong_generation_is_refused(
+    newest: int, extent: int, generation: int
+) -> None:
+    disk = Disk()
+    spread(disk, newest)
+    assert generations(disk, 6)[extent] == newest
+    before = disk.copied()
+    forge(disk, extent_at(extent), 16, generation.to_bytes(8, "little"))
+    digest = disk.digest()
+    after = Store(disk, extents=6)
+    if generation == 2**63:  # no header of ours: the blocks tell
+        assert after.status == "OK"
+        assert len(after.log()) == len(Store(before, extents=6).log())
+        return
+    assert after.status == "JOURNAL_DAMAGED"
+    assert disk.digest() == digest
+
+
+def test_a_round_of_a_generation_that_nobody_opened_is_refused() -> None:
+    disk = Disk()
+    spread(disk, 2)
+    forge(disk, extent_at(0) + 3 * BLOCK, 16, (2**20).to_bytes(8, "little"))
+    assert Store(disk, extents=6).status == "JOURNAL_DAMAGED"
+
+
+def oldest_live(disk: Disk) -> int:
+    """Generation of the oldest extent that lives, as the last round says."""
+    journal = disk.read("journal")
+    found = ("", 0)
+    for at in range(FILE_HEADER_BYTES, len(journal), BLOCK):
+        head = journal[at : at + BLOCK]
+        if head[:4] == b"HRJB" and head[42] == 3 and head[32:36] == bytes(4):
+            found = max(found, (head[24:32][::-1].hex(), int.from_bytes(head[176:184], "little")))
+    return found[1]
+
+
+@pytest.mark.parametrize("newest", [2, 9])
+@pytest.mark.parametrize("next_generation", [True, False])
+def test_the_oldest_live_extent_is_not_lost_in_silence(newest: int, next_generation: bool) -> None:
+    disk = Disk()
+    spread(disk, newest)
+    at = extent_at(generations(disk, 6).index(oldest_live(disk)))
+    if next_generation:
+        forge(disk, at, 16, (newest + 1).to_bytes(8, "little"))
+    else:
+        disk.poke("journal", at, bytes(EXTENT_BYTES))
+    after = Store(disk, extents=6)
+    assert after.status == "OK"
+    assert after.described() == DAMAGED
+    digest = disk.digest()
+    assert Store(disk, extents=6).described() == DAMAGED
+    assert disk.digest() == digest
+
+
+def test_an_extent_that_disowns_its_first_rounds_is_refused() -> None:
+    disk = Disk()
+    spread(disk, 2)
+    forge(disk, extent_at(1), 24, (2**40).to_bytes(8, "little"))
+    assert Store(disk, extents=6).status == "JOURNAL_DAMAGED"
+
+
+def test_a_block_of_an_lsn_far_ahead_is_refused() -> None:
+    disk = Disk()
+    spread(disk, 2)
+    journal = disk.read("journal")
+    second = next(
+        at
+        for at in range(extent_at(1) + 2 * BLOCK, extent_at(2), BLOCK)
+        if journal[at : at + 4] == b"HRJB" and journal[at + 32] == 1
+    )
+    forge(disk, second, 24, (2**62).to_bytes(8, "little"))
+    assert Store(disk, extents=6).status == "JOURNAL_DAMAGED"
+
+
+def test_a_view_state_of_a_log_view_beyond_its_view_is_refused() -> None:
+    disk = Disk()
+    Store(disk).append(client_part(1, size=40))
+    at = extent_at(0) + BLOCK
+    data = ffi.new("uint8_t[]", disk.read("journal")[at : at + BLOCK])
+    fields = ffi.new("struct journal_block *")
+    identity = int.from_bytes(bytes(ffi.buffer(data))[8:16], "little")
+    assert lib.journal_block_get(data, identity, fields) == 1
+    lib.journal_block_restore(data)
+    entry = data + HEADER + 80 + 48  # behind the round's header and its one directory item
+    assert entry[52] == 3  # a view state
+    entry[64 + 16] = 1  # log_view
+    lib.journal_entry_seal(entry)
+    lib.journal_block_seal(data, fields)
+    disk.poke("journal", at, bytes(ffi.buffer(data)))
+    assert Store(disk).status == "JOURNAL_DAMAGED"
+
+
+def torn_opening(disk: Disk, before: bytes, newest: int) -> None:
+    """The newest extent's header is what it was before; its first round's blocks are there."""
+    extent = generations(disk, 6).index(newest)
+    disk.poke("journal", extent_at(extent), before[extent_at(extent) :][:BLOCK])
+    assert newest not in generations(disk, 6)
+
+
+def test_an_extent_whose_header_never_came_gives_no_lsn_twice() -> None:
+    disk = Disk()
+    acked = spread(disk, 8)
+    lsns = []
+    for _ in range(3):
+        store = Store(disk, extents=6)
+        assert store.status == "OK"
+        assert len(store.log()) == acked
+        before = disk.read("journal")
+        store.produce(client_part(1, size=40_000))  # opens the next extent
+        while 9 not in generations(disk, 6):
+            assert store.turn()
+        extent = generations(disk, 6).index(9)
+        at = extent_at(extent)
+        lsns.append(int.from_bytes(disk.read("journal")[at + 24 : at + 32], "little"))
+        torn_opening(disk, before, 9)
+    assert len(set(lsns)) == 3
+    assert lsns == sorted(lsns)
