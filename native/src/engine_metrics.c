@@ -59,6 +59,7 @@ static const struct metric counters[] = {
     COUNTER("headrace_calls_refused_total", "", calls_refused),
     COUNTER("headrace_calls_cancelled_total", "", calls_cancelled),
     COUNTER("headrace_calls_access_ended_total", "", access_ended),
+    COUNTER("headrace_calls_late_total", "", calls_late),
     COUNTER("headrace_replies_stalled_total", "", replies_stalled),
     COUNTER("headrace_messages_refused_total", ",reason=\"memory\"", messages_refused),
     COUNTER("headrace_messages_refused_total", ",reason=\"deadline\"", messages_late),

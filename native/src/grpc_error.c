@@ -223,7 +223,7 @@ void grpc_failure_proto(const struct grpc_failure *failure, struct proto_error *
         .code = entry->code,
         .kind = (uint32_t)entry->kind,
         .message = failure->detail != NULL ? failure->detail : entry->message,
-        .hint = entry->hint,
+        .hint = failure->hint != NULL ? failure->hint : entry->hint,
         .retry_after_ms = entry->retry_after_ms,
         .expected = failure->expected,
     };

@@ -186,7 +186,7 @@ struct shard_counters {
     uint64_t connections_silent, connections_evicted, connections_idle, connections_aged;
     uint64_t connections_stalled, connections_malformed;
     uint64_t floods_pings, floods_resets, floods_frames;
-    uint64_t access_ended;
+    uint64_t access_ended, calls_late;
     uint64_t late_outcomes, late_host_answers, host_opens_refused, host_frames_out, host_frames_in;
     uint64_t frame_drops_main, frames_delayed_reply, frames_misrouted, meter_frames, turns;
 };
