@@ -32,6 +32,7 @@ COMMANDS = {
     "key describe": ["key", "describe", "robot"],
     "key create": ["key", "create", "NEW"],
     "key revoke": ["key", "revoke", "robot", "--yes"],
+    "group list": ["group", "list"],
     "group describe": ["group", "describe", "readers"],
     "group lag": ["group", "lag", "readers"],
     "node list": ["node", "list"],
