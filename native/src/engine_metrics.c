@@ -66,6 +66,7 @@ static const struct metric counters[] = {
     COUNTER("headrace_received_bytes_total", "", bytes_received),
     COUNTER("headrace_sent_bytes_total", "", bytes_sent),
     COUNTER("headrace_fetch_waits_total", "", fetch_waits),
+    COUNTER("headrace_fetch_holds_total", "", fetch_holds),
     COUNTER("headrace_fetch_disk_reads_total", "", fetch_reads),
     COUNTER("headrace_fetch_bytes_total", "", fetch_bytes),
     COUNTER("headrace_produce_waits_total", "", produce_waits),

@@ -155,6 +155,7 @@ static enum grpc_error error_of_batch(enum status status)
 static enum grpc_error error_of(enum status status)
 {
     switch (status) {
+    case STATUS_REPLIES_FULL:
     case STATUS_NO_MEMORY: return GRPC_ERROR_MEMORY_EXHAUSTED;
     case STATUS_JOURNAL_FULL:
     case STATUS_METER_FULL:
@@ -211,7 +212,7 @@ struct grpc_failure grpc_failure_of(enum status status)
     struct grpc_failure failure = {.error = error};
     /* Many ways to break a batch share one code: the message says which. */
     if (error == GRPC_ERROR_INVALID_BATCH || error == GRPC_ERROR_INVALID_MESSAGES
-        || status == STATUS_PRODUCERS_SHARE)
+        || status == STATUS_PRODUCERS_SHARE || status == STATUS_REPLIES_FULL)
         failure.detail = status_text(status);
     return failure;
 }

@@ -6,6 +6,7 @@
 #include "assert.h"
 #include "grpc_server.h"
 #include "host_calls.h"
+#include "reply_budget.h"
 #include "shard.h"
 #include "stream_consume.h"
 
@@ -67,7 +68,7 @@ void grpc_reply_release(struct shard *shard, struct reply *reply)
 void grpc_reply_give(struct shard *shard, struct reply *reply)
 {
     assert(reply->owner == shard->index);
-    if (reply->charged != 0) stream_consume_refund(shard, reply);
+    if (reply->charged != 0) reply_budget_refund(shard, reply);
     buffer_give(&shard->pool, reply);
 }
 

@@ -149,7 +149,10 @@
     X(MESSAGE_PRODUCER, -135, \
       "a producer id has 16 bytes, not all zero, and without one there is no epoch or sequence") \
     X(REPLY_TOO_LARGE, -134, \
-      "the message is larger than a reply of plain messages may be: read it with the batch codec")
+      "the message is larger than a reply of plain messages may be: read it with the batch codec") \
+    /* Replies. */ \
+    X(REPLIES_FULL, -140, \
+      "replies that readers have not taken yet use up the memory for them: take them, then repeat")
 /* clang-format on */
 
 enum status {
