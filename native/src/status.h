@@ -72,6 +72,7 @@
       "max_message_bytes") \
     /* Partitions, producers. */ \
     X(NOT_FOUND, -60, "no such partition here: refresh the routes") \
+    X(TOPIC_NOT_FOUND, -77, "no such topic here (any more): look it up again, or create it") \
     X(RECREATED, -61, "the topic was deleted and made again: resolve its name again") \
     X(NOT_PRIMARY, -62, "another node is this partition's primary: refresh the routes") \
     X(REBUILDING, -63, "the partition is being recovered: repeat after a short wait") \
