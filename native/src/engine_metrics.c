@@ -61,6 +61,7 @@ static const struct metric counters[] = {
     COUNTER("headrace_calls_access_ended_total", "", access_ended),
     COUNTER("headrace_calls_late_total", "", calls_late),
     COUNTER("headrace_replies_stalled_total", "", replies_stalled),
+    COUNTER("headrace_replies_refused_total", "", answers_refused),
     COUNTER("headrace_messages_refused_total", ",reason=\"memory\"", messages_refused),
     COUNTER("headrace_messages_refused_total", ",reason=\"deadline\"", messages_late),
     COUNTER("headrace_received_bytes_total", "", bytes_received),

@@ -176,7 +176,7 @@ struct shard_counters {
     uint64_t calls_by_method[METHODS_COUNT];
     uint64_t failures_by_error[GRPC_ERROR_COUNT];
     uint64_t fetch_waits, fetch_reads, fetch_bytes, produce_forwarded, fetch_forwarded,
-        produce_waits, consume_holds_connection, consume_holds_memory, fetch_holds;
+        produce_waits, consume_holds_connection, consume_holds_memory, fetch_holds, answers_refused;
     uint64_t messages_refused, messages_late, replies_stalled;
     uint64_t connections_silent, connections_evicted, connections_idle, connections_aged;
     uint64_t connections_stalled, connections_malformed;
@@ -239,7 +239,8 @@ struct shard {
     struct queue reads_waiting;
     struct message_opener opener;
     struct queue fetches_held; /* until replies have left memory */
-    struct reply_budget budget;
+    uint64_t fetches_to_ask;   /* of those, since some memory came back */
+    struct reply_budget budgets[REPLY_KINDS_COUNT];
     struct call_work *works;  /* by index of the call */
     struct queue works_ready; /* of calls whose next fetch may begin */
 

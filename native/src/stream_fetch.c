@@ -92,7 +92,8 @@ static int is_budgeted(const struct fetch *fetch)
 
 static void fetch_charge(struct shard *shard, const struct fetch *fetch, struct reply *reply)
 {
-    if (is_budgeted(fetch)) reply_budget_charge(shard, reply, fetch->request.principal);
+    if (is_budgeted(fetch))
+        reply_budget_charge(shard, REPLY_BATCHES, reply, fetch->request.principal);
 }
 
 static void answer_messages(struct shard *shard, struct fetch *fetch,
@@ -272,7 +273,7 @@ static void fetch_found(struct shard *shard, struct fetch *fetch, const struct s
     if (found->place == STORE_FETCH_NOTHING) {
         answer_status(shard, fetch, PROTO_FETCH_EMPTY, found);
     } else if (is_budgeted(fetch)
-               && !reply_budget_room(shard, fetch->request.principal, found->size)) {
+               && !reply_budget_room(shard, REPLY_BATCHES, fetch->request.principal, found->size)) {
         fetch_hold(shard, fetch);
     } else if (found->place == STORE_FETCH_MEMORY) {
         fetch_memory(shard, fetch, found);
@@ -451,7 +452,7 @@ void stream_fetch_go_on(struct shard *shard)
         fetch_run(shard, fetch);
     }
     /* Some of those that wait for memory: the others in the next turns. */
-    uint64_t *left = &shard->budget.held_to_ask;
+    uint64_t *left = &shard->fetches_to_ask;
     if (*left > shard->fetches_held.count) *left = shard->fetches_held.count;
     for (uint64_t turn = 0; *left > 0 && turn < FETCH_HELD_PER_TURN; turn++, (*left)--) {
         struct fetch *fetch = queue_element(shard->fetches_held.head, struct fetch, link);

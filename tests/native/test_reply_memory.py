@@ -23,10 +23,18 @@ from tests.support.grpc_client import (
     bearer,
     metric,
     produce,
+    raw,
     refusal,
     request,
 )
-from tests.support.http2_peer import DATA, END_STREAM, Peer, call_headers, frame
+from tests.support.http2_peer import (
+    DATA,
+    END_STREAM,
+    WINDOW_UPDATE,
+    Peer,
+    call_headers,
+    frame,
+)
 from tests.support.messages_client import EVENTS, NAMED_ROWS
 from tests.support.platform import wait_until
 
@@ -168,3 +176,125 @@ def test_a_stopping_node_ends_held_fetches(tmp_path: Path) -> None:
         with pytest.raises(grpc.RpcError) as failure:
             waiting.result()
         assert refusal(failure)[1].code == "STOPPING"
+
+
+ECHO = "/headrace.test.Echo/Unary"
+REFUSED = "headrace_replies_refused_total"
+FRAME_BYTES = 100_000
+STREAM_WINDOW = 8 << 20
+
+
+def large_call(stream: int, path: str, message: bytes) -> bytes:
+    """A call with a message of many frames."""
+    body = struct.pack(">BI", 0, len(message)) + message
+    pieces = [body[at : at + FRAME_BYTES] for at in range(0, len(body), FRAME_BYTES)]
+    frames = [frame(DATA, 0, stream, piece) for piece in pieces[:-1]]
+    return b"".join(
+        [
+            call_headers(stream, path=path),
+            *frames,
+            frame(DATA, END_STREAM, stream, pieces[-1]),
+        ]
+    )
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_answers_of_cold_calls_that_nobody_reads_bound_memory_too(
+    tmp_path: Path, shards: int
+) -> None:
+    settings = engine_host.config(tmp_path / "node", memory_bytes=POOL_BYTES, shards=shards)
+    with Host(settings) as running, ExitStack() as opened:
+        running.submit(*ROWS)
+        used = metric(running, "headrace_pool_used_bytes")
+        with ExitStack() as standing:
+            peers = [standing.enter_context(Peer(running, receive_bytes=4096)) for _ in range(12)]
+            for peer in peers:
+                peer.greet()
+                for stream in range(1, 41, 2):
+                    peer.send(large_call(stream, ECHO, bytes(1 << 20)))
+            wait_until(lambda: metric(running, REFUSED) > 50, "refusals", WAIT_S)
+            assert metric(running, "headrace_pool_used_bytes") < shards * POOL_BYTES // 2
+            assert metric(running, "headrace_pool_refused_total") == 0
+            channel = opened.enter_context(grpc.insecure_channel(running.address, GRPC_OPTIONS))
+            # Another principal's calls are answered, and those of this one that say little.
+            echo = raw(channel, ECHO)
+            large = bytes(range(256)) * 4096
+            assert echo(large, metadata=bearer(VIEWER), timeout=WAIT_S) == large
+            assert produce(channel, request()).record_count == 1
+            with pytest.raises(grpc.RpcError) as failure:
+                echo(large, metadata=bearer(EDITOR), timeout=WAIT_S)
+            status, error = refusal(failure)
+            assert (status, error.code) == (
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                "MEMORY_EXHAUSTED",
+            )
+            assert "take them, then repeat" in error.message
+        wait_until(
+            lambda: metric(running, "headrace_pool_used_bytes") < used + (2 << 20),
+            "all of it came back",
+            WAIT_S,
+        )
+
+
+PRODUCE_STREAM = "/headrace.stream.v1.Stream/ProduceStream"
+
+
+class Deaf:
+    """A ProduceStream that sends as long as it has window, and takes no answers beyond 64 KiB."""
+
+    def __init__(self, peer: Peer, value: bytes) -> None:
+        message = request((value,)).SerializeToString()
+        message = struct.pack(">BI", 0, len(message)) + message
+        self._many = message * (FRAME_BYTES // len(message))
+        self._peer = peer
+        self._window = STREAM_WINDOW
+        self.sent_bytes = 0
+        peer.greet()
+        peer.send(call_headers(1, path=PRODUCE_STREAM))
+
+    def send(self) -> None:
+        """Until the window that is known has gone."""
+        while self._window >= len(self._many):
+            self._peer.send(frame(DATA, 0, 1, self._many))
+            self._window -= len(self._many)
+            self.sent_bytes += len(self._many)
+
+    def window(self) -> bool:
+        """Whether there is window to send more, by now."""
+        self._window += self._peer.granted(1)
+        return self._window >= len(self._many)
+
+
+def test_a_produce_stream_whose_answers_nobody_reads_gets_no_window(tmp_path: Path) -> None:
+    with Host(engine_host.config(tmp_path / "node")) as running, ExitStack() as opened:
+        running.submit(*ROWS)
+        peer = opened.enter_context(Peer(running, receive_bytes=4096))
+        stream = Deaf(peer, bytes(200))
+        while stream.window():
+            stream.send()
+            wait_until(
+                lambda: metric(running, "headrace_received_bytes_total") > stream.sent_bytes,
+                "all came",
+                WAIT_S,
+            )
+        assert stream.sent_bytes < 3 * STREAM_WINDOW
+        assert metric(running, REFUSED) == 0
+        # It reads on, and may send on.
+        for number in (0, 1):
+            peer.send(frame(WINDOW_UPDATE, 0, number, struct.pack(">I", 1 << 30)))
+        wait_until(stream.window, "window comes back", WAIT_S)
+
+
+def test_produce_streams_with_more_unread_answers_than_their_principals_share_are_ended(
+    tmp_path: Path,
+) -> None:
+    settings = engine_host.config(tmp_path / "node", memory_bytes=POOL_BYTES)
+    with Host(settings) as running, ExitStack() as opened:
+        running.submit(*ROWS)
+        for _ in range(3):
+            Deaf(opened.enter_context(Peer(running, receive_bytes=4096)), b"").send()
+        wait_until(lambda: metric(running, REFUSED) > 0, "a stream is ended", WAIT_S)
+        assert metric(running, "headrace_pool_used_bytes") < POOL_BYTES // 2
+        assert metric(running, "headrace_pool_refused_total") == 0
+        with grpc.insecure_channel(running.address, GRPC_OPTIONS) as channel:
+            assert produce(channel, request()).record_count == 1
