@@ -244,6 +244,9 @@ class Node:
             "/headrace.stream.v1.Groups/DescribeGroup": unary(
                 stream.DescribeGroupRequest, groups.describe_group, access=Access.CONSUME
             ),
+            "/headrace.stream.v1.Groups/ListGroups": unary(
+                stream.ListGroupsRequest, groups.list_groups, access=Access.CONSUME
+            ),
             "/headrace.node.v1.Admin/Apply": unary(
                 node.ApplyRequest, admin.apply, access=Access.NODE_KEY
             ),

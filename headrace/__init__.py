@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headrace.codec import Record
     from headrace.consumer import AsyncConsumer, Consumer
     from headrace.errors import HeadraceError
-    from headrace.groups import GroupDescription, GroupMember, PartitionLag
+    from headrace.groups import GroupDescription, GroupMember, GroupSummary, PartitionLag
     from headrace.messages import Ack, Batch, BatchAck, Message, TopicPartition
     from headrace.messages import record_of as record
     from headrace.opening import aconnect, connect
@@ -48,6 +48,7 @@ _HOMES = {
     "Delivery": ("headrace.batching", "Delivery"),
     "GroupDescription": ("headrace.groups", "GroupDescription"),
     "GroupMember": ("headrace.groups", "GroupMember"),
+    "GroupSummary": ("headrace.groups", "GroupSummary"),
     "HeadraceError": ("headrace.errors", "HeadraceError"),
     "Message": ("headrace.messages", "Message"),
     "PartitionLag": ("headrace.groups", "PartitionLag"),
@@ -98,6 +99,7 @@ __all__ = [
     "Delivery",
     "GroupDescription",
     "GroupMember",
+    "GroupSummary",
     "HeadraceError",
     "Message",
     "PartitionLag",

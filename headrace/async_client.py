@@ -24,7 +24,14 @@ from headrace.batching import Delivery
 from headrace.codec import Record
 from headrace.connection import Connection
 from headrace.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, AsyncConsumer, wanted_of
-from headrace.groups import GroupDescription, PartitionLag, describe_group, group_lag
+from headrace.groups import (
+    GroupDescription,
+    GroupSummary,
+    PartitionLag,
+    describe_group,
+    group_lag,
+    list_groups,
+)
 from headrace.messages import Ack, BatchAck, Headers, Key, Value
 from headrace.producer import (
     BATCH_BYTES,
@@ -147,6 +154,11 @@ class AsyncClient:
     async def describe_group(self, name: str) -> GroupDescription:
         """Members of a group and what each reads. Raises NotFound when it never had a member."""
         return await self._io.call(describe_group(self._connection, name))
+
+    async def list_groups(self, *, lag: bool = False) -> list[GroupSummary]:
+        """Every group of the project that ever had a member, by name. `lag`: how far behind each
+        is, which costs one question for each partition that it reads."""
+        return await self._io.call(list_groups(self._connection, lag=lag))
 
     async def group_lag(self, name: str, topics: Iterable[str] = ()) -> list[PartitionLag]:
         """How far a group has read each partition of `topics`; by default of every topic that it

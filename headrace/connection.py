@@ -44,6 +44,7 @@ FETCH_OFFSETS = _STREAM + "FetchOffsets"
 LIST_OFFSETS = _STREAM + "ListOffsets"
 GROUP_SESSION = _GROUPS + "Session"
 DESCRIBE_GROUP = _GROUPS + "DescribeGroup"
+LIST_GROUPS = _GROUPS + "ListGroups"
 
 # One stored batch is at most 8 MiB and a fetch returns at least one whole batch; requests are a
 # batch and a few numbers.

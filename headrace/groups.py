@@ -1,4 +1,4 @@
-"""What a group is doing, seen from outside: its members, and how far each partition is read.
+"""What groups are doing, seen from outside: their members, and how far each partition is read.
 
 Reads only; the members themselves are membership.py's. A lag is exact when it was asked for: the
 committed offset and the end of the log come from one answer of the partition's primary. Runs on the
@@ -9,16 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from headrace.connection import ATTEMPT_TIMEOUT, CALL_TIMEOUT, DESCRIBE_GROUP, Connection
+from headrace.connection import (
+    ATTEMPT_TIMEOUT,
+    CALL_TIMEOUT,
+    DESCRIBE_GROUP,
+    LIST_GROUPS,
+    Connection,
+    Request,
+)
+from headrace.errors import NotFound
 from headrace.messages import TopicPartition
 from headrace.reading import fetch_offsets
 from headrace.retry import Deadline
 from headrace.wire import stream_pb2 as wire
 
 QUESTIONS_AT_ONCE = 32
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +48,24 @@ class GroupDescription:
     generation: int
     state: str
     members: tuple[GroupMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """A group as one line of a list. `state`: EMPTY, STABLE or MOVING."""
+
+    name: str
+    number: int
+    generation: int
+    state: str
+    members: int
+    partitions: int
+    """How many its members share."""
+    topics: tuple[str, ...]
+    """What its members read."""
+    lag: int | None = None
+    """Records of those topics that are there and not handled; None: not asked for, or nobody reads
+    anything, so that nobody says which topics count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +91,7 @@ class PartitionLag:
 async def describe_group(connection: Connection, name: str) -> GroupDescription:
     """Members and assignments of a group. Raises NotFound when it never had a member."""
     request = wire.DescribeGroupRequest(project=connection.settings.project, group=name)
-    turns = itertools.count()
-
-    async def once(_: Deadline) -> wire.DescribeGroupReply:
-        addresses = connection.metadata.addresses()
-        address = addresses[next(turns) % len(addresses)]
-        return await connection.attempt(
-            address, DESCRIBE_GROUP, request, wire.DescribeGroupReply.FromString, ATTEMPT_TIMEOUT
-        )
-
-    reply = await connection.repeat(once, CALL_TIMEOUT)
+    reply = await _asked(connection, DESCRIBE_GROUP, request, wire.DescribeGroupReply.FromString)
     members = tuple(
         GroupMember(
             member.member,
@@ -81,6 +100,76 @@ async def describe_group(connection: Connection, name: str) -> GroupDescription:
         for member in reply.members
     )
     return GroupDescription(name, reply.group, reply.generation, reply.state, members)
+
+
+async def _asked(
+    connection: Connection, method: str, request: Request, parse: Callable[[bytes], R]
+) -> R:
+    """The answer of any node: each knows every group."""
+    turns = itertools.count()
+
+    async def once(_: Deadline) -> R:
+        addresses = connection.metadata.addresses()
+        address = addresses[next(turns) % len(addresses)]
+        return await connection.attempt(address, method, request, parse, ATTEMPT_TIMEOUT)
+
+    return await connection.repeat(once, CALL_TIMEOUT)
+
+
+async def list_groups(connection: Connection, *, lag: bool = False) -> list[GroupSummary]:
+    """Every group of the project that ever had a member, by name. `lag`: ask for it too, in every
+    partition of the topics that a group's members read."""
+    found: list[GroupSummary] = []
+    request = wire.ListGroupsRequest(project=connection.settings.project)
+    while True:
+        page = await _asked(connection, LIST_GROUPS, request, wire.ListGroupsReply.FromString)
+        found += [
+            GroupSummary(
+                row.name,
+                row.group,
+                row.generation,
+                row.state,
+                row.members,
+                row.partitions,
+                tuple(row.topics),
+            )
+            for row in page.groups
+        ]
+        if not page.next:
+            break
+        request.after = page.next
+    if not lag:
+        return found
+    room = asyncio.Semaphore(QUESTIONS_AT_ONCE)
+    lags = await asyncio.gather(*(_lag_of(connection, group, room) for group in found))
+    return [replace(group, lag=lag_of) for group, lag_of in zip(found, lags, strict=True)]
+
+
+async def _lag_of(
+    connection: Connection, group: GroupSummary, room: asyncio.Semaphore
+) -> int | None:
+    if not group.topics:
+        return None
+    try:
+        routes = [await connection.metadata.resolve(topic) for topic in group.topics]
+        places = [
+            TopicPartition(route.name, index)
+            for route in routes
+            for index in range(route.partitions_count)
+        ]
+        asked = (_ask(connection, at, group.number, room) for at in places)
+        return sum(each.lag for each in await asyncio.gather(*asked))
+    except NotFound:
+        return None  # A topic of it is gone by now: what is left of the sum would say too little.
+
+
+async def _ask(
+    connection: Connection, at: TopicPartition, group: int, room: asyncio.Semaphore
+) -> PartitionLag:
+    async with room:
+        reply = await fetch_offsets(connection, at, group)
+    committed = reply.offset if reply.found else None
+    return PartitionLag(*at, committed, reply.log_start, reply.high_watermark, "")
 
 
 async def group_lag(
@@ -100,11 +189,7 @@ async def group_lag(
     room = asyncio.Semaphore(QUESTIONS_AT_ONCE)
 
     async def ask(at: TopicPartition) -> PartitionLag:
-        async with room:
-            reply = await fetch_offsets(connection, at, group.number)
-        committed = reply.offset if reply.found else None
-        member = readers.get(at, "")
-        return PartitionLag(*at, committed, reply.log_start, reply.high_watermark, member)
+        return replace(await _ask(connection, at, group.number, room), member=readers.get(at, ""))
 
     lags = await asyncio.gather(*(ask(at) for at in names))
     # A partition that was never committed in is behind as well, if the group reads its topic.

@@ -68,6 +68,7 @@ class EngineLimits:
     stall_ms: int = 0
     message_ms: int = 0
     snapshot_retry_ms: int = 0
+    call_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Groups.Session and Groups.DescribeGroup: members come, are heard, and go.
+"""Groups.Session, DescribeGroup and ListGroups: members come, are heard, and go.
 
 Owns the sessions that end here, the liveness of every member, and one hand-over task per moving
 partition. A member lives as long as its stream and its heartbeats; members the metadata knows from
@@ -8,6 +8,7 @@ and renders what the metadata machine decided.
 
 import asyncio
 import contextlib
+import heapq
 import logging
 import secrets
 from collections import deque
@@ -32,6 +33,9 @@ MEMBER_TIMEOUT_MS_MIN: Final = 200
 MEMBER_TIMEOUT_MS_MAX: Final = 600_000
 JOIN_TIMEOUT_S: Final = 10.0
 TICK_S: Final = 0.1
+GROUPS_PAGE_MAX: Final = 200
+# A page ends at the row that reaches it: members may read many topics with long names.
+GROUPS_PAGE_BYTES_MAX: Final = 1024 * 1024
 
 log = logging.getLogger("dataplane.groups")
 
@@ -159,6 +163,29 @@ class GroupService:
                     for name, member in sorted(group.members.items())
                 ],
             )
+
+    async def list_groups(
+        self, call: Call, request: wire.ListGroupsRequest
+    ) -> wire.ListGroupsReply:
+        """A page of the groups of the caller's project, by name."""
+        most = min(request.groups_max or GROUPS_PAGE_MAX, GROUPS_PAGE_MAX)
+        reply = wire.ListGroupsReply()
+        with self._replica.reading() as state:
+            project = naming.project_of(state, call.caller, request.project)
+            later = (
+                group
+                for group in state.groups.values()
+                if group.project_id == project.id and group.name > request.after
+            )
+            size_bytes = 0
+            for group in heapq.nsmallest(most + 1, later, key=lambda group: group.name):
+                if len(reply.groups) == most or size_bytes >= GROUPS_PAGE_BYTES_MAX:
+                    reply.next = reply.groups[-1].name
+                    break
+                row = _group_row(state, group)
+                reply.groups.append(row)
+                size_bytes += row.ByteSize()
+        return reply
 
     async def _join(self, stream: Stream[wire.SessionRequest]) -> MemberSession:
         try:
@@ -322,6 +349,20 @@ class GroupService:
         except (Refused, TimeoutError) as error:
             log.warning("group %d: %s has not left yet: %s", number, owner.member, error)
             self._leaving.append(key)
+
+
+def _group_row(state: State, group: Group) -> wire.GroupRow:
+    read = sorted({number for member in group.members.values() for number in member.topics})
+    topics = [topic for number in read if (topic := state.topic_numbered(number)) is not None]
+    return wire.GroupRow(
+        name=group.name,
+        group=group.number,
+        generation=group.generation,
+        state=group.state(),
+        members=len(group.members),
+        partitions=len(group.slots),
+        topics=[topic.spec.name() for topic in topics],
+    )
 
 
 def _intent(group: Group, place: Slice, slot: Slot, partition: PartitionId) -> Intent:

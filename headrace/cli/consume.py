@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import click
 from headrace.cli.completion import topic_names
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import csv_of, note, yaml_of
+from headrace.cli.template import PREFIX, Template
 from headrace.cli.words import topics_named
 from headrace.errors import Invalid, StartRequired
 from headrace.retry import seconds
@@ -119,6 +121,9 @@ class _Writer:
 
         self._output = output
         self._envelope = envelope_of
+        self._template = None
+        if output.startswith(PREFIX):
+            self._template = Template(output.removeprefix(PREFIX))
         self.written = 0
         if output == "csv":
             sys.stdout.write(csv_of(_CSV))
@@ -142,12 +147,18 @@ class _Writer:
         body = self._envelope(message)
         if self._output == "jsonl":
             return json.dumps(body, ensure_ascii=False) + "\n"
+        if self._template is not None:
+            return next(self._template.lines([_row(body)]))
         if self._output == "yaml":
             return "---\n" + yaml_of(body)
         if self._output == "csv":
-            cells = [body.get(n, body.get(f"{n}_b64")) for n in _CSV]
-            return csv_of([_cell(cell) for cell in cells])
+            return csv_of([_cell(cell) for cell in _row(body).values()])
         return ("[\n" if not self.written else ",\n") + json.dumps(body, ensure_ascii=False)
+
+
+def _row(body: Mapping[str, object]) -> dict[str, object]:
+    """The same fields for every message: where a key or a value is no text, its base64."""
+    return {name: body.get(name, body.get(f"{name}_b64")) for name in _CSV}
 
 
 def _cell(value: object) -> str:

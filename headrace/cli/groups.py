@@ -1,4 +1,4 @@
-"""`headrace group describe|lag`: asked of the node, so it is true now."""
+"""`headrace group list|describe|lag`: asked of the node, so it is true now."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ COLUMNS = (
     Column("members", lambda row: len(_members(row)), right=True),
     Column("generation", path("generation"), right=True),
 )
+_LIST = (
+    Column("name", path("name")),
+    Column("state", path("state")),
+    Column("members", path("members"), right=True),
+    Column("partitions", path("partitions"), right=True),
+    Column("lag", path("lag"), right=True),
+    Column("topics", lambda row: ", ".join(map(str, _listed(row.get("topics")))), wide=True),
+)
 _MEMBERS = (
     Column("member", path("member")),
     Column("partitions", lambda row: ", ".join(map(_at, _listed(row.get("partitions"))))),
@@ -50,6 +58,33 @@ class LagTooLong(HeadraceError):
 @click.group(cls=Tree)
 def group() -> None:
     """Groups: who reads what, and how far."""
+
+
+@group.command("list", cls=WatchedVerb)
+@click.option(
+    "--lag/--no-lag",
+    "with_lag",
+    default=True,
+    help="Also ask how far behind each is: one question for each partition that it reads.",
+)
+def list_all(with_lag: bool) -> None:
+    """List the groups of the project: their state, members and lag."""
+    with client() as c:
+        found = c.list_groups(lag=with_lag)
+    # int64 are strings in JSON: a browser would round them.
+    rows = [
+        {
+            "name": each.name,
+            "state": each.state,
+            "generation": str(each.generation),
+            "members": each.members,
+            "partitions": each.partitions,
+            "topics": list(each.topics),
+            "lag": _text(each.lag),
+        }
+        for each in found
+    ]
+    printer().many(rows, _LIST)
 
 
 @group.command(cls=WatchedVerb)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from headrace.cli.output import FORMATS, Printer, note
+from headrace.cli.template import PREFIX, Template
+from headrace.errors import Invalid
 from headrace.settings import Settings, resolve
 
 if TYPE_CHECKING:
@@ -27,13 +29,34 @@ def _remember(context: click.Context, parameter: click.Parameter, value: str | N
         context.meta[_PREFIX + parameter.name] = value
 
 
+class OutputFormat(click.Choice[str]):
+    """One of the formats, or `template=TEXT`, whose form is checked before anything is asked."""
+
+    def __init__(self) -> None:
+        super().__init__((*FORMATS, f"{PREFIX}TEXT"))
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The format as it was given."""
+        if not value.startswith(PREFIX):
+            return super().convert(value, param, ctx)
+        try:
+            Template(value.removeprefix(PREFIX))
+        except Invalid as error:
+            self.fail(str(error), param, ctx)
+        return value
+
+
 def remembered_option(
-    *declarations: str, choices: tuple[str, ...] = (), text: str, metavar: str = ""
+    *declarations: str,
+    choices: tuple[str, ...] | OutputFormat = (),
+    text: str,
+    metavar: str = "",
 ) -> click.Option:
     """An option whose value is kept for `value_of` instead of being passed to the command."""
+    kind = click.Choice(choices) if isinstance(choices, tuple) else choices
     return click.Option(
         list(declarations),
-        type=click.Choice(choices) if choices else click.STRING,
+        type=kind if choices else click.STRING,
         metavar=metavar or None,
         expose_value=False,
         is_eager=True,
@@ -46,7 +69,10 @@ def shared() -> list[click.Parameter]:
     """Fresh copies of the shared options."""
     return [
         remembered_option(
-            "-o", "--output", choices=FORMATS, text="How to print data; default: by the terminal."
+            "-o",
+            "--output",
+            choices=OutputFormat(),
+            text="How to print data; default: by the terminal.",
         ),
         remembered_option("--profile", text="Profile of the configuration file.", metavar="NAME"),
         remembered_option("--url", text="headrace://KEY@host:port/project", metavar="URL"),

@@ -8,6 +8,7 @@
     jsonl    one line                   one line each               one line each
     csv      one row under a header     rows under a header         rows under a header
     name     its name                   one name a line             topic[partition]@offset
+    template=TEXT   one line of that form for each (template.py)
 
 Without -o: a table on a terminal; else a table without colour for objects and lists, and jsonl for
 streams. With --watch and no terminal, json on one line each time.
@@ -22,6 +23,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from headrace.cli.template import PREFIX, Template
 
 FORMATS = ("table", "wide", "json", "yaml", "jsonl", "csv", "name")
 
@@ -111,6 +114,8 @@ class Printer:
     ) -> None:
         if output == "jsonl":
             _write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        elif output.startswith(PREFIX):
+            _write("".join(Template(output.removeprefix(PREFIX)).lines(list(rows))))
         elif output == "name":
             name_of = path(name) if isinstance(name, str) else name
             _write("".join(f"{_text(name_of(row))}\n" for row in rows))

@@ -517,3 +517,39 @@ class GroupMember(_message.Message):
     member: str
     assigned: _containers.RepeatedCompositeFieldContainer[Assigned]
     def __init__(self, member: _Optional[str] = ..., assigned: _Optional[_Iterable[_Union[Assigned, _Mapping]]] = ...) -> None: ...
+
+class ListGroupsRequest(_message.Message):
+    __slots__ = ("project", "after", "groups_max")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_MAX_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    after: str
+    groups_max: int
+    def __init__(self, project: _Optional[str] = ..., after: _Optional[str] = ..., groups_max: _Optional[int] = ...) -> None: ...
+
+class ListGroupsReply(_message.Message):
+    __slots__ = ("groups", "next")
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedCompositeFieldContainer[GroupRow]
+    next: str
+    def __init__(self, groups: _Optional[_Iterable[_Union[GroupRow, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class GroupRow(_message.Message):
+    __slots__ = ("name", "group", "generation", "state", "members", "partitions", "topics")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    group: int
+    generation: int
+    state: str
+    members: int
+    partitions: int
+    topics: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., group: _Optional[int] = ..., generation: _Optional[int] = ..., state: _Optional[str] = ..., members: _Optional[int] = ..., partitions: _Optional[int] = ..., topics: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -547,6 +547,11 @@ class GroupsStub(object):
                 request_serializer=headrace_dot_wire_dot_stream__pb2.DescribeGroupRequest.SerializeToString,
                 response_deserializer=headrace_dot_wire_dot_stream__pb2.DescribeGroupReply.FromString,
                 _registered_method=True)
+        self.ListGroups = channel.unary_unary(
+                '/headrace.stream.v1.Groups/ListGroups',
+                request_serializer=headrace_dot_wire_dot_stream__pb2.ListGroupsRequest.SerializeToString,
+                response_deserializer=headrace_dot_wire_dot_stream__pb2.ListGroupsReply.FromString,
+                _registered_method=True)
 
 
 class GroupsServicer(object):
@@ -565,6 +570,13 @@ class GroupsServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListGroups(self, request, context):
+        """Every group of one project that ever had a member, a page at a time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GroupsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -577,6 +589,11 @@ def add_GroupsServicer_to_server(servicer, server):
                     servicer.DescribeGroup,
                     request_deserializer=headrace_dot_wire_dot_stream__pb2.DescribeGroupRequest.FromString,
                     response_serializer=headrace_dot_wire_dot_stream__pb2.DescribeGroupReply.SerializeToString,
+            ),
+            'ListGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGroups,
+                    request_deserializer=headrace_dot_wire_dot_stream__pb2.ListGroupsRequest.FromString,
+                    response_serializer=headrace_dot_wire_dot_stream__pb2.ListGroupsReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -633,6 +650,33 @@ class Groups(object):
             '/headrace.stream.v1.Groups/DescribeGroup',
             headrace_dot_wire_dot_stream__pb2.DescribeGroupRequest.SerializeToString,
             headrace_dot_wire_dot_stream__pb2.DescribeGroupReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.stream.v1.Groups/ListGroups',
+            headrace_dot_wire_dot_stream__pb2.ListGroupsRequest.SerializeToString,
+            headrace_dot_wire_dot_stream__pb2.ListGroupsReply.FromString,
             options,
             channel_credentials,
             insecure,

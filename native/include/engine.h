@@ -52,6 +52,7 @@ struct engine_limits {
     uint32_t stall_ms;          /* a client takes nothing of what waits for it; 60 s */
     uint32_t message_ms;        /* from a message's first bytes to its last; 30 s */
     uint32_t snapshot_retry_ms; /* a metadata snapshot that found no room is asked again; 1 s */
+    uint32_t call_ms;           /* a cold call that is no member's session: its answer; 60 s */
 };
 
 struct engine_config {

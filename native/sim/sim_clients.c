@@ -104,6 +104,7 @@ static int sim_send(struct sim_world *world, uint32_t index)
     case STATUS_PRODUCERS_FULL:
     case STATUS_TOO_MANY_IN_FLIGHT:
     case STATUS_NOT_FOUND:
+    case STATUS_TOPIC_NOT_FOUND:
     case STATUS_CLOSED:
     case STATUS_REBUILDING: break;
     default: sim_fail(world, "produce was refused: %s", status_name(status));

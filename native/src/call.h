@@ -49,8 +49,9 @@ struct reply {
     uint32_t size;
     uint32_t taken; /* bytes that went into DATA frames */
     uint32_t references;
-    uint16_t owner;   /* the shard whose pool it lies in */
-    uint16_t charged; /* in the owner's budget of pushed replies: bucket + 1; 0 = not */
+    uint16_t owner;                /* the shard whose pool it lies in */
+    uint8_t charged;               /* in a budget of the owner: bucket + 1; 0 = not */
+    uint8_t kind;                  /* enum reply_kind: in which */
     struct connection *connection; /* whose share of pushed replies it takes; NULL = no one's */
 };
 

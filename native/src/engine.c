@@ -52,6 +52,7 @@ enum engine_result engine_result_of(enum status status)
 {
     switch (status) {
     case STATUS_OK: return ENGINE_RESULT_OK;
+    case STATUS_TOPIC_NOT_FOUND:
     case STATUS_NOT_FOUND: return ENGINE_RESULT_NOT_FOUND;
     case STATUS_RECREATED: return ENGINE_RESULT_RECREATED;
     case STATUS_FENCED:

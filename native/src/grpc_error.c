@@ -158,6 +158,7 @@ static enum grpc_error error_of_batch(enum status status)
 static enum grpc_error error_of(enum status status)
 {
     switch (status) {
+    case STATUS_REPLIES_FULL:
     case STATUS_NO_MEMORY: return GRPC_ERROR_MEMORY_EXHAUSTED;
     case STATUS_JOURNAL_FULL:
     case STATUS_METER_FULL:
@@ -176,6 +177,7 @@ static enum grpc_error error_of(enum status status)
     case STATUS_IO_POISONED: return GRPC_ERROR_STORAGE_FAILED;
     case STATUS_MESSAGE_TOO_LARGE: return GRPC_ERROR_MESSAGE_TOO_LARGE;
     case STATUS_NOT_FOUND: return GRPC_ERROR_PARTITION_NOT_FOUND;
+    case STATUS_TOPIC_NOT_FOUND: return GRPC_ERROR_TOPIC_NOT_FOUND;
     case STATUS_RECREATED: return GRPC_ERROR_TOPIC_RECREATED;
     case STATUS_NOT_PRIMARY: return GRPC_ERROR_NOT_PRIMARY;
     case STATUS_REBUILDING: return GRPC_ERROR_REBUILDING;
@@ -215,7 +217,7 @@ struct grpc_failure grpc_failure_of(enum status status)
     struct grpc_failure failure = {.error = error};
     /* Many ways to break a batch share one code: the message says which. */
     if (error == GRPC_ERROR_INVALID_BATCH || error == GRPC_ERROR_INVALID_MESSAGES
-        || status == STATUS_PRODUCERS_SHARE)
+        || status == STATUS_PRODUCERS_SHARE || status == STATUS_REPLIES_FULL)
         failure.detail = status_text(status);
     return failure;
 }
@@ -227,7 +229,7 @@ void grpc_failure_proto(const struct grpc_failure *failure, struct proto_error *
         .code = entry->code,
         .kind = (uint32_t)entry->kind,
         .message = failure->detail != NULL ? failure->detail : entry->message,
-        .hint = entry->hint,
+        .hint = failure->hint != NULL ? failure->hint : entry->hint,
         .retry_after_ms = entry->retry_after_ms,
         .expected = failure->expected,
     };

@@ -104,7 +104,8 @@ enum grpc_error {
  * message. */
 struct grpc_failure {
     enum grpc_error error;
-    const char *detail;
+    const char *detail; /* instead of the error's message; NULL = that one */
+    const char *hint;   /* instead of its hint; NULL = that one */
     uint64_t expected;
 };
 

@@ -6,6 +6,8 @@
 #include "assert.h"
 #include "grpc_server.h"
 #include "host_calls.h"
+#include "produce_queue.h"
+#include "reply_budget.h"
 #include "shard.h"
 #include "stream_consume.h"
 
@@ -67,7 +69,7 @@ void grpc_reply_release(struct shard *shard, struct reply *reply)
 void grpc_reply_give(struct shard *shard, struct reply *reply)
 {
     assert(reply->owner == shard->index);
-    if (reply->charged != 0) stream_consume_refund(shard, reply);
+    if (reply->charged != 0) reply_budget_refund(shard, reply);
     buffer_give(&shard->pool, reply);
 }
 
@@ -82,6 +84,7 @@ static void reply_pop(struct call *call)
     if (call->method == METHOD_HOST) host_call_credit(call, reply->size - GRPC_PREFIX_SIZE);
     grpc_reply_release(call->connection->shard, reply);
     if (call->method == METHOD_CONSUME) stream_consume_ready(call);
+    if (call->method == METHOD_PRODUCE_STREAM) produce_queue_read(call);
 }
 
 void grpc_reply_drop(struct call *call)
@@ -241,11 +244,29 @@ static void advance(struct call *call)
     http2_mark_dirty(call->connection);
 }
 
+/* 0 = the call's principal has as many unread answers as it may. */
+static int charge(const struct call *call, struct reply *reply)
+{
+    struct shard *shard = call->connection->shard;
+    if (call->method != METHOD_HOST && call->method != METHOD_PRODUCE_STREAM) return 1;
+    size_t size = reply->size - GRPC_PREFIX_SIZE;
+    if (!reply_budget_room(shard, REPLY_ANSWERS, call->caller.principal, size)) return 0;
+    reply_budget_charge(shard, REPLY_ANSWERS, reply, call->caller.principal);
+    return 1;
+}
+
 void grpc_reply_queue(struct call *call, struct reply *reply)
 {
     assert(reply->next == NULL);
     if (call->finished) {
         grpc_reply_release(call->connection->shard, reply);
+        return;
+    }
+    if (!charge(call, reply)) {
+        call->connection->shard->counters.answers_refused++;
+        grpc_reply_release(call->connection->shard, reply);
+        struct grpc_failure failure = grpc_failure_of(STATUS_REPLIES_FULL);
+        grpc_finish(call, &failure);
         return;
     }
     if (call->replies_tail != NULL) {

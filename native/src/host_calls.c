@@ -17,6 +17,23 @@ static struct engine_frame call_frame(const struct call *call, enum engine_frame
         .kind = (uint16_t)kind, .slot = call->index, .generation = call->generation};
 }
 
+/* It lasts as long as its member, whose heartbeats the host watches. */
+static int is_session(const struct call *call)
+{
+    static const char session[] = "/headrace.stream.v1.Groups/Session";
+    return call->path_size == sizeof session - 1
+           && memcmp(call->path, session, sizeof session - 1) == 0;
+}
+
+/* When the shard ends it without an answer; 0 = never. */
+static uint64_t latest_ns(const struct call *call)
+{
+    const struct shard *shard = call->connection->shard;
+    if (is_session(call)) return call->deadline_ns;
+    uint64_t cap_ns = shard->now.monotonic_ns + shard->limits.call_ms * UINT64_C(1000000);
+    return call->deadline_ns != 0 && call->deadline_ns < cap_ns ? call->deadline_ns : cap_ns;
+}
+
 void host_call_open(struct call *call)
 {
     struct shard *shard = call->connection->shard;
@@ -35,7 +52,8 @@ void host_call_open(struct call *call)
     }
     call->host_opened = 1;
     call->timer.kind = TIMER_CALL;
-    if (call->deadline_ns != 0) timer_set(&shard->timers, &call->timer, call->deadline_ns);
+    uint64_t end_ns = latest_ns(call);
+    if (end_ns != 0) timer_set(&shard->timers, &call->timer, end_ns);
 }
 
 void host_call_message(struct call *call, const uint8_t *message, size_t size)
@@ -81,10 +99,18 @@ void host_call_credit(struct call *call, size_t size)
 
 void host_call_timeout(struct shard *shard, struct timer *timer)
 {
-    (void)shard;
     struct call *call = queue_element(&timer->link, struct call, timer.link);
     assert(call->connection != NULL);
-    grpc_finish_error(call, GRPC_ERROR_DEADLINE_EXCEEDED);
+    if (call->finished) return;
+    struct grpc_failure failure = {
+        .error = GRPC_ERROR_DEADLINE_EXCEEDED,
+        .hint = "see whether it was done, then repeat",
+    };
+    if (call->deadline_ns == 0 || call->deadline_ns > shard->now.monotonic_ns) {
+        shard->counters.calls_late++;
+        failure.detail = "the node did not answer within the time that it gives such a call";
+    }
+    grpc_finish(call, &failure);
 }
 
 static void call_message(struct call *call, const uint8_t *body, size_t size)

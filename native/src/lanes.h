@@ -56,7 +56,7 @@ struct lane_commit {
 #define LANE_FETCH_FOREVER UINT64_MAX
 
 enum lane_fetch_flag {
-    LANE_FETCH_CONSUME = 1, /* the reply is a ConsumeReply, charged to the budget of pushed ones */
+    LANE_FETCH_CONSUME = 1, /* the reply is a ConsumeReply; it waits for room as it does for data */
     LANE_FETCH_TELL_EMPTY = 2, /* answer EMPTY once instead of waiting */
     LANE_FETCH_SEARCH = 4,     /* the bytes are for the shard that asks, not for a client */
 };

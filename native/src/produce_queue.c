@@ -81,16 +81,26 @@ static int is_deep(const struct shard *shard)
 int produce_queue_hold(struct call *call)
 {
     struct shard *shard = call->connection->shard;
-    if (call->method != METHOD_PRODUCE_STREAM || !is_deep(shard)) return 0;
+    if (call->method != METHOD_PRODUCE_STREAM) return 0;
+    if (call->replies_bytes > PRODUCE_UNREAD_BYTES) return 1;
+    if (!is_deep(shard)) return 0;
     if (call->held_link.queue == NULL) queue_push(&shard->produce_held, &call->held_link);
     return 1;
+}
+
+void produce_queue_read(struct call *call)
+{
+    assert(call->method == METHOD_PRODUCE_STREAM);
+    if (call->held_link.queue != NULL || call->replies_bytes > PRODUCE_UNREAD_BYTES / 2) return;
+    grpc_window_return(call);
 }
 
 static void held_release(struct shard *shard)
 {
     if (is_deep(shard)) return;
     while (!queue_empty(&shard->produce_held)) {
-        grpc_window_return(queue_element(shard->produce_held.head, struct call, held_link));
+        struct call *call = queue_element(queue_pop(&shard->produce_held), struct call, held_link);
+        if (call->replies_bytes <= PRODUCE_UNREAD_BYTES) grpc_window_return(call);
     }
 }
 

@@ -20,6 +20,7 @@ enum {
     PRODUCE_QUEUE_POOL_PART = 4,  /* bytes waiting: at most this part of the pool */
     PRODUCE_QUEUE_DEEP_PART = 32, /* from there on streams get no more window */
     PRODUCE_QUEUE_MS_MAX = 2000,
+    PRODUCE_UNREAD_BYTES = 262144, /* unsent answers of a stream from where on it gets no window */
     PRODUCE_QUEUE_PRINCIPALS = 64, /* buckets of principals, by number */
     /* Of the bytes, to one bucket: more than one stream's window beyond a deep queue, in the
      * smallest pool too. */
@@ -53,8 +54,11 @@ int produce_queue_fits(const struct produce_queue *queue, uint64_t pool_bytes, u
  * NULL. */
 enum status produce_admit(struct shard *shard, const struct store_produce *produce, int lent,
                           uint8_t **owned);
-/* 1 = the queue is deep: this ProduceStream's window is kept until it is not. */
+/* 1 = the queue is deep, or the stream's client does not read its answers: this ProduceStream's
+ * window is kept until it is not so. */
 int produce_queue_hold(struct call *call);
+/* Some of its answers have left. */
+void produce_queue_read(struct call *call);
 /* Once a turn: whatever has room now. */
 void produce_queue_retry(struct shard *shard);
 

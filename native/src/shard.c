@@ -46,7 +46,7 @@ static int rings_have(const struct shard *shard)
 static uint64_t sleep_ns(const struct shard *shard)
 {
     if (store_work(shard->store)) return 0;
-    if (!queue_empty(&shard->works_ready) || shard->pushed.held_to_ask > 0) return 0;
+    if (!queue_empty(&shard->works_ready) || shard->fetches_to_ask > 0) return 0;
     if (shard->lanes.waiting > 0 || shard->host_letters_head != NULL) return RETRY_NS;
     uint64_t sleep = store_idle(shard->store) ? SHARD_IDLE_TICK_NS : SHARD_TICK_NS;
     if (shard->draining || !queue_empty(&shard->reads_waiting)) sleep = RETRY_NS;

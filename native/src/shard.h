@@ -24,6 +24,7 @@
 #include "io_poll.h"
 #include "lanes.h"
 #include "produce_queue.h"
+#include "reply_budget.h"
 #include "ring.h"
 #include "store.h"
 #include "stream_messages.h"
@@ -43,7 +44,9 @@ enum {
     SHARD_TICK_NS = 10000000, /* the longest sleep while the store works */
     SHARD_IDLE_TICK_NS = 100000000,
     SHARD_WAIT_MS_MAX = 60000, /* a long poll */
-    SHARD_SWEEP_MS = 1000,     /* how often calls and connections are looked over, at most */
+    SHARD_HOLD_MS_MIN =
+        1000,              /* a fetch without room waits for it so long, or as it would for data */
+    SHARD_SWEEP_MS = 1000, /* how often calls and connections are looked over, at most */
     SHARD_FETCH_BYTES_DEFAULT = 1048576,
     SHARD_FETCH_BYTES_MAX = 8388608,
     SHARD_FETCH_MESSAGES_DEFAULT = 500,
@@ -100,6 +103,7 @@ struct fetch {
     uint32_t call_generation;
     struct lane_fetch request;
     uint64_t deadline_ns; /* of the wait; 0 = answer at once */
+    uint64_t held_ns;     /* not of a stream: until when it may be held; 0 = it never was */
     struct timer timer;
     struct queue_link link; /* in its bucket, in reads_waiting, or in fetches_held */
 };
@@ -138,15 +142,6 @@ struct call_work {
     };
 };
 
-enum { PUSHED_PRINCIPALS = 64 };
-
-/* Memory of replies that were pushed to consumers and not yet taken by their sockets. */
-struct pushed_budget {
-    uint64_t bytes;
-    uint64_t bytes_of[PUSHED_PRINCIPALS]; /* by principal number */
-    uint64_t held_to_ask;                 /* of fetches_held, since some came back */
-};
-
 enum timer_kind { TIMER_FETCH = 1, TIMER_CALL = 2 };
 
 enum metadata_phase {
@@ -181,12 +176,12 @@ struct shard_counters {
     uint64_t calls_by_method[METHODS_COUNT];
     uint64_t failures_by_error[GRPC_ERROR_COUNT];
     uint64_t fetch_waits, fetch_reads, fetch_bytes, produce_forwarded, fetch_forwarded,
-        produce_waits, consume_holds_connection, consume_holds_memory;
+        produce_waits, consume_holds_connection, consume_holds_memory, fetch_holds, answers_refused;
     uint64_t messages_refused, messages_late, replies_stalled;
     uint64_t connections_silent, connections_evicted, connections_idle, connections_aged;
     uint64_t connections_stalled, connections_malformed;
     uint64_t floods_pings, floods_resets, floods_frames;
-    uint64_t access_ended;
+    uint64_t access_ended, calls_late;
     uint64_t late_outcomes, late_host_answers, host_opens_refused, host_frames_out, host_frames_in;
     uint64_t frame_drops_main, frames_delayed_reply, frames_misrouted, meter_frames, turns;
 };
@@ -243,8 +238,9 @@ struct shard {
     struct fetch_read *reads;
     struct queue reads_waiting;
     struct message_opener opener;
-    struct queue fetches_held; /* of Consume, until pushed replies have left memory */
-    struct pushed_budget pushed;
+    struct queue fetches_held; /* until replies have left memory */
+    uint64_t fetches_to_ask;   /* of those, since some memory came back */
+    struct reply_budget budgets[REPLY_KINDS_COUNT];
     struct call_work *works;  /* by index of the call */
     struct queue works_ready; /* of calls whose next fetch may begin */
 

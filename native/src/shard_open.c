@@ -46,6 +46,7 @@ static void limits_settle(struct engine_limits *limits)
         .stall_ms = 60 * 1000,
         .message_ms = 30 * 1000,
         .snapshot_retry_ms = 1000,
+        .call_ms = 60 * 1000,
     };
     uint32_t settled[sizeof defaults / sizeof(uint32_t)];
     uint32_t usual[sizeof defaults / sizeof(uint32_t)];

@@ -72,6 +72,7 @@
       "max_message_bytes") \
     /* Partitions, producers. */ \
     X(NOT_FOUND, -60, "no such partition here: refresh the routes") \
+    X(TOPIC_NOT_FOUND, -77, "no such topic here (any more): look it up again, or create it") \
     X(RECREATED, -61, "the topic was deleted and made again: resolve its name again") \
     X(NOT_PRIMARY, -62, "another node is this partition's primary: refresh the routes") \
     X(REBUILDING, -63, "the partition is being recovered: repeat after a short wait") \
@@ -149,7 +150,10 @@
     X(MESSAGE_PRODUCER, -135, \
       "a producer id has 16 bytes, not all zero, and without one there is no epoch or sequence") \
     X(REPLY_TOO_LARGE, -134, \
-      "the message is larger than a reply of plain messages may be: read it with the batch codec")
+      "the message is larger than a reply of plain messages may be: read it with the batch codec") \
+    /* Replies. */ \
+    X(REPLIES_FULL, -140, \
+      "replies that readers have not taken yet use up the memory for them: take them, then repeat")
 /* clang-format on */
 
 enum status {

@@ -112,7 +112,7 @@ enum status store_group_lookup(struct store *store, const struct engine_partitio
     const struct store_topic *topic = store_topic_find(store, id->topic);
     if (!topic) {
         const struct gone_topic *gone = gone_topics_find(&store->gone, id->topic);
-        return gone && gone->recreated ? STATUS_RECREATED : STATUS_NOT_FOUND;
+        return gone && gone->recreated ? STATUS_RECREATED : STATUS_TOPIC_NOT_FOUND;
     }
     if (topic->created_revision != id->created_revision) return STATUS_RECREATED;
     if (id->partition >= topic->partitions_count) return STATUS_NOT_FOUND;

@@ -6,9 +6,9 @@
  *
  * A stream has at most one fetch out (stream_fetch.h, here or on the owning shard) and asks for the
  * next only while its own and its connection's unsent replies are few; so what a reader that stands
- * still can hold is bounded three times: by stream, by connection, and by the owner's budget of all
- * pushed replies, of which one principal gets at most three quarters. There is no timer: whatever a
- * stream waits for (data, a fence, credit, room) wakes it. */
+ * still can hold is bounded three times: by stream, by connection, and by the owner's budget of
+ * replies (reply_budget.h). There is no timer: whatever a stream waits for (data, a fence, credit,
+ * room) wakes it. */
 #ifndef STREAM_CONSUME_H
 #define STREAM_CONSUME_H
 
@@ -23,9 +23,7 @@ enum {
     /* Of one reply, if no batch is larger: with the way of a file read it fits into 1 MiB of the
      * pool. */
     CONSUME_REPLY_BYTES_MAX = 917504,
-    CONSUME_CONNECTION_PART = 16,   /* unsent bytes of a connection: of the pool */
-    CONSUME_BUDGET_PART = 4,        /* the owner's replies on their way: of the pool */
-    CONSUME_PRINCIPAL_PERCENT = 75, /* of those, to one principal */
+    CONSUME_CONNECTION_PART = 16, /* unsent bytes of a connection: of the pool */
 };
 
 struct shard;
@@ -42,10 +40,6 @@ void stream_consume_again(struct call *call);
 /* The node stops: every stream is told. */
 void stream_consume_drain(struct shard *shard);
 
-/* The budget of the shard that owns the partitions. 1 = so many bytes more are allowed. */
-int stream_consume_room(const struct shard *shard, uint32_t principal, size_t size);
-void stream_consume_charge(struct shard *shard, struct reply *reply, uint32_t principal);
-void stream_consume_refund(struct shard *shard, const struct reply *reply);
 /* The connection's share: the last byte of a reply has left. */
 void stream_consume_sent(struct reply *reply);
 

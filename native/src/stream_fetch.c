@@ -5,8 +5,8 @@
 #include "assert.h"
 #include "grpc_server.h"
 #include "owner.h"
+#include "reply_budget.h"
 #include "shard.h"
-#include "stream_consume.h"
 #include "stream_fetch_reply.h"
 #include "stream_messages.h"
 
@@ -81,8 +81,19 @@ static void fetch_deliver(struct shard *shard, struct fetch *fetch, struct reply
         fetched.next_offset = store_fetch_next(batches, size);
         fetched.batches_bytes = size;
     }
-    if (is_consume(fetch)) stream_consume_charge(shard, reply, fetch->request.principal);
     fetch_answer(shard, fetch, &fetched);
+}
+
+/* What a search reads is gone before it reads on: nobody can keep it. */
+static int is_budgeted(const struct fetch *fetch)
+{
+    return (fetch->request.flags & LANE_FETCH_SEARCH) == 0;
+}
+
+static void fetch_charge(struct shard *shard, const struct fetch *fetch, struct reply *reply)
+{
+    if (is_budgeted(fetch))
+        reply_budget_charge(shard, REPLY_BATCHES, reply, fetch->request.principal);
 }
 
 static void answer_messages(struct shard *shard, struct fetch *fetch,
@@ -93,6 +104,7 @@ static void answer_messages(struct shard *shard, struct fetch *fetch,
     uint64_t expected = 0;
     struct reply *reply = stream_messages_reply(shard, &fetch->request, status, found, batches,
                                                 batches_count, &failed, &expected);
+    if (reply != NULL) fetch_charge(shard, fetch, reply);
     struct lane_fetched fetched = {
         .status = failed, .expected = expected, .fetch_status = (uint32_t)status, .reply = reply};
     fetch_answer(shard, fetch, &fetched);
@@ -128,10 +140,12 @@ static void fetch_memory(struct shard *shard, struct fetch *fetch, const struct 
         return;
     }
     struct reply *reply = fetch_reply_memory(shard, found, is_consume(fetch));
-    if (reply == NULL)
+    if (reply == NULL) {
         fetch_fail(shard, fetch, STATUS_NO_MEMORY, 0);
-    else
-        fetch_deliver(shard, fetch, reply, reply->data + reply->size - found->size, found->size);
+        return;
+    }
+    fetch_charge(shard, fetch, reply);
+    fetch_deliver(shard, fetch, reply, reply->data + reply->size - found->size, found->size);
 }
 
 /* Bytes of a segment are in the reply's buffer: cut to whole verified batches and answer. */
@@ -195,6 +209,7 @@ static void fetch_file(struct shard *shard, struct fetch *fetch, const struct st
     uint8_t *target = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM;
     if (io_file_read_now(&shard->file, found->file, found->file_offset, target, found->size)
         == STATUS_OK) {
+        fetch_charge(shard, fetch, reply);
         fetch_trimmed(shard, fetch, reply, found->size);
         return;
     }
@@ -206,6 +221,7 @@ static void fetch_file(struct shard *shard, struct fetch *fetch, const struct st
         queue_push(&shard->reads_waiting, &fetch->link);
         return;
     }
+    fetch_charge(shard, fetch, reply);
     fetch->state = FETCH_READING;
     read->fetch_index = fetch->index;
     read->fetch_generation = fetch->generation;
@@ -230,15 +246,35 @@ static void fetch_wait(struct shard *shard, struct fetch *fetch)
     shard->counters.fetch_waits++;
 }
 
+/* Until replies have left memory. Only a stream waits for ever: it asked for no answer by then. */
+static void fetch_hold(struct shard *shard, struct fetch *fetch)
+{
+    if (is_consume(fetch)) {
+        shard->counters.consume_holds_memory++;
+    } else if (fetch->held_ns == 0) {
+        shard->counters.fetch_holds++;
+        fetch->held_ns = shard->now.monotonic_ns + SHARD_HOLD_MS_MIN * UINT64_C(1000000);
+        if (fetch->held_ns < fetch->deadline_ns) fetch->held_ns = fetch->deadline_ns;
+    } else if (fetch->held_ns <= shard->now.monotonic_ns) {
+        fetch_fail(shard, fetch, STATUS_REPLIES_FULL, 0);
+        return;
+    }
+    if (shard->draining) {
+        fetch_fail(shard, fetch, STATUS_STOPPING, 0);
+        return;
+    }
+    fetch->state = FETCH_HELD;
+    queue_push(&shard->fetches_held, &fetch->link);
+    if (!is_consume(fetch)) timer_set(&shard->timers, &fetch->timer, fetch->held_ns);
+}
+
 static void fetch_found(struct shard *shard, struct fetch *fetch, const struct store_fetch *found)
 {
     if (found->place == STORE_FETCH_NOTHING) {
         answer_status(shard, fetch, PROTO_FETCH_EMPTY, found);
-    } else if (is_consume(fetch)
-               && !stream_consume_room(shard, fetch->request.principal, found->size)) {
-        shard->counters.consume_holds_memory++;
-        fetch->state = FETCH_HELD;
-        queue_push(&shard->fetches_held, &fetch->link);
+    } else if (is_budgeted(fetch)
+               && !reply_budget_room(shard, REPLY_BATCHES, fetch->request.principal, found->size)) {
+        fetch_hold(shard, fetch);
     } else if (found->place == STORE_FETCH_MEMORY) {
         fetch_memory(shard, fetch, found);
     } else {
@@ -401,7 +437,7 @@ void stream_fetch_timeout(struct shard *shard, struct timer *timer)
 {
     struct fetch *fetch = queue_element(&timer->link, struct fetch, timer.link);
     if (fetch->state == FETCH_QUEUED) return;
-    assert(fetch->state == FETCH_WAITING);
+    assert(fetch->state == FETCH_WAITING || fetch->state == FETCH_HELD);
     fetch->deadline_ns = 0;
     fetch_unlink(shard, fetch);
     fetch_run(shard, fetch);
@@ -416,11 +452,11 @@ void stream_fetch_go_on(struct shard *shard)
         fetch_run(shard, fetch);
     }
     /* Some of those that wait for memory: the others in the next turns. */
-    uint64_t *left = &shard->pushed.held_to_ask;
+    uint64_t *left = &shard->fetches_to_ask;
     if (*left > shard->fetches_held.count) *left = shard->fetches_held.count;
     for (uint64_t turn = 0; *left > 0 && turn < FETCH_HELD_PER_TURN; turn++, (*left)--) {
-        struct fetch *fetch = queue_element(queue_pop(&shard->fetches_held), struct fetch, link);
-        fetch->state = FETCH_RUNNING;
+        struct fetch *fetch = queue_element(shard->fetches_held.head, struct fetch, link);
+        fetch_unlink(shard, fetch);
         fetch_run(shard, fetch);
     }
 }

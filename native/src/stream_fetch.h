@@ -3,7 +3,8 @@
  *     RUNNING -> answered            bytes in memory, in the page cache, or nothing and no wait
  *     RUNNING -> WAITING -> RUNNING  nothing yet: in its bucket until data or its fence moves
  *     RUNNING -> QUEUED -> READING   the disk must be read: one of a few reads, others wait
- *     RUNNING -> HELD -> RUNNING     of a Consume: too much that was pushed is still in memory
+ *     RUNNING -> HELD -> RUNNING     no room (reply_budget.h): until replies have left memory; a
+ *                                    stream for ever, others until REPLIES_FULL
  *
  * A fetch of a call on another shard is the same fetch with another requester; its reply is lent
  * across. */

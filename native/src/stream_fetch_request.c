@@ -49,6 +49,7 @@ void stream_fetch(struct call *call, const uint8_t *message, size_t size)
         .generation = request.generation,
         .deadline_ns = stream_fetch_deadline(call, request.wait_ms_max),
         .bytes_max = bytes_max,
+        .principal = call->caller.principal,
     };
     const struct table_topic *topic;
     enum grpc_error error =

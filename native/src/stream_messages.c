@@ -42,7 +42,7 @@ void stream_fetch_messages(struct call *call, const uint8_t *message, size_t siz
     const struct table_topic *topic;
     struct grpc_failure failure =
         stream_topic_named(&shard->tables, &call->caller, &request.project, &request.topic, &topic);
-    struct lane_fetch wanted = {.offset = request.offset};
+    struct lane_fetch wanted = {.offset = request.offset, .principal = call->caller.principal};
     if (failure.error == GRPC_ERROR_NONE) {
         wanted.id = (struct engine_partition_id){
             .topic = topic->topic,
@@ -236,7 +236,10 @@ struct reply *stream_messages_reply(struct shard *shard, const struct lane_fetch
 {
     struct messages messages = {.shard = shard, .request = request, .next_offset = request->offset};
     if (status == PROTO_FETCH_TRUNCATED) messages.next_offset = found->log_start;
-    enum status taken = messages_grow(&messages, 1) ? STATUS_OK : STATUS_NO_MEMORY;
+    /* Without messages it stays as small as it is: nobody counts such replies. */
+    messages.reply = batches_count == 0 ? grpc_reply_make(shard, FETCH_ROOM) : NULL;
+    int room = batches_count == 0 ? messages.reply != NULL : messages_grow(&messages, 1);
+    enum status taken = room ? STATUS_OK : STATUS_NO_MEMORY;
     for (uint32_t index = 0; index < batches_count && taken == STATUS_OK && !messages.full; index++)
         taken = messages_batches(&messages, &batches[index]);
     /* What precedes a damaged batch is good. */

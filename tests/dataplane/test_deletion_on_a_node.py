@@ -1,6 +1,7 @@
 """Topics deleted, grown and made again on a real node."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import grpc
@@ -9,6 +10,7 @@ import pytest
 from dataplane.wire import node_pb2
 from headrace.wire import stream_pb2, usage_pb2
 from tests.dataplane import builders
+from tests.support.consume_reader import Reader
 from tests.support.furnishing import EDITOR, furnish, topic_wish
 from tests.support.node_process import NodeProcess, refusal
 from tests.support.platform import wait_until
@@ -91,6 +93,38 @@ def test_a_topic_made_again_is_another_and_old_handles_are_told_so_after_a_kill_
     node.start()
     assert _refused(node, old) == "TOPIC_RECREATED"
     assert node.client(EDITOR).values(new, 0) == [b"new"]
+
+
+def test_open_consumes_read_to_the_end_and_are_told_that_their_topic_is_gone(
+    node: NodeProcess,
+) -> None:
+    node.admin().apply(topic_wish("watched"))
+    client = node.client(EDITOR)
+    topic = client.topic("watched")
+    handle = {"topic": topic.number, "created_revision": topic.created_revision}
+    with ExitStack() as opened:
+        channel = opened.enter_context(grpc.insecure_channel(f"127.0.0.1:{node.grpc_port}"))
+        readers = [
+            opened.enter_context(Reader(channel, EDITOR, partition=partition, **handle))
+            for partition in range(2)
+        ]
+        for partition, reader in enumerate(readers):
+            assert reader.next().status == stream_pb2.EMPTY
+            client.produce(topic, partition, [b"last"])
+            assert reader.values() == [b"last"]
+            assert reader.next().status == stream_pb2.EMPTY
+        node.admin().apply(_deletion("watched"))
+        assert {reader.error() for reader in readers} == {"TOPIC_NOT_FOUND"}
+        wait_until(lambda: _is_gone(node, "tp_watched"), "the topic is gone")
+        node.admin().apply(_wish("tp_watched_again", "watched"))
+        with Reader(channel, EDITOR, **handle) as stale:
+            assert stale.error() == "TOPIC_RECREATED"
+        again = client.topic("watched")
+        with Reader(
+            channel, EDITOR, topic=again.number, created_revision=again.created_revision
+        ) as fresh:
+            client.produce(again, 0, [b"first"])
+            assert fresh.read(1) == [b"first"]
 
 
 def test_a_deletion_goes_on_after_a_kill(node: NodeProcess) -> None:

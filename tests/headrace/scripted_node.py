@@ -89,6 +89,7 @@ class ScriptedNode:
             "Groups": {
                 "Session": (bidi, self.session, wire.SessionRequest),
                 "DescribeGroup": (unary, self.describe_group, wire.DescribeGroupRequest),
+                "ListGroups": (unary, self.list_groups, wire.ListGroupsRequest),
             },
         }
 
@@ -334,6 +335,26 @@ class ScriptedNode:
             for member in group.members:
                 owned = [group.assigned(key) for key in sorted(member.owns)]
                 reply.members.add(member=member.name, assigned=owned)
+        return reply
+
+    def list_groups(
+        self, request: wire.ListGroupsRequest, context: grpc.ServicerContext
+    ) -> wire.ListGroupsReply:
+        """Two a page, so that clients must turn it."""
+        self._authorize(context)
+        with self.changed:
+            names = [name for name in sorted(self.groups) if name > request.after]
+            reply = wire.ListGroupsReply(next=names[1] if len(names) > 2 else "")
+            for name in names[:2]:
+                group = self.groups[name]
+                reply.groups.add(
+                    name=name,
+                    group=group.number,
+                    state="STABLE" if group.members else "EMPTY",
+                    members=len(group.members),
+                    partitions=sum(len(member.owns) for member in group.members),
+                    topics=sorted({topic for m in group.members for topic in m.topics}),
+                )
         return reply
 
     def session(

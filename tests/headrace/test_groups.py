@@ -10,7 +10,7 @@ from headrace.errors import NotFound
 from headrace.groups import PartitionLag
 from headrace.messages import TopicPartition
 from headrace.settings import Settings
-from tests.headrace.scripted_node import ScriptedNode
+from tests.headrace.scripted_node import Group, ScriptedNode
 
 
 def test_a_group_that_never_had_a_member_is_not_found(client: Client) -> None:
@@ -72,6 +72,31 @@ def test_records_that_retention_removed_do_not_count(client: Client, node: Scrip
     assert PartitionLag("t", 0, 12, 0, 12, "").lag == 0
 
 
+def test_a_list_turns_every_page_and_knows_the_lag_where_somebody_reads(
+    client: Client, node: ScriptedNode
+) -> None:
+    node.append("single", 0, *[b"x"] * 3)
+    for number, name in enumerate("abcde"):
+        node.groups[name] = Group(node, 100 + number)
+    with client.topic("single").consume(group="c", start="earliest", ack="manual") as consumer:
+        consumer.poll("5s")
+        found = client.list_groups(lag=True)
+    assert [group.name for group in found] == ["a", "b", "c", "d", "e"]
+    assert [group.lag for group in found] == [None, None, 3, None, None]
+    assert (found[2].members, found[2].partitions, found[2].topics) == (1, 1, ("single",))
+    assert [group.lag for group in client.list_groups()] == [None] * 5
+
+
+def test_a_lag_is_unknown_when_a_topic_of_the_group_is_gone(
+    client: Client, node: ScriptedNode
+) -> None:
+    with client.topic("single").consume(group="g", start="earliest") as consumer:
+        consumer.poll("100ms")
+        with node.changed:
+            node.groups["g"].members[0].topics.append("gone")
+        assert [group.lag for group in client.list_groups(lag=True)] == [None]
+
+
 def test_the_async_client_asks_the_same(settings: Settings, node: ScriptedNode) -> None:
     async def main() -> list[PartitionLag]:
         async with AsyncClient(settings) as client:
@@ -79,6 +104,7 @@ def test_the_async_client_asks_the_same(settings: Settings, node: ScriptedNode) 
             await consumer.poll("100ms")
             await consumer.close()
             assert (await client.describe_group("g")).members == ()
+            assert [group.state for group in await client.list_groups()] == ["EMPTY"]
             return await client.group_lag("g", ["single"])
 
     assert [each.lag for each in asyncio.run(main())] == [0]

@@ -1,11 +1,13 @@
 """Who holds what without using it: half-sent messages and silent connections, on raw sockets."""
 
 import os
+import queue
 import resource
 import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -18,9 +20,11 @@ from tests.support.grpc_client import (
     GRPC_OPTIONS,
     ROWS,
     WAIT_S,
+    bearer,
     metric,
     produce,
     raw,
+    refusal,
     request,
 )
 from tests.support.http2_peer import DATA, END_STREAM, GOAWAY, HEADERS, Peer, call_headers, frame
@@ -31,6 +35,8 @@ SILENT, EVICTED = 'reason="silent"', 'reason="evicted"'
 CONNECTIONS_MAX = 1024
 SILENCE_S = 2.0
 MESSAGE_S = 1.0
+CALL_S = 0.3
+SESSION = "/headrace.stream.v1.Groups/Session"
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +109,56 @@ def test_a_message_without_a_deadline_and_a_call_without_a_message_end_too(tmp_p
         assert never.until(HEADERS) == 1
         assert time.monotonic() - begun > MESSAGE_S / 2
         assert metric(host, "headrace_messages_refused_total", DEADLINE) == 2
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_cold_call_is_not_waited_for_longer_than_the_node_allows(
+    tmp_path: Path, shards: int
+) -> None:
+    limits = EngineLimits(call_ms=int(CALL_S * 1000))
+    settings = engine_host.config(tmp_path / "node", shards=shards, limits=limits)
+    with Host(settings) as host, grpc.insecure_channel(host.address, GRPC_OPTIONS) as channel:
+        host.submit(*ROWS)
+        begun = time.monotonic()
+        for count, timeout in enumerate((None, WAIT_S), 1):
+            with pytest.raises(grpc.RpcError) as failure:
+                raw(channel, "/headrace.test.Echo/Never")(b"", metadata=bearer(), timeout=timeout)
+            status, error = refusal(failure)
+            assert (status, error.code) == (grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED")
+            assert error.message == (
+                "the node did not answer within the time that it gives such a call"
+            )
+            assert error.hint == "see whether it was done, then repeat"
+            assert metric(host, "headrace_calls_late_total") == count
+            key = host.opened[-1][0]
+            host.wait_until(partial(host.cancelled.__contains__, key))
+        assert 2 * CALL_S <= time.monotonic() - begun < WAIT_S
+
+
+def test_the_nodes_limit_for_cold_calls_leaves_sessions_and_answered_calls_alone(
+    tmp_path: Path,
+) -> None:
+    limits = EngineLimits(call_ms=int(CALL_S * 1000))
+    with (
+        Host(engine_host.config(tmp_path / "node", limits=limits)) as host,
+        grpc.insecure_channel(host.address, GRPC_OPTIONS) as channel,
+    ):
+        host.submit(*ROWS)
+        said: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        session = channel.stream_stream(SESSION, lambda data: data, lambda data: data)(
+            iter(said.get, None), metadata=bearer(), timeout=2 * WAIT_S
+        )
+        said.put(b"before")
+        assert next(session) == b"before"
+        with pytest.raises(grpc.RpcError):
+            raw(channel, "/headrace.test.Echo/Never")(b"", metadata=bearer(), timeout=WAIT_S)
+        assert metric(host, "headrace_calls_late_total") == 1
+        said.put(b"after")
+        assert next(session) == b"after"
+        said.put(None)
+        assert list(session) == []
+        assert raw(channel, "/headrace.test.Echo/Unary")(b"", metadata=bearer()) == b""
+        assert metric(host, "headrace_calls_late_total") == 1
 
 
 def test_a_peer_that_vanishes_is_asked_after(host: Host) -> None:

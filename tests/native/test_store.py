@@ -87,7 +87,7 @@ def test_unknown_partitions_and_old_revisions_are_refused() -> None:
     lib.store_fetch(store.store, store.id(0, revision=REVISION + 1), 0, 100, 0, 0, result)
     assert name(result.status) == "RECREATED"
     lib.store_fetch(store.store, store.id(0, topic=99), 0, 100, 0, 0, result)
-    assert name(result.status) == "NOT_FOUND"
+    assert name(result.status) == "TOPIC_NOT_FOUND"
 
 
 def test_a_partition_without_records_has_no_file_and_reads_empty() -> None:
@@ -471,7 +471,7 @@ def test_a_topic_that_goes_takes_its_files_with_it() -> None:
     assert store.tables(op=7, gone=True) == "OK"
     store.run()
     assert not disk.exists(path)
-    assert store.produce(client_part(1)) == "NOT_FOUND"
+    assert store.produce(client_part(1)) == "TOPIC_NOT_FOUND"
     disk.crash()
     after = Store(disk, topic=False)
     assert after.statistics().groups_live == 1

@@ -126,7 +126,7 @@ def test_fetches_that_wait_are_told_when_the_topic_goes() -> None:
     store.tables(op=7, gone=True)
     store.turn()
     assert store.advanced == [(TOPIC, 0)]
-    assert store.read(5) == "NOT_FOUND"
+    assert store.read(5) == "TOPIC_NOT_FOUND"
 
 
 def test_many_files_all_go() -> None:
@@ -198,7 +198,7 @@ def test_a_failed_unlink_is_repeated_later_and_later_and_seen() -> None:
         failures.append(int(store.statistics().removal_failures))
     assert failures == list(range(1, len(failures) + 1))
     assert store.statistics().groups_removing == groups(store) == 1
-    assert store.produce(client_part(1)) == "NOT_FOUND"
+    assert store.produce(client_part(1)) == "TOPIC_NOT_FOUND"
     disk.unlinks_fail = False
     store.pass_time(60_000_000)
     store.run()

@@ -11,7 +11,7 @@ from tests.support.engine_host import Host, token
 from tests.support.grpc_client import EDITOR, PRODUCE, SECRET, WAIT_S
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
+DATA, HEADERS, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 4, 6, 7, 8
 ACK, END_STREAM, END_HEADERS = 1, 1, 4
 
 
@@ -86,6 +86,17 @@ class Peer:
         while len(header := self._stream.read(9)) == 9:
             self._stream.read(int.from_bytes(header[:3], "big"))
             yield header[3], int.from_bytes(header[5:9], "big")
+
+    def granted(self, stream: int) -> int:
+        """Window of a stream that the node has granted by now, since the last look."""
+        self.send(frame(PING, 0, 0, bytes(8)))
+        window = 0
+        while len(header := self._stream.read(9)) == 9 and header[3] != PING:
+            body = self._stream.read(int.from_bytes(header[:3], "big"))
+            if (header[3], int.from_bytes(header[5:9], "big")) == (WINDOW_UPDATE, stream):
+                window += int.from_bytes(body, "big")
+        self._stream.read(8)
+        return window
 
     def until(self, kind: int) -> int:
         """The stream of the next frame of a kind."""

@@ -399,6 +399,17 @@ class Client:
         )
         return reply
 
+    def list_groups(
+        self, project: str = "", after: str = "", groups_max: int = 0
+    ) -> stream_pb2.ListGroupsReply:
+        """Groups.ListGroups."""
+        reply: stream_pb2.ListGroupsReply = self._groups.ListGroups(
+            stream_pb2.ListGroupsRequest(project=project, after=after, groups_max=groups_max),
+            metadata=self._metadata,
+            timeout=CALL_SECONDS,
+        )
+        return reply
+
 
 def refusal(error: grpc.RpcError) -> tuple[grpc.StatusCode, stream_pb2.Error]:
     """The code and the typed Error of a failed call."""

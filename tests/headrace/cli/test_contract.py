@@ -32,6 +32,7 @@ COMMANDS = {
     "key describe": ["key", "describe", "robot"],
     "key create": ["key", "create", "NEW"],
     "key revoke": ["key", "revoke", "robot", "--yes"],
+    "group list": ["group", "list"],
     "group describe": ["group", "describe", "readers"],
     "group lag": ["group", "lag", "readers"],
     "node list": ["node", "list"],
@@ -114,9 +115,9 @@ def filled_again(headrace: Run, command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_every_format(headrace: Run, command: str) -> None:
-    for output in ("wide", "yaml", "name"):
+    for output in ("wide", "yaml", "name", "template={name?}"):
         name, *rest = COMMANDS[command]
-        again = [f"{output}{word}" if word == "NEW" else word for word in rest]
+        again = [f"{output[:4]}{word}" if word == "NEW" else word for word in rest]
         done = headrace(name, *again, "-o", output, stdin=b"line\n")
         assert done.code == 0, done.err
         filled_again(headrace, command)
