@@ -18,12 +18,12 @@ if [ -e /usr/include/isa-l/crc.h ]; then LIBRARIES="$LIBRARIES -lisal"; fi
 
 # TARGET RUNS: each within ten seconds.
 TARGETS="
-    proto 700000
-    batch 500000
+    proto 600000
+    batch 400000
     messages 200000
-    checkpoint 400000
-    access 500000
-    names 30000
+    checkpoint 300000
+    access 400000
+    names 15000
     journal 1000
     connection 6000
     host 1500

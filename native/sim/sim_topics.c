@@ -131,7 +131,8 @@ static void topics_bury(struct sim_world *world, uint32_t index)
     }
     struct sim_partition *partition = &world->partitions[index];
     struct sim_partition fresh = {.id = partition->id, .segment_bytes = partition->segment_bytes};
-    /* A round that went astray is found out at the next start only. */
+    /* What a write that went astray destroyed in the journal may name nobody: then all stop, those
+     * that came later too. */
     fresh.may_stop = (world->damage.may_refuse & 2) != 0;
     for (uint32_t which = 0; which < SIM_PRODUCERS_MAX; which++)
         memcpy(fresh.producers[which].id, partition->producers[which].id, 16);
