@@ -1,0 +1,185 @@
+"""Slow and greedy connections (X27): they are cut off in time, memory stays bounded, and others are
+answered meanwhile.
+"""
+
+import resource
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.api_process import ApiProcess, Peer
+
+HEAD_SECONDS = 1.0
+BODY_SECONDS = 1.5
+SLOW_CLIENTS = 1000
+CONNECTIONS_MAX = 1100
+OTHERS_SECONDS_MAX = 0.5
+JSON = b"Content-Type: application/json"
+TOPICS = b"/v1/topics"
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiProcess]:
+    folder = tmp_path_factory.mktemp("api")
+    with ApiProcess(
+        folder,
+        head_seconds=HEAD_SECONDS,
+        body_seconds=BODY_SECONDS,
+        connections_max=CONNECTIONS_MAX,
+    ) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _descriptors() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def trickle(peers: list[Peer], data: bytes, ending: threading.Event) -> None:
+    """A byte to each, again and again."""
+    while not ending.wait(0.2):
+        for peer in peers:
+            peer.send(data)
+
+
+def test_a_thousand_slow_heads_are_cut_off_and_others_are_answered(api: ApiProcess) -> None:
+    peers = [api.peer() for _ in range(SLOW_CLIENTS)]
+    ending = threading.Event()
+    trickler = threading.Thread(target=trickle, args=(peers, b"a", ending))
+    for peer in peers:
+        peer.send(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
+    trickler.start()
+    began = time.monotonic()
+    slowest = 0.0
+    try:
+        while time.monotonic() < began + HEAD_SECONDS:
+            asked = time.monotonic()
+            assert api.ask(b"GET", b"/healthz").status == 200
+            slowest = max(slowest, time.monotonic() - asked)
+        answers = [peer.answer() for peer in peers]
+    finally:
+        ending.set()
+        trickler.join()
+        for peer in peers:
+            peer.__exit__(None, None, None)
+    assert slowest < OTHERS_SECONDS_MAX
+    told = [answer for answer in answers if answer is not None]
+    assert len(told) > SLOW_CLIENTS // 2, "they are cut off without a word"
+    assert {answer.status for answer in told} == {408}
+    assert {answer.problem()["code"] for answer in told} == {"REQUEST_TIMEOUT"}
+
+
+def test_beyond_the_maximum_of_connections_the_longest_silent_give_way(api: ApiProcess) -> None:
+    peers = [api.peer() for _ in range(CONNECTIONS_MAX + 10)]
+    try:
+        assert api.ask(b"GET", b"/healthz").status == 200
+        assert all(peer.closed() for peer in peers[:10])
+        peers[-1].send(api.request(b"GET", b"/healthz"))
+        answer = peers[-1].answer()
+        assert answer is not None
+        assert answer.status == 200
+    finally:
+        for peer in peers:
+            peer.__exit__(None, None, None)
+    assert '"reason": "no_room"' in api.log()
+
+
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 100000", b"Transfer-Encoding: chunked"], ids=["length", "chunks"]
+)
+def test_a_slow_body_is_cut_off_by_name(api: ApiProcess, framing: bytes) -> None:
+    with api.peer() as peer:
+        peer.send(api.head(b"POST", TOPICS, JSON, framing) + b"\r\n")
+        ending = threading.Event()
+        trickler = threading.Thread(target=trickle, args=([peer], b"1\r\n \r\n", ending))
+        trickler.start()
+        try:
+            answer = peer.answer()
+        finally:
+            ending.set()
+            trickler.join()
+        assert answer is not None
+        assert (answer.status, answer.problem()["code"]) == (408, "REQUEST_TIMEOUT")
+        assert answer.problem()["retriable"] is True
+        assert peer.closed()
+
+
+@pytest.mark.parametrize("data", [b"", b"\r\n" * 10, b"GET / HTTP/1.1\r\n"])
+def test_who_says_nothing_to_the_point_is_gone_in_time(api: ApiProcess, data: bytes) -> None:
+    with api.peer() as peer:
+        peer.send(data)
+        began = time.monotonic()
+        answer = peer.answer()
+        assert answer is None or answer.status == 408
+        assert peer.closed()
+        assert time.monotonic() - began < HEAD_SECONDS + 3
+
+
+def test_a_refused_body_that_never_ends_is_not_listened_to_for_ever(api: ApiProcess) -> None:
+    with api.peer() as peer:
+        peer.send(api.head(b"POST", TOPICS, JSON, b"Content-Length: 999999999") + b"\r\n")
+        answer = peer.answer()
+        assert answer is not None
+        assert (answer.status, answer.problem()["code"]) == (413, "PAYLOAD_TOO_LARGE")
+        began = time.monotonic()
+        while peer.send(b" " * 100):
+            assert time.monotonic() - began < BODY_SECONDS + 10
+            threading.Event().wait(0.05)
+
+
+def test_a_pipeline_without_end_is_ended(api: ApiProcess) -> None:
+    with api.peer() as peer:
+        sent = True
+        while sent:
+            sent = peer.send(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n" * 1000)
+    assert '"reason": "pipelined"' in api.log()
+    assert api.ask(b"GET", b"/healthz").status == 200
+
+
+def test_a_few_requests_in_one_piece_are_answered_in_their_order(api: ApiProcess) -> None:
+    paths = [b"/healthz", b"/none", b"/readyz"] * 5
+    with api.peer() as peer:
+        peer.send(b"".join(api.request(b"GET", path) for path in paths))
+        found = [peer.answer() for _ in paths]
+    assert [each.status for each in found if each] == [200, 404, 200] * 5
+
+
+def test_large_bodies_share_a_budget_and_small_ones_need_none(api: ApiProcess) -> None:
+    before = api.resident_bytes()
+    peers = [api.peer() for _ in range(90)]
+    head = api.head(b"POST", TOPICS, JSON, b"Content-Length: 1048576") + b"\r\n"
+    try:
+        for peer in peers:
+            peer.send(head + b" " * (1048576 - 1))
+        small = api.ask(b"POST", TOPICS, b'{"name": "small"}')
+        assert small.status in (202, 409)
+        answers = [peer.answer() for peer in peers]
+        grown = api.resident_bytes() - before
+    finally:
+        for peer in peers:
+            peer.__exit__(None, None, None)
+    told = [answer for answer in answers if answer is not None]
+    busy = [answer for answer in told if answer.status == 503]
+    assert len(busy) >= 20
+    assert busy[0].problem()["code"] == "UNAVAILABLE"
+    assert busy[0].fields["retry-after"] == "1"
+    assert {answer.status for answer in told} <= {408, 503}
+    assert grown < 200 << 20
+    # What they held is given back.
+    assert api.ask(b"POST", TOPICS, b" " * (1 << 20)).status == 400
+
+
+def test_who_takes_no_answer_is_dropped(api: ApiProcess) -> None:
+    with api.peer() as peer:
+        request = api.request(b"GET", b"/openapi.json", key=None)
+        dropped = api.log().count('"reason": "stalled"')
+        sent = True
+        while sent and api.log().count('"reason": "stalled"') == dropped:
+            sent = peer.send(request)
+            threading.Event().wait(0.01)
+    assert api.log().count('"reason": "stalled"') == dropped + 1
