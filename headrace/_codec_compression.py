@@ -94,6 +94,14 @@ def _zstd(verb: str) -> Callable[[bytes, int], bytes]:
         return compressed
 
     def decompress(stored: bytes, size: int) -> bytes:
+        # A few bytes may open into gigabytes: look no further than a byte beyond the size.
+        try:
+            with module.ZstdDecompressor().stream_reader(stored) as reader:
+                fits = len(reader.read(size + 1)) == size
+        except module.ZstdError as error:
+            raise CodecError("BATCH_COMPRESSION", "the zstd frame is malformed") from error
+        if not fits:
+            raise CodecError("BATCH_COMPRESSION", "the zstd frame has another size")
         # One object, one frame: what stands behind it would be bytes that nobody accounts for.
         opener = module.ZstdDecompressor().decompressobj()
         try:

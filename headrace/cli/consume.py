@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 from headrace.cli.completion import topic_names
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import csv_of, note, yaml_of
+from headrace.cli.quoting import json_of, seen
 from headrace.cli.words import topics_named
 from headrace.errors import Invalid, StartRequired
 from headrace.retry import seconds
@@ -138,22 +138,22 @@ class _Writer:
         if self._output in ("table", "wide"):
             return _readable(message, wide=self._output == "wide")
         if self._output == "name":
-            return f"{message.topic}[{message.partition}]@{message.offset}\n"
+            return f"{seen(message.topic)}[{message.partition}]@{message.offset}\n"
         body = self._envelope(message)
         if self._output == "jsonl":
-            return json.dumps(body, ensure_ascii=False) + "\n"
+            return json_of(body) + "\n"
         if self._output == "yaml":
             return "---\n" + yaml_of(body)
         if self._output == "csv":
             cells = [body.get(n, body.get(f"{n}_b64")) for n in _CSV]
             return csv_of([_cell(cell) for cell in cells])
-        return ("[\n" if not self.written else ",\n") + json.dumps(body, ensure_ascii=False)
+        return ("[\n" if not self.written else ",\n") + json_of(body)
 
 
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json_of(value)
 
 
 def _readable(message: Message, *, wide: bool) -> str:
@@ -164,7 +164,5 @@ def _readable(message: Message, *, wide: bool) -> str:
         headers = "  " + ", ".join(
             f"{n}={'null' if v is None else v.decode(errors='replace')}" for n, v in message.headers
         )
-    return (
-        f"{message.partition}@{message.offset}  {message.timestamp:%H:%M:%S.%f}  "
-        f"{key}{value}{headers}\n"
-    )
+    said = seen(f"{key}{value}{headers}")
+    return f"{message.partition}@{message.offset}  {message.timestamp:%H:%M:%S.%f}  {said}\n"

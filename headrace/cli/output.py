@@ -9,6 +9,8 @@
     csv      one row under a header     rows under a header         rows under a header
     name     its name                   one name a line             topic[partition]@offset
 
+What others wrote is printed so that no terminal obeys it and no spreadsheet runs it: quoting.py.
+
 Without -o: a table on a terminal; else a table without colour for objects and lists, and jsonl for
 streams. With --watch and no terminal, json on one line each time.
 """
@@ -17,11 +19,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from headrace.cli.quoting import guarded, json_of, seen
 
 FORMATS = ("table", "wide", "json", "yaml", "jsonl", "csv", "name")
 
@@ -80,7 +83,7 @@ class Printer:
         elif output in ("table", "wide"):
             shown = [c for c in columns if output == "wide" or not c.wide]
             width = max((len(c.title) for c in shown), default=0)
-            _write("".join(f"{c.title.ljust(width)}  {_text(c.value(row))}\n" for c in shown))
+            _write("".join(f"{c.title.ljust(width)}  {seen(_text(c.value(row)))}\n" for c in shown))
         else:
             self._rows([row], columns, output, name)
 
@@ -103,24 +106,23 @@ class Printer:
             self._rows(rows, columns, output, name)
 
     def _json(self, body: Row) -> str:
-        indent = None if self._one_line else 2
-        return json.dumps(body, indent=indent, ensure_ascii=False) + "\n"
+        return json_of(body, None if self._one_line else 2) + "\n"
 
     def _rows(
         self, rows: Iterable[Row], columns: Sequence[Column], output: str, name: Name
     ) -> None:
         if output == "jsonl":
-            _write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+            _write("".join(json_of(row) + "\n" for row in rows))
         elif output == "name":
             name_of = path(name) if isinstance(name, str) else name
-            _write("".join(f"{_text(name_of(row))}\n" for row in rows))
+            _write("".join(f"{seen(_text(name_of(row)))}\n" for row in rows))
         else:
             _write(csv_of([c.title.lower() for c in columns]))
             for row in rows:
                 _write(csv_of([_text(c.value(row)) for c in columns]))
 
     def _table(self, rows: Sequence[Row], columns: Sequence[Column]) -> None:
-        cells = [[_text(c.value(row)) for c in columns] for row in rows]
+        cells = [[seen(_text(c.value(row))) for c in columns] for row in rows]
         if self.terminal and self.color:
             _rich_table(columns, cells)
             return
@@ -164,7 +166,7 @@ def _write(text: str) -> None:
 
 def note(text: str) -> None:
     """A line for people, on stderr."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(seen(text) + "\n")
 
 
 def _text(value: object) -> str:
@@ -173,13 +175,16 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (Mapping, list, tuple)):
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return json_of(value)
     return "" if value is None else str(value)
 
 
 def csv_of(cells: Sequence[str]) -> str:
     """One CSV line, quoted where it must be (RFC 4180, with a line feed)."""
     buffer = io.StringIO()
+    cells = [guarded(cell) for cell in cells]
+    if sys.stdout.isatty():
+        cells = [seen(cell) for cell in cells]
     csv.writer(buffer, lineterminator="\n").writerow(cells)
     return buffer.getvalue()
 
@@ -217,7 +222,7 @@ def _is_block(value: object) -> bool:
 def _scalar(value: object) -> str:
     if isinstance(value, str) and value.isidentifier() and value.lower() not in _YAML_WORDS:
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return json_of(value)
 
 
 _YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
