@@ -17,7 +17,7 @@ from datetime import datetime
 
 from headrace.codec import Record
 from headrace.errors import Invalid
-from headrace.messages import Message, timestamp_us, value_bytes
+from headrace.messages import Message, header_pairs, timestamp_us, value_bytes
 
 
 def envelope_of(message: Message) -> dict[str, object]:
@@ -133,5 +133,5 @@ def _headers(body: Mapping[str, object]) -> tuple[tuple[str, bytes | None], ...]
         if len(pair) == 3:
             found.append((name, _from_base64(value)))
         else:
-            found.append((name, None if value is None else str(value).encode()))
-    return tuple(found)
+            found.append((name, None if value is None else value_bytes(str(value))))
+    return header_pairs(found)

@@ -17,8 +17,6 @@ streams. With --watch and no terminal, json on one line each time.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -181,12 +179,19 @@ def _text(value: object) -> str:
 
 def csv_of(cells: Sequence[str]) -> str:
     """One CSV line, quoted where it must be (RFC 4180, with a line feed)."""
-    buffer = io.StringIO()
-    cells = [guarded(cell) for cell in cells]
+    # One empty cell alone would be an empty line: no row at all.
+    return (",".join(map(_cell, cells)) or '""') + "\n"
+
+
+def _cell(text: str) -> str:
+    text = guarded(text)
     if sys.stdout.isatty():
-        cells = [seen(cell) for cell in cells]
-    csv.writer(buffer, lineterminator="\n").writerow(cells)
-    return buffer.getvalue()
+        text = seen(text)
+    # The csv module leaves a lone carriage return bare, and its reader ends the row there.
+    if not any(character in text for character in ',"\r\n'):
+        return text
+    quoted = text.replace('"', '""')
+    return f'"{quoted}"'
 
 
 def yaml_of(value: object) -> str:
