@@ -12,6 +12,7 @@ callers that may not call a method before its handler sees them.
 
 import asyncio
 import logging
+import math
 import secrets
 import time
 from collections import deque
@@ -29,6 +30,7 @@ from dataplane.ring import Ring
 from native.engine import Frame
 
 CALLS_MAX: Final = 4096
+UNARY_SECONDS_MAX: Final = 60.0
 INBOX_BYTES_MAX: Final = 16 * 1024 * 1024
 SEND_WINDOW_BYTES: Final = 256 * 1024
 
@@ -142,10 +144,11 @@ class Stream(Generic[Request]):
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A registered method."""
+    """A registered method. `seconds_max`: a call ends by then, whatever deadline the client set."""
 
     access: Access
     run: Callable[[Call], Awaitable[None]]
+    seconds_max: float = math.inf
 
 
 def unary(
@@ -153,6 +156,7 @@ def unary(
     handler: Callable[[Call, Request], Awaitable[Message]],
     *,
     access: Access,
+    seconds_max: float = UNARY_SECONDS_MAX,
 ) -> Method:
     """A method with one request and one reply."""
 
@@ -163,7 +167,7 @@ def unary(
         reply = await handler(call, _parsed(request, body))
         await call.send(reply.SerializeToString())
 
-    return Method(access, run)
+    return Method(access, run, seconds_max)
 
 
 def bidirectional(
@@ -285,8 +289,9 @@ class Bridge:
                 self._idle.set()
 
     async def _answer(self, call: Call, method: Method) -> None:
-        wait_s = None if call.deadline_s is None else call.deadline_s - time.monotonic()
-        deadline = asyncio.timeout(wait_s)
+        # A client without a deadline, or without a message, holds a call no longer than that.
+        wait_s = call.remaining_s(most=method.seconds_max)
+        deadline = asyncio.timeout(None if wait_s == math.inf else wait_s)
         try:
             async with deadline:
                 await method.run(call)

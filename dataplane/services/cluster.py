@@ -32,6 +32,7 @@ class ClusterService:
 
     async def describe(self, call: Call, request: wire.DescribeRequest) -> wire.DescribeReply:
         """Nodes and topics; every topic the key may see if none is named."""
+        naming.check_names(request.topics)
         with self._reading() as state:
             reply = wire.DescribeReply(cluster_id=state.cluster_id, metadata_op=state.op)
             for node in sorted(state.nodes.values(), key=lambda node: node.id):

@@ -93,6 +93,7 @@ class Handlers:
             "/test/Fail": unary(message, self.fail, access=Access.ANY_KEY),
             "/test/Refuse": unary(message, self.refuse, access=Access.ANY_KEY),
             "/test/Hang": unary(message, self.hang, access=Access.ANY_KEY),
+            "/test/Brief": unary(message, self.hang, access=Access.ANY_KEY, seconds_max=0.2),
             "/test/OwnTimeout": unary(message, self.own_timeout, access=Access.ANY_KEY),
             "/test/Double": bidirectional(message, self.double, access=Access.ANY_KEY),
             "/test/Flood": bidirectional(message, self.flood, access=Access.ANY_KEY),
@@ -228,6 +229,30 @@ def test_a_handlers_own_timeout_is_a_defect(served: Served) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         served.unary("OwnTimeout")(REQUEST, metadata=AUTHORIZATION, timeout=10)
     assert caught.value.code() == grpc.StatusCode.INTERNAL
+
+
+def test_a_call_without_a_deadline_is_given_one(served: Served) -> None:
+    served.handlers.cancelled.clear()
+    with pytest.raises(grpc.RpcError) as caught:
+        served.unary("Brief")(REQUEST, metadata=AUTHORIZATION)
+    assert refusal(caught.value)[1].code == "DEADLINE_EXCEEDED"
+    assert served.handlers.cancelled.wait(5)
+    wait_until(lambda: served.calls_count() == 0, "the call is forgotten")
+
+
+def test_a_call_without_a_message_is_not_waited_for_for_ever(served: Served) -> None:
+    ending = threading.Event()
+
+    def nothing() -> Iterator[bytes]:
+        ending.wait(20)
+        yield from ()
+
+    method: StreamMethod = served.channel.stream_stream("/test/Brief")
+    with pytest.raises(grpc.RpcError) as caught:
+        next(method(nothing(), metadata=AUTHORIZATION))
+    ending.set()
+    assert refusal(caught.value)[1].code == "DEADLINE_EXCEEDED"
+    wait_until(lambda: served.calls_count() == 0, "the call is forgotten")
 
 
 def test_a_deadline_ends_the_call_and_its_handler(served: Served) -> None:
