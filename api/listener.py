@@ -24,6 +24,7 @@ from typing import Final, Literal, TypeAlias
 import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from api.bodies import BODY_BYTES_MAX
 from api.errors import (
     PROBLEM_MEDIA_TYPE,
     DomainError,
@@ -36,6 +37,9 @@ from api.errors import (
 )
 
 HEAD_BYTES_MAX: Final = 32 << 10
+# Of a body as it is sent: a chunk of one byte is six on the wire. What is no body (extensions of
+# chunks, trailers) is as little as a head: the parser would gather it, at quadratic cost.
+BODY_WIRE_BYTES_MAX: Final = 8 * BODY_BYTES_MAX
 # Fed to the parser at once: what it makes of so much is bounded.
 SLICE_BYTES: Final = 8 << 10
 # Requests that wait in one connection for the answers before them.
@@ -86,8 +90,8 @@ class Listener(HttpToolsProtocol):
         """A client is there; if there are too many, one of the silent ones gives way."""
         super().connection_made(transport)
         self._phase: Phase = "silent"
-        self._head_bytes = 0
-        self._refusal: DomainError | None = None
+        self._phase_bytes = 0
+        self._quiet_bytes = 0
         self._stalled: asyncio.TimerHandle | None = None
         self.since = time.monotonic()
         self._timer = self.loop.call_later(self.bounds.head_seconds, self._late)
@@ -119,17 +123,35 @@ class Listener(HttpToolsProtocol):
                 self._enter("head", self.bounds.head_seconds)
             part = data[at : at + SLICE_BYTES]
             super().data_received(part)
-            if self._phase == "head":
-                self._head_bytes += len(part)
-                if self._head_bytes > HEAD_BYTES_MAX:
-                    self._end(
-                        HeadersTooLargeError(
-                            f"The head of the request is above {HEAD_BYTES_MAX} bytes.",
-                            hint="Send shorter parameters and fewer header fields.",
-                        )
-                    )
-            if len(self.pipeline) > PIPELINED_MAX:
-                self.drop("pipelined")
+            self._bound(len(part))
+
+    def _bound(self, count: int) -> None:
+        self._phase_bytes += count
+        self._quiet_bytes += count
+        if self._phase == "head" and self._phase_bytes > HEAD_BYTES_MAX:
+            self._end(
+                HeadersTooLargeError(
+                    f"The head of the request is above {HEAD_BYTES_MAX} bytes.",
+                    hint="Send shorter parameters and fewer header fields.",
+                )
+            )
+        elif self._phase == "body" and (
+            self._phase_bytes > BODY_WIRE_BYTES_MAX or self._quiet_bytes > HEAD_BYTES_MAX
+        ):
+            self.drop("endless")
+        elif len(self.pipeline) > PIPELINED_MAX:
+            self.drop("pipelined")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A field of the head. What stands behind a body is no part of it: the request was judged
+        without, and a key is not brought in afterwards."""
+        if self._phase != "body":
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """Some of the body: unlike the extensions of a chunk, and unlike trailers."""
+        self._quiet_bytes = 0
+        super().on_body(body)
 
     def on_headers_complete(self) -> None:
         """The head is read: the body has its time from here on."""
@@ -169,7 +191,7 @@ class Listener(HttpToolsProtocol):
 
     def _enter(self, phase: Phase, seconds: float) -> None:
         self._phase = phase
-        self._head_bytes = 0
+        self._phase_bytes = self._quiet_bytes = 0
         self.since = time.monotonic()
         self._timer.cancel()
         self._timer = self.loop.call_later(seconds, self._late)
@@ -181,6 +203,9 @@ class Listener(HttpToolsProtocol):
         if self._phase == "head" and self._answering():
             # The next request waits for this one's answer as much as we wait for it.
             self._timer = self.loop.call_later(self.bounds.head_seconds, self._late)
+        elif self._phase == "body" and self.pipeline:
+            # It is us who do not read: the answers before it are not out yet.
+            self._timer = self.loop.call_later(self.bounds.body_seconds, self._late)
         elif self._phase == "head":
             self._end(
                 RequestTimeoutError(

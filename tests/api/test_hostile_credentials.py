@@ -14,7 +14,6 @@ from api.app import routes
 from tests.api.conftest import Service, bearer
 
 GUARDED = [route for route in routes() if guard_of(route) is not None]
-ROUTE_NAMES = [f"{'/'.join(sorted(route.methods or ()))} {route.path}" for route in GUARDED]
 OPEN = {"/healthz", "/readyz"}
 
 
@@ -53,18 +52,18 @@ def test_only_health_asks_for_no_key() -> None:
     assert {route.path for route in routes() if guard_of(route) is None} == OPEN
 
 
-@pytest.mark.parametrize("route", GUARDED, ids=ROUTE_NAMES)
 def test_a_key_that_does_not_hold_opens_no_route(
-    service: Service, wrong: dict[str, dict[str, str]], route: APIRoute
+    service: Service, wrong: dict[str, dict[str, str]]
 ) -> None:
     secret = service.first.token.secret
-    for what, header in wrong.items():
-        response = asked(service, route, header, "tp_0")
-        assert response.status_code == 401, (what, response.text)
-        assert response.json()["code"] == "UNAUTHENTICATED"
-        assert response.json()["hint"]
-        assert response.headers["WWW-Authenticate"].startswith("Bearer")
-        assert secret not in response.text
+    for route in GUARDED:
+        for what, header in wrong.items():
+            response = asked(service, route, header, "tp_0")
+            assert response.status_code == 401, (what, route.path, response.text)
+            assert response.json()["code"] == "UNAUTHENTICATED"
+            assert response.json()["hint"]
+            assert response.headers["WWW-Authenticate"].startswith("Bearer")
+            assert secret not in response.text
 
 
 def test_an_expired_key_opens_no_route(service: Service) -> None:

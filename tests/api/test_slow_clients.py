@@ -12,7 +12,7 @@ import pytest
 from tests.support.api_process import ApiProcess, Peer
 
 HEAD_SECONDS = 1.0
-BODY_SECONDS = 1.5
+BODY_SECONDS = 1.0
 SLOW_CLIENTS = 1000
 CONNECTIONS_MAX = 1100
 OTHERS_SECONDS_MAX = 0.5
@@ -130,6 +130,45 @@ def test_a_refused_body_that_never_ends_is_not_listened_to_for_ever(api: ApiProc
         while peer.send(b" " * 100):
             assert time.monotonic() - began < BODY_SECONDS + 10
             threading.Event().wait(0.05)
+
+
+@pytest.mark.parametrize("what", ["trailers", "one trailer", "extensions", "tiny chunks"])
+def test_a_body_without_end_is_ended_and_none_of_it_is_kept(api: ApiProcess, what: str) -> None:
+    before = api.resident_bytes()
+    piece = {
+        "trailers": b"X-Trailer: " + b"a" * 1000 + b"\r\n",
+        "one trailer": b"a" * 1000,
+        "extensions": b"a" * 1000,
+        "tiny chunks": b"1\r\n \r\n" * 100,
+    }[what]
+    begin = {"extensions": b"1;", "one trailer": b"0\r\nX-Trailer: ", "trailers": b"0\r\n"}
+    with api.peer() as peer:
+        peer.send(api.head(b"POST", TOPICS, JSON, b"Transfer-Encoding: chunked") + b"\r\n")
+        peer.send(begin.get(what, b""))
+        sent = 0
+        while peer.send(piece * 100):
+            sent += len(piece) * 100
+            assert sent < 64 << 20
+    assert api.resident_bytes() - before < 48 << 20
+    assert api.ask(b"GET", b"/healthz").status == 200
+
+
+def test_a_key_is_not_brought_in_behind_a_body(api: ApiProcess) -> None:
+    key = b"Authorization: Bearer " + api.first.token.text.encode()
+    head = api.head(b"POST", TOPICS, JSON, b"Transfer-Encoding: chunked", key=None)
+    body = b'11\r\n{"name": "sneak"}\r\n0\r\n'
+    answer = api.said(head + b"\r\n" + body + key + b"\r\n\r\n")
+    assert (answer.status, answer.problem()["code"]) == (401, "UNAUTHENTICATED")
+
+
+def test_who_asked_for_another_protocol_is_answered_and_goes_on(api: ApiProcess) -> None:
+    upgrade = api.request(b"GET", b"/healthz", b"", b"Connection: Upgrade", b"Upgrade: h2c")
+    with api.peer() as peer:
+        for _ in range(2):
+            peer.send(upgrade)
+            answer = peer.answer()
+            assert answer is not None
+            assert answer.status == 200
 
 
 def test_a_pipeline_without_end_is_ended(api: ApiProcess) -> None:
