@@ -4,11 +4,14 @@ teaches, at once and cheaply, while others are answered; and nothing in the log 
 
 import json
 import re
+import select
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from tests.support.api_process import Answer, ApiProcess
+from tests.support.platform import wait_until
 
 CPU_SECONDS_MAX = 0.05
 ANSWER_BYTES_MAX = 8192
@@ -351,6 +354,33 @@ def test_the_host_of_a_request_changes_nothing(api: ApiProcess) -> None:
         answer = api.said(b"GET /v1/none HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
         assert (answer.status, answer.problem()["code"]) == (404, "PATH_NOT_FOUND")
         assert "/v1/none." in str(answer.problem()["detail"])
+
+
+# --- all at once ---------------------------------------------------------------------------------
+
+
+def test_large_bodies_share_a_budget_and_small_ones_need_none(api: ApiProcess) -> None:
+    before = api.resident_bytes()
+    head = api.head(b"POST", TOPICS, JSON, b"Content-Length: 1048576") + b"\r\n"
+    with ExitStack() as stack:
+        peers = [stack.enter_context(api.peer()) for _ in range(90)]
+        for peer in peers:
+            peer.send(head + b" " * (MEBIBYTE - 1))
+        assert api.ask(b"POST", TOPICS, b'{"name": "there"}').status == 409
+        told: list[Answer | None] = []
+        while len(told) < 20:
+            ready, _, _ = select.select(peers, [], [], 20)
+            assert ready, "nobody else is refused"
+            told += [each.answer() for each in ready]
+            peers = [each for each in peers if each not in ready]
+        assert api.resident_bytes() - before < 200 * MEBIBYTE
+    busy = [answer for answer in told if answer is not None]
+    assert {(each.status, each.problem()["code"]) for each in busy} == {(503, "UNAVAILABLE")}
+    assert busy[0].fields["retry-after"] == "1"
+    # What they held is given back.
+    wait_until(
+        lambda: api.ask(b"POST", TOPICS, b" " * MEBIBYTE).status == 400, "there is room again"
+    )
 
 
 # --- what is left behind -------------------------------------------------------------------------

@@ -61,8 +61,16 @@ class Answer:
 class Peer:
     """One connection; says what it likes."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS)
+    def __init__(self, port: int, buffer: int = 0) -> None:
+        self._socket = socket.socket()
+        self._socket.settimeout(ANSWER_SECONDS)
+        if buffer:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        try:
+            self._socket.connect(("127.0.0.1", port))
+        except OSError:
+            self._socket.close()
+            raise
         self._received = b""
 
     def __enter__(self) -> Self:
@@ -75,6 +83,10 @@ class Peer:
         trace: TracebackType | None,
     ) -> None:
         self._socket.close()
+
+    def fileno(self) -> int:
+        """To wait for several at once."""
+        return self._socket.fileno()
 
     def send(self, data: bytes) -> bool:
         """Send all of it; False if the server would not take it all."""
@@ -198,9 +210,9 @@ class ApiProcess:
         """What it has logged."""
         return (self.folder / "api.log").read_bytes().decode()
 
-    def peer(self) -> Peer:
-        """A new connection."""
-        return Peer(self.port)
+    def peer(self, buffer: int = 0) -> Peer:
+        """A new connection; ``buffer``: how little it takes before it reads."""
+        return Peer(self.port, buffer)
 
     def head(self, method: bytes, path: bytes, *fields: bytes, key: str | None = "") -> bytes:
         """The head of a request, without its last empty line; ``key``: the owner's, another's, or
