@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import grpc
 import pytest
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from dataplane.wire import node_pb2
@@ -326,6 +327,47 @@ def test_every_prefix_and_every_flipped_byte_of_a_request_is_answered(node: Node
     assert codes & {"INVALID_BATCH"}
     assert not codes & {"INTERNAL"}
     serves(node)
+
+
+ENDS = {
+    FieldDescriptor.TYPE_UINT32: [(1 << 32) - 1],
+    FieldDescriptor.TYPE_UINT64: [1 << 63, (1 << 64) - 1],
+    FieldDescriptor.TYPE_INT64: [-(1 << 63), (1 << 63) - 1],
+}
+
+
+def extremes(message: Message) -> Iterator[Message]:
+    """The request with one of its numbers at an end of its range; what only makes a call wait, and
+    what only names a topic, is left out."""
+    for member in message.DESCRIPTOR.fields:
+        if member.name in ("topic", "created_revision", "wait_ms_max", "credit"):
+            continue
+        for value in ENDS.get(member.type, []):
+            changed = type(message)()
+            changed.CopyFrom(message)
+            setattr(changed, member.name, value)
+            yield changed
+
+
+def test_numbers_at_the_ends_of_their_ranges_are_answered(node: NodeProcess) -> None:
+    client = node.client(EDITOR)
+    topic = client.topic("theirs")
+    before = client.fetch(topic, 0)
+    for path, message in hot(topic).items():
+        target = message.begin if isinstance(message, wire.ConsumeRequest) else message
+        for changed in extremes(target):
+            data = changed.SerializeToString()
+            if isinstance(changed, wire.ConsumeBegin):
+                data = wire.ConsumeRequest(begin=changed).SerializeToString()
+            outcome = call(node, path, data, bearer=f"Bearer {EDITOR}")
+            assert outcome.error.code != "INTERNAL", (path, changed)
+            if outcome.error.code:
+                teaches(outcome)
+            else:
+                assert outcome.code == grpc.StatusCode.OK, (path, changed)
+    after = client.fetch(topic, 0)
+    assert after.log_start == before.log_start
+    assert client.values(topic, 0)[0] == b"v"
 
 
 # --- names without end ---------------------------------------------------------------------------
