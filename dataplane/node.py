@@ -28,7 +28,12 @@ from dataplane.rpc import Access, Bridge, Method, bidirectional, unary
 from dataplane.services.admin import AdminService
 from dataplane.services.cluster import ClusterService
 from dataplane.services.groups import GroupService
-from dataplane.services.reflection import PATHS, ReflectionService, catalogue_of_node
+from dataplane.services.reflection import (
+    PATHS,
+    REFLECTION_SECONDS_MAX,
+    ReflectionService,
+    catalogue_of_node,
+)
 from dataplane.settings import AdminKey, NodeSettings, read_admin_key
 from dataplane.spool import Spool, SpoolDamaged
 from dataplane.telemetry import Telemetry
@@ -232,6 +237,7 @@ class Node:
             reflection.ServerReflectionRequest,
             ReflectionService(catalogue_of_node()).info,
             access=Access.ANY_KEY,
+            seconds_max=REFLECTION_SECONDS_MAX,
         )
         return {
             **dict.fromkeys(PATHS, reflected),

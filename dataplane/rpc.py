@@ -176,13 +176,14 @@ def bidirectional(
     handler: Callable[[Stream[Request]], Awaitable[None]],
     *,
     access: Access,
+    seconds_max: float = math.inf,
 ) -> Method:
     """A method with a stream each way; the call ends when the handler returns."""
 
     async def run(call: Call) -> None:
         await handler(Stream(call, request))
 
-    return Method(access, run)
+    return Method(access, run, seconds_max)
 
 
 class Bridge:

@@ -27,6 +27,8 @@ PATHS: Final = (
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 )
+# Whoever asks, asks at once; a stream that is only held open takes a place from others.
+REFLECTION_SECONDS_MAX: Final = 300.0
 _V1: Final = "grpc.reflection.v1"
 _V1ALPHA: Final = "grpc.reflection.v1alpha"
 

@@ -98,6 +98,9 @@ class Handlers:
             "/test/Brief": unary(message, self.hang, access=Access.ANY_KEY, seconds_max=0.2),
             "/test/OwnTimeout": unary(message, self.own_timeout, access=Access.ANY_KEY),
             "/test/Double": bidirectional(message, self.double, access=Access.ANY_KEY),
+            "/test/BriefDouble": bidirectional(
+                message, self.double, access=Access.ANY_KEY, seconds_max=0.2
+            ),
             "/test/Flood": bidirectional(message, self.flood, access=Access.ANY_KEY),
         }
 
@@ -268,14 +271,15 @@ def test_a_call_without_a_deadline_is_given_one(served: Served) -> None:
     wait_until(lambda: served.calls_count() == 0, "the call is forgotten")
 
 
-def test_a_call_without_a_message_is_not_waited_for_for_ever(served: Served) -> None:
+@pytest.mark.parametrize("name", ["Brief", "BriefDouble"])
+def test_a_call_without_a_message_is_not_waited_for_for_ever(served: Served, name: str) -> None:
     ending = threading.Event()
 
     def nothing() -> Iterator[bytes]:
         ending.wait(20)
         yield from ()
 
-    method: StreamMethod = served.channel.stream_stream("/test/Brief")
+    method: StreamMethod = served.channel.stream_stream(f"/test/{name}")
     with pytest.raises(grpc.RpcError) as caught:
         next(method(nothing(), metadata=AUTHORIZATION))
     ending.set()
