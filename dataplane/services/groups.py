@@ -189,7 +189,7 @@ class GroupService:
         return session
 
     def _join_command(self, call: Call, join: wire.Join) -> tuple[Owner, node.JoinGroup]:
-        naming.check_names(join.topics, GROUP_TOPICS_MAX)
+        naming.check_count(join.topics, GROUP_TOPICS_MAX)
         with self._replica.reading() as state:
             organization = naming.organization_of(state, call.caller)
             project = naming.project_of(state, call.caller, join.project)

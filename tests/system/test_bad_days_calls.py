@@ -429,7 +429,7 @@ def session(
 
 @pytest.mark.parametrize("count", [1001, 300_000])
 def test_more_names_than_a_call_may_hold_are_refused_at_once(node: NodeProcess, count: int) -> None:
-    names = ["a"] * count
+    names = [f"t{number}" for number in range(count)]
     began = time.monotonic()
     for path, message in (
         (CLUSTER + "Describe", wire.DescribeRequest(topics=names)),
@@ -439,6 +439,13 @@ def test_more_names_than_a_call_may_hold_are_refused_at_once(node: NodeProcess, 
         assert outcome.error.code == "INVALID_ARGUMENT", path
         teaches(outcome)
     assert time.monotonic() - began < 5
+
+
+def test_a_topic_is_described_once_in_a_call(node: NodeProcess) -> None:
+    message = wire.DescribeRequest(topics=["theirs", "none", "theirs"]).SerializeToString()
+    outcome = call(node, CLUSTER + "Describe", message, bearer=f"Bearer {EDITOR}")
+    assert outcome.error.code == "INVALID_ARGUMENT"
+    assert "twice" in outcome.error.message
 
 
 @pytest.mark.parametrize(
