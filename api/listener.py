@@ -177,6 +177,16 @@ class Listener(HttpToolsProtocol):
     def _unsupported_upgrade_warning(self) -> None:
         """A request to change the protocol is answered in this one; nothing is worth a warning."""
 
+    def shutdown(self) -> None:
+        """The process ends. A request that is not whole has done nothing yet: it is not waited
+        for."""
+        if self._phase == "body" and not self.cycle.response_started:
+            self._end(
+                UnavailableError("The API is stopping.", hint="Try again.", retry_after_seconds=1)
+            )
+        else:
+            super().shutdown()
+
     def pause_writing(self) -> None:
         """The client does not take its answer."""
         super().pause_writing()
@@ -213,8 +223,10 @@ class Listener(HttpToolsProtocol):
                     hint="Send the request again, all of it at once.",
                 )
             )
+        elif self._phase == "ending":
+            self.transport.abort()
         else:
-            self.drop("late" if self._phase == "body" else self._phase)
+            self.drop("late" if self._phase == "body" else "silent")
 
     def _end(self, refusal: DomainError) -> None:
         """Say why, close our half, and read on for a moment: who still sends would otherwise lose

@@ -6,6 +6,8 @@ import resource
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -187,6 +189,25 @@ def test_a_few_requests_in_one_piece_are_answered_in_their_order(api: ApiProcess
         peer.send(b"".join(api.request(b"GET", path) for path in paths))
         found = [peer.answer() for _ in paths]
     assert [each.status for each in found if each] == [200, 404, 200] * 5
+
+
+def test_slow_clients_do_not_hold_up_the_end_of_the_process(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        with ApiProcess(tmp_path) as stopping:
+            silent, head, body = (stack.enter_context(stopping.peer()) for _ in range(3))
+            head.send(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
+            length = b"Content-Length: 100"
+            body.send(stopping.head(b"POST", TOPICS, JSON, length) + b"\r\n{")
+            assert stopping.ask(b"GET", b"/healthz").status == 200
+            began = time.monotonic()
+        assert time.monotonic() - began < 5
+        answer = body.answer()
+        assert answer is not None
+        assert (answer.status, answer.problem()["code"]) == (503, "UNAVAILABLE")
+        assert silent.closed()
+        assert head.closed()
+    assert "Traceback" not in stopping.log()
+    assert '"level": "error"' not in stopping.log()
 
 
 def test_who_takes_no_answer_is_dropped(api: ApiProcess) -> None:
