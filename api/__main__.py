@@ -13,12 +13,14 @@ import uvicorn
 from api.app import create_app
 from api.database import Database
 from api.exclusive import Exclusive, InUseError
+from api.listener import Bounds, descriptors, listening
 from api.schema import SchemaError, check_schema, migrate
 from api.settings import Settings
 from api.telemetry import configure_logs
 from api.workers import Workers
 
 DRAIN_SECONDS = 10
+KEEP_ALIVE_SECONDS = 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,6 +51,11 @@ def _serve(settings: Settings) -> int:
         check_schema(database)
         api_url = f"http://{settings.api.host}:{settings.api.port}"
         workers = Workers(settings, database, api_url) if database.is_sqlite else None
+        bounds = Bounds(
+            settings.api.head_seconds,
+            settings.api.body_seconds,
+            descriptors(settings.api.connections_max),
+        )
         uvicorn.run(
             create_app(settings, database, workers),
             host=settings.api.host,
@@ -56,6 +63,9 @@ def _serve(settings: Settings) -> int:
             log_config=None,
             access_log=False,
             server_header=False,
+            http=listening(bounds),
+            ws="none",
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=DRAIN_SECONDS,
         )
     database.close()

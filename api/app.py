@@ -120,7 +120,7 @@ def create_app(settings: Settings, database: Database, workers: Workers | None =
     for router in (*ROUTERS, health):
         app.include_router(router)
     app.router.routes.append(root)
-    edge.install(app)
+    edge.install(app, settings.api.body_seconds)
     _document_problems(app)
     return app
 

@@ -21,6 +21,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api import admission
+from api.bodies import BODY_BYTES_MAX, Held, Reception
 from api.errors import (
     PROBLEM_MEDIA_TYPE,
     ConflictError,
@@ -29,15 +31,14 @@ from api.errors import (
     MethodNotAllowedError,
     NotFoundError,
     PayloadTooLargeError,
+    RequestTimeoutError,
     UnavailableError,
-    UnsupportedMediaTypeError,
     Violation,
     problem,
     status_of,
 )
 from api.resource import LABEL_KEY_PATTERN, NAME_PATTERN, TOPIC_NAME_PATTERN
 
-BODY_BYTES_MAX: Final = 1 << 20
 # The branch of a union that pydantic tried is no place in the request.
 CHOICE_PATTERN: Final = re.compile(r"^(?:literal|function-[a-z]+)\[")
 MUST_PATTERN: Final = re.compile(r"^(?:Input|String|Value) should ")
@@ -46,6 +47,9 @@ TYPE_WORDS: Final = {
     "missing": "must be given",
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number of at most 64 bits",
+    "model_attributes_type": "must be an object",
+    "dict_type": "must be an object",
     "string_type": "must be text",
     "bool_type": "must be true or false",
     "datetime_parsing": "must be a time such as 2026-01-31T12:00:00Z",
@@ -86,8 +90,10 @@ PATTERN_WORDS: Final = {
 class Edge:
     """Pure ASGI middleware around the application."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, body_seconds: float) -> None:
         self.app = app
+        self._body_seconds = body_seconds
+        self._held = Held()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Gives the exchange its id and its headers, and refuses bodies that cannot be read."""
@@ -119,11 +125,15 @@ class Edge:
                     outgoing[name] = value
             await send(message)
 
-        refusal = _refusal(headers)
+        refusal = admission.refusal(scope, headers)
         if refusal is not None:
             await _response(refusal, request_id)(scope, receive, send_with_headers)
             return
-        await self.app(scope, _counted(receive), send_with_headers)
+        reception = Reception(receive, self._held, self._body_seconds)
+        try:
+            await self.app(scope, reception.receive, send_with_headers)
+        finally:
+            reception.release()
 
 
 def _rate(state: Mapping[str, object]) -> list[tuple[str, str]]:
@@ -132,24 +142,9 @@ def _rate(state: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in fields.items() if isinstance(value, str)]
 
 
-def _counted(receive: Receive) -> Receive:
-    """Refuses a body without a length once it is above the limit."""
-    received = 0
-
-    async def counted() -> Message:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > BODY_BYTES_MAX:
-            raise HTTPException(413)
-        return message
-
-    return counted
-
-
-def install(app: FastAPI) -> None:
+def install(app: FastAPI, body_seconds: float) -> None:
     """Puts the edge around an application and its errors into one shape."""
-    app.add_middleware(Edge)
+    app.add_middleware(Edge, body_seconds=body_seconds)
     app.add_exception_handler(DomainError, _domain_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_exception)
@@ -204,28 +199,15 @@ def _place(pointer: str) -> str:
     return pointer.lstrip("#/?").replace("/", ".") or "the body"
 
 
-def _refusal(headers: Headers) -> DomainError | None:
-    length = headers.get("content-length", "0")
-    if length.isdigit() and int(length) > BODY_BYTES_MAX:
-        return PayloadTooLargeError(
-            f"The body has {length} bytes; at most {BODY_BYTES_MAX} may be."
-        )
-    has_body = length != "0" or "transfer-encoding" in headers
-    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if has_body and not (media_type == "application/json" or media_type.endswith("+json")):
-        return UnsupportedMediaTypeError(
-            f"The body is {media_type or 'of no declared type'}.",
-            hint="Send Content-Type: application/json.",
-        )
-    return None
-
-
 def _response(error: DomainError, request_id: str) -> JSONResponse:
     response = JSONResponse(
         problem(error, request_id), status_code=status_of(error), media_type=PROBLEM_MEDIA_TYPE
     )
     if error.retry_after_seconds is not None:
         response.headers["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, RequestTimeoutError):
+        # What still comes would be read as the next request.
+        response.headers["Connection"] = "close"
     if status_of(error) == 401:
         response.headers["WWW-Authenticate"] = 'Bearer realm="headrace"'
     return response
@@ -239,8 +221,6 @@ async def _domain_error(request: Request, error: Exception) -> JSONResponse:
 async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     faults = error.errors()
-    if faults and faults[0]["type"] == "json_invalid":
-        return _response(_not_json(error, faults[0]), request.state.request_id)
     violations = violations_of(faults)
     refusal = InvalidRequestError(
         "; ".join(f"{_place(each.pointer)}: {each.detail}" for each in violations) + ".",
@@ -250,21 +230,9 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     return _response(refusal, request.state.request_id)
 
 
-def _not_json(error: RequestValidationError, fault: Mapping[str, object]) -> InvalidRequestError:
-    """The parser counts characters; whoever looks into what was sent counts bytes."""
-    location = fault["loc"]
-    position = location[-1] if isinstance(location, tuple | list) else 0
-    text = error.body if isinstance(error.body, str) else ""
-    at = len(text[: int(str(position))].encode("utf-8", "surrogatepass"))
-    return InvalidRequestError(
-        f"The body is not JSON at byte {at}.",
-        violations=[Violation("#", "JSON_INVALID", f"not JSON at byte {at}")],
-    )
-
-
 async def _http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    method, path = request.method, request.url.path
+    method, path = request.method, request.scope["path"]
     kinds: dict[int, DomainError] = {
         404: NotFoundError(f"There is no path {path}.", code="PATH_NOT_FOUND"),
         405: MethodNotAllowedError(f"{path} does not take {method}."),
@@ -284,7 +252,7 @@ def _methods(request: Request) -> set[str]:
     return {
         method
         for route in request.app.state.routes
-        if route.path_regex.match(request.url.path)
+        if route.path_regex.match(request.scope["path"])
         for method in route.methods
     }
 
@@ -293,7 +261,7 @@ async def _lost_race(request: Request, error: Exception) -> JSONResponse:
     """Another transaction took the name between our look and our write: the database said no."""
     assert isinstance(error, IntegrityError)
     # Without the statement's parameters, which hold what users wrote.
-    log.warning("lost_race", error=str(error.orig), path=request.url.path)
+    log.warning("lost_race", error=str(error.orig), path=request.scope["path"])
     refusal = ConflictError(
         "Another request changed the same thing at the same time; nothing was changed here.",
         code="CONCURRENT_CHANGE",
@@ -303,13 +271,13 @@ async def _lost_race(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _database_error(request: Request, error: Exception) -> JSONResponse:
-    log.error("database_error", error=str(error), path=request.url.path)
+    log.error("database_error", error=str(error), path=request.scope["path"])
     refusal = UnavailableError("The database is away or busy.", retry_after_seconds=1)
     return _response(refusal, request.state.request_id)
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    log.error("unexpected_error", path=request.url.path, exc_info=error)
+    log.error("unexpected_error", path=request.scope["path"], exc_info=error)
     refusal = DomainError(
         "Nothing was changed unless a later read says so.",
         hint="Report the request_id; the log holds the cause under it.",

@@ -8,7 +8,8 @@
     |   |-- NameTakenError  SecretAlreadyIssuedError  IdempotencyKeyInProgressError
     |-- PreconditionFailedError  PreconditionRequiredError
     |-- IdempotencyKeyReusedError
-    |-- PayloadTooLargeError  UnsupportedMediaTypeError
+    |-- PayloadTooLargeError  HeadersTooLargeError  UnsupportedMediaTypeError
+    |-- RequestTimeoutError        the request did not come in time
     |-- RateLimitedError           the principal asked too often
     |-- ResultRejectedError        a report's result does not hold what its manifest says
     `-- UnavailableError           the database is away or busy
@@ -25,6 +26,16 @@ from typing import ClassVar, Final
 from pydantic import JsonValue as Json
 
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
+# An answer never grows with the request: who sends nonsense by the megabyte gets a page back.
+VIOLATIONS_SHOWN_MAX: Final = 20
+TEXT_SHOWN_MAX: Final = 1000
+
+
+def shown(text: str) -> str:
+    """The text, or its beginning and how much there is."""
+    if len(text) <= TEXT_SHOWN_MAX:
+        return text
+    return f"{text[:TEXT_SHOWN_MAX]}.. ({len(text)} characters)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +52,12 @@ class Violation:
     def as_json(self) -> dict[str, Json]:
         """The member of ``errors`` for this fault."""
         body: dict[str, Json] = {
-            "pointer": self.pointer, "code": self.code, "detail": self.detail,
+            "pointer": shown(self.pointer), "code": self.code, "detail": shown(self.detail),
         }  # fmt: skip
         if self.limit is not None:
             body["limit"] = self.limit
         if self.actual is not None:
-            body["actual"] = self.actual
+            body["actual"] = shown(self.actual)
         return body
 
 
@@ -175,6 +186,21 @@ class PayloadTooLargeError(DomainError):
     title = "The body is too large"
 
 
+class HeadersTooLargeError(DomainError):
+    """The head of the request is above the limit."""
+
+    code = "HEADERS_TOO_LARGE"
+    title = "The head of the request is too large"
+
+
+class RequestTimeoutError(DomainError):
+    """The request did not come whole in time; nothing was done."""
+
+    code = "REQUEST_TIMEOUT"
+    title = "The request came too slowly"
+    retriable = True
+
+
 class UnsupportedMediaTypeError(DomainError):
     """The body is not JSON."""
 
@@ -213,6 +239,7 @@ STATUS: Final[dict[type[DomainError], int]] = {
     ForbiddenError: 403,
     NotFoundError: 404,
     MethodNotAllowedError: 405,
+    RequestTimeoutError: 408,
     ConflictError: 409,
     NameTakenError: 409,
     SecretAlreadyIssuedError: 409,
@@ -223,6 +250,7 @@ STATUS: Final[dict[type[DomainError], int]] = {
     IdempotencyKeyReusedError: 422,
     PreconditionRequiredError: 428,
     RateLimitedError: 429,
+    HeadersTooLargeError: 431,
     DomainError: 500,
     UnavailableError: 503,
 }
@@ -243,7 +271,7 @@ def problem(error: DomainError, request_id: str) -> dict[str, Json]:
         "type": f"urn:headrace:error:{error.specific_code}",
         "title": error.title,
         "status": status_of(error),
-        "detail": error.detail,
+        "detail": shown(error.detail),
         "instance": f"urn:req:{request_id}",
         "code": error.specific_code,
         "request_id": request_id,
@@ -252,6 +280,7 @@ def problem(error: DomainError, request_id: str) -> dict[str, Json]:
     if error.hint:
         body["hint"] = error.hint
     if error.violations:
-        body["errors"] = [violation.as_json() for violation in error.violations]
+        first = error.violations[:VIOLATIONS_SHOWN_MAX]
+        body["errors"] = [violation.as_json() for violation in first]
     body.update(error.data)
     return body

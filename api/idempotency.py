@@ -84,11 +84,7 @@ async def request_facts(
                 violations=[Violation("Idempotency-Key", "BAD_FORMAT", "e.g. a UUID")],
             )
         key = match.group(2)
-    body = await request.body()
-    try:
-        canonical = json.dumps(json.loads(body or b"null"), sort_keys=True)
-    except ValueError:
-        canonical = hashlib.sha256(body).hexdigest()
+    canonical = json.dumps(await request.json(), sort_keys=True)
     query = sorted(request.query_params.multi_items())
     content_type = request.headers.get("content-type", "")
     fingerprint = hashlib.sha256(json.dumps([canonical, query, content_type]).encode()).digest()
@@ -96,7 +92,7 @@ async def request_facts(
         database=request.app.state.database,
         request_id=request.state.request_id,
         method=request.method,
-        path=request.url.path,
+        path=request.scope["path"],
         key=key,
         fingerprint=fingerprint,
         dry_run=dry_run,

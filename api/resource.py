@@ -6,12 +6,14 @@ of the spec; ``revision``, shown as the ETag, counts every change a user made an
 write, so that an edit is not refused because a status moved.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -29,6 +31,10 @@ from api.errors import InvalidRequestError, PreconditionFailedError, Violation
 LABELS_MAX: Final = 64
 ANNOTATION_BYTES_MAX: Final = 64 * 1024
 INT64_MAX: Final = (1 << 63) - 1
+INT64_PATTERN: Final = re.compile(r"-?[0-9]{1,20}")
+# Control characters, line and paragraph separators, and what turns the direction of what follows.
+UNSEEN_PATTERN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+LINES_PATTERN: Final = re.compile(r"[\t\n\r]")
 NAME_PATTERN: Final = r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
 TOPIC_NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,248}$"
 LABEL_KEY_PATTERN: Final = (
@@ -79,7 +85,7 @@ def etag(revision: int) -> str:
 
 
 def _int64(value: object) -> object:
-    if isinstance(value, str) and value.lstrip("-").isdigit():
+    if isinstance(value, str) and INT64_PATTERN.fullmatch(value):
         return int(value)
     return value
 
@@ -88,6 +94,27 @@ def _not_reserved(name: str) -> str:
     if name.startswith(("_", "sys.")):
         raise ValueError("names that begin with _ or sys. belong to the system")
     return name
+
+
+def _one_line(text: str) -> str:
+    """Text for a list, a log and a terminal: whoever reads it must not be led astray by it."""
+    if UNSEEN_PATTERN.search(text):
+        raise ValueError("must be one line, without control and direction characters")
+    return text
+
+
+def _plain(text: str) -> str:
+    """Text of several lines."""
+    if UNSEEN_PATTERN.search(LINES_PATTERN.sub("", text)):
+        raise ValueError("must be text, without control and direction characters")
+    return text
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("must be a time of the years 1 to 9999 in UTC") from None
 
 
 def _annotation_size(annotations: Mapping[str, str]) -> Mapping[str, str]:
@@ -119,14 +146,17 @@ Int64 = Annotated[
 ]
 Name = Annotated[str, AfterValidator(_not_reserved), Field(pattern=NAME_PATTERN)]
 TopicName = Annotated[str, AfterValidator(_not_reserved), Field(pattern=TOPIC_NAME_PATTERN)]
-DisplayName = Annotated[str, Field(max_length=63)]
+DisplayName = Annotated[str, AfterValidator(_one_line), Field(max_length=63)]
+Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 LabelKey = Annotated[str, Field(pattern=LABEL_KEY_PATTERN, max_length=317)]
-LabelValue = Annotated[str, Field(max_length=63)]
+LabelValue = Annotated[str, AfterValidator(_one_line), Field(max_length=63)]
 Labels = Annotated[
     dict[LabelKey, LabelValue], AfterValidator(_label_prefix), Field(max_length=LABELS_MAX)
 ]
 Annotations = Annotated[
-    dict[LabelKey, str], AfterValidator(_annotation_size), Field(max_length=LABELS_MAX)
+    dict[LabelKey, Annotated[str, AfterValidator(_plain)]],
+    AfterValidator(_annotation_size),
+    Field(max_length=LABELS_MAX),
 ]
 
 

@@ -1,14 +1,17 @@
-"""What every route file shares: the types of its dependencies and the errors it documents."""
+"""What every route file shares: how a body is read, the types of its dependencies, and the errors
+it documents."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Final
 
-from fastapi import Depends, Header, Query, Request
+from fastapi import Depends, Header, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, JsonValue
+from starlette.exceptions import HTTPException
 
+from api.bodies import JsonRequest
 from api.database import Database
-from api.errors import PROBLEM_MEDIA_TYPE
+from api.errors import PROBLEM_MEDIA_TYPE, DomainError
 from api.pagination import PageSize, PageToken
 
 
@@ -54,6 +57,7 @@ READ_PROBLEMS: Final[dict[int | str, dict[str, JsonValue]]] = {
 }
 WRITE_PROBLEMS: Final[dict[int | str, dict[str, JsonValue]]] = {
     **READ_PROBLEMS,
+    408: _described("The body did not come in time."),
     409: _described("The state forbids it; NAME_TAKEN carries `existing_id`."),
     412: _described("If-Match names another revision."),
     413: _described("The body is above 1 MiB."),
@@ -69,6 +73,21 @@ class Route(APIRoute):
     def __init__(self, path: str, endpoint: Callable[..., object], **options: object) -> None:
         options["response_model_exclude_none"] = True
         super().__init__(path, endpoint, **options)  # type: ignore[arg-type]
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[object, object, Response]]:
+        """The handler, over a request that reads its body as we do."""
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            try:
+                return await handler(JsonRequest(request.scope, request.receive))
+            except HTTPException as error:
+                # FastAPI hides what reading the body raised behind a 400 of its own.
+                if isinstance(error.__cause__, DomainError):
+                    raise error.__cause__ from None
+                raise
+
+        return handle
 
 
 def _database(request: Request) -> Database:

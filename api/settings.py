@@ -27,6 +27,9 @@ class ApiSettings(_Section):
     log_level: str = "info"
     requests_per_second: int = Field(default=100, ge=1, description="of one key, in the long run")
     request_burst: int = Field(default=1000, ge=20, description="of one key, at once")
+    head_seconds: float = Field(default=10, gt=0, description="for the head of a request")
+    body_seconds: float = Field(default=30, gt=0, description="for its body, and to take an answer")
+    connections_max: int = Field(default=4096, ge=16, description="of this process at once")
 
 
 class DatabaseSettings(_Section):

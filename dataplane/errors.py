@@ -68,7 +68,18 @@ TERMINAL: Final = wire.TERMINAL
 RETRY_SAME_NODE: Final = wire.RETRY_SAME_NODE
 SESSION_EXPIRED: Final = wire.SESSION_EXPIRED
 
+# Of a message, in UTF-8. A status travels in trailers, percent-encoded, and again in its details.
+# Clients take 8 KiB of those together, and a name that somebody sent may be megabytes long.
+MESSAGE_BYTES_MAX: Final = 1000
+
 _ERROR_TYPE_URL = "type.googleapis.com/headrace.stream.v1.Error"
+
+
+def _shown(message: str) -> str:
+    encoded = message.encode()
+    if len(encoded) <= MESSAGE_BYTES_MAX:
+        return message
+    return f"{encoded[:MESSAGE_BYTES_MAX].decode(errors='ignore')}.. ({len(message)} characters)"
 
 
 class Refused(Exception):
@@ -83,6 +94,7 @@ class Refused(Exception):
         kind: wire.ErrorKind = TERMINAL,
         retry_after_ms: int = 0,
     ) -> None:
+        message = _shown(message)
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message

@@ -28,7 +28,11 @@ from dataplane.rpc import Access, Bridge, Method, bidirectional, unary
 from dataplane.services.admin import AdminService
 from dataplane.services.cluster import ClusterService
 from dataplane.services.groups import GroupService
-from dataplane.services.reflection import PATHS, ReflectionService, catalogue_of_node
+from dataplane.services.reflection import (
+    PATHS,
+    ReflectionService,
+    catalogue_of_node,
+)
 from dataplane.settings import AdminKey, NodeSettings, read_admin_key
 from dataplane.spool import Spool, SpoolDamaged
 from dataplane.telemetry import Telemetry

@@ -12,9 +12,10 @@ callers that may not call a method before its handler sees them.
 
 import asyncio
 import logging
+import math
 import secrets
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -29,6 +30,7 @@ from dataplane.ring import Ring
 from native.engine import Frame
 
 CALLS_MAX: Final = 4096
+OWN_SHARE: Final = 0.75
 INBOX_BYTES_MAX: Final = 16 * 1024 * 1024
 SEND_WINDOW_BYTES: Final = 256 * 1024
 
@@ -183,8 +185,17 @@ def bidirectional(
 class Bridge:
     """Every cold call of this node."""
 
-    def __init__(self, ring: Ring, methods: dict[str, Method], tasks: asyncio.TaskGroup) -> None:
+    def __init__(
+        self,
+        ring: Ring,
+        methods: dict[str, Method],
+        tasks: asyncio.TaskGroup,
+        *,
+        calls_max: int = CALLS_MAX,
+    ) -> None:
         self._ring = ring
+        self._calls_max = calls_max
+        self._calls_of: Counter[int] = Counter()
         self._methods = methods
         self._tasks = tasks
         self._calls: dict[tuple[int, int, int], Call] = {}
@@ -234,6 +245,20 @@ class Bridge:
             )
             call.task.cancel()
 
+    def _check_room(self, caller: Caller) -> None:
+        """Nobody takes every place: what one key may not have is there for the others."""
+        own = self._calls_of[caller.principal]
+        full = len(self._calls) >= self._calls_max
+        if not full and own < self._calls_max * OWN_SHARE:
+            return
+        raise Refused(
+            "RESOURCE_EXHAUSTED",
+            f"{len(self._calls)} calls are under way here, {own} of them of this key",
+            hint="try again in a moment, or end calls and sessions that are not needed",
+            kind=RETRY_SAME_NODE,
+            retry_after_ms=100,
+        )
+
     def _on_cancelled(self, shard: int, slot: int, generation: int) -> None:
         call = self._calls.get((shard, slot, generation))
         if call is not None and call.task is not None:
@@ -252,14 +277,7 @@ class Bridge:
                     kind=RETRY_SAME_NODE,
                     retry_after_ms=1000,
                 )
-            if len(self._calls) >= CALLS_MAX:
-                raise Refused(
-                    "RESOURCE_EXHAUSTED",
-                    f"{CALLS_MAX} calls are under way here",
-                    hint="try again in a moment",
-                    kind=RETRY_SAME_NODE,
-                    retry_after_ms=100,
-                )
+            self._check_room(caller)
             if method is None:
                 raise Refused(
                     "METHOD_UNKNOWN",
@@ -272,6 +290,7 @@ class Bridge:
             self._count(refusal.code)
             return
         self._calls[call.key] = call
+        self._calls_of[caller.principal] += 1
         self._idle.clear()
         call.task = self._tasks.create_task(self._run(call, method), name=f"call {path}")
 
@@ -281,12 +300,16 @@ class Bridge:
         finally:
             call.finish(GrpcCode.CANCELLED, Refused("CANCELLED", "the call was cancelled").status())
             del self._calls[call.key]
+            self._calls_of[call.caller.principal] -= 1
+            if not self._calls_of[call.caller.principal]:
+                del self._calls_of[call.caller.principal]
             if not self._calls:
                 self._idle.set()
 
     async def _answer(self, call: Call, method: Method) -> None:
-        wait_s = None if call.deadline_s is None else call.deadline_s - time.monotonic()
-        deadline = asyncio.timeout(wait_s)
+        # A call without a deadline is ended by the engine, which counts and cancels it.
+        wait_s = call.remaining_s(most=math.inf)
+        deadline = asyncio.timeout(None if wait_s == math.inf else wait_s)
         try:
             async with deadline:
                 await method.run(call)

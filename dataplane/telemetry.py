@@ -79,13 +79,19 @@ class Telemetry:
         ready: Callable[[], bool],
         warning: Callable[[], str] = lambda: "",
     ) -> None:
+        self._evicted = 0
+        evicted = Number(
+            "headrace_http_evicted",
+            "Connections of the HTTP port closed to make room for newer ones.",
+            lambda: self._evicted,
+        )
         self._registry = CollectorRegistry()
-        self._registry.register(_HostCollector(numbers))
+        self._registry.register(_HostCollector([*numbers, evicted]))
         self._engine_metrics = engine_metrics
         self._ready = ready
         self._warning = warning
         self._server: asyncio.Server | None = None
-        self._connections = 0
+        self._open: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
 
     async def start(self, host: str, port: int) -> int:
         """Listen. Returns the port."""
@@ -93,23 +99,33 @@ class Telemetry:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
-        """Stop listening."""
-        if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
+        """Stop listening, and end whoever is still there."""
+        if self._server is None:
+            return
+        self._server.close()
+        serving = [task for task in self._open.values() if task is not None]
+        for writer in self._open:
+            writer.transport.abort()
+        await asyncio.gather(*serving, return_exceptions=True)
+        await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._connections += 1
+        self._open[writer] = asyncio.current_task()
+        if len(self._open) > CONNECTIONS_MAX:
+            # Who watches whether the node is alive must get through, whoever else holds on.
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.transport.abort()
+            self._evicted += 1
         try:
-            if self._connections <= CONNECTIONS_MAX:
-                async with asyncio.timeout(REQUEST_TIMEOUT_S):
-                    head = await reader.readuntil(b"\r\n\r\n")
-                    writer.write(self._answer(head))
-                    await writer.drain()
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(self._answer(head))
+                await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # A client that does not speak or listen gets nothing.
         finally:
-            self._connections -= 1
+            self._open.pop(writer, None)
             writer.close()
 
     def _answer(self, head: bytes) -> bytes:

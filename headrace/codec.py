@@ -157,7 +157,11 @@ def encode(
         raise CodecError("BATCH_CODEC", f"{codec!r} is no codec: use none, lz4 or zstd")
     if len(producer_id) != len(NO_PRODUCER):
         raise CodecError("BATCH_PRODUCER", "a producer id has 16 bytes")
-    return _engine.encode(records, CODECS.index(codec), producer_id, producer_epoch, base_sequence)
+    number = CODECS.index(codec)
+    try:
+        return _engine.encode(records, number, producer_id, producer_epoch, base_sequence)
+    except UnicodeEncodeError as error:
+        raise CodecError("BATCH_RECORD", "a header's name is no text") from error
 
 
 def batches(buffer: bytes | bytearray | memoryview) -> Iterator[Batch]:

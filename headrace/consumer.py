@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Self
 
 from headrace.connection import Connection
-from headrace.errors import Closed
+from headrace.errors import Closed, CorruptPartition
 from headrace.membership import member_name
 from headrace.messages import Batch, Message, TopicPartition, instant_of
 from headrace.reading import Chunk, OnExpired, Slot
@@ -143,14 +143,21 @@ class _Face:
 
     def _take_up(self, chunk: Chunk) -> None:
         self._slot = chunk.slot
-        self._end = chunk.batch.base_offset + chunk.batch.last_offset_delta + 1
-        self._rows = chunk.columns().messages()
+        self._end = chunk.end
+        self._rows = []
         self._row = 0
+        try:
+            self._rows = chunk.columns().messages()
+        except CorruptPartition:
+            # The error is handed out in its place: who asks for the next row has done with it.
+            chunk.slot.handed = chunk.end
+            chunk.slot.in_hand = True
+            raise
 
     def _hand_out(self, chunk: Chunk) -> Batch:
         self._slot = chunk.slot
         self._rows = []
-        chunk.slot.handed = chunk.batch.base_offset + chunk.batch.last_offset_delta + 1
+        chunk.slot.handed = chunk.end
         chunk.slot.in_hand = True
         return chunk.columns()
 
@@ -160,7 +167,7 @@ class _Face:
         return chunk.slot.active
 
     def _before(self, chunk: Chunk) -> None:
-        chunk.slot.to_commit = chunk.batch.base_offset + chunk.batch.last_offset_delta + 1
+        chunk.slot.to_commit = chunk.end
 
     def _nothing_left(self) -> None:
         if self._wanted.until_end:

@@ -332,6 +332,7 @@ _BY_HTTP: dict[int, type[HeadraceError]] = {
     401: Unauthenticated,
     403: AccessDenied,
     404: NotFound,
+    408: Retryable,
     409: Conflict,
     410: NotFound,
     412: Conflict,
@@ -340,6 +341,7 @@ _BY_HTTP: dict[int, type[HeadraceError]] = {
     422: Conflict,
     428: Conflict,
     429: Throttled,
+    431: Invalid,
     503: Unreachable,
     504: DeadlineExceeded,
 }

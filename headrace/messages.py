@@ -19,6 +19,9 @@ Key = bytes | str | None
 Headers = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US_MIN = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+_US_MAX = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+_INT64 = range(-(1 << 63), 1 << 63)
 _NO_HEADERS: tuple[tuple[str, bytes | None], ...] = ()
 # Per record on the wire, at most: sizes, deltas, counts.
 RECORD_OVERHEAD_BYTES = 28
@@ -29,12 +32,14 @@ def value_bytes(value: Value) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
-        return value.encode()
+        return _encoded(value)
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, (Mapping, list, tuple)):
         try:
             return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+        except RecursionError:
+            raise Invalid("The value is nested too deep", hint="Send bytes instead.") from None
         except (TypeError, ValueError) as error:
             raise Invalid(f"The value is not JSON: {error}", hint="Send bytes instead.") from None
     raise Invalid(
@@ -43,12 +48,22 @@ def value_bytes(value: Value) -> bytes | None:
     )
 
 
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise Invalid(
+            f"Half of a surrogate pair at character {error.start}: that is no text",
+            hint="Send bytes instead.",
+        ) from None
+
+
 def key_bytes(key: Key) -> bytes | None:
     """The bytes of a key."""
     if key is None or isinstance(key, bytes):
         return key
     if isinstance(key, str):
-        return key.encode()
+        return _encoded(key)
     raise Invalid(f"A key of type {type(key).__name__} cannot be sent", hint="Send bytes or str.")
 
 
@@ -57,7 +72,12 @@ def header_pairs(headers: Headers | None) -> tuple[tuple[str, bytes | None], ...
     if not headers:
         return _NO_HEADERS
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return tuple((name, v.encode() if isinstance(v, str) else v) for name, v in pairs)
+    return tuple((_checked(name), _encoded(v) if isinstance(v, str) else v) for name, v in pairs)
+
+
+def _checked(name: str) -> str:
+    _encoded(name)
+    return name
 
 
 def now_us() -> int:
@@ -70,6 +90,8 @@ def timestamp_us(timestamp: datetime | int | None) -> int:
     if timestamp is None:
         return now_us()
     if isinstance(timestamp, int):
+        if timestamp not in _INT64:
+            raise Invalid("The timestamp does not fit 64 bits", hint="Send microseconds.")
         return timestamp
     if timestamp.tzinfo is None:
         raise Invalid("The timestamp has no time zone", hint="Use datetime.now(timezone.utc).")
@@ -89,8 +111,9 @@ def instant_of(when: datetime | timedelta) -> datetime:
 
 
 def datetime_of(us: int) -> datetime:
-    """A UTC datetime of microseconds since 1970."""
-    return _EPOCH + timedelta(microseconds=us)
+    """A UTC datetime of microseconds since 1970. A producer's clock may be anywhere in 64 bits:
+    what lies beyond the years 1 to 9999 is told as their first or last moment."""
+    return _EPOCH + timedelta(microseconds=min(max(us, _US_MIN), _US_MAX))
 
 
 def record_of(
@@ -179,7 +202,7 @@ class Message(NamedTuple):
 
     @property
     def timestamp(self) -> datetime:
-        """When the producer made it, UTC."""
+        """When the producer made it, UTC; a clock beyond the years 1 to 9999 shows as their end."""
         return datetime_of(self.timestamp_us)
 
     def json(self) -> object:
@@ -188,7 +211,7 @@ class Message(NamedTuple):
             return None
         try:
             decoded: object = json.loads(self.value)
-        except ValueError as error:
+        except (RecursionError, ValueError) as error:
             raise Invalid(
                 f"{self.topic}[{self.partition}]@{self.offset} is not JSON: {error}"
             ) from None
@@ -201,9 +224,10 @@ class Message(NamedTuple):
     def __repr__(self) -> str:
         key = f" key={_shown(self.key)}" if self.key is not None else ""
         more = f" headers={len(self.headers)}" if self.headers else ""
+        when = self.timestamp.replace(tzinfo=None).isoformat(timespec="seconds")
         return (
             f"<Message {self.topic}[{self.partition}]@{self.offset} "
-            f"{self.timestamp:%Y-%m-%dT%H:%M:%S}Z{key} value={_shown(self.value)}{more}>"
+            f"{when}Z{key} value={_shown(self.value)}{more}>"
         )
 
 

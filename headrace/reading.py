@@ -108,13 +108,20 @@ class Chunk:
         """Bytes held."""
         return self.batch.size_bytes
 
+    @property
+    def end(self) -> int:
+        """The offset behind its last record."""
+        return self.batch.base_offset + self.batch.last_offset_delta + 1
+
     def columns(self) -> Batch:
-        """Decode it."""
+        """Decode it. Raises CorruptPartition for a batch that its producer made wrong."""
         try:
             columns = codec.decode(self.batch)
         except codec.CodecError as error:
             raise CorruptPartition(
-                f"{self.slot.name}@{self.batch.base_offset} cannot be read: {error.message}"
+                f"{self.slot.name}@{self.batch.base_offset} cannot be read: {error.message}",
+                hint="Its producer wrote it so. Read on with the same consumer to leave it out, or "
+                f"begin at offset {self.end}.",
             ) from error
         first = max(0, self.offset - self.batch.base_offset)
         return Batch(
@@ -255,11 +262,10 @@ class PartitionReader:
         if reply.status == wire.OK:
             slot.high_watermark = reply.high_watermark
             for batch in _checked(reply.batches, slot.name):
-                end = batch.base_offset + batch.last_offset_delta + 1
-                if end <= self._offset:
-                    continue
                 chunk = Chunk(slot, batch, self._offset)
-                self._offset = end
+                if chunk.end <= self._offset:
+                    continue
+                self._offset = chunk.end
                 slot.buffered += batch.size_bytes
                 self._mailbox.put(chunk)
             if slot.buffered >= self._prefetch_bytes:

@@ -149,7 +149,7 @@ class Rest:
 def _body_of(answer: httpx2.Response) -> Resource:
     try:
         body = answer.json() if answer.content else {}
-    except ValueError:
+    except (RecursionError, ValueError):
         body = {"detail": f"The API answered {answer.status_code} without JSON"}
     if not isinstance(body, dict):
         body = {"items": body}

@@ -7,7 +7,8 @@ never tells a stranger what exists.
 """
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -182,14 +183,20 @@ def _refuse_unknown_parameters(request: Request) -> None:
         for dependant in [route.dependant, *_dependants(route.dependant)]
         for field in dependant.query_params
     }
-    unknown = sorted(set(request.query_params) - known)
-    if unknown:
+    given = Counter(name for name, _ in request.query_params.multi_items())
+    _refuse_parameters(sorted(given.keys() - known), "unknown", known)
+    # Readers differ about which one of several counts.
+    _refuse_parameters(sorted(name for name in given if given[name] > 1), "repeated", known)
+
+
+def _refuse_parameters(names: Sequence[str], fault: str, known: Set[str]) -> None:
+    if names:
         raise InvalidRequestError(
-            f"Unknown query parameter: {', '.join(unknown)}.",
-            hint=f"This path takes: {', '.join(sorted(known)) or 'none'}.",
+            f"{fault.capitalize()} query parameter: {', '.join(names)}.",
+            hint=f"This path takes, once each: {', '.join(sorted(known)) or 'none'}.",
             violations=[
-                Violation(f"?{name}", "UNKNOWN_PARAMETER", "not a parameter of this path")
-                for name in unknown
+                Violation(f"?{name}", f"{fault.upper()}_PARAMETER", f"{fault} for this path")
+                for name in names
             ],
         )
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, Field
 
 from api.access.models import ApiKey
 from api.access.permissions import Role
@@ -13,6 +13,7 @@ from api.resource import (
     Command,
     ConditionBody,
     CreateCommand,
+    Moment,
     Name,
     ResourceBody,
     Timestamp,
@@ -24,7 +25,7 @@ class ApiKeySpec(Command):
     """What the key may do, and until when: 90 days from now unless ``expires_at`` says else."""
 
     role: Role
-    expires_at: AwareDatetime | Literal["never"] | None = None
+    expires_at: Moment | Literal["never"] | None = None
 
 
 class ApiKeyCreate(CreateCommand):

@@ -3,10 +3,10 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import AwareDatetime
 
 from api.access.guard import Guard
 from api.access.permissions import Caller
+from api.resource import Moment
 from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, Route
 from api.usage.schemas import GroupBy, UsageBody
 from api.usage.service import UsageQuery, usage
@@ -14,8 +14,8 @@ from api.usage.service import UsageQuery, usage
 router = APIRouter(prefix="/v1/usage", route_class=Route, tags=["usage"])
 
 Reader = Annotated[Caller, Depends(Guard("usage:read"))]
-Since = Annotated[AwareDatetime | None, Query(alias="from", description="Window start, inclusive.")]
-Until = Annotated[AwareDatetime | None, Query(alias="to", description="Window start, exclusive.")]
+Since = Annotated[Moment | None, Query(alias="from", description="Window start, inclusive.")]
+Until = Annotated[Moment | None, Query(alias="to", description="Window start, exclusive.")]
 Meter = Annotated[str, Query(max_length=32, description="Only this meter.")]
 
 

@@ -32,6 +32,12 @@ class ClusterService:
 
     async def describe(self, call: Call, request: wire.DescribeRequest) -> wire.DescribeReply:
         """Nodes and topics; every topic the key may see if none is named."""
+        naming.check_count(request.topics)
+        if len(set(request.topics)) != len(request.topics):
+            # A topic of many partitions, named a thousand times, would be an answer of megabytes.
+            raise Refused(
+                "INVALID_ARGUMENT", "a topic is named twice", hint="Name each topic once."
+            )
         with self._reading() as state:
             reply = wire.DescribeReply(cluster_id=state.cluster_id, metadata_op=state.op)
             for node in sorted(state.nodes.values(), key=lambda node: node.id):

@@ -21,6 +21,7 @@ from dataplane.groups.assignment import Slice
 from dataplane.groups.handover import Handover, Intent
 from dataplane.groups.membership import Group, Liveness, Owner, Slot, pictures
 from dataplane.groups.sessions import MemberSession, Roster, assigned_row
+from dataplane.metadata.rules import GROUP_TOPICS_MAX
 from dataplane.metadata.state import State
 from dataplane.replica import MetadataReplica
 from dataplane.rpc import Call, Stream
@@ -215,6 +216,7 @@ class GroupService:
         return session
 
     def _join_command(self, call: Call, join: wire.Join) -> tuple[Owner, node.JoinGroup]:
+        naming.check_count(join.topics, GROUP_TOPICS_MAX)
         with self._replica.reading() as state:
             organization = naming.organization_of(state, call.caller)
             project = naming.project_of(state, call.caller, join.project)

@@ -5,6 +5,9 @@ Owns the rules of names on the data plane: `stream/topic`, a bare `topic` in str
 sees its organization, and its project if its key has one: anything else does not exist for it.
 """
 
+from collections.abc import Sequence
+from typing import Final
+
 from dataplane.errors import Refused
 from dataplane.frames import Caller
 from dataplane.metadata.state import (
@@ -16,6 +19,18 @@ from dataplane.metadata.state import (
     State,
     Topic,
 )
+
+NAMES_MAX: Final = 1000
+
+
+def check_count(names: Sequence[str], most: int = NAMES_MAX) -> None:
+    """Raises Refused unless a request names few topics: an answer is far longer than a name."""
+    if len(names) > most:
+        raise Refused(
+            "INVALID_ARGUMENT",
+            f"{len(names)} topics are named; a call takes at most {most}",
+            hint="Name fewer in each call.",
+        )
 
 
 def organization_of(state: State, caller: Caller) -> Organization:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ import click
 from headrace.cli.completion import topic_names
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import csv_of, note, yaml_of
+from headrace.cli.quoting import json_of, seen
 from headrace.cli.template import PREFIX, Template
 from headrace.cli.words import topics_named
 from headrace.errors import Invalid, StartRequired
@@ -143,17 +143,17 @@ class _Writer:
         if self._output in ("table", "wide"):
             return _readable(message, wide=self._output == "wide")
         if self._output == "name":
-            return f"{message.topic}[{message.partition}]@{message.offset}\n"
+            return f"{seen(message.topic)}[{message.partition}]@{message.offset}\n"
         body = self._envelope(message)
         if self._output == "jsonl":
-            return json.dumps(body, ensure_ascii=False) + "\n"
+            return json_of(body) + "\n"
         if self._template is not None:
             return next(self._template.lines([_row(body)]))
         if self._output == "yaml":
             return "---\n" + yaml_of(body)
         if self._output == "csv":
             return csv_of([_cell(cell) for cell in _row(body).values()])
-        return ("[\n" if not self.written else ",\n") + json.dumps(body, ensure_ascii=False)
+        return ("[\n" if not self.written else ",\n") + json_of(body)
 
 
 def _row(body: Mapping[str, object]) -> dict[str, object]:
@@ -164,7 +164,7 @@ def _row(body: Mapping[str, object]) -> dict[str, object]:
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json_of(value)
 
 
 def _readable(message: Message, *, wide: bool) -> str:
@@ -175,7 +175,5 @@ def _readable(message: Message, *, wide: bool) -> str:
         headers = "  " + ", ".join(
             f"{n}={'null' if v is None else v.decode(errors='replace')}" for n, v in message.headers
         )
-    return (
-        f"{message.partition}@{message.offset}  {message.timestamp:%H:%M:%S.%f}  "
-        f"{key}{value}{headers}\n"
-    )
+    said = seen(f"{key}{value}{headers}")
+    return f"{message.partition}@{message.offset}  {message.timestamp:%H:%M:%S.%f}  {said}\n"

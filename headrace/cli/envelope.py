@@ -17,7 +17,7 @@ from datetime import datetime
 
 from headrace.codec import Record
 from headrace.errors import Invalid
-from headrace.messages import Message, timestamp_us, value_bytes
+from headrace.messages import Message, header_pairs, timestamp_us, value_bytes
 
 
 def envelope_of(message: Message) -> dict[str, object]:
@@ -26,12 +26,20 @@ def envelope_of(message: Message) -> dict[str, object]:
         "topic": message.topic,
         "partition": message.partition,
         "offset": message.offset,
-        "ts": f"{message.timestamp:%Y-%m-%dT%H:%M:%S.%fZ}",
+        "ts": _written(message),
     }
     _put(body, "key", message.key)
     _put(body, "value", message.value)
     body["headers"] = [_header(name, value) for name, value in message.headers]
     return body
+
+
+def _written(message: Message) -> str | int:
+    """RFC 3339; what no year from 1 to 9999 holds stands in microseconds since 1970."""
+    moment = message.timestamp
+    if timestamp_us(moment) != message.timestamp_us:
+        return message.timestamp_us
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def _put(body: dict[str, object], name: str, data: bytes | None) -> None:
@@ -68,6 +76,11 @@ def record_of_line(line: bytes) -> Record:
         # The parser counts lines and characters; here is one line, and of bytes.
         at = len(error.doc[: error.pos].encode("utf-8", "surrogatepass"))
         raise Invalid(f"Not JSON at byte {at}: {error.msg}") from None
+    except (RecursionError, ValueError):
+        # Thousands of brackets, or of digits: Python reads neither.
+        raise Invalid(
+            "Not an envelope: it is nested too deep, or holds an endless number"
+        ) from None
     if not isinstance(body, dict) or not ("value" in body or "value_b64" in body):
         raise Invalid(
             "Not an envelope: it has neither value nor value_b64",
@@ -100,6 +113,8 @@ def _from_base64(encoded: object) -> bytes:
 def _timestamp(text: object) -> int:
     if text is None:
         return timestamp_us(None)
+    if isinstance(text, int) and not isinstance(text, bool):
+        return timestamp_us(text)
     try:
         return timestamp_us(datetime.fromisoformat(str(text)))
     except ValueError:
@@ -118,5 +133,5 @@ def _headers(body: Mapping[str, object]) -> tuple[tuple[str, bytes | None], ...]
         if len(pair) == 3:
             found.append((name, _from_base64(value)))
         else:
-            found.append((name, None if value is None else str(value).encode()))
-    return tuple(found)
+            found.append((name, None if value is None else value_bytes(str(value))))
+    return header_pairs(found)

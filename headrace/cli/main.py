@@ -192,6 +192,11 @@ def run(arguments: list[str] | None = None) -> int:
     except errors.HeadraceError as error:
         note(f"error: {error}")
         return exit_code_of(error)
+    except UnicodeEncodeError as error:
+        # Bytes of an argument that are no UTF-8: no name and no key is made of such.
+        wrong = error.object[error.start : error.end].encode("utf-8", "surrogateescape")
+        note(f"error: Byte 0x{wrong[:1].hex()} of an argument is not UTF-8. Write it as UTF-8.")
+        return USAGE
     except BrokenPipeError:
         # Whoever read our output has had enough. Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

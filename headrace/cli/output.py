@@ -10,20 +10,20 @@
     name     its name                   one name a line             topic[partition]@offset
     template=TEXT   one line of that form for each (template.py)
 
+What others wrote is printed so that no terminal obeys it and no spreadsheet runs it: quoting.py.
+
 Without -o: a table on a terminal; else a table without colour for objects and lists, and jsonl for
 streams. With --watch and no terminal, json on one line each time.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from headrace.cli.quoting import guarded, json_of, seen
 from headrace.cli.template import PREFIX, Template
 
 FORMATS = ("table", "wide", "json", "yaml", "jsonl", "csv", "name")
@@ -83,7 +83,7 @@ class Printer:
         elif output in ("table", "wide"):
             shown = [c for c in columns if output == "wide" or not c.wide]
             width = max((len(c.title) for c in shown), default=0)
-            _write("".join(f"{c.title.ljust(width)}  {_text(c.value(row))}\n" for c in shown))
+            _write("".join(f"{c.title.ljust(width)}  {seen(_text(c.value(row)))}\n" for c in shown))
         else:
             self._rows([row], columns, output, name)
 
@@ -106,26 +106,25 @@ class Printer:
             self._rows(rows, columns, output, name)
 
     def _json(self, body: Row) -> str:
-        indent = None if self._one_line else 2
-        return json.dumps(body, indent=indent, ensure_ascii=False) + "\n"
+        return json_of(body, None if self._one_line else 2) + "\n"
 
     def _rows(
         self, rows: Iterable[Row], columns: Sequence[Column], output: str, name: Name
     ) -> None:
         if output == "jsonl":
-            _write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+            _write("".join(json_of(row) + "\n" for row in rows))
         elif output.startswith(PREFIX):
             _write("".join(Template(output.removeprefix(PREFIX)).lines(list(rows))))
         elif output == "name":
             name_of = path(name) if isinstance(name, str) else name
-            _write("".join(f"{_text(name_of(row))}\n" for row in rows))
+            _write("".join(f"{seen(_text(name_of(row)))}\n" for row in rows))
         else:
             _write(csv_of([c.title.lower() for c in columns]))
             for row in rows:
                 _write(csv_of([_text(c.value(row)) for c in columns]))
 
     def _table(self, rows: Sequence[Row], columns: Sequence[Column]) -> None:
-        cells = [[_text(c.value(row)) for c in columns] for row in rows]
+        cells = [[seen(_text(c.value(row))) for c in columns] for row in rows]
         if self.terminal and self.color:
             _rich_table(columns, cells)
             return
@@ -169,7 +168,7 @@ def _write(text: str) -> None:
 
 def note(text: str) -> None:
     """A line for people, on stderr."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(seen(text) + "\n")
 
 
 def _text(value: object) -> str:
@@ -178,15 +177,25 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (Mapping, list, tuple)):
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return json_of(value)
     return "" if value is None else str(value)
 
 
 def csv_of(cells: Sequence[str]) -> str:
     """One CSV line, quoted where it must be (RFC 4180, with a line feed)."""
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(cells)
-    return buffer.getvalue()
+    # One empty cell alone would be an empty line: no row at all.
+    return (",".join(map(_cell, cells)) or '""') + "\n"
+
+
+def _cell(text: str) -> str:
+    text = guarded(text)
+    if sys.stdout.isatty():
+        text = seen(text)
+    # The csv module leaves a lone carriage return bare, and its reader ends the row there.
+    if not any(character in text for character in ',"\r\n'):
+        return text
+    quoted = text.replace('"', '""')
+    return f'"{quoted}"'
 
 
 def yaml_of(value: object) -> str:
@@ -222,7 +231,7 @@ def _is_block(value: object) -> bool:
 def _scalar(value: object) -> str:
     if isinstance(value, str) and value.isidentifier() and value.lower() not in _YAML_WORDS:
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return json_of(value)
 
 
 _YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}

@@ -18,8 +18,12 @@ from headrace.cli.words import count_of, topics_named
 from headrace.errors import HeadraceError, Invalid
 
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     from headrace.codec import Record
 
+# A record of 8 MiB as an envelope, every byte of it escaped.
+LINE_BYTES_MAX = 64 << 20
 COLUMNS = (
     Column("topic", path("topic")),
     Column("records", path("records"), right=True),
@@ -57,6 +61,8 @@ def produce(
     pairs = [_header(text) for text in headers]
 
     def record(line: bytes) -> Record:
+        if len(line) > LINE_BYTES_MAX:
+            raise Invalid(f"It is longer than {LINE_BYTES_MAX >> 20} MiB: no record is so large")
         if source == "lines":
             return record_of(line, key, pairs)
         found = record_of_line(line)
@@ -88,12 +94,18 @@ def produce(
 
 def _lines(files: tuple[Path, ...]) -> Iterator[tuple[str, bytes]]:
     """Every line, and where it is."""
-    for number, line in enumerate(() if files else sys.stdin.buffer, 1):
-        yield f"line {number} of stdin", line.removesuffix(b"\n")
+    if not files:
+        yield from _numbered(sys.stdin.buffer, "stdin")
     for file in files:
         with file.open("rb") as opened:
-            for number, line in enumerate(opened, 1):
-                yield f"line {number} of {file}", line.removesuffix(b"\n")
+            yield from _numbered(opened, str(file))
+
+
+def _numbered(opened: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
+    # No further than the first byte too many: what has no line feed may have no end.
+    lines = iter(lambda: opened.readline(LINE_BYTES_MAX + 1), b"")
+    for number, line in enumerate(lines, 1):
+        yield f"line {number} of {name}", line.removesuffix(b"\n")
 
 
 def _stopped(bad: Invalid, place: str, stored: int, cause: HeadraceError | None) -> Invalid:

@@ -5,8 +5,8 @@
 `{field}` stands for a field as `-o json` shows it; dots go inward, and a number counts in a list:
 `{status.partitions.0.primary}`. A field that no object has is refused; with `?` at its end it may
 be missing: `{spec.retention_ms?}`. `\\t` and `\\n` are a tab and a new line, `{{` and `}}` are
-braces. A string stands as it is, null as nothing, everything else as JSON. What is no such form is
-refused before anything is asked for.
+braces. A string stands as people see it (quoting.py), null as nothing, everything else as JSON.
+What is no such form is refused before anything is asked for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from headrace.cli.quoting import seen
 from headrace.errors import Invalid
 
 PREFIX = "template="
@@ -123,5 +124,5 @@ def _text(value: object) -> str:
     if value is None or value is _MISSING:
         return ""
     if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return seen(value)
+    return seen(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

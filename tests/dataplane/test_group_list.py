@@ -9,6 +9,7 @@ import pytest
 from headrace import groups
 from headrace.client import Client
 from headrace.settings import Settings
+from headrace.wire import stream_pb2 as wire
 from tests.dataplane import builders
 from tests.support.furnishing import EDITOR, VIEWER, furnish, key_wish
 from tests.support.node_process import NodeProcess, refusal, token
@@ -49,13 +50,17 @@ def test_a_list_says_state_members_partitions_and_topics(node: NodeProcess) -> N
     first.assigned(4)
     second = client.join("b", "orders", group="lively")
     second.assigned(1)
-    rows = {row.name: row for row in client.list_groups().groups}
-    lively = rows["lively"]
+
+    def row() -> wire.GroupRow:
+        return next(row for row in client.list_groups().groups if row.name == "lively")
+
+    # Partitions move from one member to the other first.
+    wait_until(lambda: row().state == "STABLE", "the group is at rest")
+    lively = row()
     described = client.describe_group("lively")
     assert (lively.group, lively.generation) == (described.group, described.generation)
     assert (lively.members, lively.partitions) == (2, 4)
     assert list(lively.topics) == ["default/orders", "default/visits"]
-    assert lively.state in ("STABLE", "MOVING")
     first.close()
     second.close()
     wait_until(

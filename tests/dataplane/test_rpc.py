@@ -15,6 +15,7 @@ from dataplane.frames import Caller
 from dataplane.replica import MetadataReplica
 from dataplane.ring import Ring
 from dataplane.rpc import (
+    CALLS_MAX,
     SEND_WINDOW_BYTES,
     Access,
     Bridge,
@@ -32,6 +33,7 @@ from tests.support.platform import wait_until
 NODE_KEY, NODE_SHA256 = token("node", "nodekey001", "node")
 AUTHORIZATION = (("authorization", f"Bearer {NODE_KEY}"),)
 MESSAGE_BYTES = 64 * 1024
+FEW_CALLS = 8
 
 UnaryMethod: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
 StreamMethod: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
@@ -114,8 +116,9 @@ class Still:
 class Served:
     """An engine with a bridge, its loop on a thread, a channel in front."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, calls_max: int = CALLS_MAX) -> None:
         self.handlers = Handlers()
+        self._calls_max = calls_max
         self.bridge: Bridge | None = None
         self._engine = Engine(
             EngineConfig(
@@ -140,7 +143,7 @@ class Served:
         ring = Ring(self._engine)
         replica = MetadataReplica(ring, lambda error: None)
         async with asyncio.TaskGroup() as tasks:
-            self.bridge = Bridge(ring, self.handlers.methods(), tasks)
+            self.bridge = Bridge(ring, self.handlers.methods(), tasks, calls_max=self._calls_max)
             replica.start()
             self._engine.start()
             ring.open(self._loop)
@@ -228,6 +231,31 @@ def test_a_handlers_own_timeout_is_a_defect(served: Served) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         served.unary("OwnTimeout")(REQUEST, metadata=AUTHORIZATION, timeout=10)
     assert caught.value.code() == grpc.StatusCode.INTERNAL
+
+
+@pytest.fixture
+def narrow(tmp_path: Path) -> Iterator[Served]:
+    """A host with few places."""
+    found = Served(tmp_path, FEW_CALLS)
+    yield found
+    found.close()
+
+
+def test_one_key_takes_three_quarters_of_the_places_and_no_more(narrow: Served) -> None:
+    method: UnaryMethod = narrow.channel.unary_unary("/test/Hang")
+    share = FEW_CALLS * 3 // 4
+    held = [method.future(REQUEST, metadata=AUTHORIZATION, timeout=30) for _ in range(share)]
+    wait_until(lambda: narrow.calls_count() == share, "its share is taken")
+    with pytest.raises(grpc.RpcError) as caught:
+        narrow.unary("Echo")(REQUEST, metadata=AUTHORIZATION, timeout=10)
+    status, error = refusal(caught.value)
+    assert (status, error.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED")
+    assert f"{share} of them of this key" in error.message
+    assert error.kind == stream_pb2.RETRY_SAME_NODE
+    for each in held:
+        each.cancel()
+    wait_until(lambda: narrow.calls_count() == 0, "the calls have ended")
+    assert narrow.unary("Echo")(REQUEST, metadata=AUTHORIZATION, timeout=10) == REQUEST
 
 
 def test_a_deadline_ends_the_call_and_its_handler(served: Served) -> None:

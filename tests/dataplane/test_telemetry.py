@@ -4,7 +4,14 @@ import asyncio
 import json
 import logging
 
-from dataplane.telemetry import JsonFormatter, Number, NumbersByCode, Telemetry
+from dataplane.telemetry import (
+    CONNECTIONS_MAX,
+    REQUEST_TIMEOUT_S,
+    JsonFormatter,
+    Number,
+    NumbersByCode,
+    Telemetry,
+)
 
 TOKEN = "hr_user_k3j9x0a2bc_" + "s" * 43 + "_abcdef"
 
@@ -71,6 +78,25 @@ def test_what_is_not_served_is_refused() -> None:
         True,
         "",
     )
+
+
+def test_who_holds_on_without_a_word_gives_way_to_who_asks() -> None:
+    paths = ("healthz", "metrics")
+
+    async def run() -> list[str]:
+        telemetry = Telemetry([], engine_metrics=str, ready=lambda: True)
+        port = await telemetry.start("127.0.0.1", 0)
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
+        async with asyncio.timeout(REQUEST_TIMEOUT_S / 2):
+            answers = [await _get(port, f"GET /{path} HTTP/1.1\r\n\r\n") for path in paths]
+        await telemetry.close()
+        for _, writer in silent:
+            writer.close()
+        return answers
+
+    health, metrics = asyncio.run(run())
+    assert " 200 " in health
+    assert f"headrace_http_evicted_total {200 + 1 - CONNECTIONS_MAX}.0" in metrics
 
 
 def test_a_log_line_is_json_and_never_holds_a_token() -> None:
