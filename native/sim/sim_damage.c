@@ -208,6 +208,7 @@ static void sim_rot_round(struct sim_world *world, int want_last)
         if (round != last && round->generation >= last->generation_oldest) break;
     }
     if (!want_last && (round == last || round->generation < last->generation_oldest)) return;
+    world->damage.may_crowd = 1;
     /* The entry that names a snapshot goes with its round, the file before it has gone. */
     world->damage.may_refuse |= round->metadata || want_last;
     if (round->everybody || !sim_round_is_named(world, round, count))
@@ -227,6 +228,7 @@ static void sim_rot_extent_header(struct sim_world *world)
     uint64_t extent = random_below(&world->random, extents);
     /* With a round that strayed earlier there may be two extents of one generation. */
     world->damage.may_refuse = world->storage.faults[SIM_MISDIRECTED_WRITE] > 0;
+    world->damage.may_crowd = 1;
     sim_damage_note(world, SIM_ROT_EXTENT_HEADER, "extent %llu", (unsigned long long)extent);
     sim_rot(world, "journal", 8192 + extent * world->config.extent_bytes, JOURNAL_BLOCK_BYTES, 0);
 }
@@ -378,9 +380,11 @@ void sim_damage(struct sim_world *world)
 int sim_damage_undo(struct sim_world *world, enum status status)
 {
     struct sim_damage *damage = &world->damage;
+    int crowded = status == STATUS_NO_MEMORY && damage->may_crowd;
     int fits = status == STATUS_JOURNAL_DAMAGED || status == STATUS_JOURNAL_MISSING
                || status == STATUS_CHECKPOINT_DAMAGED;
-    if (!damage->done || !(damage->may_refuse & 1) || !fits) return 0;
+    int refused = (damage->may_refuse & 1) && fits;
+    if (!damage->done || !(refused || crowded)) return 0;
     if (status == STATUS_JOURNAL_MISSING
         && sim_storage_read(&world->storage, "journal", 0, NULL, 0) >= 0)
         sim_fail(world, "a journal was made in the place of one that is missing");
