@@ -19,7 +19,7 @@ from dataplane import figures
 from dataplane.conditions import Conditions
 from dataplane.deletion import Deletion
 from dataplane.errors import Refused
-from dataplane.frames import EngineResult, Kind
+from dataplane.frames import Kind
 from dataplane.groups.handover import Handover
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
@@ -83,6 +83,9 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
             spool.close()
     except* NodeUnusable as problems:
         raise problems.exceptions[0] from None
+    except* NodeFailed as failures:
+        log.error("the node ends: %s", failures.exceptions[0])
+        drained = False
     except* Exception:
         log.exception("the node failed")
         drained = False
@@ -218,7 +221,11 @@ class Node:
             ) from error
 
     def _say_ready(self, http_port: int) -> None:
-        self._announce(Ready(self._engine.port, http_port))
+        try:
+            self._announce(Ready(self._engine.port, http_port))
+        except OSError as error:
+            # Whoever would have read it is gone, or keeps it on a full disk: clients are served.
+            log.warning("the ready line could not be written: %s", error.strerror)
         log.info("serving gRPC on port %d, HTTP on port %d", self._engine.port, http_port)
 
     def _methods(self, address: str) -> dict[str, Method]:
@@ -287,7 +294,7 @@ class Node:
             await asyncio.sleep(BEAT_S)
 
     def _on_stopped(self, frame: Frame) -> None:
-        self._fail(NodeFailed(f"a shard failed: {EngineResult(frame.arg0).name}"))
+        self._fail(NodeFailed(f"a shard failed: {EngineError(-frame.arg1, '')}"))
 
     def _fail(self, error: BaseException) -> None:
         if not self._failure.done():

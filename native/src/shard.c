@@ -91,6 +91,11 @@ static void accept_some(struct shard *shard)
         enum socket_answer answer = socket_accept(shard->listener, &fd);
         if (answer == SOCKET_GONE) accept_pause(shard);
         if (answer != SOCKET_OK) return;
+        if (fd >= shard->engine->descriptors.accepted_end) {
+            shard->counters.connections_refused++;
+            socket_close(fd);
+            continue;
+        }
         uint16_t target = shard->hand_next;
         shard->hand_next = (uint16_t)((target + 1) % shard->shards_count);
         if (target != shard->index) {
@@ -288,12 +293,28 @@ void shard_begin(struct shard *shard)
     host_flush(shard);
 }
 
+/* A disk that failed: whoever still waits is told so, in so far as the socket takes it at once.
+ * Whether a batch was stored the journal says at the next start. */
+static void calls_fail(struct shard *shard)
+{
+    enum status failed = -(enum status)__atomic_load_n(&shard->engine->failed, __ATOMIC_ACQUIRE);
+    if (failed == STATUS_OK) return;
+    if (engine_result_of(failed) != ENGINE_RESULT_STORAGE_FAILED) return;
+    for (uint32_t index = 0; index < SHARD_CALLS_COUNT_MAX; index++) {
+        struct call *call = &shard->calls[index];
+        if (call->connection != NULL && call->started && !call->finished)
+            grpc_finish_error(call, GRPC_ERROR_STORAGE_FAILED);
+    }
+    http2_flush_dirty(shard);
+}
+
 void *shard_run(void *context)
 {
     struct shard *shard = context;
     pin(shard);
     shard_begin(shard);
     while (!shard->done) shard_turn(shard);
+    calls_fail(shard);
     for (uint32_t index = 0; index < SHARD_CONNECTIONS_COUNT_MAX; index++) {
         if (shard->connections[index].open) http2_mark_closing(&shard->connections[index]);
     }

@@ -36,6 +36,14 @@
     X(DIRECTORY_LOCKED, -24, "another process holds the data directory: stop it first") \
     X(ADDRESS_IN_USE, -25, "the address is taken: choose another port") \
     X(THREAD_FAILED, -26, "a thread could not be started or pinned") \
+    X(STORAGE_READ_ONLY, -27, \
+      "the file system is mounted read-only: often the kernel did so after a disk error, see its " \
+      "log; mount it for writing again") \
+    X(ACCESS_REFUSED, -28, \
+      "the system does not let this user do that: give the node's user the file, or start it as " \
+      "the file's owner") \
+    X(DESCRIPTORS_USED_UP, -29, \
+      "no more files can be opened: raise the limit (LimitNOFILE= of the unit, ulimit -n)") \
     /* The data directory's identity. */ \
     X(IDENTITY_DAMAGED, -30, "node.identity fails its checksum: restore it or re-admit the node") \
     X(IDENTITY_OTHER_CLUSTER, -31, \
@@ -46,6 +54,14 @@
     X(IDENTITY_SHARDS, -34, "the data directory was laid out for another number of shards") \
     X(IDENTITY_MISSING, -35, \
       "the data directory has data but no node.identity: restore it, or choose an empty one") \
+    X(READ_FAILED, -39, \
+      "the disk failed under a read: repeat it, and look at the disk and the kernel log if it " \
+      "stays so") \
+    X(DESCRIPTORS_FEW, -37, \
+      "the process may open too few files: raise the limit (LimitNOFILE= of the unit, ulimit -n) " \
+      "or configure fewer shards") \
+    X(ADDRESS_UNKNOWN, -38, \
+      "this machine has no such address: correct node.host, 127.0.0.1 and 0.0.0.0 always are") \
     X(JOURNAL_MISSING, -36, \
       "a shard's journal is gone from a formatted directory: restore it, nothing was changed") \
     /* A batch that lies: each names the first thing found wrong. */ \

@@ -35,6 +35,8 @@ static struct store_config store_config_full(const struct store_config *given)
     if (config.journal_bytes == 0) config.journal_bytes = STORE_JOURNAL_BYTES;
     if (config.prepares_bytes == 0) config.prepares_bytes = STORE_PREPARES_BYTES;
     if (config.partitions_max == 0) config.partitions_max = STORE_PARTITIONS_MAX;
+    if (config.files_max == 0 || config.files_max > STORE_FILES_MAX)
+        config.files_max = STORE_FILES_MAX;
     if (config.producers_max == 0) config.producers_max = STORE_PRODUCERS_MAX;
     if (config.metering_window_s == 0) config.metering_window_s = STORE_WINDOW_S;
     if (config.shards_count == 0) config.shards_count = 1;

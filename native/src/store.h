@@ -35,6 +35,7 @@ struct store_config {
     uint64_t
         prepares_bytes; /* memory for prepares: in flight, not yet in segments, and the hot tail */
     uint32_t partitions_max;
+    uint32_t files_max;     /* segments open at once; 0 = 512, which is the most */
     uint32_t producers_max; /* of the whole shard */
     uint32_t metering_window_s;
     uint32_t snapshot_ops;            /* a metadata snapshot is due after so many; 0 = 1024 */
