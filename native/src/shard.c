@@ -225,6 +225,7 @@ static void drain_advance(struct shard *shard)
         return;
     }
     if (store_idle(shard->store) && !store_work(shard->store)) shard->done = 1;
+    if (store_stuck(shard->store)) shard->done = 1;
     if (abandoning > 1) shard->done = 1;
 }
 

@@ -427,6 +427,12 @@ int store_idle(const struct store *store)
            && !store_release_due(store);
 }
 
+int store_stuck(const struct store *store)
+{
+    return store->storage_full && store->ios_in_flight == 0 && !store->journal.writing
+           && !store_round_pending(store);
+}
+
 int store_work(const struct store *store)
 {
     if (store->failed != STATUS_OK) return 0;

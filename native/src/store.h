@@ -217,6 +217,8 @@ void store_clock_confirm(struct store *store, struct store_now now);
 
 int store_idle(const struct store *store); /* nothing in flight, nothing gathered */
 int store_work(const struct store *store); /* flush would start something */
+/* What is left waits for room on the disk; all of it is in the journal, for the next start. */
+int store_stuck(const struct store *store);
 enum status store_failed(
     const struct store *store); /* not OK: the disk failed under the journal, the shard must stop */
 

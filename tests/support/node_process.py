@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 import zlib
@@ -45,7 +46,6 @@ system_project_id = "prj_system"
 direct_io = {direct_io}
 shards = {shards}
 journal_mib = 64
-{options}
 [metering]
 window_seconds = {window_seconds}
 """
@@ -74,14 +74,16 @@ class NodeProcess:
         program: Sequence[str] = PROGRAM,
         data_dir: str = "node-1",
         environment: Mapping[str, str] = MappingProxyType({}),
-        options: str = "",
+        exchange: tuple[str, str] = ("", ""),
     ) -> None:
-        """`data_dir` is relative to the folder; `options` are more lines of [node]."""
+        """`data_dir` is relative to the folder; `exchange`: a text of the configuration, and what
+        stands there instead.
+        """
         self.folder = folder
         self.data_dir = folder / data_dir
         self._program = program
         self._environment = environment
-        self._options = options
+        self._exchange = exchange
         self.node_key, _ = token("node", "nodekey001", "node")
         self.grpc_port = 0
         self.http_port = 0
@@ -121,8 +123,7 @@ class NodeProcess:
                 direct_io="true",
                 shards=self._shards,
                 data_dir=self.data_dir,
-                options=self._options,
-            )
+            ).replace(*self._exchange)
         )
         with (self.folder / "node.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -175,6 +176,12 @@ class NodeProcess:
         """What the node has logged, all starts together."""
         path = self.folder / "node.log"
         return path.read_text() if path.exists() else ""
+
+    def wait_until(self, condition: Callable[[], bool], seconds: float = 15.0) -> None:
+        """Return as soon as ``condition`` holds; it is asked again and again."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {seconds} s:\n{self.log()[-2000:]}"
 
     def begin_termination(self) -> None:
         """SIGTERM, and do not wait."""
