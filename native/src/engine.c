@@ -76,6 +76,7 @@ enum engine_result engine_result_of(enum status status)
     case STATUS_SEGMENTS_FULL:
     case STATUS_SEGMENT_POOL_FULL:
     case STATUS_PRODUCERS_FULL:
+    case STATUS_PARTITIONS_FULL:
     case STATUS_PRODUCERS_SHARE:
     case STATUS_JOURNAL_FULL: return ENGINE_RESULT_BUSY;
     default: return ENGINE_RESULT_INVALID;

@@ -148,6 +148,9 @@
     X(PRODUCERS_FULL, -103, \
       "the shard remembers as many producers as it can: go on with producers it knows, or repeat " \
       "later") \
+    X(PARTITIONS_FULL, -104, \
+      "the shard holds as many partitions as it may: delete unused topics or raise " \
+      "node.partitions_max") \
     /* Callers. */ \
     X(UNAUTHENTICATED, -110, "the key is missing, unknown, expired or revoked") \
     X(PERMISSION_DENIED, -111, \

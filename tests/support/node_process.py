@@ -12,7 +12,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 import zlib
@@ -26,6 +25,7 @@ import grpc
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc
+from tests.support.platform import wait_until
 
 ROOT = Path(__file__).parents[2]
 READY_SECONDS_MAX = 30.0
@@ -178,10 +178,11 @@ class NodeProcess:
         return path.read_text() if path.exists() else ""
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = 15.0) -> None:
-        """Return as soon as ``condition`` holds; it is asked again and again."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, f"not within {seconds} s:\n{self.log()[-2000:]}"
+        """Return as soon as ``condition`` holds; the node's log if it never does."""
+        try:
+            wait_until(condition, "what the node shall come to", seconds)
+        except TimeoutError as late:
+            raise AssertionError(f"{late}:\n{self.log()[-2000:]}") from late
 
     def begin_termination(self) -> None:
         """SIGTERM, and do not wait."""
