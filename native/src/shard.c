@@ -172,13 +172,18 @@ void shard_outcome(struct shard *shard, const struct store_outcome *outcome)
     pending_give(shard, pending);
 }
 
-static void turn_outcomes(struct shard *shard)
+static void turn_answers(struct shard *shard)
 {
     struct store_outcome outcome;
     while (store_outcome_next(shard->store, &outcome)) shard_outcome(shard, &outcome);
+    if (shard->index == 0) host_metadata_pump(shard);
+}
+
+static void turn_outcomes(struct shard *shard)
+{
+    turn_answers(shard);
     struct engine_partition_id id;
     while (store_advance_next(shard->store, &id)) stream_fetch_advance(shard, &id);
-    if (shard->index == 0) host_metadata_pump(shard);
     if (shard->ready && !shard->checkpointing) host_meters(shard);
     enum status failed = store_failed(shard->store);
     if (failed != STATUS_OK) engine_fail(shard->engine, shard, failed);
@@ -263,6 +268,8 @@ void shard_turn(struct shard *shard)
     stream_fetch_go_on(shard);
     stream_works_go_on(shard);
     lanes_receive(shard, LANE_REPLY);
+    /* Tables that all shards have now: nothing else would wake this one for their answer. */
+    turn_answers(shard);
     /* What outcomes led to (an applied metadata op, a group's InFlight) goes into this turn's round
      * if none is out yet. */
     if (store_work(shard->store)) store_flush(shard->store, shard->now);
