@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -205,6 +206,11 @@ def times(node: NodeProcess, topic: str) -> list[int]:
     return [batch.append_time_us for batch in codec.batches(reply.batches)]
 
 
+def is_uncertain(node: NodeProcess, wanted: bool) -> bool:
+    """Whether the node's doubt about its clock is as wanted."""
+    return (metric(node, "headrace_clock_uncertain") == 1) is wanted
+
+
 def confirm_clock(node: NodeProcess) -> int:
     """Admin.ConfirmClock; the time it believes from now on, us."""
     reply = node_pb2_grpc.AdminStub(node.channel).ConfirmClock(
@@ -255,9 +261,7 @@ def test_a_clock_that_jumps_and_comes_back_leaves_no_trace(tmp_path: Path, fault
         topic = client.topic("timed")
         for sequence, offset_s in enumerate((0, DAY_S, 0, -DAY_S, 0)):
             faults.set(wall_seconds=offset_s)
-            node.wait_until(
-                lambda wanted=int(offset_s != 0): metric(node, "headrace_clock_uncertain") == wanted
-            )
+            node.wait_until(partial(is_uncertain, node, offset_s != 0))
             client.produce(topic, 0, [b"%d" % sequence], sequence=sequence)
         found = times(node, "timed")
         assert all(before < after for before, after in pairwise(found))
