@@ -73,6 +73,7 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     engine = await asyncio.to_thread(_open_engine, settings, admin_key)
+    unusable: BaseException | None = None
     try:
         spool = await asyncio.to_thread(_open_spool, settings.node.data_dir / "spool")
         try:
@@ -82,7 +83,8 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
         finally:
             spool.close()
     except* NodeUnusable as problems:
-        raise problems.exceptions[0] from None
+        # Raised below: Python 3.11.2, Debian 12's, groups what is raised in here.
+        unusable = problems.exceptions[0]
     except* NodeFailed as failures:
         log.error("the node ends: %s", failures.exceptions[0])
         drained = False
@@ -91,6 +93,8 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
         drained = False
     finally:
         await asyncio.to_thread(engine.close)
+    if unusable is not None:
+        raise unusable
     return 0 if drained else 1
 
 

@@ -80,5 +80,5 @@ class Disk:
 
     def remount(self, option: str) -> None:
         """`ro` or `rw`, under whoever has files open."""
-        command = self.program("mount", "-o", f"remount,{option}", str(self.path))
+        command = self.program("mount", "-o", f"remount,bind,{option}", str(self.path))
         subprocess.run(command, check=True, timeout=30)
