@@ -177,7 +177,7 @@ int engine_open(const struct engine_config *config, struct engine **engine, char
     enum status status = config_check(config, detail, detail_size);
     if (status != STATUS_OK) return status;
     struct engine *opened = engine_map(config->shards_count);
-    if (opened == NULL) return STATUS_NO_MEMORY;
+    if (opened == NULL) return STATUS_MEMORY_REFUSED;
     opened->config = *config;
     opened->phase = ENGINE_PHASE_OPENED;
     pthread_mutex_init(&opened->send_mutex, NULL);

@@ -26,6 +26,9 @@
     X(INVALID, -8, "the request breaks a rule of the protocol: the detail names it") \
     X(UNSUPPORTED, -9, "this release does not know the operation: upgrade the node first") \
     X(BUFFER_SHORT, -10, "the buffer given is smaller than what must be written") \
+    X(MEMORY_REFUSED, -11, \
+      "the system does not give the node that much memory: add memory or raise its limit, or " \
+      "lower node.memory_mib or node.partitions_max") \
     /* The system underneath. */ \
     X(IO_FAILED, -20, \
       "the system refused a read or a write: look at the disk and the kernel log") \

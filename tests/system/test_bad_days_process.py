@@ -142,6 +142,15 @@ def test_a_soft_limit_is_raised_to_the_hard_one(tmp_path: Path) -> None:
         assert re.search(r"Max open files +1024 +1024", limits)
 
 
+def test_memory_that_the_system_does_not_give_is_refused_with_how_much_it_takes(
+    tmp_path: Path,
+) -> None:
+    program = ("prlimit", f"--as={300 << 20}", "--", *PROGRAM)
+    said = NodeProcess(tmp_path, program=program).refused()
+    assert "MEMORY_REFUSED: the system does not give the node that much memory" in said
+    assert re.search(r"\(shard 0: \d+ MiB\)", said)
+
+
 # ---- SIGTERM under load ----
 
 
