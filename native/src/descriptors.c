@@ -1,7 +1,6 @@
 #include "descriptors.h"
 
 #include <stdio.h>
-#include <sys/resource.h>
 
 #include "assert.h"
 
@@ -38,15 +37,4 @@ enum status descriptors_share(uint64_t limit, uint16_t shards_count, struct desc
         .accepted_end = (int)(limit - fixed - files * shards_count + HOST_COUNT),
     };
     return STATUS_OK;
-}
-
-uint64_t descriptors_raise(void)
-{
-    struct rlimit limit;
-    int failed = getrlimit(RLIMIT_NOFILE, &limit);
-    assert(failed == 0);
-    rlim_t soft = limit.rlim_cur;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return soft;
-    return limit.rlim_max;
 }

@@ -22,7 +22,5 @@ struct descriptors {
  * at least. */
 enum status descriptors_share(uint64_t limit, uint16_t shards_count, struct descriptors *shares,
                               char *detail, size_t detail_size);
-/* Use what the system allows us. Returns the limit from then on. */
-uint64_t descriptors_raise(void);
 
 #endif

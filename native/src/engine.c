@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "assert.h"
@@ -125,6 +126,17 @@ static struct engine *engine_map(uint16_t shards_count)
     engine->host_wake.fd = -1;
     engine->stop_wake.fd = -1;
     return engine;
+}
+
+/* Use what the system allows us. Returns the limit from then on. */
+static uint64_t descriptors_raise(void)
+{
+    struct rlimit limit;
+    int failed = getrlimit(RLIMIT_NOFILE, &limit);
+    assert(failed == 0);
+    rlim_t soft = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : soft;
 }
 
 static void lanes_connect(struct engine *engine)
