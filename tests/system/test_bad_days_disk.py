@@ -343,6 +343,8 @@ def test_damage_in_a_segment_concerns_its_partition_alone(
         node.start()
         client = node.client(EDITOR)
         assert (count_of(client, "hurt"), count_of(client, "well")) == (None, 3)
+        # Found at the start or by the read: whoever looks after the node is told.
+        node.wait_until(lambda: "DAMAGED: 1 partitions are stopped" in node.http("/readyz")[1])
         topic = client.topic("well")
         assert client.produce(topic, 1, [b"new"]).persisted == 1
 
