@@ -13,8 +13,8 @@
     X(OK, 0, "done") \
     /* Bounded resources and configuration. */ \
     X(NO_MEMORY, -1, \
-      "the memory given at start does not suffice: raise node.memory_mib or lower " \
-      "node.partitions_max") \
+      "the memory given at start does not suffice: raise node.memory_mib, or " \
+      "node.partitions_max if it was lowered") \
     X(BUSY, -2, "a bounded queue or table is full: repeat after a short wait") \
     X(STORAGE_FULL, -3, \
       "the disk has reached its reserve: free space or add disk, writes resume by " \

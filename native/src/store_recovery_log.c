@@ -93,7 +93,7 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     case JOURNAL_PREPARE: return STATUS_OK;
     case JOURNAL_CHECKPOINT:
         group = recover_group(store, entry);
-        if (!group) return STATUS_PARTITIONS_FULL;
+        if (!group) return STATUS_NO_MEMORY;
         status = recover_checkpoint(store, group, body, body_size, entry, generation);
         /* Pools smaller than before are no damage: the operator can give them back. */
         if (status == STATUS_NO_MEMORY) return status;
@@ -102,13 +102,13 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     case JOURNAL_VIEW_STATE:
         if (body_size < STORE_VIEW_STATE_BYTES) return STATUS_JOURNAL_DAMAGED;
         group = recover_group(store, entry);
-        if (!group) return STATUS_PARTITIONS_FULL;
+        if (!group) return STATUS_NO_MEMORY;
         if (!group->configured) recover_configure(group, body);
         if (group->pin == 0) group->pin = generation;
         return STATUS_OK;
     case JOURNAL_ABSTAIN: {
         group = recover_group(store, entry);
-        if (!group) return STATUS_PARTITIONS_FULL;
+        if (!group) return STATUS_NO_MEMORY;
         const struct vsr_event event = {
             .kind = VSR_ABSTAINED, .op = bytes_get_u64(body), .op_to = bytes_get_u64(body + 8)};
         struct vsr_update update;

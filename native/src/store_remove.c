@@ -289,7 +289,7 @@ enum status store_removal_found(struct store *store, const struct journal_entry 
     if (remove_now(store, &name) == STATUS_OK) return STATUS_OK;
     store->statistics.removal_failures++;
     group = store_group_make(store, entry->topic, entry->created_revision, entry->partition, 1, 0);
-    if (!group) return STATUS_PARTITIONS_FULL;
+    if (!group) return STATUS_NO_MEMORY;
     group->pin = generation;
     reconcile_found(&group->removal, store->now.monotonic_ns);
     queue_push(&store->removals, &group->removal_link);
