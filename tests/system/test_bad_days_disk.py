@@ -116,10 +116,14 @@ def test_a_node_is_not_formatted_on_a_full_disk_and_is_once_there_is_room(
         assert Writer(node, "made").send().persisted == 1
 
 
+@pytest.mark.parametrize("shards", [1, 3])
 def test_a_full_disk_refuses_writes_by_name_and_nothing_else_and_recovers_by_itself(
-    tmp_path: Path, disk: Disk
+    tmp_path: Path, shards: int
 ) -> None:
-    with NodeProcess(tmp_path, program=disk.node) as node:
+    with (
+        Disk(tmp_path / "node-1", DISK_MIB * shards) as disk,
+        NodeProcess(tmp_path, program=disk.node, shards=shards) as node,
+    ):
         furnish(node, "filling", "going")
         writer = Writer(node, "filling")
         writer.send()
@@ -177,19 +181,20 @@ def test_a_node_that_ended_on_a_full_disk_starts_there_and_serves_what_it_has(
 # ---- D7, D8, D11: a disk that fails ----
 
 
+@pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize(
     ("part", "error", "code"),
     [
-        (JOURNAL, errno.EIO, "IO_FAILED"),
+        ("/journal", errno.EIO, "IO_FAILED"),
         ("/topics/", errno.EIO, "IO_FAILED"),
         ("node-1", errno.EROFS, "STORAGE_READ_ONLY"),
     ],
     ids=["sync of the journal", "write of a segment", "read-only"],
 )
 def test_a_write_that_fails_ends_the_node_and_is_never_acknowledged(
-    tmp_path: Path, faults: Faults, part: str, error: int, code: str
+    tmp_path: Path, faults: Faults, part: str, error: int, code: str, shards: int
 ) -> None:
-    node = NodeProcess(tmp_path, environment=faults.environment)
+    node = NodeProcess(tmp_path, environment=faults.environment, shards=shards)
     with node:
         furnish(node, "failing")
         writer = Writer(node, "failing")
