@@ -3,6 +3,7 @@
 A filter takes out whatever looks like a token, so that a mistake elsewhere does not leak one.
 """
 
+import contextlib
 import logging
 import re
 import sys
@@ -28,6 +29,22 @@ def _redact_event(
     return event
 
 
+class _StderrLogger:
+    """Prints lines. One that cannot be written, as on a full disk, is lost: it must not fail the
+    request that it tells of.
+    """
+
+    def __init__(self, *_: object) -> None:
+        self._stream = sys.stderr
+
+    def msg(self, line: str) -> None:
+        """Print one line, or nothing."""
+        with contextlib.suppress(OSError):
+            print(line, file=self._stream, flush=True)
+
+    debug = info = warning = error = critical = fatal = exception = log = msg
+
+
 def configure_logs(level: str) -> None:
     """Sends structlog and the standard library to stderr as JSON lines."""
     shared: list[structlog.typing.Processor] = [
@@ -41,7 +58,7 @@ def configure_logs(level: str) -> None:
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=_StderrLogger,
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(

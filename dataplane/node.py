@@ -19,7 +19,7 @@ from dataplane import figures
 from dataplane.conditions import Conditions
 from dataplane.deletion import Deletion
 from dataplane.errors import Refused
-from dataplane.frames import EngineResult, Kind
+from dataplane.frames import Kind
 from dataplane.groups.handover import Handover
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
@@ -77,6 +77,7 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     engine = await asyncio.to_thread(_open_engine, settings, admin_key)
+    unusable: BaseException | None = None
     try:
         spool = await asyncio.to_thread(_open_spool, settings.node.data_dir / "spool")
         try:
@@ -86,12 +87,18 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
         finally:
             spool.close()
     except* NodeUnusable as problems:
-        raise problems.exceptions[0] from None
+        # Raised below: Python 3.11.2, Debian 12's, groups what is raised in here.
+        unusable = problems.exceptions[0]
+    except* NodeFailed as failures:
+        log.error("the node ends: %s", failures.exceptions[0])
+        drained = False
     except* Exception:
         log.exception("the node failed")
         drained = False
     finally:
         await asyncio.to_thread(engine.close)
+    if unusable is not None:
+        raise unusable
     return 0 if drained else 1
 
 
@@ -222,7 +229,11 @@ class Node:
             ) from error
 
     def _say_ready(self, http_port: int) -> None:
-        self._announce(Ready(self._engine.port, http_port))
+        try:
+            self._announce(Ready(self._engine.port, http_port))
+        except OSError as error:
+            # Whoever would have read it is gone, or keeps it on a full disk: clients are served.
+            log.warning("the ready line could not be written: %s", error.strerror)
         log.info("serving gRPC on port %d, HTTP on port %d", self._engine.port, http_port)
 
     def _methods(self, address: str) -> dict[str, Method]:
@@ -294,7 +305,7 @@ class Node:
             await asyncio.sleep(BEAT_S)
 
     def _on_stopped(self, frame: Frame) -> None:
-        self._fail(NodeFailed(f"a shard failed: {EngineResult(frame.arg0).name}"))
+        self._fail(NodeFailed(f"a shard failed: {EngineError(-frame.arg1, '')}"))
 
     def _fail(self, error: BaseException) -> None:
         if not self._failure.done():

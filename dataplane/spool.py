@@ -99,6 +99,7 @@ class Spool:
         self._file: int = -1
         self._file_bytes = 0
         self._given_up = False
+        self._closed = False
         self._segments: deque[tuple[int, Path]] = deque()
         self._pending_bytes = 0
         self.is_new = False
@@ -113,6 +114,7 @@ class Spool:
     def close(self) -> None:
         """Give the file back, once no write is under way; a later `store` fails."""
         with self._disk:
+            self._closed = True
             if self._file >= 0:
                 os.close(self._file)
                 self._file = -1
@@ -150,7 +152,7 @@ class Spool:
     def store(self, change: bytes) -> None:
         """Make a change durable. Blocks, in any thread. After an OSError nothing of it counts."""
         with self._disk:
-            if self._file < 0:
+            if self._closed:
                 raise OSError(errno.EBADF, "the usage spool is closed")
             self._write(change)
             if change[0] == _KIND_PUBLISHED:
@@ -189,7 +191,14 @@ class Spool:
             self._begin_segment()
             return
         # Not appended to: whatever end it has was never proven by a sync of ours.
-        self._begin_segment()
+        self._given_up = True
+        try:
+            self._begin_segment()
+        except OSError as error:
+            # A node on a full disk must start: reads go on, and the first write tries again.
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            return
         self._release(self.published)
 
     def _read_segment(self, path: Path, *, first: bool) -> int:

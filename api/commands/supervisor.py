@@ -6,6 +6,7 @@ know what the children do.
 """
 
 import argparse
+import contextlib
 import ctypes
 import http.client
 import json
@@ -102,6 +103,7 @@ class Supervisor:
         self._on_ready = on_ready
         self._stop = threading.Event()
         self._ready = False
+        self._told: int | None = None
         directory = installation.directory
         config = ["--config", str(directory.config)]
         self._node = Child(
@@ -116,15 +118,16 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop.set())
         database = Database(self._installation.directory.database_url)
+        unwritten = False
         try:
             while not self._stop.wait(TICK_SECONDS):
-                changed = self._tend()
+                unwritten = self._tend() or unwritten
                 if not self._ready and self._answers(database):
-                    self._ready = changed = True
-                    self._write_state()
+                    self._ready = unwritten = True
+                    unwritten = not self.write_state()
                     self._on_ready()
-                if changed:
-                    self._write_state()
+                if unwritten:
+                    unwritten = not self.write_state()
         finally:
             database.close()
             self._end_all()
@@ -155,7 +158,8 @@ class Supervisor:
                 child.process.terminate()
             child.end(deadline)
 
-    def _write_state(self) -> None:
+    def write_state(self) -> bool:
+        """Write up.json. False: it could not be, as on a full disk, and is to be tried again."""
         installation, ports = self._installation, self._installation.ports
         state = {
             "layout": 1,
@@ -166,7 +170,17 @@ class Supervisor:
             "api": {**_facts(self._api), "port": ports.api},
             "node": {**_facts(self._node), "port": ports.node, "http_port": ports.node_http},
         }
-        write_whole(installation.directory.state, json.dumps(state, indent=2) + "\n")
+        try:
+            write_whole(installation.directory.state, json.dumps(state, indent=2) + "\n")
+        except OSError as error:
+            # What runs goes on: the children are worth more than the file that tells of them.
+            if self._told != error.errno:
+                with contextlib.suppress(OSError):
+                    sys.stderr.write(f"up.json cannot be written: {error.strerror}\n")
+            self._told = error.errno
+            return False
+        self._told = None
+        return True
 
 
 def _facts(child: Child) -> dict[str, int | str | None]:

@@ -109,7 +109,8 @@ enum engine_frame_kind {
     /* a closed window, repeated until acknowledged: struct engine_meter_close, then
      * engine_meter_sum[] */
     ENGINE_METER_CLOSE = 33,
-    ENGINE_STOPPED = 34, /* arg0 = enum engine_result: a shard failed, the node must end */
+    /* a shard failed, the node must end: arg0 = enum engine_result, arg1 = the negated status */
+    ENGINE_STOPPED = 34,
 
     /* Host to shard: calls. */
     ENGINE_SEND_MESSAGE = 64, /* body = one message for the client */

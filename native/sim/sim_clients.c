@@ -98,6 +98,7 @@ static int sim_send(struct sim_world *world, uint32_t index)
     switch (status) {
     case STATUS_BUSY:
     case STATUS_NO_MEMORY:
+    case STATUS_PARTITIONS_FULL:
     case STATUS_STORAGE_FULL:
     case STATUS_METER_FULL:
     case STATUS_SEGMENT_POOL_FULL:

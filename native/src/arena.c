@@ -14,7 +14,7 @@ enum status arena_open(struct arena *arena, size_t size)
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
         memset(arena, 0, sizeof *arena);
-        return STATUS_NO_MEMORY;
+        return STATUS_MEMORY_REFUSED;
     }
     arena_init(arena, memory, size);
     arena->mapped = 1;

@@ -42,7 +42,8 @@ void engine_fail(struct engine *engine, struct shard *shard, enum status status)
                                      __ATOMIC_RELAXED))
         return;
     struct engine_frame frame = {.kind = ENGINE_STOPPED,
-                                 .arg0 = (uint64_t)engine_result_of(status)};
+                                 .arg0 = (uint64_t)engine_result_of(status),
+                                 .arg1 = (uint64_t)(uint32_t)-status};
     (void)host_post(shard, &frame, NULL);
     for (uint16_t index = 0; index < engine->shards_count; index++)
         wake_raise_always(&engine->shards[index].wake);
@@ -65,6 +66,9 @@ enum engine_result engine_result_of(enum status status)
     case STATUS_CLOSED: return ENGINE_RESULT_CLOSED;
     case STATUS_STORAGE_FULL: return ENGINE_RESULT_STORAGE_FULL;
     case STATUS_IO_FAILED:
+    case STATUS_STORAGE_READ_ONLY:
+    case STATUS_ACCESS_REFUSED:
+    case STATUS_DESCRIPTORS_USED_UP:
     case STATUS_IO_POISONED: return ENGINE_RESULT_STORAGE_FAILED;
     case STATUS_BUSY:
     case STATUS_NO_MEMORY:
@@ -74,6 +78,7 @@ enum engine_result engine_result_of(enum status status)
     case STATUS_SEGMENTS_FULL:
     case STATUS_SEGMENT_POOL_FULL:
     case STATUS_PRODUCERS_FULL:
+    case STATUS_PARTITIONS_FULL:
     case STATUS_PRODUCERS_SHARE:
     case STATUS_JOURNAL_FULL: return ENGINE_RESULT_BUSY;
     default: return ENGINE_RESULT_INVALID;
@@ -124,14 +129,15 @@ static struct engine *engine_map(uint16_t shards_count)
     return engine;
 }
 
-/* A connection and a segment each take a descriptor: use what the system allows us. */
-static void descriptors_raise(void)
+/* Use what the system allows us. Returns the limit from then on. */
+static uint64_t descriptors_raise(void)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    int failed = getrlimit(RLIMIT_NOFILE, &limit);
+    assert(failed == 0);
+    rlim_t soft = limit.rlim_cur;
     limit.rlim_cur = limit.rlim_max;
-    int failed = setrlimit(RLIMIT_NOFILE, &limit);
-    maybe(failed == 0);
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : soft;
 }
 
 static void lanes_connect(struct engine *engine)
@@ -148,7 +154,9 @@ static void lanes_connect(struct engine *engine)
 
 static enum status engine_open_all(struct engine *engine, char *detail, size_t detail_size)
 {
-    enum status status = wake_open(&engine->host_wake);
+    enum status status = descriptors_share(descriptors_raise(), engine->shards_count,
+                                           &engine->descriptors, detail, detail_size);
+    if (status == STATUS_OK) status = wake_open(&engine->host_wake);
     if (status == STATUS_OK) status = wake_open(&engine->stop_wake);
     if (status != STATUS_OK) return status;
     struct node_identity identity;
@@ -182,9 +190,8 @@ int engine_open(const struct engine_config *config, struct engine **engine, char
     enum status status = config_check(config, detail, detail_size);
     if (status != STATUS_OK) return status;
     struct engine *opened = engine_map(config->shards_count);
-    if (opened == NULL) return STATUS_NO_MEMORY;
+    if (opened == NULL) return STATUS_MEMORY_REFUSED;
     opened->config = *config;
-    descriptors_raise();
     opened->phase = ENGINE_PHASE_OPENED;
     pthread_mutex_init(&opened->send_mutex, NULL);
     snprintf(opened->data_path, sizeof opened->data_path, "%s", config->data_path);

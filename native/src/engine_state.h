@@ -3,6 +3,7 @@
 #ifndef ENGINE_STATE_H
 #define ENGINE_STATE_H
 
+#include "descriptors.h"
 #include <pthread.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@ struct engine {
     int lock_fd;
     int listener;
     uint16_t port;
+    struct descriptors descriptors;
     uint64_t node_incarnation;
     uint32_t formatted; /* as the directory's identity said at the start */
     struct wake host_wake;

@@ -136,6 +136,11 @@ static const struct grpc_error_entry entries[GRPC_ERROR_COUNT] = {
     ENTRY(REPLY_TOO_LARGE, FAILED_PRECONDITION, TERMINAL, 0,
           "the message is larger than a reply of plain messages may be",
           "read it with the SDK, or go on behind it, at the offset in `expected`"),
+    ENTRY(READ_FAILED, UNAVAILABLE, RETRY_SAME_NODE, 1000, "the node's disk failed under the read",
+          "repeat after a short wait; if it stays so, an operator must look at the disk"),
+    ENTRY(PARTITIONS_FULL, RESOURCE_EXHAUSTED, TERMINAL, 0,
+          "the shard holds as many partitions as it may",
+          "delete unused topics or raise node.partitions_max"),
     ENTRY(INTERNAL, INTERNAL, COMMITTED_UNKNOWN, 0, "the node answered in a way it never should",
           "report this with the node's log"),
 };
@@ -174,6 +179,9 @@ static enum grpc_error error_of(enum status status)
     case STATUS_INVALID: return GRPC_ERROR_MALFORMED_REQUEST;
     case STATUS_UNSUPPORTED: return GRPC_ERROR_UNSUPPORTED;
     case STATUS_IO_FAILED:
+    case STATUS_STORAGE_READ_ONLY:
+    case STATUS_ACCESS_REFUSED:
+    case STATUS_DESCRIPTORS_USED_UP:
     case STATUS_IO_POISONED: return GRPC_ERROR_STORAGE_FAILED;
     case STATUS_MESSAGE_TOO_LARGE: return GRPC_ERROR_MESSAGE_TOO_LARGE;
     case STATUS_NOT_FOUND: return GRPC_ERROR_PARTITION_NOT_FOUND;
@@ -204,6 +212,8 @@ static enum grpc_error error_of(enum status status)
     case STATUS_MESSAGE_PRODUCER:
     case STATUS_MESSAGE_HEADERS:
     case STATUS_MESSAGE_HEADER_NAME: return GRPC_ERROR_INVALID_MESSAGES;
+    case STATUS_PARTITIONS_FULL: return GRPC_ERROR_PARTITIONS_FULL;
+    case STATUS_READ_FAILED: return GRPC_ERROR_READ_FAILED;
     case STATUS_REPLY_TOO_LARGE: return GRPC_ERROR_REPLY_TOO_LARGE;
     case STATUS_QUOTA_EXCEEDED: return GRPC_ERROR_QUOTA_EXCEEDED;
     default: return error_of_batch(status);

@@ -11,16 +11,9 @@
 #include <unistd.h>
 
 #include "assert.h"
+#include "io_errno.h"
 
 enum { PATH_SIZE_MAX = 512, ENTRIES_SIZE = 32768 };
-
-static enum status status_of_errno(int error)
-{
-    if (error == ENOSPC || error == EDQUOT) return STATUS_STORAGE_FULL;
-    if (error == ENOENT) return STATUS_FILE_NOT_FOUND;
-    if (error == EEXIST) return STATUS_FILE_EXISTS;
-    return STATUS_IO_FAILED;
-}
 
 enum status io_directory_make(int root_fd, const char *path)
 {

@@ -11,6 +11,7 @@
 
 #include "assert.h"
 #include "io_directory.h"
+#include "io_errno.h"
 #include "thread.h"
 
 enum { SECTOR_SIZE = 4096, ZEROS_SIZE = 1048576 };
@@ -19,14 +20,6 @@ size_t io_file_memory_bytes(void)
 {
     return arena_size(sizeof(struct io_file_slot) * IO_FILES_COUNT_MAX) + arena_size(ZEROS_SIZE)
            + 2 * arena_size(ring_bytes(sizeof(struct io_request *), IO_RING_COUNT)) + SECTOR_SIZE;
-}
-
-static enum status status_of_errno(int error)
-{
-    if (error == ENOSPC || error == EDQUOT) return STATUS_STORAGE_FULL;
-    if (error == ENOENT) return STATUS_FILE_NOT_FOUND;
-    if (error == EEXIST) return STATUS_FILE_EXISTS;
-    return STATUS_IO_FAILED;
 }
 
 static struct io_file_slot *slot_of(struct io_file *file, uint32_t slot)

@@ -7,12 +7,13 @@
 #include <unistd.h>
 
 #include "assert.h"
+#include "io_errno.h"
 
 enum status wake_open(struct wake *wake)
 {
     wake->sleeping = 0;
     wake->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return wake->fd < 0 ? STATUS_IO_FAILED : STATUS_OK;
+    return wake->fd < 0 ? status_of_errno(errno) : STATUS_OK;
 }
 
 void wake_close(struct wake *wake)
@@ -66,7 +67,7 @@ void wake_wait(struct wake *wake)
 enum status poll_open(struct poll *poll)
 {
     poll->fd = epoll_create1(EPOLL_CLOEXEC);
-    return poll->fd < 0 ? STATUS_IO_FAILED : STATUS_OK;
+    return poll->fd < 0 ? status_of_errno(errno) : STATUS_OK;
 }
 
 void poll_close(struct poll *poll)

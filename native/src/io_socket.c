@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "assert.h"
+#include "io_errno.h"
 
 /* A peer that vanished without a word is found after two minutes. */
 enum { BACKLOG = 1024, KEEPALIVE_IDLE_S = 60, KEEPALIVE_INTERVAL_S = 15, KEEPALIVE_COUNT = 4 };
@@ -29,13 +30,12 @@ static uint16_t bound_port(int fd)
 static enum status socket_bind(const struct addrinfo *info, int *fd)
 {
     *fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (*fd < 0) return STATUS_IO_FAILED;
+    if (*fd < 0) return status_of_errno(errno);
     int on = 1;
     (void)setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(*fd, info->ai_addr, info->ai_addrlen) == 0 && listen(*fd, BACKLOG) == 0)
         return STATUS_OK;
-    enum status status = errno == EADDRINUSE ? STATUS_ADDRESS_IN_USE : STATUS_IO_FAILED;
-    if (errno == EADDRNOTAVAIL) status = STATUS_CONFIG_INVALID;
+    enum status status = status_of_errno(errno);
     close(*fd);
     *fd = -1;
     return status;
@@ -47,7 +47,7 @@ enum status socket_listen(const char *host, uint16_t port, int *fd, uint16_t *bo
     snprintf(service, sizeof service, "%u", (unsigned)port);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *info = NULL;
-    if (getaddrinfo(host, service, &hints, &info) != 0) return STATUS_CONFIG_INVALID;
+    if (getaddrinfo(host, service, &hints, &info) != 0) return STATUS_ADDRESS_UNKNOWN;
     assert(info != NULL);
     enum status status = socket_bind(info, fd);
     freeaddrinfo(info);

@@ -12,6 +12,7 @@
 #include "bytes.h"
 #include "crc32c.h"
 #include "io_directory.h"
+#include "io_errno.h"
 
 enum {
     AT_CHECKSUM = 4,
@@ -70,9 +71,9 @@ static enum status lock_take(const char *directory, int *lock_fd, char *detail, 
     snprintf(path, sizeof path, "%s/node.lock", directory);
     snprintf(detail, detail_size, "%s", path);
     *lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-    if (*lock_fd < 0) return STATUS_IO_FAILED;
+    if (*lock_fd < 0) return status_of_errno(errno);
     if (flock(*lock_fd, LOCK_EX | LOCK_NB) == 0) return STATUS_OK;
-    enum status status = errno == EWOULDBLOCK ? STATUS_DIRECTORY_LOCKED : STATUS_IO_FAILED;
+    enum status status = errno == EWOULDBLOCK ? STATUS_DIRECTORY_LOCKED : status_of_errno(errno);
     close(*lock_fd);
     *lock_fd = -1;
     return status;
@@ -87,11 +88,13 @@ static enum status identity_write(const char *directory, const struct node_ident
     uint8_t bytes[NODE_IDENTITY_SIZE];
     node_identity_encode(identity, bytes);
     int fd = open(path_new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-    if (fd < 0) return STATUS_IO_FAILED;
+    if (fd < 0) return status_of_errno(errno);
+    errno = ENOSPC; /* the only reason for a short write */
     int whole = write(fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes && fsync(fd) == 0;
+    enum status status = whole ? STATUS_OK : status_of_errno(errno);
     close(fd);
-    if (!whole || rename(path_new, path) != 0) return STATUS_IO_FAILED;
-    return io_directory_sync(AT_FDCWD, directory);
+    if (status == STATUS_OK && rename(path_new, path) != 0) status = status_of_errno(errno);
+    return status == STATUS_OK ? io_directory_sync(AT_FDCWD, directory) : status;
 }
 
 static enum status identity_read(int fd, struct node_identity *identity)
@@ -127,7 +130,7 @@ static enum status identity_compare(const struct engine_config *config,
 static enum status identity_absent(const char *directory)
 {
     DIR *folder = opendir(directory);
-    if (folder == NULL) return STATUS_IO_FAILED;
+    if (folder == NULL) return status_of_errno(errno);
     enum status status = STATUS_OK;
     for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
         if (strncmp(entry->d_name, "layout-", 7) == 0) status = STATUS_IDENTITY_MISSING;
@@ -156,7 +159,7 @@ enum status node_identity_open(const struct engine_config *config, uint64_t inca
         return status != STATUS_OK ? status
                                    : identity_compare(config, identity, detail, detail_size);
     }
-    if (errno != ENOENT) return STATUS_IO_FAILED;
+    if (errno != ENOENT) return status_of_errno(errno);
     status = identity_absent(config->data_path);
     if (status != STATUS_OK) return status;
     *identity = (struct node_identity){

@@ -91,6 +91,11 @@ static void accept_some(struct shard *shard)
         enum socket_answer answer = socket_accept(shard->listener, &fd);
         if (answer == SOCKET_GONE) accept_pause(shard);
         if (answer != SOCKET_OK) return;
+        if (fd >= shard->engine->descriptors.accepted_end) {
+            shard->counters.connections_refused++;
+            socket_close(fd);
+            continue;
+        }
         uint16_t target = shard->hand_next;
         shard->hand_next = (uint16_t)((target + 1) % shard->shards_count);
         if (target != shard->index) {
@@ -167,13 +172,18 @@ void shard_outcome(struct shard *shard, const struct store_outcome *outcome)
     pending_give(shard, pending);
 }
 
-static void turn_outcomes(struct shard *shard)
+static void turn_answers(struct shard *shard)
 {
     struct store_outcome outcome;
     while (store_outcome_next(shard->store, &outcome)) shard_outcome(shard, &outcome);
+    if (shard->index == 0) host_metadata_pump(shard);
+}
+
+static void turn_outcomes(struct shard *shard)
+{
+    turn_answers(shard);
     struct engine_partition_id id;
     while (store_advance_next(shard->store, &id)) stream_fetch_advance(shard, &id);
-    if (shard->index == 0) host_metadata_pump(shard);
     if (shard->ready && !shard->checkpointing) host_meters(shard);
     enum status failed = store_failed(shard->store);
     if (failed != STATUS_OK) engine_fail(shard->engine, shard, failed);
@@ -220,6 +230,7 @@ static void drain_advance(struct shard *shard)
         return;
     }
     if (store_idle(shard->store) && !store_work(shard->store)) shard->done = 1;
+    if (store_stuck(shard->store)) shard->done = 1;
     if (abandoning > 1) shard->done = 1;
 }
 
@@ -257,6 +268,8 @@ void shard_turn(struct shard *shard)
     stream_fetch_go_on(shard);
     stream_works_go_on(shard);
     lanes_receive(shard, LANE_REPLY);
+    /* Tables that all shards have now: nothing else would wake this one for their answer. */
+    turn_answers(shard);
     /* What outcomes led to (an applied metadata op, a group's InFlight) goes into this turn's round
      * if none is out yet. */
     if (store_work(shard->store)) store_flush(shard->store, shard->now);
@@ -288,12 +301,28 @@ void shard_begin(struct shard *shard)
     host_flush(shard);
 }
 
+/* A disk that failed: whoever still waits is told so, in so far as the socket takes it at once.
+ * Whether a batch was stored the journal says at the next start. */
+static void calls_fail(struct shard *shard)
+{
+    enum status failed = -(enum status)__atomic_load_n(&shard->engine->failed, __ATOMIC_ACQUIRE);
+    if (failed == STATUS_OK) return;
+    if (engine_result_of(failed) != ENGINE_RESULT_STORAGE_FAILED) return;
+    for (uint32_t index = 0; index < SHARD_CALLS_COUNT_MAX; index++) {
+        struct call *call = &shard->calls[index];
+        if (call->connection != NULL && call->started && !call->finished)
+            grpc_finish_error(call, GRPC_ERROR_STORAGE_FAILED);
+    }
+    http2_flush_dirty(shard);
+}
+
 void *shard_run(void *context)
 {
     struct shard *shard = context;
     pin(shard);
     shard_begin(shard);
     while (!shard->done) shard_turn(shard);
+    calls_fail(shard);
     for (uint32_t index = 0; index < SHARD_CONNECTIONS_COUNT_MAX; index++) {
         if (shard->connections[index].open) http2_mark_closing(&shard->connections[index]);
     }

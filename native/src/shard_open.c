@@ -26,6 +26,7 @@ static void store_configure(const struct engine *engine, uint16_t index, struct 
         .extent_bytes = config->extent_bytes,
         .prepares_bytes = memory / 4,
         .partitions_max = config->partitions_max,
+        .files_max = engine->descriptors.files_max,
         .metering_window_s = config->metering_window_s,
         .node_incarnation = engine->node_incarnation,
         .formatted = engine->formatted != 0,
@@ -135,10 +136,11 @@ static enum status open_slots(struct shard *shard)
         shard->calls[index] = (struct call){.index = index, .generation = 1};
         shard->calls_free[shard->calls_free_count++] = index;
     }
+    uint32_t connections_max = shard->engine->descriptors.connections_max;
     for (uint32_t index = SHARD_CONNECTIONS_COUNT_MAX; index-- > 0;) {
         shard->connections[index] =
             (struct connection){.index = index, .fd = -1, .next_free = shard->connections_free};
-        shard->connections_free = &shard->connections[index];
+        if (index < connections_max) shard->connections_free = &shard->connections[index];
     }
     for (uint32_t index = SHARD_PENDINGS_COUNT_MAX; index-- > 0;) {
         shard->pendings[index] =

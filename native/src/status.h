@@ -13,8 +13,8 @@
     X(OK, 0, "done") \
     /* Bounded resources and configuration. */ \
     X(NO_MEMORY, -1, \
-      "the memory given at start does not suffice: raise node.memory_mib or lower " \
-      "node.partitions_max") \
+      "the memory given at start does not suffice: raise node.memory_mib, or " \
+      "node.partitions_max if it was lowered") \
     X(BUSY, -2, "a bounded queue or table is full: repeat after a short wait") \
     X(STORAGE_FULL, -3, \
       "the disk has reached its reserve: free space or add disk, writes resume by " \
@@ -26,6 +26,9 @@
     X(INVALID, -8, "the request breaks a rule of the protocol: the detail names it") \
     X(UNSUPPORTED, -9, "this release does not know the operation: upgrade the node first") \
     X(BUFFER_SHORT, -10, "the buffer given is smaller than what must be written") \
+    X(MEMORY_REFUSED, -11, \
+      "the system does not give the node that much memory: add memory or raise its limit, or " \
+      "lower node.memory_mib or node.partitions_max") \
     /* The system underneath. */ \
     X(IO_FAILED, -20, \
       "the system refused a read or a write: look at the disk and the kernel log") \
@@ -36,6 +39,14 @@
     X(DIRECTORY_LOCKED, -24, "another process holds the data directory: stop it first") \
     X(ADDRESS_IN_USE, -25, "the address is taken: choose another port") \
     X(THREAD_FAILED, -26, "a thread could not be started or pinned") \
+    X(STORAGE_READ_ONLY, -27, \
+      "the file system is mounted read-only: often the kernel did so after a disk error, see its " \
+      "log; mount it for writing again") \
+    X(ACCESS_REFUSED, -28, \
+      "the system does not let this user do that: give the node's user the file, or start it as " \
+      "the file's owner") \
+    X(DESCRIPTORS_USED_UP, -29, \
+      "no more files can be opened: raise the limit (LimitNOFILE= of the unit, ulimit -n)") \
     /* The data directory's identity. */ \
     X(IDENTITY_DAMAGED, -30, "node.identity fails its checksum: restore it or re-admit the node") \
     X(IDENTITY_OTHER_CLUSTER, -31, \
@@ -46,6 +57,14 @@
     X(IDENTITY_SHARDS, -34, "the data directory was laid out for another number of shards") \
     X(IDENTITY_MISSING, -35, \
       "the data directory has data but no node.identity: restore it, or choose an empty one") \
+    X(READ_FAILED, -39, \
+      "the disk failed under a read: repeat it, and look at the disk and the kernel log if it " \
+      "stays so") \
+    X(DESCRIPTORS_FEW, -37, \
+      "the process may open too few files: raise the limit (LimitNOFILE= of the unit, ulimit -n) " \
+      "or configure fewer shards") \
+    X(ADDRESS_UNKNOWN, -38, \
+      "this machine has no such address: correct node.host, 127.0.0.1 and 0.0.0.0 always are") \
     X(JOURNAL_MISSING, -36, \
       "a shard's journal is gone from a formatted directory: restore it, nothing was changed") \
     /* A batch that lies: each names the first thing found wrong. */ \
@@ -133,6 +152,9 @@
     X(PRODUCERS_FULL, -103, \
       "the shard remembers as many producers as it can: go on with producers it knows, or repeat " \
       "later") \
+    X(PARTITIONS_FULL, -104, \
+      "the shard holds as many partitions as it may: delete unused topics or raise " \
+      "node.partitions_max") \
     /* Callers. */ \
     X(UNAUTHENTICATED, -110, "the key is missing, unknown, expired or revoked") \
     X(PERMISSION_DENIED, -111, \

@@ -35,6 +35,8 @@ static struct store_config store_config_full(const struct store_config *given)
     if (config.journal_bytes == 0) config.journal_bytes = STORE_JOURNAL_BYTES;
     if (config.prepares_bytes == 0) config.prepares_bytes = STORE_PREPARES_BYTES;
     if (config.partitions_max == 0) config.partitions_max = STORE_PARTITIONS_MAX;
+    if (config.files_max == 0 || config.files_max > STORE_FILES_MAX)
+        config.files_max = STORE_FILES_MAX;
     if (config.producers_max == 0) config.producers_max = STORE_PRODUCERS_MAX;
     if (config.metering_window_s == 0) config.metering_window_s = STORE_WINDOW_S;
     if (config.shards_count == 0) config.shards_count = 1;
@@ -432,6 +434,12 @@ int store_idle(const struct store *store)
     if (!queue_empty(&store->writes) || !store_removals_rest(store)) return 0;
     return store->release.phase == STORE_RELEASE_IDLE && !store->release.all_after
            && !store_release_due(store);
+}
+
+int store_stuck(const struct store *store)
+{
+    return store->storage_full && store->ios_in_flight == 0 && !store->journal.writing
+           && !store_round_pending(store);
 }
 
 int store_work(const struct store *store)

@@ -35,6 +35,7 @@ struct store_config {
     uint64_t
         prepares_bytes; /* memory for prepares: in flight, not yet in segments, and the hot tail */
     uint32_t partitions_max;
+    uint32_t files_max;     /* segments open at once; 0 = 512, which is the most */
     uint32_t producers_max; /* of the whole shard */
     uint32_t metering_window_s;
     uint32_t snapshot_ops;            /* a metadata snapshot is due after so many; 0 = 1024 */
@@ -216,6 +217,8 @@ void store_clock_confirm(struct store *store, struct store_now now);
 
 int store_idle(const struct store *store); /* nothing in flight, nothing gathered */
 int store_work(const struct store *store); /* flush would start something */
+/* What is left waits for room on the disk; all of it is in the journal, for the next start. */
+int store_stuck(const struct store *store);
 enum status store_failed(
     const struct store *store); /* not OK: the disk failed under the journal, the shard must stop */
 

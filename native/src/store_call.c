@@ -43,10 +43,16 @@ enum status store_produce(struct store *store, const struct store_produce *reque
     status = store_group_open(store, &request->id, &group);
     if (status != STATUS_OK) return status;
     if (group->corrupt) return STATUS_CORRUPT;
+    const struct store_topic *topic = store_topic_find(store, group->topic);
+    /* Commits, fences, seals, metadata and usage need no more room than the journal has already:
+     * they go on, so that groups read and topics can be deleted. */
+    if (store->storage_full && !(topic->flags & ENGINE_TOPIC_SYSTEM)) {
+        store->statistics.refused_full++;
+        return STATUS_STORAGE_FULL;
+    }
     status = store_admit_op(store, BATCH_SERVER_HEADER_BYTES + request->batch_size);
     if (status != STATUS_OK) return status;
 
-    const struct store_topic *topic = store_topic_find(store, group->topic);
     group->state.segment_bytes_next = topic->segment_bytes;
     group->state.closing = (topic->flags & ENGINE_TOPIC_CLOSING) != 0;
     if (!group->state.closing) {

@@ -291,6 +291,7 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
         return STATUS_OK;
     }
     if (status == STATUS_NO_MEMORY) return STATUS_BUSY;
+    if (!group->corrupt) store->statistics.groups_damaged++;
     group->corrupt = 1;
     return STATUS_CORRUPT;
 }

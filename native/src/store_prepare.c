@@ -30,10 +30,6 @@ static int store_journal_has(const struct store *store, uint64_t entry_size)
 enum status store_admit(struct store *store, struct store_ring *ring, uint64_t entry_size)
 {
     if (store->failed != STATUS_OK) return STATUS_STOPPING;
-    if (store->storage_full) {
-        store->statistics.refused_full++;
-        return STATUS_STORAGE_FULL;
-    }
     int room =
         store_ring_fits(ring, entry_size) && store_journal_has(store, entry_size)
         && store->accepted + (store->outcomes_head - store->outcomes_tail) < STORE_OUTCOMES_MAX;

@@ -287,7 +287,7 @@ enum status store_open(struct store *store, struct io *io, struct store_now now,
     struct store_recovery recovery = {.store = store, .now = now};
     enum status status = store_open_steps(&recovery);
     if (status == STATUS_OK) status = store->failed;
-    if (status != STATUS_OK && detail && detail_size > 0)
+    if (status != STATUS_OK && detail && detail_size > 0 && recovery.detail[0] != 0)
         snprintf(detail, detail_size, "%s", recovery.detail);
     store->recovering = 0;
     store->witness_due = 0;

@@ -362,10 +362,11 @@ enum status store_recover_ops(struct store_recovery *recovery)
                                           store->extent_buffer, NULL, recover_visit_ops, recovery);
         if (status != STATUS_OK) return status;
     } while (recovery->progress > 0 && recovery->behind > 0);
-    while (!queue_empty(&store->writes)) {
+    /* What finds no room on the disk is in the journal and stays in the ring: it is read from there
+     * and written once there is room, as if the disk had become full just now. */
+    while (!queue_empty(&store->writes) && !store->storage_full) {
         store_segments_write(store);
         if (store->failed != STATUS_OK) return store->failed;
-        if (store->storage_full) return STATUS_STORAGE_FULL;
     }
     return STATUS_OK;
 }

@@ -96,7 +96,7 @@ static struct store_file *store_file_free(struct store *store)
         store->files_free = file->next;
         return file;
     }
-    if (store->files_opened < STORE_FILES_MAX) return &store->files[store->files_opened++];
+    if (store->files_opened < store->config.files_max) return &store->files[store->files_opened++];
     queue_each(&store->files_used, link)
     {
         struct store_file *file = queue_element(link, struct store_file, link);

@@ -145,7 +145,7 @@ enum status store_group_open(struct store *store, const struct engine_partition_
         *group = store_group_make(store, id->topic, id->created_revision, id->partition,
                                   topic->segment_bytes, metered);
         /* Not BUSY: a wait does not help, a partition has to go or partitions_max to grow. */
-        if (!*group) return STATUS_NO_MEMORY;
+        if (!*group) return STATUS_PARTITIONS_FULL;
         const struct vsr_event event = {.kind = VSR_RECOVERED};
         struct vsr_update update;
         vsr_step(&(*group)->vsr, &event, &update);

@@ -479,7 +479,7 @@ int stream_fetch_read_done(struct shard *shard, struct io_request *request)
         fetch_give(shard, fetch);
     } else if (request->status != STATUS_OK) {
         grpc_reply_release(shard, reply);
-        fetch_fail(shard, fetch, request->status, 0);
+        fetch_fail(shard, fetch, STATUS_READ_FAILED, 0);
     } else {
         fetch_trimmed(shard, fetch, reply, (size_t)request->result_bytes);
     }

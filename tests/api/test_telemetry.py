@@ -1,6 +1,10 @@
 """Logs: one JSON object a line, and never a secret, wherever it stands."""
 
+import errno
+import io
 import json
+import os
+import sys
 
 import pytest
 import structlog
@@ -31,3 +35,18 @@ def test_a_token_in_a_traceback_is_redacted(capsys: pytest.CaptureFixture[str]) 
         configure_logs("warning")
     assert token.secret not in printed
     assert json.loads(printed)["event"] == "failed"
+
+
+class FullStream(io.StringIO):
+    """A file on a disk without room."""
+
+    def write(self, _: str) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_line_that_cannot_be_written_fails_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", FullStream())
+        configure_logs("warning")
+        structlog.get_logger("canary").error("lost")
+    configure_logs("warning")

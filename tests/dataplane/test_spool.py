@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dataplane.frames import PartitionId
 from dataplane.spool import SEGMENT_BYTES_MAX, Record, Spool, SpoolDamaged
+from tests.support.disk import Disk
 
 P = PartitionId(16, 5, 0)
 Q = PartitionId(16, 5, 1)
@@ -185,6 +186,29 @@ def test_a_disk_that_is_full_for_a_while_loses_and_repeats_nothing(
     for found in (spool, _reopened(spool, folder)):
         assert [(e.number, e.records[0].sequence) for e in found.pending] == expected
     spool.close()
+
+
+def test_a_start_without_room_keeps_what_waits_and_takes_more_once_there_is(
+    tmp_path: Path,
+) -> None:
+    with Disk(tmp_path / "disk", 1) as disk:
+        folder = disk.seen / "spool"
+        spool = Spool(folder)
+        _append(spool, [_record(1)])
+        spool.close()
+        disk.fill()
+        for _ in range(2):
+            spool = Spool(folder)
+            assert [entry.number for entry in spool.pending] == [0]
+            with pytest.raises(OSError, match="No space left"):
+                _append(spool, [_record(2)])
+            spool.close()
+        spool = Spool(folder)
+        disk.free()
+        _append(spool, [_record(2)])
+        for found in (spool, _reopened(spool, folder)):
+            assert [entry.number for entry in found.pending] == [0, 1]
+            found.close()
 
 
 def _segment(folder: Path) -> Path:

@@ -46,6 +46,16 @@ def test_tables_survive_a_restart_on_every_shard_count(tmp_path: Path, shards: i
             assert struct.unpack_from("<QQQ", state) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_tables_are_answered_as_soon_as_every_shard_has_them(tmp_path: Path, shards: int) -> None:
+    with Host(engine_host.config(tmp_path / "node", shards=shards)) as host:
+        began = time.monotonic()
+        for partitions in range(1, 41):
+            host.submit(topic_row(20, partitions=partitions))
+        # A shard that slept over its answer would wake after 100 ms.
+        assert time.monotonic() - began < 40 * 0.05
+
+
 def test_a_directory_of_another_cluster_is_refused_by_name(tmp_path: Path) -> None:
     Engine(engine_host.config(tmp_path / "node")).close()
     with pytest.raises(EngineError) as failure:

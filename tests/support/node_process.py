@@ -15,9 +15,9 @@ import sys
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 import grpc
@@ -25,10 +25,12 @@ import grpc
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc
+from tests.support.platform import wait_until
 
 ROOT = Path(__file__).parents[2]
 READY_SECONDS_MAX = 30.0
 CALL_SECONDS = 15.0
+PROGRAM = (sys.executable, "-m", "dataplane")
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 CONFIG = """
@@ -37,7 +39,7 @@ cluster_id = "cl_test"
 node_id = "nd_test"
 port = {port}
 http_port = 0
-data_dir = "node-1"
+data_dir = "{data_dir}"
 admin_key_file = "node.key"
 system_organization_id = "org_system"
 system_project_id = "prj_system"
@@ -69,10 +71,19 @@ class NodeProcess:
         *,
         window_seconds: int = 60,
         shards: int = 1,
-        program: Sequence[str] = (sys.executable, "-m", "dataplane"),
+        program: Sequence[str] = PROGRAM,
+        data_dir: str = "node-1",
+        environment: Mapping[str, str] = MappingProxyType({}),
+        exchange: tuple[str, str] = ("", ""),
     ) -> None:
+        """`data_dir` is relative to the folder; `exchange`: a text of the configuration, and what
+        stands there instead.
+        """
         self.folder = folder
+        self.data_dir = folder / data_dir
         self._program = program
+        self._environment = environment
+        self._exchange = exchange
         self.node_key, _ = token("node", "nodekey001", "node")
         self.grpc_port = 0
         self.http_port = 0
@@ -96,6 +107,13 @@ class NodeProcess:
 
     def start(self) -> Self:
         """Start, wait for the ready line."""
+        self._spawn()
+        ready = json.loads(self._ready_line())
+        self.grpc_port, self.http_port = ready["grpc_port"], ready["http_port"]
+        self._channel = grpc.insecure_channel(f"127.0.0.1:{self.grpc_port}")
+        return self
+
+    def _spawn(self) -> None:
         config = self.folder / "headrace.toml"
         # The same port again after a restart, as in production: clients come back to it.
         config.write_text(
@@ -104,7 +122,8 @@ class NodeProcess:
                 window_seconds=self._window_seconds,
                 direct_io="true",
                 shards=self._shards,
-            )
+                data_dir=self.data_dir,
+            ).replace(*self._exchange)
         )
         with (self.folder / "node.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -112,11 +131,32 @@ class NodeProcess:
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                env={**os.environ, **self._environment},
             )
-        ready = json.loads(self._ready_line())
-        self.grpc_port, self.http_port = ready["grpc_port"], ready["http_port"]
-        self._channel = grpc.insecure_channel(f"127.0.0.1:{self.grpc_port}")
-        return self
+
+    def refused(self) -> str:
+        """Start where a node must refuse to: exit code 2, nothing on stdout. What it said."""
+        told = len(self.log())
+        self._spawn()
+        code, said = self.ended()
+        text = self.log()[told:]
+        assert (code, said) == (2, b""), (code, said, text)
+        assert "Traceback" not in text, text
+        return text
+
+    def ended(self) -> tuple[int, bytes]:
+        """Wait until it ends by itself; the exit code, and what it printed."""
+        process, self._process = self._process, None
+        assert process is not None
+        try:
+            said, _ = process.communicate(timeout=READY_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise
+        if self._channel is not None:
+            self._channel.close()
+        return process.returncode, said
 
     def _ready_line(self) -> bytes:
         assert self._process is not None
@@ -134,7 +174,15 @@ class NodeProcess:
 
     def log(self) -> str:
         """What the node has logged, all starts together."""
-        return (self.folder / "node.log").read_text()
+        path = self.folder / "node.log"
+        return path.read_text() if path.exists() else ""
+
+    def wait_until(self, condition: Callable[[], bool], seconds: float = 15.0) -> None:
+        """Return as soon as ``condition`` holds; the node's log if it never does."""
+        try:
+            wait_until(condition, "what the node shall come to", seconds)
+        except TimeoutError as late:
+            raise AssertionError(f"{late}:\n{self.log()[-2000:]}") from late
 
     def begin_termination(self) -> None:
         """SIGTERM, and do not wait."""

@@ -5,8 +5,13 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from api.commands.directory import Directory
+from api.commands.installation import Installation
+from api.commands.ports import Ports
 from api.commands.processes import running, start_time
-from api.commands.supervisor import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS, Child
+from api.commands.supervisor import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS, Child, Supervisor
 
 
 def test_a_child_that_dies_is_started_again_after_a_growing_pause(tmp_path: Path) -> None:
@@ -49,6 +54,19 @@ def test_what_a_child_prints_is_in_its_log(tmp_path: Path) -> None:
     assert child.process is not None
     child.process.wait()
     assert (tmp_path / "node.log").read_text() == "hello\n"
+
+
+def test_a_state_that_cannot_be_written_ends_nobody_and_is_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "later"
+    supervisor = Supervisor(Installation(Directory(folder), Ports(1, 2, 3)), lambda: None)
+    assert not supervisor.write_state()
+    assert not supervisor.write_state()
+    assert capsys.readouterr().err.count("up.json cannot be written: ") == 1
+    folder.mkdir()
+    assert supervisor.write_state()
+    assert json.loads((folder / "up.json").read_text())["state"] == "starting"
 
 
 def test_a_state_file_of_a_process_that_ended_speaks_of_nobody(tmp_path: Path) -> None:

@@ -1,0 +1,10 @@
+/* io_errno.h: what the system's error numbers mean here. The one place that knows: a disk that is
+ * full, one that is read-only, one that fails and a limit that is too low want different hands. */
+#ifndef IO_ERRNO_H
+#define IO_ERRNO_H
+
+#include "status.h"
+
+enum status status_of_errno(int error);
+
+#endif
