@@ -178,7 +178,7 @@ void sim_recover(struct sim_world *world)
     world->storage.ambush.at = 0;
     world->storage.disk_full = 0;
     world->result->recoveries++;
-    /* Without room segments are written later: the bytes are not comparable yet, what is read is. */
+    /* Without room segments are written later: bytes cannot be compared yet, what is read can. */
     struct store_statistics statistics;
     store_statistics(world->store, &statistics);
     int waits = statistics.storage_full != 0;
