@@ -52,6 +52,7 @@ void journal_init(struct journal *journal, const struct journal_config *config, 
     journal->buffer = arena_take_aligned(
         arena, ((size_t)config->round_blocks_max + 1) * JOURNAL_BLOCK_BYTES, ARENA_PAGE_BYTES);
     assert(journal->items && journal->own && journal->previous && journal->buffer);
+    journal_extents_count(journal);
 }
 
 uint64_t journal_file_bytes(const struct journal_config *config)
@@ -122,11 +123,16 @@ static int journal_is_kept(const struct journal *journal, uint32_t extent)
 
 uint32_t journal_extents_free(const struct journal *journal)
 {
-    uint32_t count = 0;
+    assert(journal->extents_free <= journal->config.extents_count);
+    return journal->extents_free;
+}
+
+void journal_extents_count(struct journal *journal)
+{
+    journal->extents_free = 0;
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (!journal_is_kept(journal, extent)) count++;
+        if (!journal_is_kept(journal, extent)) journal->extents_free++;
     }
-    return count;
 }
 
 uint32_t journal_blocks_left(const struct journal *journal)
@@ -368,7 +374,10 @@ void journal_round_synced(struct journal *journal)
         journal->extent = journal->place_extent;
     }
     assert(journal->place_oldest >= journal->generation_kept);
-    journal->generation_kept = journal->place_oldest;
+    if (journal->opens_extent || journal->place_oldest > journal->generation_kept) {
+        journal->generation_kept = journal->place_oldest;
+        journal_extents_count(journal);
+    }
     journal->rounds_counts[journal->extent]++;
     journal->block = journal->place_block + journal->blocks_count;
     journal->lsn_before_previous = journal->lsn_previous;

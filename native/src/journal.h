@@ -61,6 +61,7 @@ struct journal {
     uint64_t generation_oldest; /* live extents: generation_oldest..generation */
     /* Extents of older generations may be written over: a synced round says that they are dead. */
     uint64_t generation_kept;
+    uint32_t extents_free; /* that may be opened: admission asks for every batch */
     uint32_t extent;
     uint32_t block; /* next free block of it */
     uint64_t lsn_next;
@@ -141,6 +142,8 @@ int journal_file_header_get(uint8_t *at, uint64_t id, struct journal_config *con
 
 /* That may be opened. */
 uint32_t journal_extents_free(const struct journal *journal);
+/* After a change of which extents there are to keep: count them. */
+void journal_extents_count(struct journal *journal);
 
 /* Blocks until the end of the current extent. */
 uint32_t journal_blocks_left(const struct journal *journal);
