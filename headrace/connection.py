@@ -26,7 +26,7 @@ from headrace.errors import (
     Unreachable,
 )
 from headrace.retry import Backoff, Deadline, changes_route, repeatable
-from headrace.runtime import note_transport_used, patient
+from headrace.runtime import note_transport_used, patient, seen
 from headrace.settings import Settings
 from headrace.status import error_of, error_of_call
 from headrace.wire import stream_pb2 as wire
@@ -230,6 +230,7 @@ class ClusterMetadata:
             task = asyncio.ensure_future(self._ask(name, timeout))
             self._asking[name] = task
             task.add_done_callback(lambda _: self._asking.pop(name, None))
+            task.add_done_callback(seen)
         # One caller's cancellation must not fail the others who wait for the same name.
         return await asyncio.shield(task)
 
