@@ -23,6 +23,7 @@ from headrace.errors import (
     HeadraceError,
     NotFound,
     TopicNotFound,
+    TopicRecreated,
     Unreachable,
 )
 from headrace.retry import Backoff, Deadline, changes_route, repeatable
@@ -93,6 +94,19 @@ class Route:
     def partitions_count(self) -> int:
         """How many partitions."""
         return len(self.primaries)
+
+    def primary(self, partition: int) -> str:
+        """Where a partition of the topic is led.
+
+        Raises TopicRecreated for one that it does not have: partitions never become fewer, so the
+        name now speaks of another topic than when the partition was chosen.
+        """
+        if partition >= self.partitions_count:
+            raise TopicRecreated(
+                f"{self.name}[{partition}] does not exist any more: the topic was made again with "
+                f"{self.partitions_count} partitions"
+            )
+        return self.primaries[partition]
 
 
 class Connection:
