@@ -1,20 +1,24 @@
 """`headrace up`: everything on this machine, without Docker: control plane, node, keys, profile."""
 
+import contextlib
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
+from alembic.util import CommandError
+from sqlalchemy.exc import DatabaseError
 
-from api.commands.directory import Directory
+from api.commands.directory import LOGS, Directory
 from api.commands.installation import Installation, install
 from api.commands.ports import choose_ports
 from api.commands.processes import running
 from api.commands.supervisor import Supervisor
+from api.exclusive import InUseError
 from headrace.cli.options import Verb, printer, value_of
 from headrace.cli.output import Column, path
 from headrace.errors import ConfigurationInvalid, Conflict, HeadraceError
@@ -92,13 +96,14 @@ def up(
     ports = choose_ports(port, directory.configured("api"), directory.configured("node"))
     # Only now is anything written: a port that is taken must not leave a folder behind.
     directory.claim()
-    installation = install(
-        directory,
-        ports,
-        window_seconds=int(metering_window or 60),
-        profile_path=config_path(os.environ),
-        profile=value_of("profile") or "default",
-    )
+    with _refusals(directory):
+        installation = install(
+            directory,
+            ports,
+            window_seconds=int(metering_window or 60),
+            profile_path=config_path(os.environ),
+            profile=value_of("profile") or "default",
+        )
     os.environ.update({**overrides, **ports.overrides()})
     places = (installation.api_url, installation.bootstrap, directory)
     if detach:
@@ -108,6 +113,30 @@ def up(
     status = Supervisor(installation, lambda: _announce(*places)).run()
     if status:
         sys.exit(status)
+
+
+@contextlib.contextmanager
+def _refusals(directory: Directory) -> Iterator[None]:
+    """What the database says against a start, as errors of the command line."""
+    try:
+        yield
+    except InUseError as error:
+        raise Conflict(
+            str(error),
+            code="ALREADY_RUNNING",
+            hint="The processes of a supervisor that was killed need a moment to end: try again",
+        ) from None
+    except CommandError as error:
+        raise ConfigurationInvalid(
+            f"{directory.database} is of another release: {error}",
+            code="LAYOUT_UNKNOWN",
+            hint="Use the release that made it, or another --dir",
+        ) from None
+    except DatabaseError as error:
+        raise ConfigurationInvalid(
+            f"{directory.database} cannot be used: {error.orig}",
+            hint="Is the disk full, or read-only? A damaged one comes back from a backup only",
+        ) from None
 
 
 def _announce(api_url: str, bootstrap: str, directory: Directory) -> None:
@@ -165,7 +194,7 @@ def _detached(installation: Installation) -> None:
 def _tails(directory: Directory) -> str:
     """The last lines of every log: most likely they say why."""
     lines = []
-    for name in ("supervisor", "api", "node"):
+    for name in LOGS:
         path = directory.logs / f"{name}.log"
         if path.exists():
             for line in path.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]:
