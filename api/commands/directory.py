@@ -22,6 +22,8 @@ from headrace.errors import ConfigurationInvalid
 from headrace.toml_file import write_whole
 
 LAYOUT: Final = 1
+LOG_TAIL_LINES: Final = 12
+LOG_LINE_CHARACTERS: Final = 400
 LOGS: Final = ("supervisor", "api", "node")
 
 
@@ -60,6 +62,10 @@ class Directory:
     def logs(self) -> Path:
         """One log a process."""
         return self.root / "logs"
+
+    def log(self, name: str) -> Path:
+        """The log of one process."""
+        return self.logs / f"{name}.log"
 
     @property
     def reports(self) -> Path:
@@ -120,10 +126,26 @@ class Directory:
             )
         return found
 
+    def log_size(self, name: str) -> int:
+        """How long a log is now."""
+        path = self.log(name)
+        return path.stat().st_size if path.exists() else 0
+
+    def log_tail(self, name: str, begin: int) -> list[str]:
+        """The last lines of a log since it had a size, each once: most likely they say why."""
+        if not self.log(name).exists():
+            return []
+        with self.log(name).open("rb") as log:
+            log.seek(begin)
+            lines = log.read().decode(errors="replace").splitlines()
+        # Whoever is started again and again says the same each time.
+        last_first = dict.fromkeys(line[:LOG_LINE_CHARACTERS] for line in reversed(lines))
+        return list(last_first)[:LOG_TAIL_LINES][::-1]
+
     def _check_places(self) -> None:
         """What a process would trip over later, where nobody looks."""
         lock = self.database.with_name(self.database.name + ".lock")
-        logs = (self.logs / f"{name}.log" for name in LOGS)
+        logs = (self.log(name) for name in LOGS)
         marker = self.root / "layout.json"
         files = (marker, self.config, self.database, lock, self.node_key, self.profile, self.state)
         for path in (*files, *logs):

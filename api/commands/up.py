@@ -20,13 +20,12 @@ from api.commands.processes import running
 from api.commands.supervisor import Supervisor
 from api.exclusive import InUseError
 from headrace.cli.options import Verb, printer, value_of
-from headrace.cli.output import Column, path
+from headrace.cli.output import Column, note, path
 from headrace.errors import ConfigurationInvalid, Conflict, HeadraceError
 from headrace.profiles import config_path
 
 READY_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
-LOG_TAIL_LINES: Final = 12
 
 
 COLUMNS: Final = (
@@ -167,6 +166,7 @@ def _detached(installation: Installation) -> None:
         "--node-http-port", str(ports.node_http),
     ]  # fmt: skip
     log_path = directory.logs / "supervisor.log"
+    begun = {name: directory.log_size(name) for name in LOGS}
     with log_path.open("ab") as log:
         process = subprocess.Popen(
             command,
@@ -183,20 +183,13 @@ def _detached(installation: Installation) -> None:
         if process.poll() is not None:
             break
         time.sleep(POLL_SECONDS)
+    ended = process.poll() is not None
     process.terminate()
     process.wait()
+    for name, begin in begun.items():
+        for line in directory.log_tail(name, begin):
+            note(f"{name}: {line}")
     raise StartFailed(
-        f"Not ready after {READY_SECONDS:.0f} s or ended early.\n{_tails(directory)}",
-        hint=f"The logs are in {directory.logs}",
+        "The supervisor ended" if ended else f"Not ready after {READY_SECONDS:.0f} s",
+        hint=f"What this start wrote stands above; the logs are in {directory.logs}",
     )
-
-
-def _tails(directory: Directory) -> str:
-    """The last lines of every log: most likely they say why."""
-    lines = []
-    for name in LOGS:
-        path = directory.logs / f"{name}.log"
-        if path.exists():
-            for line in path.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]:
-                lines.append(f"{name}: {line[:400]}")
-    return "\n".join(lines)

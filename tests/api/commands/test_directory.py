@@ -92,3 +92,14 @@ def test_a_configuration_that_cannot_be_read_is_refused(tmp_path: Path, found: b
     directory.config.write_bytes(found)
     with pytest.raises(ConfigurationInvalid, match=r"headrace\.toml"):
         directory.configured("api")
+
+
+def test_the_tail_of_a_log_is_of_this_start_and_says_nothing_twice(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    directory.claim()
+    assert directory.log_tail("node", directory.log_size("node")) == []
+    directory.log("node").write_text("of an earlier start\n")
+    begin = directory.log_size("node")
+    with directory.log("node").open("a") as log:
+        log.write("serving\n" + "the port is taken\n" * 100)
+    assert directory.log_tail("node", begin) == ["serving", "the port is taken"]
