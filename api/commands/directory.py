@@ -9,6 +9,7 @@
   profile.toml     the owner key (0600), copied to the user's profile
   reports/  logs/  what reports wrote; one log a process
   up.json          while it runs: processes, ports, addresses
+  *.lock           who works on the database, and who runs the folder
 """
 
 import json
@@ -144,11 +145,11 @@ class Directory:
 
     def _check_places(self) -> None:
         """What a process would trip over later, where nobody looks."""
-        lock = self.database.with_name(self.database.name + ".lock")
+        locks = (path.with_name(path.name + ".lock") for path in (self.database, self.state))
         logs = (self.log(name) for name in LOGS)
         marker = self.root / "layout.json"
-        files = (marker, self.config, self.database, lock, self.node_key, self.profile, self.state)
-        for path in (*files, *logs):
+        files = (marker, self.config, self.database, self.node_key, self.profile, self.state)
+        for path in (*files, *locks, *logs):
             if path.exists() and not path.is_file():
                 raise _misplaced(path, "file")
         for path in (self.logs, self.reports):

@@ -18,7 +18,7 @@ from api.commands.installation import Installation, install
 from api.commands.ports import choose_ports
 from api.commands.processes import running
 from api.commands.supervisor import Supervisor
-from api.exclusive import InUseError
+from api.exclusive import Exclusive, InUseError
 from headrace.cli.options import Verb, printer, value_of
 from headrace.cli.output import Column, note, path
 from headrace.errors import ConfigurationInvalid, Conflict, HeadraceError
@@ -95,7 +95,7 @@ def up(
     ports = choose_ports(port, directory.configured("api"), directory.configured("node"))
     # Only now is anything written: a port that is taken must not leave a folder behind.
     directory.claim()
-    with _refusals(directory):
+    with _refusals(directory), Exclusive(directory.state) as alone:
         installation = install(
             directory,
             ports,
@@ -103,13 +103,13 @@ def up(
             profile_path=config_path(os.environ),
             profile=value_of("profile") or "default",
         )
-    os.environ.update({**overrides, **ports.overrides()})
-    places = (installation.api_url, installation.bootstrap, directory)
-    if detach:
-        _detached(installation)
-        _announce(*places)
-        return
-    status = Supervisor(installation, lambda: _announce(*places)).run()
+        os.environ.update({**overrides, **ports.overrides()})
+        places = (installation.api_url, installation.bootstrap, directory)
+        if detach:
+            _detached(installation, alone)
+            _announce(*places)
+            return
+        status = Supervisor(installation, lambda: _announce(*places)).run()
     if status:
         sys.exit(status)
 
@@ -119,11 +119,12 @@ def _refusals(directory: Directory) -> Iterator[None]:
     """What the database says against a start, as errors of the command line."""
     try:
         yield
-    except InUseError as error:
+    except InUseError:
         raise Conflict(
-            str(error),
+            f"Another process works in {directory.root}",
             code="ALREADY_RUNNING",
-            hint="The processes of a supervisor that was killed need a moment to end: try again",
+            hint="It starts, or ends after its supervisor was killed: wait a moment, or stop it "
+            f"with `headrace down --dir {directory.root}`",
         ) from None
     except CommandError as error:
         raise ConfigurationInvalid(
@@ -157,8 +158,9 @@ def _overrides(settings: Sequence[str]) -> dict[str, str]:
     return overrides
 
 
-def _detached(installation: Installation) -> None:
-    """Starts the supervisor on its own and returns when it says that everything is ready."""
+def _detached(installation: Installation, alone: Exclusive) -> None:
+    """Starts the supervisor on its own, to which the folder's lock goes over, and returns when it
+    says that everything is ready."""
     directory, ports = installation.directory, installation.ports
     command = [
         sys.executable, "-m", "api.commands.supervisor", "--dir", str(directory.root),
@@ -174,6 +176,7 @@ def _detached(installation: Installation) -> None:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=(alone.descriptor,),
         )
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:

@@ -66,6 +66,15 @@ def test_a_folder_that_is_about_to_run_is_said_to_be(tmp_path: Path) -> None:
     assert getattr(done.exception, "code", "") == "ALREADY_RUNNING"
 
 
+def test_a_folder_that_another_start_works_on_is_left_to_it(tmp_path: Path) -> None:
+    directory = Directory(tmp_path / "data")
+    directory.claim()
+    with Exclusive(directory.state):
+        done = _up(tmp_path)
+    assert getattr(done.exception, "code", "") == "ALREADY_RUNNING"
+    assert not directory.database.exists()
+
+
 def test_a_database_that_is_damaged_or_in_use_is_told_in_a_line(tmp_path: Path) -> None:
     directory = Directory(tmp_path / "data")
     directory.claim()
