@@ -159,7 +159,13 @@ def _address(text: str) -> str:
 
 def _parse_url(url: str) -> _Url:
     # The whole URL may hold a key: no message repeats it.
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ConfigurationInvalid(
+            "The connection URL cannot be taken apart",
+            hint="Write headrace://KEY@host:port/project, an IPv6 address in brackets.",
+        ) from None
     if parts.scheme not in _SCHEMES or not parts.netloc:
         raise ConfigurationInvalid(
             f"The connection URL begins with {parts.scheme or 'no scheme'!r}",

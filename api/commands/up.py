@@ -14,7 +14,7 @@ from alembic.util import CommandError
 from sqlalchemy.exc import DatabaseError
 
 from api.commands.directory import LOGS, Directory
-from api.commands.installation import Installation, install
+from api.commands.installation import Installation, check_records, install
 from api.commands.ports import choose_ports
 from api.commands.processes import running
 from api.commands.supervisor import Supervisor
@@ -103,6 +103,8 @@ def up(
             profile_path=config_path(os.environ),
             profile=value_of("profile") or "default",
         )
+        variable = "HEADRACE_NODE__DATA_DIR"
+        check_records(directory, overrides.get(variable, os.environ.get(variable, "")))
         os.environ.update({**overrides, **ports.overrides()})
         places = (installation.api_url, installation.bootstrap, directory)
         if detach:
