@@ -14,16 +14,14 @@ from api.commands.directory import Directory
 from api.commands.installation import Installation, install
 from api.commands.ports import choose_ports
 from api.commands.processes import running
-from api.commands.supervisor import Supervisor
+from api.commands.supervisor import Supervisor, last_line
 from headrace.cli.options import Verb, printer, value_of
-from headrace.cli.output import Column, path
+from headrace.cli.output import Column, note, path
 from headrace.errors import ConfigurationInvalid, Conflict, HeadraceError
 from headrace.profiles import config_path
 
 READY_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
-LOG_TAIL_LINES: Final = 12
-
 
 COLUMNS: Final = (
     Column("API", path("api_url")),
@@ -84,6 +82,8 @@ def up(
                 hint=f"Wait a moment, or stop it with `headrace down --dir {folder}`",
             )
         # Twice is once: the second call finds what it asked for.
+        if settings or metering_window is not None or port not in (None, 0, present.port):
+            note("It runs already, as it was started: `headrace down` first to change that.")
         _announce(present.api_url, present.bootstrap, directory)
         return
     overrides = _overrides(settings)
@@ -105,9 +105,10 @@ def up(
         _detached(installation)
         _announce(*places)
         return
-    status = Supervisor(installation, lambda: _announce(*places)).run()
-    if status:
-        sys.exit(status)
+    supervisor = Supervisor(installation, lambda: _announce(*places))
+    supervisor.run()
+    if supervisor.refusal is not None:
+        raise _start_failed(supervisor.refusal, directory)
 
 
 def _announce(api_url: str, bootstrap: str, directory: Directory) -> None:
@@ -139,6 +140,7 @@ def _detached(installation: Installation) -> None:
     ]  # fmt: skip
     log_path = directory.logs / "supervisor.log"
     with log_path.open("ab") as log:
+        begin = log.tell()
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -152,22 +154,13 @@ def _detached(installation: Installation) -> None:
         if present is not None and present.pid == process.pid and present.state == "ready":
             return
         if process.poll() is not None:
-            break
+            raise _start_failed(last_line(log_path, begin) or "It ended early", directory)
         time.sleep(POLL_SECONDS)
     process.terminate()
     process.wait()
-    raise StartFailed(
-        f"Not ready after {READY_SECONDS:.0f} s or ended early.\n{_tails(directory)}",
-        hint=f"The logs are in {directory.logs}",
-    )
+    said = (f"{name}: {last_line(directory.logs / f'{name}.log')}" for name in ("api", "node"))
+    raise _start_failed(f"Not ready after {READY_SECONDS:.0f} s. {'; '.join(said)}", directory)
 
 
-def _tails(directory: Directory) -> str:
-    """The last lines of every log: most likely they say why."""
-    lines = []
-    for name in ("supervisor", "api", "node"):
-        path = directory.logs / f"{name}.log"
-        if path.exists():
-            for line in path.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]:
-                lines.append(f"{name}: {line[:400]}")
-    return "\n".join(lines)
+def _start_failed(why: str, directory: Directory) -> StartFailed:
+    return StartFailed(why, hint=f"The logs are in {directory.logs}")
