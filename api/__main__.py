@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import uvicorn
+from pydantic import ValidationError
 
 from api.app import create_app
 from api.database import Database
@@ -24,9 +25,14 @@ KEEP_ALIVE_SECONDS = 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one verb; the exit status is 0, or 1 with one line that says why."""
+    """Runs one verb; the exit status is 0, or with one line that says why 1; 2 for a setting."""
     chosen = _parser().parse_args(arguments)
-    settings = Settings.load(chosen.config)
+    try:
+        settings = Settings.load(chosen.config)
+    except ValidationError as error:
+        wrong = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        print(f"headrace: {chosen.config or 'environment'}: {'; '.join(wrong)}", file=sys.stderr)
+        return 2
     configure_logs(settings.api.log_level)
     try:
         match chosen.verb:

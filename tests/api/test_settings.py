@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from api.__main__ import main
 from api.settings import Settings
 
 TEXT = """
@@ -42,3 +43,14 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 
 def test_without_a_file_the_defaults_hold() -> None:
     assert Settings.load(None).api.port == 8460
+
+
+def test_a_value_that_cannot_be_used_is_one_line_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "headrace.toml"
+    path.write_text('[api]\nworkers = "many"\n')
+    assert main(["serve", "--config", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"headrace: {path}: api.workers: ")
+    assert told.count("\n") == 1
