@@ -105,6 +105,15 @@ def test_addresses_have_a_default_port_and_are_checked() -> None:
         addresses("host:port")
 
 
+@pytest.mark.parametrize("text", ["garbage", "127.0.0.1:8460", "headrace://hr_x@here", "http://"])
+def test_an_address_of_the_api_is_whole_or_refused_at_once(
+    environ: dict[str, str], text: str
+) -> None:
+    with pytest.raises(ConfigurationInvalid, match="REST API") as refused:
+        resolve(api_url=text, environ=environ)
+    assert "hr_x" not in str(refused.value)
+
+
 def test_the_current_profile_is_used_when_nobody_names_one(environ: dict[str, str]) -> None:
     path = Path(environ["XDG_CONFIG_HOME"]) / "headrace" / "config.toml"
     path.write_text('current = "other"\n' + PROFILE)
