@@ -149,6 +149,8 @@ static void store_execute_result(struct store *store, struct store_group *group,
         outcome.expected = group->state.meter.acked_here;
         break;
     case PARTITION_EXPIRE_PRODUCERS: group->expire_busy = 0; break;
+    case PARTITION_TRIM:
+    case PARTITION_SET_HOLD: store_advance_push(store, group); break;
     case PARTITION_SEAL:
         store_advance_push(store, group); /* group fetches that wait learn that it is closed */
         store_seal_executed(store, group, result->status);
