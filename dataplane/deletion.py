@@ -201,7 +201,7 @@ class Deletion:
         async with self._seals:
             try:
                 sealed = await self._request_seal(partition, intent_op)
-                if sealed.is_metered():
+                if sealed.is_told():
                     return None
                 async with asyncio.timeout(USAGE_TIMEOUT_S):
                     await self._metering.wait_published(partition, sealed.meter_sequence)
@@ -216,7 +216,7 @@ class Deletion:
         """Return once the partition itself has taken the acknowledgement. Raises NotSealed."""
         while True:
             sealed = await self._request_seal(partition, intent_op)
-            if sealed.is_metered():
+            if sealed.is_told():
                 return
             await asyncio.sleep(ACK_RETRY_S)
 

@@ -51,6 +51,8 @@ def put(state: State, op: int, fence: Fence, command: wire.PutTopic) -> Done:
         topic = replace(stored, spec=spec, fence=fence)
     state.put_topic(topic)
     if stored is not None and stored.spec == spec:
+        if stored.fence.generation != fence.generation:
+            delta += tables.topic_row(state, topic)  # It names the generation of its policy.
         return Done(_result(topic, changed=False, op=op), delta)
     delta += tables.topic_row(state, topic) + _name_rows(state, stored, topic)
     grown = stored is not None and stored.spec.partitions < spec.partitions

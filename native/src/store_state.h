@@ -11,6 +11,8 @@
  *     store_remove.c     groups that go
  *     store_meter.c      windows and unacknowledged closes
  *     store_producers.c  who may take entries of the shard's table, and who gives them back
+ *     store_retention.c  what policies, purges and holds propose, and its evidence
+ *     store_trim.c       segment files that no log names any more
  *     store_seal.c       the last operations of a partition whose topic is being deleted
  *     store_recovery.c   all of it, before anything is answered */
 #ifndef STORE_STATE_H
@@ -83,6 +85,7 @@ enum store_io_kind {
     STORE_IO_BLOB, /* all but the last request of a checkpoint file */
     STORE_IO_BLOB_DONE,
     STORE_IO_REMOVE, /* files and folder of a group whose topic is gone */
+    STORE_IO_TRIM,   /* segment files of a group that lives */
 };
 
 struct store_io {
@@ -114,6 +117,28 @@ struct store_topic {
     uint32_t flags;
     uint32_t next; /* in its bucket or the free list, index + 1 */
     uint32_t organization;
+    struct partition_policy policy;
+};
+
+/* Segment files that a group's log no longer names are on their way out (store_trim.c). */
+enum store_trim_phase {
+    STORE_TRIM_NONE = 0,
+    STORE_TRIM_WAITING,
+    STORE_TRIM_LISTING,
+    STORE_TRIM_UNLINKING,
+    STORE_TRIM_SYNCING,
+    STORE_TRIM_PHASES_COUNT,
+};
+
+struct store_trim {
+    uint8_t phase;  /* enum store_trim_phase */
+    uint8_t failed; /* some request of this phase */
+    uint8_t again;  /* the log was trimmed since the last list */
+    uint8_t kept;   /* a file had to stay for now */
+    uint8_t pauses; /* since something last went well */
+    uint32_t flights;
+    uint64_t retry_ns;
+    uint64_t asked_ns; /* when a checkpoint was last asked for */
 };
 
 /* A segment sealed before the last start, as far as reads have verified it. */
@@ -149,6 +174,7 @@ struct store_group {
     uint8_t write_busy;
     uint8_t meter_busy;    /* a METER_CLOSE is in flight */
     uint8_t expire_busy;   /* an EXPIRE_PRODUCERS is in flight */
+    uint8_t trim_busy;     /* a TRIM of the policy is in flight */
     uint8_t sealing;       /* somebody waits for the seal and the last close */
     uint8_t footer_failed; /* the footer before the sync in flight was not written */
     uint8_t corrupt;       /* a read found damage: nothing is served any more */
@@ -165,7 +191,9 @@ struct store_group {
     uint64_t checkpoint_lsn;  /* of the entry in use, as recovery found it */
     uint64_t stop_generation; /* of the newest entry that stops it, likewise */
     uint8_t checkpoint_digest[16];
-    uint64_t pin; /* generation of the oldest extent with a live entry; 0 = none */
+    uint64_t checkpoint_active; /* base offset + 1 of its active segment; 0 = none */
+    uint64_t absent_end; /* of the segments that a checkpoint names and a start did not find */
+    uint64_t pin;        /* generation of the oldest extent with a live entry; 0 = none */
     uint64_t live_bytes;
     struct queue_link pin_link;
     uint64_t hot_last;    /* newest batch in the ring: position + 1 */
@@ -187,6 +215,14 @@ struct store_group {
     uint64_t closes_at_ns;
     uint64_t closes_handed;
     uint64_t flush_token;
+    struct store_trim trim;
+    struct queue_link trim_link;
+    struct queue_link events_link;
+    uint64_t events_at_ns;
+    uint64_t events_handed;
+    int64_t expiry_us;   /* when its policy is looked at */
+    uint32_t expiry_at;  /* in the heap, index + 1; 0 = not in it */
+    uint64_t held_bytes; /* that it would have taken */
     uint64_t seal_token; /* while `sealing` */
     struct partition state;
 };
@@ -213,6 +249,7 @@ struct store_release_item {
     uint64_t live_bytes;
     uint32_t entry_bytes;
     uint32_t blob_bytes;
+    uint64_t active; /* base offset + 1 of the segment that is active in it; 0 = none */
     uint8_t digest[16];
 };
 
@@ -316,6 +353,12 @@ struct store {
     struct queue windows;
     struct queue closes_ready;
     struct queue closes_waiting;
+    struct queue events_ready;
+    struct queue events_waiting;
+    struct queue trims;
+    uint32_t *expiries; /* a heap of groups by expiry_us */
+    uint32_t expiries_count;
+    uint64_t relieved_ns; /* when checkpoints were last asked for to free chunks of segments */
     struct queue *pins; /* by generation mod extents */
     /* files and requests */
     struct store_io *ios;
@@ -418,7 +461,7 @@ void store_group_path(const struct store_group *group, char path[IO_PATH_SIZE]);
 void store_segment_path(const struct store_group *group, uint64_t segment, char path[IO_PATH_SIZE]);
 struct store_file *store_file_open(struct store *store, struct store_group *group, uint64_t segment,
                                    uint32_t flags);
-int store_files_forget(struct store *store, const struct store_group *group);
+int store_files_forget(struct store *store, const struct store_group *group, uint64_t below);
 void store_batches_discard(struct store *store, struct store_group *group);
 uint32_t store_file_slot(const struct store *store, const struct store_file *file);
 void store_batch_queue(struct store *store, struct store_group *group, struct store_record *record,
@@ -459,6 +502,23 @@ void store_meter_tick(struct store *store);
 void store_meter_watch(struct store *store, struct store_group *group);
 enum status store_meter_propose(struct store *store, struct store_group *group, int force,
                                 uint64_t token, int outcome);
+
+/* store_retention.c */
+void store_retention_touch(struct store *store, struct store_group *group);
+void store_retention_policy(struct store *store, const struct store_topic *topic);
+void store_retention_forget(struct store *store, struct store_group *group);
+void store_retention_executed(struct store *store, struct store_group *group,
+                              const struct partition_result *result, enum partition_op operation,
+                              struct store_outcome *outcome);
+void store_retention_watch(struct store *store, struct store_group *group);
+void store_retention_tick(struct store *store);
+void store_retention_relieve(struct store *store);
+
+/* store_trim.c */
+void store_trim_begin(struct store *store, struct store_group *group);
+void store_trims_step(struct store *store);
+int store_trims_rest(const struct store *store);
+void store_trim_done(struct store *store, const struct store_io *io);
 
 /* store_producers.c */
 void store_producers_tick(struct store *store);
