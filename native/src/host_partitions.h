@@ -1,5 +1,6 @@
-/* host_partitions.h: what the host asks of single partitions: publish, fences, meters,
- * descriptions. Every request but METER_ACK and TRIM_ACK is answered by exactly one REPLY with its cookie. */
+/* host_partitions.h: what the host asks of single partitions: publish, fences, meters, trims,
+ * holds, descriptions. Every request but METER_ACK and TRIM_ACK is answered by exactly one REPLY
+ * with its cookie. */
 #ifndef HOST_PARTITIONS_H
 #define HOST_PARTITIONS_H
 
