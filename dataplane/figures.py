@@ -7,6 +7,7 @@ from dataplane.deletion import Deletion
 from dataplane.groups.handover import Handover
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
+from dataplane.retention import Inventory
 from dataplane.ring import Ring
 from dataplane.rpc import Bridge
 from dataplane.services.groups import GroupService
@@ -106,6 +107,43 @@ def of_usage(metering: Metering) -> tuple[Number, ...]:
             "headrace_usage_spools_lost",
             "Spools that were found missing or older than `_usage`, since the start.",
             lambda: metering.spools_lost,
+        ),
+    )
+
+
+def of_retention(retention: Metering, inventory: Inventory) -> tuple[Number, ...]:
+    """Trims on their way to `_retention`, and pictures of what is left."""
+    return (
+        Number(
+            "headrace_retention_published",
+            "Trims in `_retention`, ever.",
+            retention.published_count,
+        ),
+        Number(
+            "headrace_retention_pending",
+            "Trims not yet in `_retention`.",
+            retention.pending_count,
+            rises=False,
+        ),
+        Number(
+            "headrace_retention_retries",
+            "Repeated attempts to spool or publish a trim.",
+            lambda: retention.retries,
+        ),
+        Number(
+            "headrace_retention_spools_lost",
+            "Spools that were found missing or older than `_retention`, since the start.",
+            lambda: retention.spools_lost,
+        ),
+        Number(
+            "headrace_inventories",
+            "Pictures of all partitions in `_retention`, since the start.",
+            lambda: inventory.taken,
+        ),
+        Number(
+            "headrace_inventory_failures",
+            "Pictures that could not be published and were taken again.",
+            lambda: inventory.failures,
         ),
     )
 

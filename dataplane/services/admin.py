@@ -196,6 +196,12 @@ class AdminService:
             status.log_end = found.log_end
             status.bytes = found.bytes
             status.cumulative_bytes = found.cumulative_bytes
+            status.held = found.is_held
+            status.held_from = found.held_from
+            status.held_bytes = found.held_bytes
+            status.oldest_us = found.oldest_us
+            status.newest_us = found.newest_us
+            status.expires_us = found.expires_us
             status.state = _STATE_NAMES.get(found.state, "RECOVERING")
             if found.state == PARTITION_OP_UNKNOWN:
                 status.reason = "its log was written by a newer release: run that release"

@@ -154,7 +154,7 @@ class TopicStatus(_message.Message):
     def __init__(self, topic_id: _Optional[str] = ..., number: _Optional[int] = ..., created_revision: _Optional[int] = ..., spec: _Optional[_Union[PutTopic, _Mapping]] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., partitions: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ..., closing: bool = ...) -> None: ...
 
 class PartitionStatus(_message.Message):
-    __slots__ = ("index", "primary", "replicas", "log_start", "high_watermark", "log_end", "bytes", "state", "reason", "cumulative_bytes")
+    __slots__ = ("index", "primary", "replicas", "log_start", "high_watermark", "log_end", "bytes", "state", "reason", "cumulative_bytes", "held", "held_from", "held_bytes", "oldest_us", "newest_us", "expires_us")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     PRIMARY_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
@@ -165,6 +165,12 @@ class PartitionStatus(_message.Message):
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     CUMULATIVE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    HELD_FROM_FIELD_NUMBER: _ClassVar[int]
+    HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_US_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_US_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_US_FIELD_NUMBER: _ClassVar[int]
     index: int
     primary: str
     replicas: _containers.RepeatedScalarFieldContainer[str]
@@ -175,7 +181,13 @@ class PartitionStatus(_message.Message):
     state: str
     reason: str
     cumulative_bytes: int
-    def __init__(self, index: _Optional[int] = ..., primary: _Optional[str] = ..., replicas: _Optional[_Iterable[str]] = ..., log_start: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_end: _Optional[int] = ..., bytes: _Optional[int] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cumulative_bytes: _Optional[int] = ...) -> None: ...
+    held: bool
+    held_from: int
+    held_bytes: int
+    oldest_us: int
+    newest_us: int
+    expires_us: int
+    def __init__(self, index: _Optional[int] = ..., primary: _Optional[str] = ..., replicas: _Optional[_Iterable[str]] = ..., log_start: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_end: _Optional[int] = ..., bytes: _Optional[int] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cumulative_bytes: _Optional[int] = ..., held: bool = ..., held_from: _Optional[int] = ..., held_bytes: _Optional[int] = ..., oldest_us: _Optional[int] = ..., newest_us: _Optional[int] = ..., expires_us: _Optional[int] = ...) -> None: ...
 
 class KeyStatus(_message.Message):
     __slots__ = ("key_id", "active", "fence")
