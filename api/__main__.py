@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import uvicorn
+from sqlalchemy.exc import DatabaseError
 
 from api.app import create_app
 from api.database import Database
 from api.exclusive import Exclusive, InUseError
 from api.listener import Bounds, descriptors, listening
 from api.schema import SchemaError, check_schema, migrate
-from api.settings import Settings
+from api.settings import Settings, SettingsInvalid
 from api.telemetry import configure_logs
 from api.workers import Workers
 
@@ -26,9 +27,9 @@ KEEP_ALIVE_SECONDS = 5
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb; the exit status is 0, or 1 with one line that says why."""
     chosen = _parser().parse_args(arguments)
-    settings = Settings.load(chosen.config)
-    configure_logs(settings.api.log_level)
     try:
+        settings = Settings.load(chosen.config)
+        configure_logs(settings.api.log_level)
         match chosen.verb:
             case "serve":
                 return _serve(settings)
@@ -38,8 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 migrate(settings.database.url)
             case "openapi":
                 _openapi(settings, chosen.output)
-    except (SchemaError, InUseError) as error:
+    except (SettingsInvalid, SchemaError, InUseError) as error:
         print(f"headrace: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"headrace: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+        return 1
+    except DatabaseError as error:
+        print(f"headrace: the database cannot be used: {error.orig}", file=sys.stderr)
         return 1
     return 0
 

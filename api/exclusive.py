@@ -1,7 +1,7 @@
 """One process at a time on an SQLite database: a lock file beside it, held for as long as we work.
 
 A second process would be a second writer, with caches and workers of its own. On PostgreSQL
-nothing is locked.
+nothing is locked. `headrace up` locks its folder the same way, by the file that tells of it.
 """
 
 import fcntl
@@ -20,9 +20,9 @@ class InUseError(Exception):
 
 
 class Exclusive:
-    """A context that holds the lock of a database file.
+    """A context that holds the lock of a file.
 
-    :param path: the database file; None locks nothing.
+    :param path: the file, of a database mostly; None locks nothing.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -34,6 +34,12 @@ class Exclusive:
         """The lock of a database, if it is a file."""
         url = make_url(database.url)
         return cls(Path(url.database) if database.is_sqlite and url.database else None)
+
+    @property
+    def descriptor(self) -> int:
+        """For a child that shall hold the lock on when this process lets go of it."""
+        assert self._file is not None
+        return self._file
 
     def __enter__(self) -> Self:
         if self._path is None:

@@ -4,18 +4,25 @@ The control plane reads the sections it uses and leaves the others alone: one fi
 process.
 """
 
+import difflib
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+
+class SettingsInvalid(Exception):
+    """The file or the environment cannot be used; the text says where and why, and no value."""
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ApiSettings(_Section):
@@ -24,7 +31,7 @@ class ApiSettings(_Section):
     host: str = "127.0.0.1"
     port: int = Field(default=8460, ge=0, le=65535)
     workers: int = Field(default=4, ge=1, le=64, description="reconcilers in this process")
-    log_level: str = "info"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     requests_per_second: int = Field(default=100, ge=1, description="of one key, in the long run")
     request_burst: int = Field(default=1000, ge=20, description="of one key, at once")
     head_seconds: float = Field(default=10, gt=0, description="for the head of a request")
@@ -37,9 +44,20 @@ class DatabaseSettings(_Section):
 
     url: str = "sqlite:///.headrace/control.db"
 
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, text: str) -> str:
+        try:
+            make_url(text)
+        except ArgumentError:
+            raise ValueError("no address of a database; like sqlite:///control.db") from None
+        return text
+
 
 class NodeSettings(_Section):
-    """What the control plane must know to call a node."""
+    """What the control plane must know to call a node; the rest of the section is the node's."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
     admin_key_file: Path = Path(".headrace/node.key")
 
@@ -68,9 +86,11 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, path: Path | None) -> Self:
-        """The file, with the environment over it key by key; the environment alone without a
-        file."""
-        sections = tomllib.loads(path.read_text()) if path is not None else {}
+        """The file, and over it the environment key by key; the environment alone without a file.
+
+        :raises SettingsInvalid: the file cannot be read, or a key or a value is none of ours.
+        """
+        sections = _document(path) if path is not None else {}
         for name in cls.model_fields:
             section = dict(sections.get(name, {}))
             prefix = f"HEADRACE_{name.upper()}__"
@@ -78,7 +98,12 @@ class Settings(BaseSettings):
                 if variable.upper().startswith(prefix):
                     section[variable[len(prefix) :].lower()] = value
             sections[name] = section
-        settings = cls(**{name: sections[name] for name in cls.model_fields})
+        try:
+            settings = cls.model_validate({name: sections[name] for name in cls.model_fields})
+        except ValidationError as error:
+            raise SettingsInvalid(_explained(error, cls)) from None
+        except SettingsError as error:
+            raise SettingsInvalid(str(error)) from None
         return settings.relative_to(path.absolute().parent) if path is not None else settings
 
     def relative_to(self, folder: Path) -> Self:
@@ -100,6 +125,33 @@ class Settings(BaseSettings):
                 "reports": reports,
             }
         )
+
+
+def _document(path: Path) -> dict[str, Mapping[str, object]]:
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsInvalid(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(f"{path} is not TOML: {error}") from None
+    for name, section in found.items():
+        if not isinstance(section, dict):
+            raise SettingsInvalid(f"{path}: {name} is no section; write [{name}] above its keys")
+    return found
+
+
+def _explained(error: ValidationError, settings: type[BaseSettings]) -> str:
+    lines = []
+    for problem in error.errors(include_url=False, include_input=False):
+        location = [str(part) for part in problem["loc"]]
+        said = problem["msg"]
+        if problem["type"] == "extra_forbidden":
+            annotation = settings.model_fields[location[0]].annotation
+            known = list(getattr(annotation, "model_fields", {}))
+            near = difflib.get_close_matches(location[-1], known, n=1) or [", ".join(known)]
+            said = f"there is no such key; known: {near[0]}"
+        lines.append(f"{'.'.join(location)}: {said}")
+    return "; ".join(lines)
 
 
 def _absolute(folder: Path, uri: str) -> str:

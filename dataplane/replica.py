@@ -190,10 +190,15 @@ class MetadataReplica:
 
     def _follow_up(self, applied: Applied) -> None:
         self.ops_applied += 1
-        for group in applied.groups:
-            self._on_group(group)
-        if applied.closing:
-            self._on_closing(applied.closing)
+        try:
+            for group in applied.groups:
+                self._on_group(group)
+            if applied.closing:
+                self._on_closing(applied.closing)
+        except Exception as error:
+            # Going on would leave a partition that never moves, or a topic that never goes.
+            log.exception("what follows from a metadata op failed")
+            self._on_failure(error)
 
 
 def _applied(op: int, applied: Applied) -> Frame:

@@ -199,6 +199,10 @@ class Bridge:
         self._methods = methods
         self._tasks = tasks
         self._calls: dict[tuple[int, int, int], Call] = {}
+        # By (shard, slot): the newest call of each, and the generation whose end was told before
+        # its OPEN came.
+        self._newest: dict[tuple[int, int], Call] = {}
+        self._ended_early: dict[tuple[int, int], int] = {}
         self._draining = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -261,10 +265,23 @@ class Bridge:
 
     def _on_cancelled(self, shard: int, slot: int, generation: int) -> None:
         call = self._calls.get((shard, slot, generation))
-        if call is not None and call.task is not None:
+        if call is None:
+            self._ended_early[shard, slot] = generation
+        elif call.task is not None:
             call.task.cancel()
 
+    def _take_slot(self, frame: Frame) -> bool:
+        """Whoever had the call's slot is gone: a later flag may have taken the place of theirs.
+        False if this call is gone as well."""
+        place = (frame.shard, frame.slot)
+        before = self._newest.pop(place, None)
+        if before is not None and before.task is not None:
+            before.task.cancel()
+        return self._ended_early.pop(place, 0) != frame.generation
+
     def _open(self, frame: Frame) -> None:
+        if not self._take_slot(frame):
+            return
         caller, path = unpack_open(frame.body)
         call = Call(self._ring, frame, caller, path)
         method = self._methods.get(path)
@@ -289,22 +306,24 @@ class Bridge:
             call.refuse(refusal)
             self._count(refusal.code)
             return
-        self._calls[call.key] = call
+        self._calls[call.key] = self._newest[frame.shard, frame.slot] = call
         self._calls_of[caller.principal] += 1
         self._idle.clear()
-        call.task = self._tasks.create_task(self._run(call, method), name=f"call {path}")
+        call.task = self._tasks.create_task(self._answer(call, method), name=f"call {path}")
+        # Not a `finally` of the task: one that is cancelled before its first step has none.
+        call.task.add_done_callback(lambda _: self._end(call))
 
-    async def _run(self, call: Call, method: Method) -> None:
-        try:
-            await self._answer(call, method)
-        finally:
-            call.finish(GrpcCode.CANCELLED, Refused("CANCELLED", "the call was cancelled").status())
-            del self._calls[call.key]
-            self._calls_of[call.caller.principal] -= 1
-            if not self._calls_of[call.caller.principal]:
-                del self._calls_of[call.caller.principal]
-            if not self._calls:
-                self._idle.set()
+    def _end(self, call: Call) -> None:
+        call.finish(GrpcCode.CANCELLED, Refused("CANCELLED", "the call was cancelled").status())
+        del self._calls[call.key]
+        shard, slot, _ = call.key
+        if self._newest.get((shard, slot)) is call:
+            del self._newest[shard, slot]
+        self._calls_of[call.caller.principal] -= 1
+        if not self._calls_of[call.caller.principal]:
+            del self._calls_of[call.caller.principal]
+        if not self._calls:
+            self._idle.set()
 
     async def _answer(self, call: Call, method: Method) -> None:
         # A call without a deadline is ended by the engine, which counts and cancels it.

@@ -23,10 +23,11 @@ from headrace.errors import (
     HeadraceError,
     NotFound,
     TopicNotFound,
+    TopicRecreated,
     Unreachable,
 )
 from headrace.retry import Backoff, Deadline, changes_route, repeatable
-from headrace.runtime import note_transport_used, patient
+from headrace.runtime import note_transport_used, patient, seen
 from headrace.settings import Settings
 from headrace.status import error_of, error_of_call
 from headrace.wire import stream_pb2 as wire
@@ -93,6 +94,19 @@ class Route:
     def partitions_count(self) -> int:
         """How many partitions."""
         return len(self.primaries)
+
+    def primary(self, partition: int) -> str:
+        """Where a partition of the topic is led.
+
+        Raises TopicRecreated for one that it does not have: partitions never become fewer, so the
+        name now speaks of another topic than when the partition was chosen.
+        """
+        if partition >= self.partitions_count:
+            raise TopicRecreated(
+                f"{self.name}[{partition}] does not exist any more: the topic was made again with "
+                f"{self.partitions_count} partitions"
+            )
+        return self.primaries[partition]
 
 
 class Connection:
@@ -230,6 +244,7 @@ class ClusterMetadata:
             task = asyncio.ensure_future(self._ask(name, timeout))
             self._asking[name] = task
             task.add_done_callback(lambda _: self._asking.pop(name, None))
+            task.add_done_callback(seen)
         # One caller's cancellation must not fail the others who wait for the same name.
         return await asyncio.shield(task)
 

@@ -114,14 +114,14 @@ class Membership:
 
     async def _session(self, address: str, backoff: Backoff) -> None:
         # Requests of an earlier session mean nothing to this one.
-        self._outgoing = asyncio.Queue()
+        outgoing = self._outgoing = asyncio.Queue()
         self._send(wire.SessionRequest(join=self._join))
         method = self._connection.channel(address).stream_stream(
             GROUP_SESSION,
             request_serializer=wire.SessionRequest.SerializeToString,
             response_deserializer=wire.SessionEvent.FromString,
         )
-        call = method(self._requests(), metadata=self._connection.authorization)
+        call = method(_requests(outgoing), metadata=self._connection.authorization)
         beating: asyncio.Task[None] | None = None
         try:
             # Without an end the first answer might never come, and nobody would try elsewhere.
@@ -147,13 +147,17 @@ class Membership:
             if beating is not None:
                 beating.cancel()
             call.cancel()
+            # gRPC leaves whoever writes a call that ended by itself waiting for the next request.
+            outgoing.put_nowait(None)
 
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(self._heartbeat)
             self._send(wire.SessionRequest(heartbeat=wire.Heartbeat()))
 
-    async def _requests(self) -> AsyncIterator[wire.SessionRequest]:
-        outgoing = self._outgoing
-        while (request := await outgoing.get()) is not None:
-            yield request
+
+async def _requests(
+    outgoing: asyncio.Queue[wire.SessionRequest | None],
+) -> AsyncIterator[wire.SessionRequest]:
+    while (request := await outgoing.get()) is not None:
+        yield request

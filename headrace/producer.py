@@ -24,7 +24,7 @@ from headrace.connection import Connection, Route
 from headrace.errors import Closed, DeadlineExceeded, HeadraceError, Invalid, RecordTooLarge
 from headrace.messages import Ack, BatchAck, Headers, Key, Value, record_of, size_of
 from headrace.retry import Duration, seconds
-from headrace.runtime import IoThread, OwnerProcess
+from headrace.runtime import IoThread, OwnerProcess, seen
 from headrace.sending import Sender, SendingOptions
 
 logger = logging.getLogger("headrace")
@@ -278,6 +278,7 @@ class AsyncProducer(_Face):
             asking = asyncio.ensure_future(self._io.call(self._resolve(topic)))
             self._asking[topic] = asking
             asking.add_done_callback(lambda _: void(self._asking.pop(topic)))
+            asking.add_done_callback(seen)
         return await asyncio.shield(asking)
 
     async def send(

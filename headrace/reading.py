@@ -147,7 +147,7 @@ async def fetch_offsets(
             partition=name.partition,
             group=group or NO_GROUP,
         )
-        address = route.primaries[name.partition]
+        address = route.primary(name.partition)
         return await connection.attempt(
             address, FETCH_OFFSETS, request, wire.FetchOffsetsReply.FromString, ATTEMPT_TIMEOUT
         )
@@ -166,7 +166,7 @@ async def offset_at(connection: Connection, name: TopicPartition, when: datetime
             partition=name.partition,
             time_us=timestamp_us(when),
         )
-        address = route.primaries[name.partition]
+        address = route.primary(name.partition)
         return await connection.attempt(
             address, LIST_OFFSETS, request, wire.ListOffsetsReply.FromString, ATTEMPT_TIMEOUT
         )
@@ -250,7 +250,7 @@ class PartitionReader:
             generation=slot.generation,
         )
         return await self._connection.attempt(
-            route.primaries[slot.name.partition],
+            route.primary(slot.name.partition),
             FETCH,
             request,
             wire.FetchReply.FromString,

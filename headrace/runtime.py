@@ -58,8 +58,7 @@ class _Started(Generic[T]):
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[T]) -> None:
-        if not task.cancelled():
-            task.exception()  # seen, whether or not somebody still waits
+        seen(task)
         self._done.wake()
 
     def cancel(self) -> None:
@@ -255,6 +254,12 @@ def _close_all() -> None:
         except HeadraceError as error:
             logger.error("at exit: %s", error)
     stop_io_thread()
+
+
+def seen(task: asyncio.Task[T]) -> None:
+    """For add_done_callback: its error is no news, whether or not somebody still waits for it."""
+    if not task.cancelled():
+        task.exception()
 
 
 def watch(task: asyncio.Task[None], failed: Callable[[BaseException], None]) -> None:

@@ -140,10 +140,11 @@ class Sender:
         if route is None:
             self._resolve(partition.name.topic)
             return
-        if partition.name.partition >= route.partitions_count:
-            self._fail_all(partition, _fewer_partitions(partition.name, route))
+        try:
+            address = route.primary(partition.name.partition)
+        except TopicRecreated as error:
+            self._fail_all(partition, error)
             return
-        address = route.primaries[partition.name.partition]
         if address != partition.address and partition.queue.in_flight:
             return
         partition.address = address
@@ -385,10 +386,3 @@ class Sender:
         for stream in self._streams.values():
             await stream.close()
         return lost
-
-
-def _fewer_partitions(name: TopicPartition, route: Route) -> TopicRecreated:
-    return TopicRecreated(
-        f"{name} does not exist any more: the topic was made again with "
-        f"{route.partitions_count} partitions"
-    )

@@ -276,7 +276,7 @@ class Subscription:
                 offset=offset,
             )
             return await self._connection.attempt(
-                route.primaries[slot.name.partition],
+                route.primary(slot.name.partition),
                 COMMIT_OFFSETS,
                 request,
                 wire.CommitOffsetsReply.FromString,

@@ -12,7 +12,9 @@ FOUNDATION = {
     "arena", "assert", "bytes", "crc32c", "hash", "limits", "machine", "queue", "random", "ring",
     "status",
 }  # fmt: skip
-EFFECTS = {"call", "engine", "lanes", "node_identity", "produce_queue", "shard", "thread"}
+EFFECTS = {
+    "call", "engine", "lanes", "node_identity", "produce_queue", "reply_budget", "shard", "thread",
+}  # fmt: skip
 EFFECT_FAMILIES = ("engine_", "grpc_", "host_", "io_", "shard_", "stream_")
 # The public header holds types only, and rows of tables are among them.
 PUBLIC = "engine"

@@ -9,6 +9,7 @@
   profile.toml     the owner key (0600), copied to the user's profile
   reports/  logs/  what reports wrote; one log a process
   up.json          while it runs: processes, ports, addresses
+  *.lock           who works on the database, and who runs the folder
 """
 
 import json
@@ -22,6 +23,9 @@ from headrace.errors import ConfigurationInvalid
 from headrace.toml_file import write_whole
 
 LAYOUT: Final = 1
+LOG_TAIL_LINES: Final = 12
+LOG_LINE_CHARACTERS: Final = 400
+LOGS: Final = ("supervisor", "api", "node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,15 @@ class Directory:
         """One log a process."""
         return self.root / "logs"
 
+    def log(self, name: str) -> Path:
+        """The log of one process."""
+        return self.logs / f"{name}.log"
+
+    @property
+    def reports(self) -> Path:
+        """What reports wrote."""
+        return self.root / "reports"
+
     @property
     def state(self) -> Path:
         """What runs now."""
@@ -68,11 +81,13 @@ class Directory:
     def check(self) -> bool:
         """Whether the folder is ours already; it is new or empty otherwise. Changes nothing.
 
-        :raises ConfigurationInvalid: LAYOUT_UNKNOWN or DIRECTORY_NOT_OURS.
+        :raises ConfigurationInvalid: LAYOUT_UNKNOWN or DIRECTORY_NOT_OURS; or it names what stands
+            in the place of a file or a folder that is ours.
         """
         marker = self.root / "layout.json"
         if marker.exists():
-            found = json.loads(marker.read_text()).get("layout")
+            self._check_places()
+            found = _layout_of(_text_of(marker))
             if found != LAYOUT:
                 raise ConfigurationInvalid(
                     f"{self.root} has layout {found}; this release reads layout {LAYOUT}",
@@ -89,20 +104,78 @@ class Directory:
         return False
 
     def claim(self) -> None:
-        """Makes the folder unless it is ours already."""
-        if self.check():
-            return
-        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        """Makes the folder unless it is ours already, and what is in it that anybody may delete."""
+        if not self.check():
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # First of all: a start that is cut short here must find the folder its own.
+            write_whole(self.root / "layout.json", json.dumps({"layout": LAYOUT}) + "\n")
         self.logs.mkdir(exist_ok=True)
-        (self.root / "reports").mkdir(exist_ok=True)
-        write_whole(self.root / "layout.json", json.dumps({"layout": LAYOUT}) + "\n")
+        self.reports.mkdir(exist_ok=True)
 
     def configured(self, section: str) -> Mapping[str, object]:
         """A section of headrace.toml; empty before the first start."""
         if not self.config.exists():
             return {}
         try:
-            found = tomllib.loads(self.config.read_text()).get(section, {})
+            found = tomllib.loads(_text_of(self.config)).get(section, {})
         except tomllib.TOMLDecodeError as error:
             raise ConfigurationInvalid(f"{self.config} is not TOML: {error}") from None
-        return found if isinstance(found, dict) else {}
+        if not isinstance(found, dict):
+            raise ConfigurationInvalid(
+                f"{self.config}: {section} is no section",
+                hint=f"Write [{section}] on a line of its own, and its keys below",
+            )
+        return found
+
+    def log_size(self, name: str) -> int:
+        """How long a log is now."""
+        path = self.log(name)
+        return path.stat().st_size if path.exists() else 0
+
+    def log_tail(self, name: str, begin: int) -> list[str]:
+        """The last lines of a log since it had a size, each once: most likely they say why."""
+        if not self.log(name).exists():
+            return []
+        with self.log(name).open("rb") as log:
+            log.seek(begin)
+            lines = log.read().decode(errors="replace").splitlines()
+        # Whoever is started again and again says the same each time.
+        last_first = dict.fromkeys(line[:LOG_LINE_CHARACTERS] for line in reversed(lines))
+        return list(last_first)[:LOG_TAIL_LINES][::-1]
+
+    def _check_places(self) -> None:
+        """What a process would trip over later, where nobody looks."""
+        locks = (path.with_name(path.name + ".lock") for path in (self.database, self.state))
+        logs = (self.log(name) for name in LOGS)
+        marker = self.root / "layout.json"
+        files = (marker, self.config, self.database, self.node_key, self.profile, self.state)
+        for path in (*files, *locks, *logs):
+            if path.exists() and not path.is_file():
+                raise _misplaced(path, "file")
+        for path in (self.logs, self.reports):
+            if path.exists() and not path.is_dir():
+                raise _misplaced(path, "folder")
+
+
+def _misplaced(path: Path, what: str) -> ConfigurationInvalid:
+    return ConfigurationInvalid(
+        f"{path} is no {what}",
+        hint="Move it away and put back what was there",
+    )
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationInvalid(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationInvalid(f"{path} is not UTF-8 at byte {error.start}") from None
+
+
+def _layout_of(text: str) -> object:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return "unreadable"
+    return found.get("layout") if isinstance(found, dict) else "unreadable"

@@ -1,7 +1,7 @@
 """Fills the folder of an embedded service: database, configuration, keys, profile. Repeatable.
 
-A start that was cut short is completed by the next one; an owner key whose token was lost that way
-is replaced.
+A start that was cut short is completed by the next one; an owner key whose token was lost that way,
+or that was revoked, is replaced. What holds the only copy of something is never made a second time.
 """
 
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
+from api.access.guard import authenticate
 from api.access.models import ApiKey
 from api.access.permissions import Caller
 from api.access.schemas import ApiKeyCreate, ApiKeySpec
@@ -20,11 +21,13 @@ from api.clusters.models import Cluster
 from api.commands.directory import Directory
 from api.commands.ports import HOST, Ports
 from api.database import Database
+from api.errors import UnauthenticatedError
 from api.exclusive import Exclusive
 from api.nodes.models import Node
 from api.organizations.models import Organization
 from api.projects.models import Project
 from api.schema import migrate
+from headrace.errors import ConfigurationInvalid
 from headrace.profiles import read_profiles, write_profile
 from headrace.toml_file import toml_text, write_whole
 
@@ -50,8 +53,12 @@ class Installation:
 def install(
     directory: Directory, ports: Ports, *, window_seconds: int, profile_path: Path, profile: str
 ) -> Installation:
-    """Makes everything that is missing, and tells the database where the node will be."""
+    """Makes everything that is missing, and tells the database where the node will be.
+
+    :raises ConfigurationInvalid: what was there at an earlier start is gone or is something else.
+    """
     installation = Installation(directory, ports)
+    _check_kept(directory)
     if not directory.node_key.exists():
         write_whole(directory.node_key, new_token("node").text + "\n", mode=0o600)
     migrate(directory.database_url)
@@ -59,8 +66,9 @@ def install(
     database = Database(directory.database_url)
     with Exclusive(directory.database):
         made = bootstrap(database, node_address=installation.bootstrap)
-        token = made.token.text if made is not None else _known_token(directory)
+        token = made.token.text if made is not None else _valid_token(directory, database)
         identity = _identity(database)
+        _check_cluster(directory, identity)
         readdress(database, node_id=identity.node_id, node_address=installation.bootstrap)
         members = {
             "api_url": installation.api_url,
@@ -82,13 +90,63 @@ def owner_public_id(directory: Directory) -> str:
     return token.public_id
 
 
+def _check_kept(directory: Directory) -> None:
+    """What is made once and never again: another one would know nothing of the first one's data."""
+    # The configuration is written when the database is filled.
+    if directory.config.exists() and not _size(directory.database):
+        raise ConfigurationInvalid(
+            f"{directory.database} is gone or empty; the folder was in use before",
+            hint="Put the whole folder back from a backup, or begin anew in another one with --dir",
+        )
+    if directory.node_key.exists():
+        try:
+            token = parse_token(directory.node_key.read_text(encoding="ascii").strip())
+        except OSError as error:
+            raise ConfigurationInvalid(
+                f"{directory.node_key} cannot be read: {error.strerror}"
+            ) from None
+        except UnicodeDecodeError:
+            token = None
+        if token is None or token.kind != "node":
+            raise ConfigurationInvalid(
+                f"{directory.node_key} holds no node key (hr_node_...)",
+                hint="Put it back from a backup, or remove it: the next start makes another one",
+            )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _check_cluster(directory: Directory, identity: Identity) -> None:
+    """A database of another folder would have this node's topics made anew, and empty."""
+    configured = directory.configured("node").get("cluster_id", identity.cluster_id)
+    if configured != identity.cluster_id:
+        raise ConfigurationInvalid(
+            f"{directory.database} is of cluster {identity.cluster_id}, {directory.config.name} of "
+            f"{configured}: they are of different folders",
+            hint="Put the whole folder back from one backup",
+        )
+
+
+def _valid_token(directory: Directory, database: Database) -> str | None:
+    """The owner key's token, if it is written down and still a key: it may have been revoked."""
+    token = _known_token(directory)
+    try:
+        with database.read() as session:
+            caller = authenticate(session, f"Bearer {token}", database)
+    except UnauthenticatedError:
+        return None
+    return token if caller.operator else None
+
+
 def _known_token(directory: Directory) -> str | None:
     key = read_profiles(directory.profile).members.get("default", {}).get("key")
     return str(key) if key else None
 
 
 def _replacement(database: Database) -> str:
-    """Another operator key: the first one's token was never written down."""
+    """Another operator key: the first one's token was never written down, or is one no more."""
     with database.write() as session:
         query = select(Organization).where(Organization.name == "default")
         organization = session.scalars(query).one()

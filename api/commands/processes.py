@@ -28,6 +28,9 @@ def start_time(pid: int) -> str:
 
 def running(state_path: Path) -> Running | None:
     """The supervisor of a state file, if that very process still runs."""
+    if not state_path.is_file():
+        # To open a pipe would wait for ever.
+        return None
     try:
         state = json.loads(state_path.read_text())
         pid = int(state["supervisor"]["pid"])

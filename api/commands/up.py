@@ -1,28 +1,31 @@
 """`headrace up`: everything on this machine, without Docker: control plane, node, keys, profile."""
 
+import contextlib
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
+from alembic.util import CommandError
+from sqlalchemy.exc import DatabaseError
 
-from api.commands.directory import Directory
+from api.commands.directory import LOGS, Directory
 from api.commands.installation import Installation, install
 from api.commands.ports import choose_ports
 from api.commands.processes import running
 from api.commands.supervisor import Supervisor
+from api.exclusive import Exclusive, InUseError
 from headrace.cli.options import Verb, printer, value_of
-from headrace.cli.output import Column, path
+from headrace.cli.output import Column, note, path
 from headrace.errors import ConfigurationInvalid, Conflict, HeadraceError
 from headrace.profiles import config_path
 
 READY_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
-LOG_TAIL_LINES: Final = 12
 
 
 COLUMNS: Final = (
@@ -92,22 +95,48 @@ def up(
     ports = choose_ports(port, directory.configured("api"), directory.configured("node"))
     # Only now is anything written: a port that is taken must not leave a folder behind.
     directory.claim()
-    installation = install(
-        directory,
-        ports,
-        window_seconds=int(metering_window or 60),
-        profile_path=config_path(os.environ),
-        profile=value_of("profile") or "default",
-    )
-    os.environ.update({**overrides, **ports.overrides()})
-    places = (installation.api_url, installation.bootstrap, directory)
-    if detach:
-        _detached(installation)
-        _announce(*places)
-        return
-    status = Supervisor(installation, lambda: _announce(*places)).run()
+    with _refusals(directory), Exclusive(directory.state) as alone:
+        installation = install(
+            directory,
+            ports,
+            window_seconds=int(metering_window or 60),
+            profile_path=config_path(os.environ),
+            profile=value_of("profile") or "default",
+        )
+        os.environ.update({**overrides, **ports.overrides()})
+        places = (installation.api_url, installation.bootstrap, directory)
+        if detach:
+            _detached(installation, alone)
+            _announce(*places)
+            return
+        status = Supervisor(installation, lambda: _announce(*places)).run()
     if status:
         sys.exit(status)
+
+
+@contextlib.contextmanager
+def _refusals(directory: Directory) -> Iterator[None]:
+    """What the database says against a start, as errors of the command line."""
+    try:
+        yield
+    except InUseError:
+        raise Conflict(
+            f"Another process works in {directory.root}",
+            code="ALREADY_RUNNING",
+            hint="It starts, or ends after its supervisor was killed: wait a moment, or stop it "
+            f"with `headrace down --dir {directory.root}`",
+        ) from None
+    except CommandError as error:
+        raise ConfigurationInvalid(
+            f"{directory.database} is of another release: {error}",
+            code="LAYOUT_UNKNOWN",
+            hint="Use the release that made it, or another --dir",
+        ) from None
+    except DatabaseError as error:
+        raise ConfigurationInvalid(
+            f"{directory.database} cannot be used: {error.orig}",
+            hint="Is the disk full, or read-only? A damaged one comes back from a backup only",
+        ) from None
 
 
 def _announce(api_url: str, bootstrap: str, directory: Directory) -> None:
@@ -129,8 +158,9 @@ def _overrides(settings: Sequence[str]) -> dict[str, str]:
     return overrides
 
 
-def _detached(installation: Installation) -> None:
-    """Starts the supervisor on its own and returns when it says that everything is ready."""
+def _detached(installation: Installation, alone: Exclusive) -> None:
+    """Starts the supervisor on its own, to which the folder's lock goes over, and returns when it
+    says that everything is ready."""
     directory, ports = installation.directory, installation.ports
     command = [
         sys.executable, "-m", "api.commands.supervisor", "--dir", str(directory.root),
@@ -138,6 +168,7 @@ def _detached(installation: Installation) -> None:
         "--node-http-port", str(ports.node_http),
     ]  # fmt: skip
     log_path = directory.logs / "supervisor.log"
+    begun = {name: directory.log_size(name) for name in LOGS}
     with log_path.open("ab") as log:
         process = subprocess.Popen(
             command,
@@ -145,6 +176,7 @@ def _detached(installation: Installation) -> None:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=(alone.descriptor,),
         )
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
@@ -154,20 +186,13 @@ def _detached(installation: Installation) -> None:
         if process.poll() is not None:
             break
         time.sleep(POLL_SECONDS)
+    ended = process.poll() is not None
     process.terminate()
     process.wait()
+    for name, begin in begun.items():
+        for line in directory.log_tail(name, begin):
+            note(f"{name}: {line}")
     raise StartFailed(
-        f"Not ready after {READY_SECONDS:.0f} s or ended early.\n{_tails(directory)}",
-        hint=f"The logs are in {directory.logs}",
+        "The supervisor ended" if ended else f"Not ready after {READY_SECONDS:.0f} s",
+        hint=f"What this start wrote stands above; the logs are in {directory.logs}",
     )
-
-
-def _tails(directory: Directory) -> str:
-    """The last lines of every log: most likely they say why."""
-    lines = []
-    for name in ("supervisor", "api", "node"):
-        path = directory.logs / f"{name}.log"
-        if path.exists():
-            for line in path.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]:
-                lines.append(f"{name}: {line[:400]}")
-    return "\n".join(lines)

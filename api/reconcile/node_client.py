@@ -157,6 +157,12 @@ class NodeClients:
                 "NODE_KEY_UNREADABLE",
                 f"The node key file cannot be read: {error.strerror}.",
             ) from error
+        except UnicodeDecodeError as error:
+            raise PassFailure(
+                FailureKind.TRANSIENT,
+                "NODE_KEY_UNREADABLE",
+                "The node key file holds no node key (hr_node_...).",
+            ) from error
 
     def _apply(
         self, addresses: Sequence[str], request: node_pb2.ApplyRequest

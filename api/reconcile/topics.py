@@ -32,6 +32,25 @@ UNLIMITED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """A state of a partition that no waiting ends."""
+
+    reason: str
+    what: str
+    remedy: str
+
+
+STOPS: Final = {
+    "DAMAGED": Stop("PartitionDamaged", "damaged", "an operator must decide"),
+    "OP_UNKNOWN": Stop(
+        "PartitionOpUnknown",
+        "waiting",
+        "the log was written by a newer release of the node: run that release",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
 class Wish:
     """A topic as it shall be, and where."""
 
@@ -127,14 +146,17 @@ def judge(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
     if observed is None or observed.spec != wish.topic:
         found = _found(wish, observed, _waiting("NotAppliedYet", "the cluster has not applied it"))
         return Again(found, RECOVERY_POLL, "applied and not visible yet")
-    damaged = [each.index for each in observed.partitions if each.state == "DAMAGED"]
-    if damaged:
-        names = ", ".join(str(index) for index in damaged)
+    for state, stop in STOPS.items():
+        stopped = [str(each.index) for each in observed.partitions if each.state == state]
+        if not stopped:
+            continue
         conditions = (
-            Condition("Ready", "False", "PartitionDamaged", f"damaged partitions: {names}"),
+            Condition(
+                "Ready", "False", stop.reason, f"{stop.what} partitions: {', '.join(stopped)}"
+            ),
             Condition("Synced", "True", "Applied"),
             Condition("Reachable", "True", "NodeAnswered"),
-            Condition("Stalled", "True", "PartitionDamaged", "an operator must decide"),
+            Condition("Stalled", "True", stop.reason, stop.remedy),
         )
         return Settled(_found(wish, observed, conditions))
     ready = [each for each in observed.partitions if each.state == "READY"]

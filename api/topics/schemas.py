@@ -109,8 +109,9 @@ class LabelSet(BaseModel):
 
 
 class PartitionBody(BaseModel):
-    """One partition as a node described it. ``state``: READY, RECOVERING, DAMAGED. The figures
-    were so at ``observed_at``; with `live=true` that is now, if the node answered in time."""
+    """One partition as a node described it. ``state``: READY, RECOVERING, DAMAGED, SEALED,
+    OP_UNKNOWN. The figures were so at ``observed_at``; with `live=true` that is now, if the node
+    answered in time."""
 
     index: int
     primary: str

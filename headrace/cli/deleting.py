@@ -91,7 +91,7 @@ def delete(
             wait=wait,
             timeout=timeout,
         )
-    printer().one(deleting, columns, name=name)
+    printer().done(deleting, columns, name=name)
     done = "Revoked." if kind == "key" else "Deleted."
     note(done if wait else f"Being deleted. See it: headrace explain {found['id']}")
 

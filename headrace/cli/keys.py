@@ -59,8 +59,10 @@ def create(name: str, role: str) -> None:
     """Create the key NAME and print its secret, this once."""
     with client() as c, in_words_typed(_TYPED):
         made = c.admin.create_key(name, role=role)
-    printer().one(made, (*COLUMNS, Column("secret", path("secret"))))
-    note("The secret is shown this once: keep it now.")
+    out = printer()
+    out.done(made, (*COLUMNS, Column("secret", path("secret"))))
+    shown = "keep it now." if out.shows("secret") else str(made["secret"])
+    note(f"The secret is shown this once: {shown}")
 
 
 @key.command(cls=Verb)

@@ -47,4 +47,4 @@ def create(name: str) -> None:
     """Create the organization NAME; operators only."""
     with client() as c, in_words_typed({"#/name": "NAME"}):
         made = c.admin.create_organization(name)
-    printer().one(made, COLUMNS)
+    printer().done(made, COLUMNS)

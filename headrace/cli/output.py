@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 from headrace.cli.quoting import guarded, json_of, seen
 from headrace.cli.template import PREFIX, Template
+from headrace.errors import Invalid
 
 FORMATS = ("table", "wide", "json", "yaml", "jsonl", "csv", "name")
 
@@ -86,6 +87,22 @@ class Printer:
             _write("".join(f"{c.title.ljust(width)}  {seen(_text(c.value(row)))}\n" for c in shown))
         else:
             self._rows([row], columns, output, name)
+
+    def done(self, row: Row, columns: Sequence[Column], *, name: Name = "name") -> None:
+        """Print what was just changed: if its template names what is not there, as JSON, since
+        asking again would not bring it back."""
+        try:
+            self.one(row, columns, name=name)
+        except Invalid as error:
+            _write(self._json(row))
+            error.hint = f"It is done, and printed as JSON instead. {error.hint}"
+            raise
+
+    def shows(self, field: str) -> bool:
+        """Whether the format prints this field of an object, or everything."""
+        if self.output is not None and self.output.startswith(PREFIX):
+            return Template(self.output.removeprefix(PREFIX)).names(field)
+        return self.output != "name"
 
     def many(self, rows: Sequence[Row], columns: Sequence[Column], *, name: Name = "name") -> None:
         """Print a list."""

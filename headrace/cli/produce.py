@@ -132,7 +132,9 @@ def _report(topic: str, sent: int, failed: int, cause: HeadraceError | None) -> 
     if out.output is None:
         note(f"{count_of(sent - failed, 'record')} stored in {topic}")
     else:
-        out.one({"topic": topic, "records": sent - failed, "failed": failed}, COLUMNS, name="topic")
+        out.done(
+            {"topic": topic, "records": sent - failed, "failed": failed}, COLUMNS, name="topic"
+        )
     if cause is None:
         return
     if failed >= sent:

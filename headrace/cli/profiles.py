@@ -62,7 +62,7 @@ def use(name: str) -> None:
     """Use the profile NAME from now on."""
     where = config_path(os.environ)
     use_profile(where, name)
-    printer().one(_row(name, read_profiles(where).members[name], name), COLUMNS)
+    printer().done(_row(name, read_profiles(where).members[name], name), COLUMNS)
 
 
 @profile.command(cls=Verb)
@@ -98,7 +98,7 @@ def create(name: str, key_file: str | None, like: str | None, replace: bool) -> 
     chosen = {member: _chosen(member, said[member], beside) for member in KEYS}
     members = {member: value for member, value in chosen.items() if value not in ("", "false")}
     write_profile(where, name, members)
-    printer().one(_row(name, {**members}, found.current), COLUMNS)
+    printer().done(_row(name, {**members}, found.current), COLUMNS)
     note(f"Use it from now on: headrace profile use {name}")
 
 

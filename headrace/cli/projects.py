@@ -49,7 +49,7 @@ def create(name: str) -> None:
     """Create the project NAME; a stream `default` comes with it."""
     with client() as c, in_words_typed({"#/name": "NAME"}):
         made = c.admin.create_project(name)
-    printer().one(made, COLUMNS)
+    printer().done(made, COLUMNS)
 
 
 @project.command(cls=Verb)

@@ -38,7 +38,7 @@ def run(kind: str, wait: bool, timeout: str) -> None:
         started = c.admin.run_report(
             kind, wait=wait, timeout=timeout, changed=_tell if wait else None
         )
-    printer().one(started, COLUMNS, name="id")
+    printer().done(started, COLUMNS, name="id")
     if not wait:
         note("It runs by itself. See it: headrace report list")
         return

@@ -50,7 +50,7 @@ def create(name: str) -> None:
     """Create the stream NAME."""
     with client() as c, in_words_typed({"#/name": "NAME"}):
         made = c.admin.create_stream(name)
-    printer().one(made, COLUMNS)
+    printer().done(made, COLUMNS)
 
 
 @stream.command(cls=Verb)

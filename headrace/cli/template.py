@@ -62,6 +62,10 @@ class Template:
     def __init__(self, text: str) -> None:
         self._pieces = tuple(_parsed(text))
 
+    def names(self, field: str) -> bool:
+        """Whether a placeholder stands for this field."""
+        return any(isinstance(p, Field) and p.keys == (field,) for p in self._pieces)
+
     def lines(self, rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
         """One text for each row, ended by a new line. Raises Invalid before the first if there are
         rows and none of them has a field that is named."""

@@ -97,7 +97,7 @@ def create(
             wait=wait,
             timeout=timeout,
         )
-    printer().one(made, COLUMNS, name=_name)
+    printer().done(made, COLUMNS, name=_name)
 
 
 @topic.command(cls=Verb)
@@ -127,7 +127,7 @@ def alter(
         raise click.UsageError("Say what to change: --partitions, --retention, --codec or --set.")
     with client() as c, in_words_typed(_TYPED, name.rpartition("/")[0]):
         altered = c.admin.alter_topic(name, spec, wait=wait, timeout=timeout)
-    printer().one(altered, COLUMNS, name=_name)
+    printer().done(altered, COLUMNS, name=_name)
 
 
 def _spec(retention: str | None, codec: str | None, members: tuple[str, ...]) -> dict[str, object]:

@@ -98,6 +98,7 @@ static void sim_group_fetch(struct sim_world *world, uint32_t index)
     case STATUS_BUSY:
     case STATUS_STORAGE_FULL:
     case STATUS_NO_MEMORY:
+    case STATUS_PARTITIONS_FULL:
     case STATUS_REBUILDING: break;
     default: sim_fail(world, "group fetch: %s", status_name(fetch.status));
     }

@@ -178,7 +178,13 @@ void sim_recover(struct sim_world *world)
     world->storage.ambush.at = 0;
     world->storage.disk_full = 0;
     world->result->recoveries++;
-    if (!world->storage.ambush.fired) sim_recover_again(world, "recovery of the same bytes");
+    /* Without room segments are written later: bytes cannot be compared yet, what is read can. */
+    struct store_statistics statistics;
+    store_statistics(world->store, &statistics);
+    int waits = statistics.storage_full != 0;
+    world->storage.faults[SIM_RECOVERY_FULL] += (uint64_t)waits;
+    if (!world->storage.ambush.fired && !waits)
+        sim_recover_again(world, "recovery of the same bytes");
     sim_start_judge(world);
     int lied = world->storage.ambush.fired && world->read_fault;
     world->storage.ambush.fired = 0;
@@ -186,7 +192,7 @@ void sim_recover(struct sim_world *world)
     sim_storage_copy(&world->copy, &world->storage);
     memset(world->copy.slots, 0, sizeof world->copy.slots);
     world->config.formatted = 1;
-    if (!lied) sim_recover_again(world, "a second recovery");
+    if (!lied && !waits) sim_recover_again(world, "a second recovery");
     if (sim_ended(world)) return;
     world->damage.may_refuse = 0;
     sim_pass(world, 0);

@@ -41,7 +41,8 @@ void journal_init(struct journal *journal, const struct journal_config *config, 
     assert(config->extent_blocks >= 8);
     assert(config->round_blocks_max < config->extent_blocks);
 
-    *journal = (struct journal){.config = *config, .lsn_next = 1, .generation_oldest = 1};
+    *journal = (struct journal){
+        .config = *config, .lsn_next = 1, .generation_oldest = 1, .generation_kept = 1};
     journal->directory_max = journal_directory_limit(config);
     journal->items = arena_take(arena, JOURNAL_ROUND_ENTRIES_MAX * sizeof(struct journal_item));
     journal->own =
@@ -51,6 +52,7 @@ void journal_init(struct journal *journal, const struct journal_config *config, 
     journal->buffer = arena_take_aligned(
         arena, ((size_t)config->round_blocks_max + 1) * JOURNAL_BLOCK_BYTES, ARENA_PAGE_BYTES);
     assert(journal->items && journal->own && journal->previous && journal->buffer);
+    journal_extents_count(journal);
 }
 
 uint64_t journal_file_bytes(const struct journal_config *config)
@@ -113,19 +115,24 @@ int journal_file_header_get(uint8_t *at, uint64_t id, struct journal_config *con
     return 0;
 }
 
-static int journal_is_live(const struct journal *journal, uint32_t extent)
+static int journal_is_kept(const struct journal *journal, uint32_t extent)
 {
     uint64_t generation = journal->generations[extent];
-    return generation != 0 && generation >= journal->generation_oldest;
+    return generation != 0 && generation >= journal->generation_kept;
 }
 
 uint32_t journal_extents_free(const struct journal *journal)
 {
-    uint32_t count = 0;
+    assert(journal->extents_free <= journal->config.extents_count);
+    return journal->extents_free;
+}
+
+void journal_extents_count(struct journal *journal)
+{
+    journal->extents_free = 0;
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (!journal_is_live(journal, extent)) count++;
+        if (!journal_is_kept(journal, extent)) journal->extents_free++;
     }
-    return count;
 }
 
 uint32_t journal_blocks_left(const struct journal *journal)
@@ -140,7 +147,7 @@ static int journal_extent_next(const struct journal *journal, uint32_t *found)
 {
     int any = 0;
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (journal_is_live(journal, extent)) continue;
+        if (journal_is_kept(journal, extent)) continue;
         if (!any || journal->generations[extent] < journal->generations[*found]) *found = extent;
         any = 1;
     }
@@ -329,6 +336,7 @@ void journal_round_seal(struct journal *journal, struct journal_write *write)
     }
     journal->chain = chain;
     journal->blocks_count = count;
+    journal->place_oldest = journal->generation_oldest;
 
     write->lsn = journal->lsn_next;
     write->buffer = blocks;
@@ -364,6 +372,11 @@ void journal_round_synced(struct journal *journal)
         journal->rounds_counts[journal->place_extent] = 0;
         journal->generation = journal->place_generation;
         journal->extent = journal->place_extent;
+    }
+    assert(journal->place_oldest >= journal->generation_kept);
+    if (journal->opens_extent || journal->place_oldest > journal->generation_kept) {
+        journal->generation_kept = journal->place_oldest;
+        journal_extents_count(journal);
     }
     journal->rounds_counts[journal->extent]++;
     journal->block = journal->place_block + journal->blocks_count;

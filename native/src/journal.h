@@ -59,6 +59,9 @@ struct journal {
     uint8_t headers_known[JOURNAL_EXTENTS_MAX];
     uint64_t generation;        /* of the extent appended to; 0 = none yet */
     uint64_t generation_oldest; /* live extents: generation_oldest..generation */
+    /* Extents of older generations may be written over: a synced round says that they are dead. */
+    uint64_t generation_kept;
+    uint32_t extents_free; /* that may be opened: admission asks for every batch */
     uint32_t extent;
     uint32_t block; /* next free block of it */
     uint64_t lsn_next;
@@ -73,6 +76,7 @@ struct journal {
     uint32_t place_block;
     uint32_t place_blocks; /* at most */
     uint64_t place_generation;
+    uint64_t place_oldest;  /* the generation_oldest that the round says */
     uint64_t payload_bytes; /* of the entries so far, padded */
     uint64_t chain;
     uint32_t blocks_count;
@@ -136,7 +140,10 @@ uint32_t journal_entry_bytes_max(const struct journal_config *config);
 void journal_file_header_put(uint8_t *at, const struct journal_config *config);
 int journal_file_header_get(uint8_t *at, uint64_t id, struct journal_config *config);
 
+/* That may be opened. */
 uint32_t journal_extents_free(const struct journal *journal);
+/* After a change of which extents there are to keep: count them. */
+void journal_extents_count(struct journal *journal);
 
 /* Blocks until the end of the current extent. */
 uint32_t journal_blocks_left(const struct journal *journal);
@@ -161,7 +168,9 @@ struct journal_write {
 void journal_round_seal(struct journal *journal, struct journal_write *write);
 void journal_round_synced(struct journal *journal);
 
-/* All entries of older generations than this are dead. */
+/* All entries of older generations than this are dead, and rounds begun from now on say so. Their
+ * extents may be opened once such a round is durable: a torn opening must not look like damage to
+ * an extent that still lives. */
 void journal_free_below(struct journal *journal, uint64_t generation);
 
 /* 0 = no extent says that it holds this generation: damage. */

@@ -334,6 +334,8 @@ static void journal_resume(struct journal *journal, const struct journal_walk *w
     journal->lsn_next = report->lsn_last == 0 && report->lsn_seen == 0 ? 1 : used + 1;
     journal->chain_previous = walk->last_chain;
     if (report->generation_oldest > 0) journal->generation_oldest = report->generation_oldest;
+    journal->generation_kept = journal->generation_oldest;
+    journal_extents_count(journal);
 }
 
 enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, uint8_t *buffer,

@@ -11,7 +11,8 @@
  * read      groups for which their live entries are smaller than a checkpoint, or that must not be
  *           checkpointed (damaged; the metadata group, whose snapshots come from the host): the
  *           extent is read and what lives appended with its origin (J5)
- * witness   a later round is durable: recovery can no longer lose the entries to a torn tail
+ * witness   a later round is durable, which says that the extent is dead: recovery can no longer
+ *           lose the entries to a torn tail, nor look for them where they were
  *
  * A group's pin is the oldest generation that may hold a live entry of it. */
 #include "store_state.h"
@@ -96,6 +97,16 @@ static int release_encode(struct store *store, struct store_group *group)
     return 1;
 }
 
+/* Whatever is still needed of the extent is durable elsewhere: the next round to begin says so. */
+static void release_begin_witness(struct store *store)
+{
+    struct store_release *release = &store->release;
+    const struct journal *journal = &store->journal;
+    release->wait_lsn = journal->writing ? journal->lsn_next : journal->lsn_previous;
+    release->phase = STORE_RELEASE_WITNESS;
+    if (!release->all) journal_free_below(&store->journal, release->generation + 1);
+}
+
 static void release_finish_collect(struct store *store)
 {
     struct store_release *release = &store->release;
@@ -109,8 +120,7 @@ static void release_finish_collect(struct store *store)
         release->read_done = 0;
         release->phase = STORE_RELEASE_READ;
     } else {
-        release->wait_lsn = store->journal.lsn_previous;
-        release->phase = STORE_RELEASE_WITNESS;
+        release_begin_witness(store);
     }
 }
 
@@ -282,8 +292,7 @@ static int release_round(struct store *store)
     }
     release->count = 0;
     if (release->read_done) {
-        release->wait_lsn = store->journal.lsn_previous;
-        release->phase = STORE_RELEASE_WITNESS;
+        release_begin_witness(store);
     } else {
         release->phase = release->skip > 0 ? STORE_RELEASE_READ : STORE_RELEASE_COLLECT;
     }
@@ -416,8 +425,8 @@ static int release_witness(struct store *store)
         return 0;
     }
     if (!release->all) {
+        assert(store->journal.generation_kept > release->generation);
         store_nobody_unpin(store, release->generation);
-        journal_free_below(&store->journal, release->generation + 1);
         store->statistics.extents_released++;
     }
     release->all = 0;

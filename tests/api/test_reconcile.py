@@ -258,12 +258,21 @@ def test_two_workers_make_one_topic(service: Service) -> None:
     assert _condition(service, topic, "Ready") == "True"
 
 
-def test_a_damaged_partition_is_named_and_not_ready(service: Service) -> None:
-    service.node.partition_state = "DAMAGED"
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [("DAMAGED", "PartitionDamaged"), ("OP_UNKNOWN", "PartitionOpUnknown")],
+)
+def test_a_stopped_partition_is_named_not_ready_and_not_asked_again_at_once(
+    service: Service, state: str, reason: str
+) -> None:
+    service.node.partition_state = state
     topic = service.topic("orders", partitions=2)
     service.settle()
     assert _condition(service, topic, "Ready") == "False"
-    assert _reason(service, topic, "Stalled") == "PartitionDamaged"
+    assert _reason(service, topic, "Ready") == reason
+    assert _reason(service, topic, "Stalled") == reason
+    service.clock.advance(60)
+    assert service.loop.run_once() == 0
 
 
 def test_a_pass_that_runs_long_keeps_its_lease(service: Service) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from api.settings import Settings
+from api.__main__ import main
+from api.settings import Settings, SettingsInvalid
 
 TEXT = """
 [api]
@@ -42,3 +43,36 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 
 def test_without_a_file_the_defaults_hold() -> None:
     assert Settings.load(None).api.port == 8460
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[api]\nprot = 1\n", "api.prot: there is no such key; known: port"),
+        ('[api]\nport = "x"\n', "api.port: Input should be a valid integer"),
+        ("api = 5\n", "api is no section"),
+        ("[api", "is not TOML"),
+        ("# caf\xe9", "is not TOML"),
+        ('[database]\nurl = ["postgresql://u:secret@h/d"]\n', "database.url"),
+        ('[database]\nurl = "secret"\n', "database.url"),
+        ('[database]\nurl = "sqlite:////nowhere/secret.db"\n', "No such file"),
+        ('[database]\nurl = "sqlite:///headrace.toml"\n', "the database cannot be used"),
+        ('[api]\nlog_level = "loud"\n', "api.log_level"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_line_without_its_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    path = tmp_path / "headrace.toml"
+    path.write_text(text, encoding="latin-1")
+    assert main(["serve", "--config", str(path)]) == 1
+    line = capsys.readouterr().err
+    assert said in line
+    assert line.count("\n") == 1
+    assert "secret" not in line.replace("/nowhere/secret.db", "")
+
+
+def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_API__REQUESTS_PER_SECONDS", "5")
+    with pytest.raises(SettingsInvalid, match="known: requests_per_second"):
+        Settings.load(None)

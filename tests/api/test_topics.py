@@ -1,10 +1,20 @@
 """Topics over HTTP: a wish is stored at once, readable at once, and changed only as agreed."""
 
+from dataclasses import fields
+
 import pytest
 
+from api.topics.schemas import EffectiveBody, TopicSpec, effective_members
+from api.topics.spec import DEFAULTS, EffectiveSpec
 from dataplane.metadata.rules import check_topic
 from tests.api.conftest import Body, Service
 from tests.api.fake_node import vanish
+
+
+def test_what_a_wish_may_leave_out_has_a_default_that_is_shown() -> None:
+    wished = set(TopicSpec.model_fields)
+    assert wished == {each.name for each in fields(EffectiveSpec)}
+    assert wished == set(EffectiveBody.model_fields) == set(effective_members(DEFAULTS))
 
 
 def test_a_created_topic_answers_202_with_its_operation_and_can_be_read_at_once(

@@ -11,7 +11,7 @@ from dataplane.metadata.commands import encode_command
 from dataplane.replica import MetadataReplica
 from dataplane.ring import Ring
 from native.engine import Frame
-from tests.dataplane.builders import Log, bootstrap, put_topic
+from tests.dataplane.builders import Log, bootstrap, delete_topic, put_topic
 from tests.dataplane.scripted_engine import ScriptedEngine
 
 
@@ -94,6 +94,28 @@ def test_a_snapshot_that_fits_is_given_and_warns_of_nothing(engine: ScriptedEngi
         )
         assert snapshot.decode(frames[-1].body).op == 2
         assert (replica.snapshot_bytes, replica.warning()) == (len(frames[-1].body), "")
+        ring.close()
+        replica.stop()
+
+    asyncio.run(story())
+
+
+def test_what_should_follow_an_op_and_fails_ends_the_node(engine: ScriptedEngine) -> None:
+    async def story() -> None:
+        ring = Ring(engine)
+        failures: list[BaseException] = []
+        replica = MetadataReplica(ring, failures.append)
+
+        def defect(topic: int) -> None:
+            raise KeyError(topic)
+
+        replica.handle_closing_topics(defect)
+        replica.start()
+        ring.open(asyncio.get_running_loop())
+        delete = Frame(Kind.METADATA_APPLY, arg0=3, body=encode_command(delete_topic("tp_2")))
+        await _answered(ring, engine, Frame(Kind.METADATA_RESTORE), _apply(1), _apply(2), delete)
+        await engine.until(lambda: bool(failures))
+        assert isinstance(failures[0], KeyError)
         ring.close()
         replica.stop()
 

@@ -174,6 +174,17 @@ def test_a_topic_that_was_made_again_is_told_and_then_found(
     assert found[-1] == b"new"
 
 
+def test_a_partition_that_the_topic_made_again_does_not_have_is_told_so(
+    client: Client, node: ScriptedNode
+) -> None:
+    with client.topic("orders").consume(partition=3) as consumer:
+        consumer.open()
+        node.partitions["orders"] = 1
+        node.revisions["orders"] = 2
+        with pytest.raises(TopicRecreated, match=r"orders\[3\] does not exist any more"):
+            consumer.lag()
+
+
 def test_a_closed_consumer_says_so(client: Client) -> None:
     consumer = client.topic("single").consume().open()
     consumer.close()

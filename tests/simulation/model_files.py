@@ -189,9 +189,11 @@ class Shard:
         for start in range(0, len(live), BLOCKS):
             yield from self.round(*live[start : start + BLOCKS])
         yield
+        self.journal.oldest = oldest + 1
         if self.keeps("J7: an extent waits for the witness"):
             yield from self.round()
-        self.journal.oldest = oldest + 1
+        else:
+            self.journal.kept = oldest + 1
 
     def _live(self, generation: int) -> list[Entry]:
         extent = next(e for e, g in self.journal.generations.items() if g == generation)
@@ -223,7 +225,7 @@ class Shard:
 
     def stopped_now(self, *, last_rots: bool) -> Restored:
         """Were the power cut now and free extents written over; the last durable round bad too."""
-        live = {p: b for p, b in self.disk.durable.items() if b.generation >= self.journal.oldest}
+        live = {p: b for p, b in self.disk.durable.items() if b.generation >= self.journal.kept}
         last = self.journal.previous
         rotten = {
             p: replace(b, rotten=True) for p, b in live.items() if last_rots and b.round.lsn == last
@@ -239,7 +241,7 @@ class Shard:
         if found.rounds:
             last = found.rounds[-1][1]
             journal.generation, journal.extent, journal.block = found.end
-            journal.oldest = last.oldest
+            journal.oldest = journal.kept = last.oldest
             journal.previous, journal.before = last.lsn, last.previous
             journal.previous_entries, journal.lsn = last.entries, last.lsn + 2
             if self.keeps("J3: the last round is written again"):

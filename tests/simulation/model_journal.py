@@ -117,6 +117,7 @@ class Journal:
     generations: dict[int, int] = field(default_factory=dict)  # extent -> generation
     generation: int = 0
     oldest: int = 1
+    kept: int = 1  # generation: a synced round said that extents before it are dead
     extent: int = 0
     block: int = 0
     lsn: int = 1
@@ -127,7 +128,7 @@ class Journal:
 
     def free(self) -> list[int]:
         """Extents that may be written, the longest freed first."""
-        dead = [e for e in range(self.disk.extents) if self.generations.get(e, 0) < self.oldest]
+        dead = [e for e in range(self.disk.extents) if self.generations.get(e, 0) < self.kept]
         return sorted(dead, key=lambda extent: self.generations.get(extent, 0))
 
     def place(self, count: int) -> None:
@@ -162,6 +163,7 @@ class Journal:
     def synced(self, made: Round) -> None:
         """The round is durable: go on behind it."""
         self.disk.sync(made.lsn)
+        self.kept = made.oldest
         self.block += max(1, len(made.entries))
         self.before, self.previous = self.previous, made.lsn
         self.previous_entries = made.entries

@@ -101,8 +101,8 @@ class Life(RuleBasedStateMachine):
         for entries in (saved, again[:BLOCKS], again[BLOCKS:]):
             if entries:
                 self._round(tuple(entries))
-        self._round(())  # witness: only now may the extent be written over
         self.journal.oldest += 1
+        self._round(())  # the witness says so: only now may the extent be written over
 
     # ---- the world ----
 
@@ -184,7 +184,7 @@ class Life(RuleBasedStateMachine):
         if found.rounds:
             _, last = found.rounds[-1]
             journal.generation, journal.extent, journal.block = found.end
-            journal.oldest = last.oldest
+            journal.oldest = journal.kept = last.oldest
             journal.previous, journal.before = last.lsn, last.previous
             journal.previous_entries = last.entries
             journal.lsn = last.lsn + 2

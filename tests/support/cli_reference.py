@@ -21,7 +21,8 @@ Written from the tree of verbs by `make reference`; a test compares. How to begi
 - `-o json` and `-o yaml` have the shape of REST; 64-bit numbers are strings. Without `-o`: tables
   for lists and objects, on a terminal also for records; `jsonl` for records elsewhere.
 - `-o 'template={name}: {spec.partitions}'` prints one line of that form for each object; the fields
-  are those of `-o json`, `{field?}` may be missing, `\\t` and `\\n` are a tab and a new line.
+  are those of `-o json`, `{field?}` may be missing, `\\t` and `\\n` are a tab and a new line. A
+  field that is not there is an error; what the verb changed is then printed as JSON.
 - `consume -o jsonl | produce -i jsonl` copies byte for byte: what is not UTF-8 stands as base64.
 - Colour: only on a terminal, never with `NO_COLOR` or `TERM=dumb`; `--color` decides.
 - `--watch` shows a list or an object again and again until Ctrl-C: a screen on a terminal, one JSON

@@ -21,7 +21,7 @@ import pytest
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc
-from tests.support.furnishing import EDITOR, furnish, topic_wish
+from tests.support.furnishing import EDITOR, VIEWER, furnish, topic_wish
 from tests.support.http2_peer import DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, field, frame
 from tests.support.node_process import NodeProcess, refusal
 
@@ -211,7 +211,8 @@ def test_a_storm_of_connections_that_come_and_go_leaves_nothing_behind(node: Nod
 
 
 def call_headers(stream: int, path: str) -> bytes:
-    """A call's request headers, with the editor's key."""
+    """A call's request headers, with a key that is not the one of those who must not notice: who
+    stands still holds up readers of the own key only."""
     fields = {
         ":method": "POST",
         ":scheme": "http",
@@ -219,7 +220,7 @@ def call_headers(stream: int, path: str) -> bytes:
         ":authority": "node",
         "content-type": "application/grpc",
         "te": "trailers",
-        "authorization": f"Bearer {EDITOR}",
+        "authorization": f"Bearer {VIEWER}",
     }
     return frame(
         HEADERS, END_HEADERS, stream, b"".join(field(name, value) for name, value in fields.items())

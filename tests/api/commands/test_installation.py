@@ -4,16 +4,19 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from api.access.guard import authenticate
-from api.access.tokens import parse_token
+from api.access.models import ApiKey
+from api.access.tokens import new_token, parse_token
 from api.commands.directory import Directory
 from api.commands.installation import Installation, install, owner_public_id
 from api.commands.ports import Ports
 from api.database import Database
 from api.exclusive import Exclusive, InUseError
 from api.settings import Settings
-from headrace.profiles import read_profiles
+from headrace.errors import ConfigurationInvalid
+from headrace.profiles import read_profiles, write_profile
 
 
 def test_a_start_finds_configuration_keys_and_profile(tmp_path: Path) -> None:
@@ -54,6 +57,52 @@ def test_an_owner_key_that_was_never_written_down_is_replaced(tmp_path: Path) ->
     first.directory.profile.unlink()
     second = _install(tmp_path, Ports(1, 2, 3))
     assert owner_public_id(second.directory) != key
+
+
+@pytest.mark.parametrize("change", ["revoked", "garbled", "of another folder"])
+def test_an_owner_key_that_is_one_no_more_is_replaced(tmp_path: Path, change: str) -> None:
+    first = _install(tmp_path, Ports(1, 2, 3))
+    key = owner_public_id(first.directory)
+    database = Database(first.directory.database_url)
+    if change == "revoked":
+        with database.write() as session:
+            session.execute(update(ApiKey).values(revoked_at=database.now(session)))
+    else:
+        token = "hr_user_x" if change == "garbled" else new_token("user").text
+        write_profile(first.directory.profile, "default", {"key": token})
+    second = _install(tmp_path, Ports(1, 2, 3))
+    assert owner_public_id(second.directory) != key
+    text = read_profiles(second.directory.profile).members["default"]["key"]
+    with database.read() as session:
+        assert authenticate(session, f"Bearer {text}", database).operator
+    database.close()
+
+
+def test_a_database_that_is_gone_is_not_made_a_second_time(tmp_path: Path) -> None:
+    first = _install(tmp_path, Ports(1, 2, 3))
+    first.directory.database.unlink()
+    with pytest.raises(ConfigurationInvalid, match=r"control\.db is gone"):
+        _install(tmp_path, Ports(1, 2, 3))
+    assert not first.directory.database.exists()
+
+
+def test_a_database_of_another_folder_is_refused(tmp_path: Path) -> None:
+    first, other = (
+        _install(tmp_path / "1", Ports(1, 2, 3)),
+        _install(tmp_path / "2", Ports(1, 2, 3)),
+    )
+    other.directory.database.replace(first.directory.database)
+    with pytest.raises(ConfigurationInvalid, match="different folders"):
+        _install(tmp_path / "1", Ports(1, 2, 3))
+
+
+@pytest.mark.parametrize("found", [b"", b"garbage\n", b"\xff\xfe\n"])
+def test_a_node_key_that_is_none_is_refused_and_never_shown(tmp_path: Path, found: bytes) -> None:
+    first = _install(tmp_path, Ports(1, 2, 3))
+    first.directory.node_key.write_bytes(found)
+    with pytest.raises(ConfigurationInvalid, match="holds no node key") as refused:
+        _install(tmp_path, Ports(1, 2, 3))
+    assert "garbage" not in str(refused.value)
 
 
 def test_a_database_that_is_in_use_is_not_touched(tmp_path: Path) -> None:

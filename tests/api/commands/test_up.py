@@ -5,13 +5,14 @@ import os
 import socket
 from pathlib import Path
 
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from api.commands.directory import Directory
 from api.commands.ports import HOST
 from api.commands.processes import start_time
 from api.commands.up import up
-from headrace.errors import Conflict
+from api.exclusive import Exclusive
+from headrace.errors import ConfigurationInvalid, Conflict
 
 
 def running_in(folder: Path, state_now: str) -> Directory:
@@ -63,3 +64,29 @@ def test_a_folder_that_is_about_to_run_is_said_to_be(tmp_path: Path) -> None:
     directory = running_in(tmp_path / "data", "starting")
     done = CliRunner().invoke(up, ["--dir", str(directory.root)])
     assert getattr(done.exception, "code", "") == "ALREADY_RUNNING"
+
+
+def test_a_folder_that_another_start_works_on_is_left_to_it(tmp_path: Path) -> None:
+    directory = Directory(tmp_path / "data")
+    directory.claim()
+    with Exclusive(directory.state):
+        done = _up(tmp_path)
+    assert getattr(done.exception, "code", "") == "ALREADY_RUNNING"
+    assert not directory.database.exists()
+
+
+def test_a_database_that_is_damaged_or_in_use_is_told_in_a_line(tmp_path: Path) -> None:
+    directory = Directory(tmp_path / "data")
+    directory.claim()
+    with Exclusive(directory.database):
+        done = _up(tmp_path)
+    assert getattr(done.exception, "code", "") == "ALREADY_RUNNING"
+    directory.database.write_bytes(b"no database at all" * 1000)
+    done = _up(tmp_path)
+    assert isinstance(done.exception, ConfigurationInvalid)
+    assert str(directory.database) in done.exception.message
+
+
+def _up(tmp_path: Path) -> Result:
+    environment = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    return CliRunner().invoke(up, ["--dir", str(tmp_path / "data"), "--port", "0"], env=environment)

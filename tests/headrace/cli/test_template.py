@@ -140,3 +140,37 @@ def test_a_wrong_field_of_a_record_names_those_there_are(headrace: Run) -> None:
     done = headrace("consume", "single", "--from", "start", "-e", "-o", "template={vlaue}")
     assert done.code == 8
     assert "topic, partition, offset, ts, key, value, headers" in done.err
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("topic", "create", "new", "--partitions", "1"),
+        ("topic", "alter", "known", "--partitions", "3"),
+        ("topic", "delete", "known", "--yes"),
+        ("stream", "create", "new"),
+        ("project", "create", "new"),
+        ("org", "create", "new"),
+        ("key", "create", "new"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("known")
+def test_what_was_changed_is_printed_though_the_template_names_what_is_not_there(
+    headrace: Run, verb: tuple[str, ...]
+) -> None:
+    done = headrace(*verb, "-o", "template={nmae}")
+    assert done.code == 8
+    assert json.loads(done.out)["name"] == verb[2]
+    assert "It is done, and printed as JSON instead. Did you mean name?" in done.err
+
+
+def test_the_secret_of_a_key_is_never_lost(headrace: Run) -> None:
+    wrong = headrace("key", "create", "one", "-o", "template={sceret}")
+    assert json.loads(wrong.out)["secret"].startswith("hr_")
+    for form in ("name", "template={id}"):
+        done = headrace("key", "create", form[:4], "-o", form)
+        assert done.code == 0
+        assert "The secret is shown this once: hr_" in done.err
+    done = headrace("key", "create", "four", "-o", "template={secret}")
+    assert done.out.strip() not in done.err
