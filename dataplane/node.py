@@ -21,7 +21,7 @@ from dataplane.deletion import Deletion
 from dataplane.errors import Refused
 from dataplane.frames import Kind
 from dataplane.groups.handover import Handover
-from dataplane.metering import Metering
+from dataplane.metering import USAGE, Cargo, Metering
 from dataplane.replica import MetadataReplica
 from dataplane.retention import RETENTION, Inventory
 from dataplane.ring import Ring
@@ -134,18 +134,11 @@ class Node:
         self._ring.handle((Kind.STOPPED,), self._on_stopped)
         self._ring.handle_failure(self._fail)
         self._replica = MetadataReplica(self._ring, self._fail)
-        reading = self._replica.reading
-        self._metering = Metering(
-            self._ring, spools.usage, reading=reading, shards_count=shards_count
+        self._metering = self._road(spools.usage, USAGE)
+        self._retention = self._road(spools.retention, RETENTION)
+        self._inventory = Inventory(
+            self._ring, reading=self._replica.reading, shards_count=shards_count
         )
-        self._retention = Metering(
-            self._ring,
-            spools.retention,
-            reading=reading,
-            shards_count=shards_count,
-            cargo=RETENTION,
-        )
-        self._inventory = Inventory(self._ring, reading=reading, shards_count=shards_count)
         self._handover = Handover(self._ring, self._replica, shards_count=shards_count)
         self._groups = GroupService(
             self._replica, self._handover, tasks, clock=asyncio.get_running_loop().time
@@ -168,6 +161,15 @@ class Node:
             node_id=settings.node.node_id,
             incarnation=_read_incarnation(settings.node.data_dir),
             shards_count=shards_count,
+        )
+
+    def _road(self, spool: Spool, cargo: Cargo) -> Metering:
+        return Metering(
+            self._ring,
+            spool,
+            reading=self._replica.reading,
+            shards_count=self._settings.node.shards,
+            cargo=cargo,
         )
 
     async def serve(self, stop: asyncio.Event) -> bool:
