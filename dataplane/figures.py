@@ -5,6 +5,7 @@ Owns names and help texts only; each figure is read where it is kept, when someb
 
 from dataplane.deletion import Deletion
 from dataplane.groups.handover import Handover
+from dataplane.holding import Holding
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
 from dataplane.retention import Inventory
@@ -158,6 +159,24 @@ def of_deletions(deletion: Deletion) -> tuple[Number | NumbersByCode, ...]:
             "headrace_topic_delete_failures",
             "Attempts to delete a topic that did not end, by what was missing.",
             lambda: deletion.failures_by_reason,
+            label="reason",
+        ),
+    )
+
+
+def of_holds(holding: Holding) -> tuple[Number | NumbersByCode, ...]:
+    """Holds on their way into the partitions' logs."""
+    return (
+        Number(
+            "headrace_holds_pending",
+            "Topics whose partitions do not all know their holds yet.",
+            holding.pending_count,
+            rises=False,
+        ),
+        NumbersByCode(
+            "headrace_hold_failures",
+            "Attempts to hold or release a topic that did not end, by what was missing.",
+            lambda: holding.failures_by_reason,
             label="reason",
         ),
     )

@@ -21,6 +21,7 @@ from dataplane.deletion import Deletion
 from dataplane.errors import Refused
 from dataplane.frames import Kind
 from dataplane.groups.handover import Handover
+from dataplane.holding import Holding
 from dataplane.metering import USAGE, Cargo, Metering
 from dataplane.replica import MetadataReplica
 from dataplane.retention import RETENTION, Inventory
@@ -153,6 +154,8 @@ class Node:
             shards_count=shards_count,
         )
         self._replica.handle_closing_topics(self._deletion.topic_closing)
+        self._holding = Holding(self._ring, self._replica, tasks, shards_count=shards_count)
+        self._replica.handle_held_topics(self._holding.topic_held)
         self._conditions = Conditions(engine.metrics)
         self._admin = AdminService(
             self._ring,
@@ -191,6 +194,7 @@ class Node:
             self._spawn(self._retention.run())
             self._spawn(self._inventory.run())
             self._deletion.start()
+            self._holding.start()
             self._spawn(self._conditions.run())
             http_port = await self._open_http(telemetry)
             self._ready = True
@@ -205,6 +209,7 @@ class Node:
                 task.cancel()
             self._groups.stop()
             self._deletion.stop()
+            self._holding.stop()
             self._ring.close()
             await asyncio.to_thread(self._replica.stop)
 
@@ -312,6 +317,7 @@ class Node:
                 *figures.of_usage(self._metering),
                 *figures.of_retention(self._retention, self._inventory),
                 *figures.of_deletions(self._deletion),
+                *figures.of_holds(self._holding),
             ),
             engine_metrics=self._engine.metrics,
             ready=lambda: self._ready,

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
 from dataplane.wire import node_pb2
 from headrace.wire import stream_pb2, usage_pb2
+from tests.dataplane import builders
 from tests.support.furnishing import EDITOR, furnish, topic_wish
-from tests.support.node_process import NodeProcess
+from tests.support.node_process import NodeProcess, refusal
 from tests.support.platform import wait_until
 
 MIB = 1024 * 1024
@@ -91,3 +93,40 @@ def test_a_start_takes_an_inventory_of_every_partition(node: NodeProcess) -> Non
     assert (found.retention_bytes, found.retention_ms, found.held) == (2 * MIB, -1, False)
     assert found.bytes > len(VALUE)
     assert found.oldest_us == found.newest_us > 0
+
+
+def _hold(node: NodeProcess) -> node_pb2.HoldStatus:
+    return node.admin().describe_node().holds[0]
+
+
+def test_a_hold_in_force_outlives_its_policy_and_a_kill_and_ends_by_release_alone(
+    node: NodeProcess,
+) -> None:
+    node.admin().apply(_wish())
+    client = node.client(EDITOR)
+    topic = client.topic("ages")
+    for index in range(12):
+        client.produce(topic, 0, [VALUE], sequence=index)
+    hold = builders.put_hold(topic_id="tp_ages").control.request
+    node.admin().apply(hold)
+    wait_until(lambda: _hold(node).confirmed, "the hold is in force")
+    node.admin().apply(_wish(generation=2, retention_bytes=2 * MIB))
+    wait_until(lambda: _partition(node).held_bytes > 0, "the policy meets the hold")
+    node.kill()
+    node.start()
+    status = _partition(node)
+    assert (status.log_start, status.held, _trims(node)) == (0, True, [])
+    with pytest.raises(grpc.RpcError) as caught:
+        node.admin().apply(builders.delete_topic("tp_ages", fence=(1, 3, 1)).control.request)
+    assert refusal(caught.value)[1].code == "TOPIC_HELD"
+    node.admin().apply(builders.release_hold(topic_id="tp_ages").control.request)
+    wait_until(lambda: len(_trims(node)) == 1, "what was held goes")
+    assert (_hold(node).active, _hold(node).confirmed) == (False, True)
+    after = _partition(node)
+    assert (after.held, after.held_bytes) == (False, 0)
+    assert after.log_start > 0
+    node.admin().apply(builders.delete_topic("tp_ages", fence=(1, 3, 1)).control.request)
+    wait_until(
+        lambda: all(row.topic_id != "tp_ages" for row in node.admin().describe_node().topics),
+        "the topic is gone",
+    )
