@@ -184,16 +184,16 @@ def _waiting(reason: str, message: str) -> Sequence[Condition]:
 
 
 def _retention(topic: node_pb2.PutTopic) -> Condition:
-    """No node trims yet, so a limit is a wish only; said here, and not in Ready, which is about
-    partitions."""
+    """The node trims by the topic it was told: what `Synced` says is in force holds for its limits
+    too. Said here, and not in Ready, which is about partitions."""
     if topic.retention_ms == UNLIMITED and topic.retention_bytes == UNLIMITED:
         return Condition("RetentionEnforced", "True", "Unlimited")
     return Condition(
         "RetentionEnforced",
-        "False",
-        "NotEnforcedYet",
-        "The limits are kept with the topic, but this version of the node removes nothing: "
-        "segments are kept until a version that enforces retention.",
+        "True",
+        "Enforced",
+        "Whole segments go once their youngest record is older, or what is left is enough; records "
+        "that are held stay.",
     )
 
 
