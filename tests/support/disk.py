@@ -2,7 +2,8 @@
 
 It is mounted inside a mount namespace that one waiting process holds, so that it is gone with that
 process however a test ends, and nobody else ever sees it. Without root the namespace is a user's
-own. Nodes enter it by the command that `program` gives; tests look into it through /proc.
+own. In a chroot, whose root is no mount of its own, nothing can be made private: there the disk is
+unmounted at the end. Nodes enter by the command that `program` gives; tests look in through /proc.
 """
 
 import errno
@@ -25,17 +26,31 @@ class Disk:
         path.mkdir()
         self.path = path
         self._unprivileged = os.geteuid() != 0
+        self._chrooted = False
         options = f"size={size_mib}m,mode=0700"
-        mount = f'mount -t tmpfs -o {options} disk "$0" && echo mounted && exec cat'
-        flags = ROOT_FLAGS if self._unprivileged else ()
+        self._mount = f'mount -t tmpfs -o {options} disk "$0" && echo mounted && exec cat'
+        mounted = self._hold(ROOT_FLAGS if self._unprivileged else ())
+        if not mounted and not self._unprivileged:
+            self._chrooted = mounted = self._hold(("--propagation", "unchanged"))
+        assert mounted, "no tmpfs could be mounted"
+        self.seen = Path(f"/proc/{self._holder.pid}/root{path}")
+
+    def _hold(self, flags: Sequence[str]) -> bool:
+        """Start the process that holds the namespace. False: the disk could not be mounted."""
         self._holder = subprocess.Popen(
-            ["unshare", *flags, "--mount", "sh", "-c", mount, str(path)],
+            ["unshare", *flags, "--mount", "sh", "-c", self._mount, str(self.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
         assert self._holder.stdout is not None
-        assert self._holder.stdout.readline() == b"mounted\n", "no tmpfs could be mounted"
-        self.seen = Path(f"/proc/{self._holder.pid}/root{path}")
+        if self._holder.stdout.readline() == b"mounted\n":
+            return True
+        self._end()
+        return False
+
+    def _end(self) -> None:
+        self._holder.kill()
+        self._holder.communicate()
 
     def __enter__(self) -> Self:
         return self
@@ -46,12 +61,15 @@ class Disk:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._holder.kill()
-        self._holder.communicate()
+        if self._chrooted:
+            subprocess.run(self.program("umount", "--lazy", str(self.path)), check=True)
+        self._end()
 
     def program(self, *command: str) -> Sequence[str]:
         """A command that runs where the disk is mounted."""
-        flags = ("--user", "--preserve-credentials") if self._unprivileged else ()
+        flags = ["--user", "--preserve-credentials"] if self._unprivileged else []
+        # Entering leaves a chroot, unless told to go where the holder is.
+        flags += ["--root"] if self._chrooted else []
         return ("nsenter", f"--target={self._holder.pid}", *flags, "--mount", "--", *command)
 
     @property
