@@ -139,7 +139,7 @@ class Loop:
             return
         with self._database.write() as session:
             now = self._database.now(session)
-            for item in held:
+            for item in sorted(held, key=lambda each: (each.kind, each.object_id)):
                 if not renew(session, item, now):
                     log.warning("lease_lost", object_id=item.object_id, kind=item.kind)
 
