@@ -1,5 +1,6 @@
 """Nodes that answer late, nothing or no: the wish is reached, and nothing is made twice or lost."""
 
+import copy
 from collections.abc import Iterator
 
 import grpc
@@ -7,6 +8,8 @@ import pytest
 
 from api.identifiers import new_id
 from api.reconcile.loop import BACKOFF_MAX
+from api.reconcile.models import Work
+from api.topics.models import Topic
 from tests.api.conftest import Body, Service
 from tests.api.fake_node import FakeNode, refuse, serving, vanish
 
@@ -73,6 +76,41 @@ def test_a_storm_of_throttling_deletes_nothing_and_takes_no_ready_away(service: 
     service.clock.advance(BACKOFF_MAX.total_seconds())
     service.settle()
     assert {condition(service, topic, "Synced") for topic in topics} == {"True"}
+
+
+def test_a_database_that_lost_its_last_commits_does_not_undo_what_the_node_has(
+    service: Service,
+) -> None:
+    topic = service.topic("orders")
+    service.settle()
+    with service.database.read() as session:
+        lost = copy.deepcopy(session.get_one(Topic, topic["id"]).spec)
+    patch(service, topic, codec="zstd")
+    patch(service, topic, codec="lz4")
+    service.settle()
+    # What a standby knows that was promoted without the two changes.
+    with service.database.write() as session:
+        row = session.get_one(Topic, topic["id"])
+        row.spec, row.generation, row.revision = lost, 1, 1
+        work = session.get_one(Work, ("topic", topic["id"]))
+        work.requested_generation, work.lease_token = 1, 1
+    service.clock.advance(3600)
+    service.loop.run_once(["topic"])
+    assert service.node.fenced == 1
+    assert service.node.topics[topic["id"]].spec.codec == "lz4"
+    assert condition(service, topic, "Synced") == "False"
+    for codec in ("zstd", "none", "zstd"):
+        patch(service, topic, codec=codec)
+    service.settle()
+    assert service.node.topics[topic["id"]].spec.codec == "zstd"
+    assert condition(service, topic, "Ready") == "True"
+
+
+def patch(service: Service, topic: Body, **spec: str) -> None:
+    """Changes members of a topic's spec."""
+    body: Body = {"spec": spec}
+    response = service.client.patch(f"/v1/topics/{topic['id']}", json=body, headers=service.owner)
+    assert response.status_code == 202, response.text
 
 
 def condition(service: Service, topic: Body, kind: str) -> str:
