@@ -30,6 +30,7 @@ from sqlalchemy import (
     event,
     func,
     select,
+    text,
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
@@ -38,6 +39,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 READERS_MAX: Final = 48
 WAKE: Final = "wake"
+CHANNEL: Final = "headrace_work"
 BUSY_TIMEOUT_MS: Final = 5000
 IDLE_SECONDS: Final = 60
 
@@ -158,6 +160,8 @@ class Database:
         with Session(self.writer, expire_on_commit=False) as session:
             with session.begin():
                 yield session
+                if session.info.get(WAKE) and not self.is_sqlite:
+                    session.execute(text(f"NOTIFY {CHANNEL}"))
             if session.info.get(WAKE):
                 self.wake_workers()
 

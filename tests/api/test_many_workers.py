@@ -6,8 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import text
 
+from api.database import CHANNEL, Database
+from api.reconcile.hints import listen
 from api.reconcile.loop import Loop
 from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import Claim, claim, enqueue, finish
@@ -148,6 +151,36 @@ def test_a_transaction_that_is_left_open_does_not_starve_the_queue(service: Serv
         worker.start()
         worker.join(CLAIM_SECONDS_MAX)
         assert not worker.is_alive()
+
+
+@pytest.mark.parametrize("installation", ["postgresql"], indirect=True)
+def test_a_wish_of_another_process_wakes_workers_and_a_hint_with_nothing_harms_nobody(
+    service: Service,
+) -> None:
+    ours = Database(service.settings.database.url, clock=service.clock)
+    stop = threading.Event()
+    listening = threading.Thread(target=listen, args=(ours, stop))
+    listening.start()
+    try:
+        count = 0
+        # Until it listens, hints are lost; that is what they may be.
+        while ours.wakes == 0:
+            count += 1
+            _enqueue(service, "a", count)
+            ours.wait_for_work(0, 0.05)
+            assert count < 1000
+        seen = ours.wakes
+        with service.database.write() as session:
+            session.execute(text(f"NOTIFY {CHANNEL}"))
+        ours.wait_for_work(seen, 30)
+        assert ours.wakes > seen
+        with ours.write() as session:
+            (item,) = claim(session, kinds=[KIND], owner="me", now=service.clock())
+        assert item.requested_generation == count
+    finally:
+        stop.set()
+        listening.join()
+        ours.close()
 
 
 def _enqueue(service: Service, object_id: str, generation: int) -> None:
