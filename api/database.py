@@ -209,9 +209,9 @@ class Database:
         engine = create_engine(
             self.url,
             poolclass=QueuePool,
-            hide_parameters=True,
             pool_size=READERS_MAX if read_only else 1,
             max_overflow=0,
+            hide_parameters=True,
             connect_args={"isolation_level": None, "check_same_thread": False},
         )
 

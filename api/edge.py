@@ -277,7 +277,8 @@ async def _database_error(request: Request, error: Exception) -> JSONResponse:
     refusal = UnavailableError(
         "The database is away or busy, or takes no changes now.",
         hint="Repeat it after a moment with the same Idempotency-Key, or read first what is there: "
-        "a connection can break just after a change was made.",
+        "a connection can break just after a change was made. If it stays so, the database's disk "
+        "may be full: the API's log says more.",
         retry_after_seconds=RETRY_DATABASE_SECONDS,
     )
     return _response(refusal, request.state.request_id)

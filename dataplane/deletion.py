@@ -4,7 +4,7 @@ Owns one walk for each closing topic, from the DeleteTopic that is in the metada
 ConfirmDelete behind it:
 
     SEAL in the log of every partition: nothing is appended after it but the last metering window
-    -> that window is in `_usage` and acknowledged
+    -> that window is in `_usage`, its last trim in `_retention`, both acknowledged
     -> ConfirmDelete in the metadata log: only then row, name and files go
 
 Everything is read from the metadata, so a restart takes up every walk where it stands; each step is
@@ -77,12 +77,14 @@ class Deletion:
         metering: Metering,
         tasks: asyncio.TaskGroup,
         *,
+        retention: Metering,
         shards_count: int,
         retry_s_min: float = RETRY_S_MIN,
     ) -> None:
         self._ring = ring
         self._replica = replica
         self._metering = metering
+        self._retention = retention
         self._tasks = tasks
         self._shards_count = shards_count
         self._retry_s_min = retry_s_min
@@ -172,6 +174,7 @@ class Deletion:
         reason = await self._confirm(topic, damaged)
         if not reason:
             self._metering.forget(partitions)
+            self._retention.forget(partitions)
         return reason
 
     async def _confirm(self, topic: Topic, given_up: Sequence[int]) -> str:
@@ -201,10 +204,12 @@ class Deletion:
         async with self._seals:
             try:
                 sealed = await self._request_seal(partition, intent_op)
-                if sealed.is_metered():
+                if sealed.is_told():
                     return None
                 async with asyncio.timeout(USAGE_TIMEOUT_S):
                     await self._metering.wait_published(partition, sealed.meter_sequence)
+                    if sealed.trim_acked < sealed.trim_sequence:
+                        await self._retention.wait_published(partition, sealed.trim_sequence)
                     await self._acknowledged(partition, intent_op)
             except NotSealed as missing:
                 return missing
@@ -216,7 +221,7 @@ class Deletion:
         """Return once the partition itself has taken the acknowledgement. Raises NotSealed."""
         while True:
             sealed = await self._request_seal(partition, intent_op)
-            if sealed.is_metered():
+            if sealed.is_told():
                 return
             await asyncio.sleep(ACK_RETRY_S)
 

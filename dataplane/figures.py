@@ -5,8 +5,10 @@ Owns names and help texts only; each figure is read where it is kept, when someb
 
 from dataplane.deletion import Deletion
 from dataplane.groups.handover import Handover
+from dataplane.holding import Holding
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
+from dataplane.retention import Inventory
 from dataplane.ring import Ring
 from dataplane.rpc import Bridge
 from dataplane.services.groups import GroupService
@@ -110,6 +112,43 @@ def of_usage(metering: Metering) -> tuple[Number, ...]:
     )
 
 
+def of_retention(retention: Metering, inventory: Inventory) -> tuple[Number, ...]:
+    """Trims on their way to `_retention`, and pictures of what is left."""
+    return (
+        Number(
+            "headrace_retention_published",
+            "Trims in `_retention`, ever.",
+            retention.published_count,
+        ),
+        Number(
+            "headrace_retention_pending",
+            "Trims not yet in `_retention`.",
+            retention.pending_count,
+            rises=False,
+        ),
+        Number(
+            "headrace_retention_retries",
+            "Repeated attempts to spool or publish a trim.",
+            lambda: retention.retries,
+        ),
+        Number(
+            "headrace_retention_spools_lost",
+            "Spools that were found missing or older than `_retention`, since the start.",
+            lambda: retention.spools_lost,
+        ),
+        Number(
+            "headrace_inventories",
+            "Pictures of all partitions in `_retention`, since the start.",
+            lambda: inventory.taken,
+        ),
+        Number(
+            "headrace_inventory_failures",
+            "Pictures that could not be published and were taken again.",
+            lambda: inventory.failures,
+        ),
+    )
+
+
 def of_deletions(deletion: Deletion) -> tuple[Number | NumbersByCode, ...]:
     """Topics on their way out."""
     return (
@@ -120,6 +159,24 @@ def of_deletions(deletion: Deletion) -> tuple[Number | NumbersByCode, ...]:
             "headrace_topic_delete_failures",
             "Attempts to delete a topic that did not end, by what was missing.",
             lambda: deletion.failures_by_reason,
+            label="reason",
+        ),
+    )
+
+
+def of_holds(holding: Holding) -> tuple[Number | NumbersByCode, ...]:
+    """Holds on their way into the partitions' logs."""
+    return (
+        Number(
+            "headrace_holds_pending",
+            "Topics whose partitions do not all know their holds yet.",
+            holding.pending_count,
+            rises=False,
+        ),
+        NumbersByCode(
+            "headrace_hold_failures",
+            "Attempts to hold or release a topic that did not end, by what was missing.",
+            lambda: holding.failures_by_reason,
             label="reason",
         ),
     )

@@ -25,6 +25,7 @@ class Kind(IntEnum):
     REPLY = 32
     METER_CLOSE = 33
     STOPPED = 34
+    TRIMMED = 35
     SEND_MESSAGE = 64
     SEND_CREDIT = 65
     SEND_STATUS = 66
@@ -38,6 +39,9 @@ class Kind(IntEnum):
     METER_FLUSH = 99
     DESCRIBE = 100
     SEAL = 101
+    TRIM_ACK = 102
+    PURGE = 103
+    HOLD = 104
     HOST_BEAT = 112
     CLOCK_CONFIRM = 113
     HOST_FAILED = 114
@@ -58,6 +62,15 @@ class EngineResult(IntEnum):
     STORAGE_FULL = 9
     STORAGE_FAILED = 10
     CLOSED = 11
+    HELD = 12
+
+
+class TrimCause(IntEnum):
+    """enum engine_trim_cause."""
+
+    TIME = 1
+    SIZE = 2
+    PURGE = 3
 
 
 class FenceKind(IntEnum):
@@ -79,12 +92,16 @@ _CALLER: Final = struct.Struct("<IIII16s")
 _PARTITION_ID: Final = struct.Struct("<QQII")
 _GROUP_FENCE: Final = struct.Struct("<QQQII")
 _GROUP_STATE: Final = struct.Struct("<QQBB6x")
-_PARTITION_STATE: Final = struct.Struct("<QQQQQII")
+_PARTITION_STATE: Final = struct.Struct("<QQQQQIIQQQqqq")
 _METER_CLOSE: Final = struct.Struct("<QQIIQQQqqII")
 _METER_SUM: Final = struct.Struct("<IIQQQ")
 _METER_FLUSHED: Final = struct.Struct("<QQ")
 _SEAL: Final = struct.Struct("<Q")
-_SEALED: Final = struct.Struct("<QQQ")
+_SEALED: Final = struct.Struct("<QQQQQ")
+_PURGE: Final = struct.Struct("<QQ")
+_HOLD: Final = struct.Struct("<QQII")
+_RETAINED: Final = struct.Struct("<QQQQII")
+_TRIMMED: Final = struct.Struct("<QQIIQQQQQQQqqqII")
 
 PARTITION_READY: Final = 1
 PARTITION_RECOVERING: Final = 2
@@ -121,21 +138,25 @@ class GroupState(NamedTuple):
 
 
 class Sealed(NamedTuple):
-    """A partition's log after SEAL: where it ends, its last window and the last acknowledged."""
+    """A partition's log after SEAL: its end; its last window and trim, and those acknowledged."""
 
     log_end: int
     meter_sequence: int
     meter_acked: int
+    trim_sequence: int = 0
+    trim_acked: int = 0
 
-    def is_metered(self) -> bool:
-        """Is everything that was appended in `_usage`?"""
-        return self.meter_acked == self.meter_sequence
+    def is_told(self) -> bool:
+        """Is everything that was appended in `_usage`, and what was trimmed in `_retention`?"""
+        return self.meter_acked == self.meter_sequence and self.trim_acked == self.trim_sequence
 
 
 class PartitionState(NamedTuple):
     """How a partition stands.
 
-    Offsets; bytes between log_start and the end; bytes since it began.
+    Offsets; bytes between log_start and the end; bytes since it began; append times in us, 0 =
+    nothing is stored. `held_from` is 0 unless held; `held_bytes` would be gone but for the hold, as
+    of the last look; `expires_us` is when the policy takes something, 0 = not foreseen.
     """
 
     log_start: int
@@ -144,6 +165,44 @@ class PartitionState(NamedTuple):
     bytes: int
     cumulative_bytes: int
     state: int
+    is_held: bool = False
+    held_from: int = 0
+    hold_intent_op: int = 0
+    held_bytes: int = 0
+    oldest_us: int = 0
+    newest_us: int = 0
+    expires_us: int = 0
+
+
+class Retained(NamedTuple):
+    """Where a log begins and what holds it, once a purge or a hold is in it."""
+
+    log_start: int
+    log_end: int
+    hold_intent_op: int
+    held_from: int
+    is_held: bool
+
+
+class Trimmed(NamedTuple):
+    """What one trim took from a partition. Offsets [from, to); times in us, UTC.
+
+    bytes, records and times are those of the segments that went whole.
+    """
+
+    id: PartitionId
+    sequence: int
+    trim_op: int
+    policy_version: int
+    from_offset: int
+    to_offset: int
+    bytes: int
+    records: int
+    min_time_us: int
+    max_time_us: int
+    trimmed_at_us: int
+    cause: TrimCause
+    segments: int
 
 
 class MeterSum(NamedTuple):
@@ -199,8 +258,8 @@ def unpack_group_state(body: bytes) -> GroupState:
 
 def unpack_partition_state(body: bytes) -> PartitionState:
     """struct engine_partition_state."""
-    start, high, end, size_bytes, cumulative, state, _ = _PARTITION_STATE.unpack_from(body)
-    return PartitionState(start, high, end, size_bytes, cumulative, state)
+    found = PartitionState(*_PARTITION_STATE.unpack_from(body))
+    return found._replace(is_held=bool(found.is_held))
 
 
 def unpack_meter_close(body: bytes) -> MeterClose:
@@ -235,6 +294,43 @@ def unpack_sealed(body: bytes) -> Sealed:
     return Sealed(*_SEALED.unpack_from(body))
 
 
+def pack_purge(*, log_start: int, version: int) -> bytes:
+    """struct engine_purge. log_start 0 = everything goes."""
+    return _PURGE.pack(log_start, version)
+
+
+def pack_hold(*, intent_op: int, held_from: int | None) -> bytes:
+    """struct engine_hold. None = nothing holds the partition any more."""
+    return _HOLD.pack(intent_op, held_from or 0, held_from is not None, 0)
+
+
+def unpack_retained(body: bytes) -> Retained:
+    """struct engine_retained."""
+    start, end, intent_op, held_from, held, _ = _RETAINED.unpack_from(body)
+    return Retained(start, end, intent_op, held_from, bool(held))
+
+
+def unpack_trimmed(body: bytes) -> Trimmed:
+    """struct engine_trimmed."""
+    topic, revision, partition, _, *found = _TRIMMED.unpack_from(body)
+    sequence, trim_op, policy, start, end, size, records, *times, cause, segments = found
+    return Trimmed(
+        id=PartitionId(topic, revision, partition),
+        sequence=sequence,
+        trim_op=trim_op,
+        policy_version=policy,
+        from_offset=start,
+        to_offset=end,
+        bytes=size,
+        records=records,
+        min_time_us=times[0],
+        max_time_us=times[1],
+        trimmed_at_us=times[2],
+        cause=TrimCause(cause),
+        segments=segments,
+    )
+
+
 def sizes() -> dict[str, int]:
     """The size of each structure, by its name in engine.h; for the contract test."""
     return {
@@ -247,4 +343,8 @@ def sizes() -> dict[str, int]:
         "struct engine_meter_sum": _METER_SUM.size,
         "struct engine_seal": _SEAL.size,
         "struct engine_sealed": _SEALED.size,
+        "struct engine_purge": _PURGE.size,
+        "struct engine_hold": _HOLD.size,
+        "struct engine_retained": _RETAINED.size,
+        "struct engine_trimmed": _TRIMMED.size,
     }

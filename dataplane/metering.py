@@ -1,9 +1,11 @@
-"""Closed metering windows on their way into `_usage`.
+"""Evidence on its way into a system topic: closed metering windows into `_usage`, trims into
+`_retention`.
 
-Owns the road engine -> spool -> `_usage` -> acknowledgement, in that order: a window is
-acknowledged only once it is in `_usage`, and the engine repeats what is not, in order. Every hop is
-idempotent: the spool knows each window by (topic, created_revision, partition, sequence), and the
-partition knows each batch by producer and sequence. Refuses to compute: sums come from the log.
+Owns the road engine -> spool -> topic -> acknowledgement, in that order: a window is acknowledged
+only once it is in `_usage`, and the engine repeats what is not, in order. Every hop is idempotent:
+the spool knows each window by (topic, created_revision, partition, sequence), and the partition
+knows each batch by producer and sequence. Refuses to compute: sums come from the log. What is said
+of windows here holds for trims too; `Cargo` is what differs.
 
 The spool knows a partition's windows by the last one alone, and an acknowledgement is for all
 before it. So a window is taken only if it is the next of its partition: one that was left out
@@ -16,7 +18,7 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from dataplane.frames import (
     EngineResult,
@@ -47,6 +49,25 @@ _PRODUCER_LOST: Final = (EngineResult.INVALID, EngineResult.FENCED)
 log = logging.getLogger("dataplane.metering")
 
 
+class Arrival(NamedTuple):
+    """One window as the engine handed it over; `record` resolves its names."""
+
+    id: PartitionId
+    sequence: int
+    record: Callable[[State], Record]
+
+
+class Cargo(NamedTuple):
+    """What a road carries: from which frame, into which system topic, acknowledged how."""
+
+    name: str
+    topic: str
+    topic_number: int
+    arrives: Kind
+    acknowledged: Kind
+    unpack: Callable[[bytes], Arrival]
+
+
 class Metering:
     """Carries windows; one task, `run`."""
 
@@ -58,14 +79,16 @@ class Metering:
         reading: Callable[[], AbstractContextManager[State]],
         shards_count: int,
         incoming_max: int = INCOMING_MAX,
+        cargo: Cargo | None = None,
     ) -> None:
+        self._cargo = cargo or USAGE
         self._ring = ring
         self._spool = spool
         self._reading = reading
         self._shards_count = shards_count
         self._incoming_max = incoming_max
         # In order of arrival; which is in order of sequence within a partition.
-        self._incoming: dict[tuple[PartitionId, int], MeterClose] = {}
+        self._incoming: dict[tuple[PartitionId, int], Arrival] = {}
         self._next: dict[PartitionId, int] = {}
         self._wake = asyncio.Event()
         self._progress = asyncio.Condition()
@@ -74,7 +97,7 @@ class Metering:
         self._tried = -1
         self.retries = 0
         self.spools_lost = 0
-        ring.handle((Kind.METER_CLOSE,), self._on_close)
+        ring.handle((self._cargo.arrives,), self._on_close)
 
     def check_spool(self) -> None:
         """Notice a spool that is gone. Called once, when the metadata has recovered.
@@ -85,15 +108,16 @@ class Metering:
         with self._reading() as state:
             known = state.bootstrap_op > 0
         if known and self._spool.is_new:
-            self._lost("the usage spool is gone and begins anew")
+            self._lost(f"the {self._cargo.name} spool is gone and begins anew")
 
     def _lost(self, what: str) -> None:
         self.spools_lost += 1
         log.error(
-            "%s: windows that were not acknowledged come again from the engine and may stand twice "
-            "in `_usage`, where reports count each once; find out who removed or restored "
-            "data_dir/spool",
+            "%s: what was not acknowledged comes again from the engine and may stand twice in "
+            "`%s`, where reports count each once; find out who removed or restored %s",
             what,
+            self._cargo.topic,
+            self._spool.folder,
         )
 
     def published_count(self) -> int:
@@ -140,7 +164,7 @@ class Metering:
             delay_s = min(delay_s * 2, RETRY_S_MAX)
 
     def _on_close(self, frame: Frame) -> None:
-        close = unpack_meter_close(frame.body)
+        close = self._cargo.unpack(frame.body)
         if self._spool.holds(close.id, close.sequence):
             # Repeated. If it still waits, its acknowledgement will come with its publication.
             if self._spool.is_published(close.id, close.sequence):
@@ -158,16 +182,16 @@ class Metering:
     async def _spool_incoming(self) -> bool:
         chosen = tuple(islice(self._incoming, ENTRY_RECORDS_MAX))
         with self._reading() as state:
-            records = [usage_record(state, self._incoming[key]) for key in chosen]
+            records = [self._incoming[key].record(state) for key in chosen]
         try:
             change = self._spool.appending(records)
             if change is not None:
                 await self._make(change)
         except OSError as error:
-            log.error("usage cannot be spooled; the engine keeps it: %s", error)
+            log.error("%s cannot be spooled; the engine keeps it: %s", self._cargo.name, error)
             return False
         except SpoolFull as full:
-            log.error("usage is not spooled: %s", full)
+            log.error("%s is not spooled: %s", self._cargo.name, full)
             return bool(self._spool.pending) and await self._publish(self._spool.pending[0])
         for key in chosen:
             self._incoming.pop(key, None)
@@ -188,7 +212,7 @@ class Metering:
             base_sequence=entry.number - self._spool.producer.base,
         )
         with self._reading() as state:
-            topic = state.topic_numbered(USAGE_TOPIC_NUMBER)
+            topic = state.topic_numbered(self._cargo.topic_number)
         if topic is None:
             return False
         target = PartitionId(topic.number, topic.created_revision, 0)
@@ -201,12 +225,14 @@ class Metering:
             reply = await self._ring.request(frame, timeout_s=PUBLISH_TIMEOUT_S)
         except TimeoutError:
             self._tried = entry.number
-            log.warning("usage entry %d: no answer yet, publishing it again", entry.number)
+            log.warning("%s: no answer yet, publishing it again", self._called(entry))
             return False
         if reply.result == EngineResult.DUPLICATE and not self._may_be_stored(entry):
             # The spool is older than `_usage`: what stands there under this number is another
             # entry, and ours would be lost if we took the answer.
-            self._lost(f"usage entry {entry.number} is in `_usage` already, from another spool")
+            self._lost(
+                f"{self._called(entry)} is in `{self._cargo.topic}` already, from another spool"
+            )
             await self._rotate_producer()
             return False
         self._tried = entry.number if reply.result == EngineResult.OK else self._tried
@@ -214,12 +240,16 @@ class Metering:
             return await self._published(entry)
         if reply.result in _PRODUCER_LOST:
             log.warning(
-                "usage entry %d: `_usage` answered %s, publishing under a new producer id",
-                entry.number,
+                "%s: `%s` answered %s, publishing under a new producer id",
+                self._called(entry),
+                self._cargo.topic,
                 reply.result.name,
             )
             await self._rotate_producer()
         return False
+
+    def _called(self, entry: Entry) -> str:
+        return f"{self._cargo.name} entry {entry.number}"
 
     def _may_be_stored(self, entry: Entry) -> bool:
         """Can this very entry be in `_usage` without our knowing?"""
@@ -229,14 +259,14 @@ class Metering:
         try:
             await self._make(self._spool.rotating())
         except OSError as error:
-            log.error("the usage spool cannot be written: %s", error)
+            log.error("the %s spool cannot be written: %s", self._cargo.name, error)
 
     async def _published(self, entry: Entry) -> bool:
         try:
             await self._make(self._spool.publishing(entry))
         except OSError as error:
             # Published again later, as the same batch: the partition will say DUPLICATE.
-            log.error("the usage spool cannot be written: %s", error)
+            log.error("the %s spool cannot be written: %s", self._cargo.name, error)
             return False
         for record in entry.records:
             self._acknowledge(record.partition, record.sequence)
@@ -247,7 +277,7 @@ class Metering:
     def _acknowledge(self, partition: PartitionId, sequence: int) -> None:
         self._ring.post(
             Frame(
-                Kind.METER_ACK,
+                self._cargo.acknowledged,
                 shard=owner_of(partition, self._shards_count),
                 arg1=sequence,
                 body=pack_partition(partition),
@@ -289,3 +319,18 @@ def usage_record(state: State, close: MeterClose) -> Record:
     return Record(
         close.id, close.sequence, close.window_end_us, bytes([USAGE_VALUE_VERSION]) + value
     )
+
+
+def _unpack_close(body: bytes) -> Arrival:
+    close = unpack_meter_close(body)
+    return Arrival(close.id, close.sequence, lambda state: usage_record(state, close))
+
+
+USAGE: Final = Cargo(
+    name="usage",
+    topic="_usage",
+    topic_number=USAGE_TOPIC_NUMBER,
+    arrives=Kind.METER_CLOSE,
+    acknowledged=Kind.METER_ACK,
+    unpack=_unpack_close,
+)

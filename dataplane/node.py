@@ -21,8 +21,10 @@ from dataplane.deletion import Deletion
 from dataplane.errors import Refused
 from dataplane.frames import Kind
 from dataplane.groups.handover import Handover
-from dataplane.metering import Metering
+from dataplane.holding import Holding
+from dataplane.metering import USAGE, Cargo, Metering
 from dataplane.replica import MetadataReplica
+from dataplane.retention import RETENTION, Inventory
 from dataplane.ring import Ring
 from dataplane.rpc import Access, Bridge, Method, bidirectional, unary
 from dataplane.services.admin import AdminService
@@ -79,13 +81,14 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
     engine = await asyncio.to_thread(_open_engine, settings, admin_key)
     unusable: BaseException | None = None
     try:
-        spool = await asyncio.to_thread(_open_spool, settings.node.data_dir / "spool")
+        spools = await asyncio.to_thread(_open_spools, settings.node.data_dir)
         try:
             async with asyncio.TaskGroup() as tasks:
-                served = Node(settings, engine, spool, tasks, announce)
+                served = Node(settings, engine, spools, tasks, announce)
                 drained = await served.serve(stop)
         finally:
-            spool.close()
+            spools.usage.close()
+            spools.retention.close()
     except* NodeUnusable as problems:
         # Raised below: Python 3.11.2, Debian 12's, groups what is raised in here.
         unusable = problems.exceptions[0]
@@ -102,6 +105,13 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
     return 0 if drained else 1
 
 
+class Spools(NamedTuple):
+    """What waits to be published, each in a folder of its own."""
+
+    usage: Spool
+    retention: Spool
+
+
 class Node:
     """One running node: every part, wired."""
 
@@ -109,7 +119,7 @@ class Node:
         self,
         settings: NodeSettings,
         engine: Engine,
-        spool: Spool,
+        spools: Spools,
         tasks: asyncio.TaskGroup,
         announce: Callable[[Ready], None],
     ) -> None:
@@ -125,8 +135,10 @@ class Node:
         self._ring.handle((Kind.STOPPED,), self._on_stopped)
         self._ring.handle_failure(self._fail)
         self._replica = MetadataReplica(self._ring, self._fail)
-        self._metering = Metering(
-            self._ring, spool, reading=self._replica.reading, shards_count=shards_count
+        self._metering = self._road(spools.usage, USAGE)
+        self._retention = self._road(spools.retention, RETENTION)
+        self._inventory = Inventory(
+            self._ring, reading=self._replica.reading, shards_count=shards_count
         )
         self._handover = Handover(self._ring, self._replica, shards_count=shards_count)
         self._groups = GroupService(
@@ -134,9 +146,16 @@ class Node:
         )
         self._replica.handle_group_changes(self._groups.group_changed)
         self._deletion = Deletion(
-            self._ring, self._replica, self._metering, tasks, shards_count=shards_count
+            self._ring,
+            self._replica,
+            self._metering,
+            tasks,
+            retention=self._retention,
+            shards_count=shards_count,
         )
         self._replica.handle_closing_topics(self._deletion.topic_closing)
+        self._holding = Holding(self._ring, self._replica, tasks, shards_count=shards_count)
+        self._replica.handle_held_topics(self._holding.topic_held)
         self._conditions = Conditions(engine.metrics)
         self._admin = AdminService(
             self._ring,
@@ -145,6 +164,15 @@ class Node:
             node_id=settings.node.node_id,
             incarnation=_read_incarnation(settings.node.data_dir),
             shards_count=shards_count,
+        )
+
+    def _road(self, spool: Spool, cargo: Cargo) -> Metering:
+        return Metering(
+            self._ring,
+            spool,
+            reading=self._replica.reading,
+            shards_count=self._settings.node.shards,
+            cargo=cargo,
         )
 
     async def serve(self, stop: asyncio.Event) -> bool:
@@ -158,11 +186,15 @@ class Node:
             self._spawn(self._beat())
             await self._unless_failed(self._replica.recovered.wait())
             self._metering.check_spool()
+            self._retention.check_spool()
             await self._unless_failed(self._bootstrap(address))
             self._groups.start()
             self._spawn(self._groups.run())
             self._spawn(self._metering.run())
+            self._spawn(self._retention.run())
+            self._spawn(self._inventory.run())
             self._deletion.start()
+            self._holding.start()
             self._spawn(self._conditions.run())
             http_port = await self._open_http(telemetry)
             self._ready = True
@@ -177,6 +209,7 @@ class Node:
                 task.cancel()
             self._groups.stop()
             self._deletion.stop()
+            self._holding.stop()
             self._ring.close()
             await asyncio.to_thread(self._replica.stop)
 
@@ -282,7 +315,9 @@ class Node:
                 *figures.of_calls(self._ring, bridge),
                 *figures.of_groups(self._replica, self._groups, self._handover),
                 *figures.of_usage(self._metering),
+                *figures.of_retention(self._retention, self._inventory),
                 *figures.of_deletions(self._deletion),
+                *figures.of_holds(self._holding),
             ),
             engine_metrics=self._engine.metrics,
             ready=lambda: self._ready,
@@ -341,6 +376,7 @@ class Node:
             async with asyncio.timeout(timeout_s):
                 await self._admin.flush_everything(timeout_s)
                 await self._metering.wait_idle()
+                await self._retention.wait_idle()
         except TimeoutError:
             return False
         return True
@@ -373,11 +409,20 @@ def _open_engine(settings: NodeSettings, admin_key: AdminKey) -> Engine:
         ) from error
 
 
-def _open_spool(folder: Path) -> Spool:
+def _open_spools(data_dir: Path) -> Spools:
+    usage = _open_spool(data_dir / "spool", "usage")
+    try:
+        return Spools(usage, _open_spool(data_dir / "spool-retention", "retention"))
+    except NodeUnusable:
+        usage.close()
+        raise
+
+
+def _open_spool(folder: Path, name: str) -> Spool:
     try:
         return Spool(folder)
     except (SpoolDamaged, OSError) as error:
-        raise NodeUnusable(f"the usage spool cannot be used: {error}") from error
+        raise NodeUnusable(f"the {name} spool cannot be used: {error}") from error
 
 
 def _read_incarnation(data_dir: Path) -> int:

@@ -50,6 +50,7 @@ class MetadataReplica:
         self._on_failure = on_failure
         self._on_group: Callable[[int], None] = lambda _group: None
         self._on_closing: Callable[[int], None] = lambda _topic: None
+        self._on_holding: Callable[[int], None] = lambda _topic: None
         self._machine = Machine()
         self._lock = threading.Lock()
         self._frames: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
@@ -76,6 +77,10 @@ class MetadataReplica:
     def handle_closing_topics(self, handler: Callable[[int], None]) -> None:
         """`handler(topic number)` runs on the loop after an op decided to delete a topic."""
         self._on_closing = handler
+
+    def handle_held_topics(self, handler: Callable[[int], None]) -> None:
+        """`handler(topic number)` runs on the loop after an op changed the holds of a topic."""
+        self._on_holding = handler
 
     def start(self) -> None:
         """Start the apply thread."""
@@ -195,6 +200,8 @@ class MetadataReplica:
                 self._on_group(group)
             if applied.closing:
                 self._on_closing(applied.closing)
+            if applied.holding:
+                self._on_holding(applied.holding)
         except Exception as error:
             # Going on would leave a partition that never moves, or a topic that never goes.
             log.exception("what follows from a metadata op failed")

@@ -1,4 +1,4 @@
-"""The usage spool: closed windows on disk between the engine and the topic `_usage`.
+"""A spool: closed windows, or trims, on disk between the engine and the topic `_usage`.
 
 Owns data_dir/spool: append-only segments, each self-contained. An entry is durable before it
 counts and is one batch of `_usage`, now and on every retry, so that the same bytes under the same
@@ -94,6 +94,7 @@ class Spool:
     """
 
     def __init__(self, folder: Path) -> None:
+        self.folder: Final = folder
         self._folder = folder
         self._disk = threading.Lock()
         self._file: int = -1
@@ -126,7 +127,7 @@ class Spool:
         Raises SpoolFull.
         """
         if self._pending_bytes > PENDING_BYTES_MAX:
-            raise SpoolFull(f"{self._pending_bytes} bytes of usage wait to be published")
+            raise SpoolFull(f"{self._pending_bytes} bytes wait to be published")
         fresh: list[Record] = []
         seen: dict[PartitionId, int] = {}
         for record in records:

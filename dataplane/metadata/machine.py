@@ -21,7 +21,7 @@ from dataplane.errors import Refused
 from dataplane.groups import membership
 from dataplane.groups.assignment import Slice
 from dataplane.groups.membership import Group, Member, Owner
-from dataplane.metadata import rules, snapshot, tables, topics
+from dataplane.metadata import holds, rules, snapshot, tables, topics
 from dataplane.metadata.commands import (
     decode_command,
     encode_result,
@@ -52,13 +52,15 @@ class Applied:
     """What one op did.
 
     `delta` is what the shards' tables change by; `groups` the numbers of the groups that changed;
-    `closing` that of the topic which the op decided to delete, 0 = none.
+    `closing` that of the topic which the op decided to delete, `holding` that of the topic whose
+    holds changed, 0 = none.
     """
 
     result: bytes
     delta: bytes
     groups: tuple[int, ...] = ()
     closing: int = 0
+    holding: int = 0
 
 
 class Machine:
@@ -84,7 +86,8 @@ class Machine:
             done = Done(wire.Result(refused=refusal.error()))
         self.state.op = op
         done.result.op = op
-        return Applied(encode_result(done.result), done.delta, done.groups, done.closing)
+        result = encode_result(done.result)
+        return Applied(result, done.delta, done.groups, done.closing, done.holding)
 
     def snapshot(self) -> bytes:
         """The state as canonical bytes."""
@@ -122,6 +125,8 @@ class Machine:
             return self._leave_group(op, command.leave_group)
         if kind == "confirm_delete":
             return topics.confirm_delete(self.state, op, command.confirm_delete)
+        if kind == "confirm_hold":
+            return holds.confirm(self.state, op, command.confirm_hold)
         return self._confirm_move(command.confirm_move)
 
     # ---- the cluster ----
@@ -168,6 +173,10 @@ class Machine:
             return topics.put(self.state, op, fence, request.put_topic)
         if kind == "delete_topic":
             return topics.delete(self.state, op, fence, request.delete_topic)
+        if kind == "put_hold":
+            return holds.put(self.state, op, fence, request.put_hold)
+        if kind == "release_hold":
+            return holds.release(self.state, op, fence, request.release_hold)
         if kind == "put_key":
             return self._put_key(op, fence, request.put_key)
         if kind == "revoke_key":

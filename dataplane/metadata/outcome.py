@@ -18,13 +18,15 @@ class Done:
     """A result and what follows from it.
 
     `delta` is what the shards' tables change by; `groups` the numbers of the groups that changed;
-    `closing` that of the topic which an op decided to delete, 0 = none.
+    `closing` that of the topic which an op decided to delete, 0 = none; `holding` that of the topic
+    whose holds changed, 0 = none.
     """
 
     result: wire.Result
     delta: bytes = b""
     groups: tuple[int, ...] = ()
     closing: int = 0
+    holding: int = 0
 
 
 def applied(

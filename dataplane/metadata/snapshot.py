@@ -23,6 +23,7 @@ from dataplane.metadata.state import (
     ApiKey,
     Counters,
     DeletedTopic,
+    Hold,
     Node,
     Organization,
     Project,
@@ -83,6 +84,7 @@ def encode(state: State) -> bytes:
         ],
         groups=[_group_message(group) for _, group in sorted(state.groups.items())],
         deleted_topics=[_deleted_message(row) for row in state.deleted_topics.values()],
+        holds=[_hold_message(row) for _, row in sorted(state.holds.items())],
     )
     return bytes([SNAPSHOT_VERSION]) + snapshot.SerializeToString(deterministic=True)
 
@@ -121,6 +123,8 @@ def decode(data: bytes) -> State:
         state.put_topic(_topic_of(topic))
     for deleted in snapshot.deleted_topics:
         state.put_deleted(_deleted_of(deleted))
+    for hold in snapshot.holds:
+        state.holds[hold.hold_id] = _hold_of(hold)
     for key in snapshot.keys:
         state.put_key(_key_of(key))
     for group in snapshot.groups:
@@ -185,6 +189,32 @@ def _deleted_of(row: wire.DeletedTopicRow) -> DeletedTopic:
         given_up=tuple(row.given_up),
         project_id=row.project_id,
         name=row.name,
+    )
+
+
+def _hold_message(row: Hold) -> wire.HoldRow:
+    return wire.HoldRow(
+        hold_id=row.hold_id,
+        topic_id=row.topic_id,
+        partitions=row.partitions,
+        from_offset=row.from_offset,
+        fence=fence_message(row.fence),
+        intent_op=row.intent_op,
+        active=row.is_active,
+        confirmed=row.is_confirmed,
+    )
+
+
+def _hold_of(row: wire.HoldRow) -> Hold:
+    return Hold(
+        hold_id=row.hold_id,
+        topic_id=row.topic_id,
+        partitions=tuple(row.partitions),
+        from_offset=row.from_offset,
+        fence=fence_of(row.fence),
+        intent_op=row.intent_op,
+        is_active=row.active,
+        is_confirmed=row.confirmed,
     )
 
 

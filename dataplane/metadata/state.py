@@ -110,6 +110,28 @@ class DeletedTopic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A hold on a topic, or on some of its partitions, from an offset on; also a released one.
+
+    `intent_op` is the metadata op that last decided it; `is_confirmed` says that this intent is in
+    the log of every partition it concerns.
+    """
+
+    hold_id: str
+    topic_id: str
+    partitions: tuple[int, ...]
+    from_offset: int
+    fence: Fence
+    intent_op: int
+    is_active: bool
+    is_confirmed: bool = False
+
+    def concerns(self, partition: int) -> bool:
+        """Does it hold, or did it, this partition?"""
+        return not self.partitions or partition in self.partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeySpec:
     """A key as the control plane wished it.
 
@@ -187,6 +209,7 @@ class State:
     topics: dict[str, Topic] = field(default_factory=dict)
     keys: dict[str, ApiKey] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
+    holds: dict[str, Hold] = field(default_factory=dict)
     # In the order of their deletion.
     deleted_topics: dict[str, DeletedTopic] = field(default_factory=dict)
 
@@ -236,6 +259,10 @@ class State:
         """The deleted topic of this number, while it is remembered."""
         topic_id = self.deleted_ids_by_number.get(number)
         return None if topic_id is None else self.deleted_topics[topic_id]
+
+    def holds_of(self, topic_id: str) -> list[Hold]:
+        """Every hold on a topic, released ones too, ascending by id."""
+        return [row for _, row in sorted(self.holds.items()) if row.topic_id == topic_id]
 
     def put_key(self, key: ApiKey) -> None:
         """Store a key and its lookups."""

@@ -37,7 +37,7 @@ VERBS_OF_ROLE: Final[dict[str, int]] = {
     "billing-viewer": 0,
 }
 
-_TOPIC: Final = struct.Struct("<HHI QQ IIII Q II")
+_TOPIC: Final = struct.Struct("<HHI QQ IIII Q II qqqQ")
 _GRANT: Final = struct.Struct("<HHI 16s 32s IIII q")
 TOPIC_ROW_SIZE: Final = _TOPIC.size
 _PROJECT: Final = struct.Struct("<HHI II II")
@@ -70,6 +70,11 @@ def topic_row(state: State, topic: Topic) -> bytes:
         (TOPIC_FLAG_SYSTEM if topic.is_system() else 0)
         | (TOPIC_FLAG_CLOSING if topic.is_closing() else 0),
         len(name),
+        spec.retention_ms,
+        spec.retention_bytes,
+        spec.retention_ms_min,
+        # Of a topic that is being deleted nothing is trimmed, whoever repeats that it goes.
+        0 if topic.is_closing() else topic.fence.generation,
     )
     return _padded(row + name)
 
@@ -77,7 +82,8 @@ def topic_row(state: State, topic: Topic) -> bytes:
 def topic_gone_row(deleted: DeletedTopic, *, recreated: bool) -> bytes:
     """One row that says that a topic is gone; `recreated`: a topic of its name lives again."""
     flags = TOPIC_FLAG_RECREATED if recreated else 0
-    return _TOPIC.pack(ROW_TOPIC_GONE, _TOPIC.size, 0, deleted.number, 0, 0, 0, 0, 0, 0, flags, 0)
+    numbers = (deleted.number, 0, 0, 0, 0, 0, 0, flags, 0, 0, 0, 0, 0)
+    return _TOPIC.pack(ROW_TOPIC_GONE, _TOPIC.size, 0, *numbers)
 
 
 def gone_rows_of_name(state: State, project_id: str, name: str) -> bytes:

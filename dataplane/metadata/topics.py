@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from dataplane.errors import RETRY_SAME_NODE, Refused
 from dataplane.groups import membership
-from dataplane.metadata import rules, tables
+from dataplane.metadata import holds, rules, tables
 from dataplane.metadata.commands import topic_spec_of
 from dataplane.metadata.outcome import NO_FENCE, Done, applied, check_fence
 from dataplane.metadata.projects import check_owner, put_project
@@ -51,11 +51,14 @@ def put(state: State, op: int, fence: Fence, command: wire.PutTopic) -> Done:
         topic = replace(stored, spec=spec, fence=fence)
     state.put_topic(topic)
     if stored is not None and stored.spec == spec:
+        if stored.fence.generation != fence.generation:
+            delta += tables.topic_row(state, topic)  # It names the generation of its policy.
         return Done(_result(topic, changed=False, op=op), delta)
     delta += tables.topic_row(state, topic) + _name_rows(state, stored, topic)
     grown = stored is not None and stored.spec.partitions < spec.partitions
     groups = _rebalanced(state, topic.number, op=op) if grown else ()
-    return Done(_result(topic, changed=True, op=op), delta, groups)
+    holding = topic.number if grown and holds.reopen(state, spec.topic_id) else 0
+    return Done(_result(topic, changed=True, op=op), delta, groups, holding=holding)
 
 
 def delete(state: State, op: int, fence: Fence, command: wire.DeleteTopic) -> Done:
@@ -72,6 +75,7 @@ def delete(state: State, op: int, fence: Fence, command: wire.DeleteTopic) -> Do
     check_fence(command.topic_id, fence, topic.fence)
     if topic.is_closing() and fence == topic.fence and fence != NO_FENCE:
         return Done(_result(topic, changed=False, op=op))
+    holds.check_free(state, command.topic_id)
     forced = bool(command.force_reason) and not topic.force_reason
     if topic.is_closing() and not forced:
         state.put_topic(replace(topic, fence=fence))
@@ -121,6 +125,7 @@ def confirm_delete(state: State, op: int, command: wire.ConfirmDelete) -> Done:
         name=topic.spec.name(),
     )
     state.drop_topic(topic.spec.topic_id)
+    holds.forget(state, topic.spec.topic_id)
     state.put_deleted(deleted)
     groups = _forgotten(state, topic.number, op=op)
     delta = tables.gone_rows_of_name(state, deleted.project_id, deleted.name)

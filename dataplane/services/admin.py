@@ -25,7 +25,7 @@ from dataplane.frames import (
     unpack_partition_state,
 )
 from dataplane.metadata.commands import fence_message, topic_message
-from dataplane.metadata.state import Topic, partitions_of
+from dataplane.metadata.state import Hold, Topic, partitions_of
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
 from dataplane.ring import Ring
@@ -94,6 +94,8 @@ class AdminService:
                 for topic in state.topics_by_number()
                 if everything or topic.spec.topic_id in topic_ids
             ]
+            for topic in topics:
+                reply.holds.extend(map(_hold_status, state.holds_of(topic.spec.topic_id)))
             for key_id in sorted(state.keys):
                 if everything or key_id in key_ids:
                     key = state.keys[key_id]
@@ -196,6 +198,12 @@ class AdminService:
             status.log_end = found.log_end
             status.bytes = found.bytes
             status.cumulative_bytes = found.cumulative_bytes
+            status.held = found.is_held
+            status.held_from = found.held_from
+            status.held_bytes = found.held_bytes
+            status.oldest_us = found.oldest_us
+            status.newest_us = found.newest_us
+            status.expires_us = found.expires_us
             status.state = _STATE_NAMES.get(found.state, "RECOVERING")
             if found.state == PARTITION_OP_UNKNOWN:
                 status.reason = "its log was written by a newer release: run that release"
@@ -210,3 +218,16 @@ class AdminService:
         return Frame(
             kind, shard=owner_of(partition, self._shards_count), body=pack_partition(partition)
         )
+
+
+def _hold_status(row: Hold) -> wire.HoldStatus:
+    return wire.HoldStatus(
+        hold_id=row.hold_id,
+        topic_id=row.topic_id,
+        partitions=row.partitions,
+        from_offset=row.from_offset,
+        active=row.is_active,
+        confirmed=row.is_confirmed,
+        intent_op=row.intent_op,
+        fence=fence_message(row.fence),
+    )

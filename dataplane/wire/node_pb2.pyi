@@ -18,18 +18,22 @@ class Fence(_message.Message):
     def __init__(self, db_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., lease_token: _Optional[int] = ...) -> None: ...
 
 class ApplyRequest(_message.Message):
-    __slots__ = ("fence", "put_topic", "put_key", "revoke_key", "delete_topic")
+    __slots__ = ("fence", "put_topic", "put_key", "revoke_key", "delete_topic", "put_hold", "release_hold")
     FENCE_FIELD_NUMBER: _ClassVar[int]
     PUT_TOPIC_FIELD_NUMBER: _ClassVar[int]
     PUT_KEY_FIELD_NUMBER: _ClassVar[int]
     REVOKE_KEY_FIELD_NUMBER: _ClassVar[int]
     DELETE_TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PUT_HOLD_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_HOLD_FIELD_NUMBER: _ClassVar[int]
     fence: Fence
     put_topic: PutTopic
     put_key: PutKey
     revoke_key: RevokeKey
     delete_topic: DeleteTopic
-    def __init__(self, fence: _Optional[_Union[Fence, _Mapping]] = ..., put_topic: _Optional[_Union[PutTopic, _Mapping]] = ..., put_key: _Optional[_Union[PutKey, _Mapping]] = ..., revoke_key: _Optional[_Union[RevokeKey, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ...) -> None: ...
+    put_hold: PutHold
+    release_hold: ReleaseHold
+    def __init__(self, fence: _Optional[_Union[Fence, _Mapping]] = ..., put_topic: _Optional[_Union[PutTopic, _Mapping]] = ..., put_key: _Optional[_Union[PutKey, _Mapping]] = ..., revoke_key: _Optional[_Union[RevokeKey, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., put_hold: _Optional[_Union[PutHold, _Mapping]] = ..., release_hold: _Optional[_Union[ReleaseHold, _Mapping]] = ...) -> None: ...
 
 class DeleteTopic(_message.Message):
     __slots__ = ("topic_id", "force_reason")
@@ -95,6 +99,26 @@ class RevokeKey(_message.Message):
     key_id: str
     def __init__(self, key_id: _Optional[str] = ...) -> None: ...
 
+class PutHold(_message.Message):
+    __slots__ = ("hold_id", "topic_id", "partitions", "from_offset")
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    hold_id: str
+    topic_id: str
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    from_offset: int
+    def __init__(self, hold_id: _Optional[str] = ..., topic_id: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., from_offset: _Optional[int] = ...) -> None: ...
+
+class ReleaseHold(_message.Message):
+    __slots__ = ("hold_id", "topic_id")
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    hold_id: str
+    topic_id: str
+    def __init__(self, hold_id: _Optional[str] = ..., topic_id: _Optional[str] = ...) -> None: ...
+
 class ApplyReply(_message.Message):
     __slots__ = ("metadata_op", "number", "created_revision", "changed", "deleted")
     METADATA_OP_FIELD_NUMBER: _ClassVar[int]
@@ -120,20 +144,42 @@ class DescribeRequest(_message.Message):
     def __init__(self, topic_ids: _Optional[_Iterable[str]] = ..., key_ids: _Optional[_Iterable[str]] = ..., all: bool = ...) -> None: ...
 
 class DescribeReply(_message.Message):
-    __slots__ = ("cluster_id", "node_id", "incarnation", "metadata_op", "topics", "keys")
+    __slots__ = ("cluster_id", "node_id", "incarnation", "metadata_op", "topics", "keys", "holds")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     METADATA_OP_FIELD_NUMBER: _ClassVar[int]
     TOPICS_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     node_id: str
     incarnation: int
     metadata_op: int
     topics: _containers.RepeatedCompositeFieldContainer[TopicStatus]
     keys: _containers.RepeatedCompositeFieldContainer[KeyStatus]
-    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., metadata_op: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[TopicStatus, _Mapping]]] = ..., keys: _Optional[_Iterable[_Union[KeyStatus, _Mapping]]] = ...) -> None: ...
+    holds: _containers.RepeatedCompositeFieldContainer[HoldStatus]
+    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., metadata_op: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[TopicStatus, _Mapping]]] = ..., keys: _Optional[_Iterable[_Union[KeyStatus, _Mapping]]] = ..., holds: _Optional[_Iterable[_Union[HoldStatus, _Mapping]]] = ...) -> None: ...
+
+class HoldStatus(_message.Message):
+    __slots__ = ("hold_id", "topic_id", "partitions", "from_offset", "active", "confirmed", "intent_op", "fence")
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    INTENT_OP_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    hold_id: str
+    topic_id: str
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    from_offset: int
+    active: bool
+    confirmed: bool
+    intent_op: int
+    fence: Fence
+    def __init__(self, hold_id: _Optional[str] = ..., topic_id: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., from_offset: _Optional[int] = ..., active: bool = ..., confirmed: bool = ..., intent_op: _Optional[int] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ...) -> None: ...
 
 class TopicStatus(_message.Message):
     __slots__ = ("topic_id", "number", "created_revision", "spec", "fence", "partitions", "closing")
@@ -154,7 +200,7 @@ class TopicStatus(_message.Message):
     def __init__(self, topic_id: _Optional[str] = ..., number: _Optional[int] = ..., created_revision: _Optional[int] = ..., spec: _Optional[_Union[PutTopic, _Mapping]] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., partitions: _Optional[_Iterable[_Union[PartitionStatus, _Mapping]]] = ..., closing: bool = ...) -> None: ...
 
 class PartitionStatus(_message.Message):
-    __slots__ = ("index", "primary", "replicas", "log_start", "high_watermark", "log_end", "bytes", "state", "reason", "cumulative_bytes")
+    __slots__ = ("index", "primary", "replicas", "log_start", "high_watermark", "log_end", "bytes", "state", "reason", "cumulative_bytes", "held", "held_from", "held_bytes", "oldest_us", "newest_us", "expires_us")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     PRIMARY_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
@@ -165,6 +211,12 @@ class PartitionStatus(_message.Message):
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     CUMULATIVE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    HELD_FROM_FIELD_NUMBER: _ClassVar[int]
+    HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_US_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_US_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_US_FIELD_NUMBER: _ClassVar[int]
     index: int
     primary: str
     replicas: _containers.RepeatedScalarFieldContainer[str]
@@ -175,7 +227,13 @@ class PartitionStatus(_message.Message):
     state: str
     reason: str
     cumulative_bytes: int
-    def __init__(self, index: _Optional[int] = ..., primary: _Optional[str] = ..., replicas: _Optional[_Iterable[str]] = ..., log_start: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_end: _Optional[int] = ..., bytes: _Optional[int] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cumulative_bytes: _Optional[int] = ...) -> None: ...
+    held: bool
+    held_from: int
+    held_bytes: int
+    oldest_us: int
+    newest_us: int
+    expires_us: int
+    def __init__(self, index: _Optional[int] = ..., primary: _Optional[str] = ..., replicas: _Optional[_Iterable[str]] = ..., log_start: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_end: _Optional[int] = ..., bytes: _Optional[int] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., cumulative_bytes: _Optional[int] = ..., held: bool = ..., held_from: _Optional[int] = ..., held_bytes: _Optional[int] = ..., oldest_us: _Optional[int] = ..., newest_us: _Optional[int] = ..., expires_us: _Optional[int] = ...) -> None: ...
 
 class KeyStatus(_message.Message):
     __slots__ = ("key_id", "active", "fence")
@@ -210,20 +268,22 @@ class ConfirmClockReply(_message.Message):
     def __init__(self, time_us: _Optional[int] = ...) -> None: ...
 
 class Command(_message.Message):
-    __slots__ = ("bootstrap", "control", "join_group", "leave_group", "confirm_move", "confirm_delete")
+    __slots__ = ("bootstrap", "control", "join_group", "leave_group", "confirm_move", "confirm_delete", "confirm_hold")
     BOOTSTRAP_FIELD_NUMBER: _ClassVar[int]
     CONTROL_FIELD_NUMBER: _ClassVar[int]
     JOIN_GROUP_FIELD_NUMBER: _ClassVar[int]
     LEAVE_GROUP_FIELD_NUMBER: _ClassVar[int]
     CONFIRM_MOVE_FIELD_NUMBER: _ClassVar[int]
     CONFIRM_DELETE_FIELD_NUMBER: _ClassVar[int]
+    CONFIRM_HOLD_FIELD_NUMBER: _ClassVar[int]
     bootstrap: Bootstrap
     control: AppliedByControlPlane
     join_group: JoinGroup
     leave_group: LeaveGroup
     confirm_move: ConfirmMove
     confirm_delete: ConfirmDelete
-    def __init__(self, bootstrap: _Optional[_Union[Bootstrap, _Mapping]] = ..., control: _Optional[_Union[AppliedByControlPlane, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroup, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroup, _Mapping]] = ..., confirm_move: _Optional[_Union[ConfirmMove, _Mapping]] = ..., confirm_delete: _Optional[_Union[ConfirmDelete, _Mapping]] = ...) -> None: ...
+    confirm_hold: ConfirmHold
+    def __init__(self, bootstrap: _Optional[_Union[Bootstrap, _Mapping]] = ..., control: _Optional[_Union[AppliedByControlPlane, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroup, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroup, _Mapping]] = ..., confirm_move: _Optional[_Union[ConfirmMove, _Mapping]] = ..., confirm_delete: _Optional[_Union[ConfirmDelete, _Mapping]] = ..., confirm_hold: _Optional[_Union[ConfirmHold, _Mapping]] = ...) -> None: ...
 
 class Bootstrap(_message.Message):
     __slots__ = ("cluster_id", "system_organization_id", "system_project_id", "node_id", "address")
@@ -297,6 +357,14 @@ class ConfirmDelete(_message.Message):
     given_up: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, topic: _Optional[int] = ..., intent_op: _Optional[int] = ..., given_up: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class ConfirmHold(_message.Message):
+    __slots__ = ("topic", "intent_op")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    INTENT_OP_FIELD_NUMBER: _ClassVar[int]
+    topic: int
+    intent_op: int
+    def __init__(self, topic: _Optional[int] = ..., intent_op: _Optional[int] = ...) -> None: ...
+
 class Result(_message.Message):
     __slots__ = ("op", "applied", "group", "refused")
     OP_FIELD_NUMBER: _ClassVar[int]
@@ -320,7 +388,7 @@ class GroupChanged(_message.Message):
     def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ..., changed: bool = ...) -> None: ...
 
 class Snapshot(_message.Message):
-    __slots__ = ("op", "cluster_id", "bootstrap_op", "nodes", "counters", "organizations", "projects", "topics", "keys", "groups", "deleted_topics")
+    __slots__ = ("op", "cluster_id", "bootstrap_op", "nodes", "counters", "organizations", "projects", "topics", "keys", "groups", "deleted_topics", "holds")
     OP_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     BOOTSTRAP_OP_FIELD_NUMBER: _ClassVar[int]
@@ -332,6 +400,7 @@ class Snapshot(_message.Message):
     KEYS_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     DELETED_TOPICS_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
     op: int
     cluster_id: str
     bootstrap_op: int
@@ -343,7 +412,8 @@ class Snapshot(_message.Message):
     keys: _containers.RepeatedCompositeFieldContainer[KeyRow]
     groups: _containers.RepeatedCompositeFieldContainer[GroupRow]
     deleted_topics: _containers.RepeatedCompositeFieldContainer[DeletedTopicRow]
-    def __init__(self, op: _Optional[int] = ..., cluster_id: _Optional[str] = ..., bootstrap_op: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[NodeRow, _Mapping]]] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., organizations: _Optional[_Iterable[_Union[OrganizationRow, _Mapping]]] = ..., projects: _Optional[_Iterable[_Union[ProjectRow, _Mapping]]] = ..., topics: _Optional[_Iterable[_Union[TopicRow, _Mapping]]] = ..., keys: _Optional[_Iterable[_Union[KeyRow, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[GroupRow, _Mapping]]] = ..., deleted_topics: _Optional[_Iterable[_Union[DeletedTopicRow, _Mapping]]] = ...) -> None: ...
+    holds: _containers.RepeatedCompositeFieldContainer[HoldRow]
+    def __init__(self, op: _Optional[int] = ..., cluster_id: _Optional[str] = ..., bootstrap_op: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[NodeRow, _Mapping]]] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., organizations: _Optional[_Iterable[_Union[OrganizationRow, _Mapping]]] = ..., projects: _Optional[_Iterable[_Union[ProjectRow, _Mapping]]] = ..., topics: _Optional[_Iterable[_Union[TopicRow, _Mapping]]] = ..., keys: _Optional[_Iterable[_Union[KeyRow, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[GroupRow, _Mapping]]] = ..., deleted_topics: _Optional[_Iterable[_Union[DeletedTopicRow, _Mapping]]] = ..., holds: _Optional[_Iterable[_Union[HoldRow, _Mapping]]] = ...) -> None: ...
 
 class NodeRow(_message.Message):
     __slots__ = ("id", "address")
@@ -422,6 +492,26 @@ class DeletedTopicRow(_message.Message):
     project_id: str
     name: str
     def __init__(self, topic_id: _Optional[str] = ..., number: _Optional[int] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., deleted_op: _Optional[int] = ..., given_up: _Optional[_Iterable[int]] = ..., project_id: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class HoldRow(_message.Message):
+    __slots__ = ("hold_id", "topic_id", "partitions", "from_offset", "fence", "intent_op", "active", "confirmed")
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    INTENT_OP_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    hold_id: str
+    topic_id: str
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    from_offset: int
+    fence: Fence
+    intent_op: int
+    active: bool
+    confirmed: bool
+    def __init__(self, hold_id: _Optional[str] = ..., topic_id: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., from_offset: _Optional[int] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., intent_op: _Optional[int] = ..., active: bool = ..., confirmed: bool = ...) -> None: ...
 
 class KeyRow(_message.Message):
     __slots__ = ("principal", "spec", "fence", "active")

@@ -80,6 +80,16 @@ static void operations(const uint8_t *bytes, size_t size)
         partition_encode_meter_close(&close, again);
         assert(memcmp(again, bytes, size) == 0);
     }
+    struct partition_trim trim;
+    if (partition_decode_trim(bytes, size, &trim) == STATUS_OK) {
+        partition_encode_trim(&trim, again);
+        assert(memcmp(again, bytes, size) == 0);
+    }
+    struct partition_hold hold;
+    if (partition_decode_hold(bytes, size, &hold) == STATUS_OK) {
+        partition_encode_hold(&hold, again);
+        assert(memcmp(again, bytes, size) == 0);
+    }
 }
 
 static void files(const uint8_t *bytes, size_t size)

@@ -109,6 +109,8 @@ enum engine_frame_kind {
     /* a closed window, repeated until acknowledged: struct engine_meter_close, then
      * engine_meter_sum[] */
     ENGINE_METER_CLOSE = 33,
+    /* what a trim took away, repeated until acknowledged: struct engine_trimmed */
+    ENGINE_TRIMMED = 35,
     /* a shard failed, the node must end: arg0 = enum engine_result, arg1 = the negated status */
     ENGINE_STOPPED = 34,
 
@@ -136,6 +138,11 @@ enum engine_frame_kind {
     /* then struct engine_seal: propose SEAL, which refuses every later batch, commit and fence, and
      * after it the last METER_CLOSE. REPLY body = struct engine_sealed; repeatable */
     ENGINE_SEAL = 101,
+    ENGINE_TRIM_ACK = 102, /* arg1 = sequence acknowledged; no reply */
+    /* then struct engine_purge: propose TRIM. REPLY body = struct engine_retained; repeatable */
+    ENGINE_PURGE = 103,
+    /* then struct engine_hold: propose SET_HOLD. REPLY body = struct engine_retained; repeatable */
+    ENGINE_HOLD = 104,
     /* Host to every shard. */
     ENGINE_HOST_BEAT = 112,     /* the host is alive; without one for 5 s health says NOT_SERVING */
     ENGINE_CLOCK_CONFIRM = 113, /* the operator vouches for the wall clock */
@@ -158,6 +165,7 @@ enum engine_result {
     ENGINE_RESULT_STORAGE_FAILED = 10,
     ENGINE_RESULT_CLOSED =
         11, /* sealed, or its topic is being deleted: nothing is appended any more */
+    ENGINE_RESULT_HELD = 12, /* PURGE: beyond where the partition is held */
 };
 
 enum engine_verb { ENGINE_VERB_PRODUCE = 1, ENGINE_VERB_CONSUME = 2, ENGINE_VERB_ADMIN = 4 };
@@ -204,6 +212,51 @@ struct engine_sealed {
     uint64_t log_end;
     uint64_t meter_sequence; /* of the last close; 0 = nothing was ever metered */
     uint64_t meter_acked;    /* the delete goes on once they are equal */
+    uint64_t trim_sequence;  /* of the last trim's event, likewise */
+    uint64_t trim_acked;
+};
+
+enum engine_purge_limit { ENGINE_PURGE_ALL = 0 };
+
+struct engine_purge {
+    uint64_t log_start; /* the first offset that is kept; ENGINE_PURGE_ALL = all there is goes */
+    uint64_t version;   /* of whoever asks: stands in the event */
+};
+
+/* The last word on the whole partition: the lowest offset that anything holds. */
+struct engine_hold {
+    uint64_t intent_op; /* the metadata op that decided it (T1) */
+    uint64_t from_offset;
+    uint32_t held; /* 0 = nothing holds it any more, and from_offset is 0 */
+    uint32_t reserved;
+};
+
+/* Where a log begins and what holds it, once the operation that was asked for is in it. */
+struct engine_retained {
+    uint64_t log_start;
+    uint64_t log_end;
+    uint64_t hold_intent_op; /* of the last SET_HOLD; 0 = never held */
+    uint64_t held_from;
+    uint32_t held;
+    uint32_t reserved;
+};
+
+enum engine_trim_cause { ENGINE_TRIM_TIME = 1, ENGINE_TRIM_SIZE = 2, ENGINE_TRIM_PURGE = 3 };
+
+struct engine_trimmed {
+    struct engine_partition_id id;
+    uint64_t sequence; /* 1, 2, 3, .. */
+    uint64_t trim_op;
+    uint64_t policy_version;
+    uint64_t from_offset; /* where the log began before */
+    uint64_t to_offset;   /* and begins since */
+    uint64_t bytes;       /* of the segments that went whole, as the following */
+    uint64_t records;
+    int64_t min_time_us; /* append times; 0 = no segment went */
+    int64_t max_time_us;
+    int64_t trimmed_at_us;
+    uint32_t cause; /* enum engine_trim_cause */
+    uint32_t segments;
 };
 
 struct engine_partition_state {
@@ -213,7 +266,13 @@ struct engine_partition_state {
     uint64_t bytes;
     uint64_t cumulative_bytes;
     uint32_t state; /* 1 ready, 2 recovering, 3 damaged, 4 sealed, 5 op unknown */
-    uint32_t reserved;
+    uint32_t held;  /* 1 = no trim goes beyond held_from */
+    uint64_t held_from;
+    uint64_t hold_intent_op;
+    uint64_t held_bytes; /* that the policy would have taken, as of the last look */
+    int64_t oldest_us;   /* append times of what the segments hold; 0 = nothing */
+    int64_t newest_us;
+    int64_t expires_us; /* when the policy is looked at again; 0 = not before an append */
 };
 
 struct engine_meter_close {
@@ -274,7 +333,11 @@ struct engine_row_topic {
     uint32_t message_bytes_max;
     uint64_t segment_bytes;
     uint32_t flags;
-    uint32_t name_size; /* of "stream/topic", which follows; unique in its project */
+    uint32_t name_size;       /* of "stream/topic", which follows; unique in its project */
+    int64_t retention_ms;     /* records older than that go; <= 0 = however old */
+    int64_t retention_bytes;  /* so much of a partition is kept; <= 0 = however much */
+    int64_t retention_ms_min; /* no younger record goes for its size */
+    uint64_t policy_version;  /* of the three above */
 };
 
 struct engine_row_project {

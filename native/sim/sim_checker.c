@@ -18,6 +18,7 @@ struct sim_walk {
     uint64_t records;
     uint64_t op;
     int64_t append_time_us;
+    uint8_t cut; /* the log begins somewhere in the next batch */
 };
 
 /* Which batch of ours is this? */
@@ -40,6 +41,11 @@ static void sim_check_batch(struct sim_world *world, uint32_t partition, struct 
         sim_fail(world, "partition %u offset %llu: a batch from nowhere", partition, offset);
         return;
     }
+    if (walk->cut && server->base_offset <= walk->offset) {
+        walk->offset = server->base_offset;
+        walk->cumulative = server->cumulative_bytes - server->size_bytes;
+    }
+    walk->cut = 0;
     if (server->base_offset != walk->offset)
         sim_fail(world, "partition %u: offset %llu follows %llu", partition, offset,
                  (unsigned long long)walk->offset);
@@ -104,6 +110,8 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
             continue;
         }
         if (sim_stopped(world, partition, fetch.status)) return 0;
+        world->truncated = fetch.status == STATUS_TRUNCATED && fetch.log_start > offset;
+        if (world->truncated) return 0;
         if (fetch.status != STATUS_OK) {
             sim_fail(world, "partition %u offset %llu: fetch says %s", partition,
                      (unsigned long long)offset, status_name(fetch.status));
@@ -157,8 +165,14 @@ static size_t sim_fetch(struct sim_world *world, uint32_t partition, uint64_t of
 void sim_check_log(struct sim_world *world, uint32_t partition)
 {
     struct sim_walk walk = {.append_time_us = INT64_MIN};
+    struct engine_partition_state state;
     for (;;) {
         size_t size = sim_fetch(world, partition, walk.offset);
+        if (world->truncated && sim_trims_look(world, partition, &state)) {
+            walk.offset = state.log_start;
+            walk.cut = 1;
+            continue;
+        }
         if (size == 0 || world->result->failed) break;
         for (size_t at = 0; at < size && !world->result->failed;) {
             struct batch_server server;
@@ -183,8 +197,11 @@ void sim_check_log(struct sim_world *world, uint32_t partition)
                  (unsigned long long)world->partitions[partition].end_offset);
     }
     world->partitions[partition].end_offset = walk.offset;
-    world->partitions[partition].log_bytes = walk.bytes;
-    world->partitions[partition].log_records = walk.records;
+    if (!sim_trims_look(world, partition, &state)) return;
+    if (walk.op != 0 && walk.cumulative != state.cumulative_bytes)
+        sim_fail(world, "partition %u: bytes since it began", partition);
+    world->partitions[partition].log_bytes = state.cumulative_bytes;
+    world->partitions[partition].log_records = walk.offset;
 }
 
 void sim_check_logs(struct sim_world *world)
@@ -200,7 +217,8 @@ void sim_check_logs(struct sim_world *world)
         if (batch->partition == SIM_PARTITIONS_MAX) continue;
         const struct sim_partition *partition = &world->partitions[batch->partition];
         if (partition->deleted || partition->stopped) continue;
-        if (batch->state == SIM_BATCH_ACKED && !batch->seen) {
+        int kept = batch->base_offset + batch->records > partition->log_start;
+        if (batch->state == SIM_BATCH_ACKED && !batch->seen && kept) {
             sim_fail(world, "partition %u: batch %u was acknowledged at %llu and is lost",
                      batch->partition, index, (unsigned long long)batch->base_offset);
         }
@@ -216,7 +234,7 @@ void sim_check_fetch(struct sim_world *world, uint32_t partition, uint64_t offse
 {
     size_t size = sim_fetch(world, partition, offset);
     if (world->result->failed || world->broken || world->storage.ambush.fired) return;
-    if (world->partitions[partition].stopped) return;
+    if (world->partitions[partition].stopped || world->truncated) return;
     if (size == 0) {
         sim_fail(world, "partition %u offset %llu: nothing below the end", partition,
                  (unsigned long long)offset);

@@ -301,6 +301,8 @@ void sim_client_outcomes(struct sim_world *world)
         case SIM_WAIT_FLUSH:
         case SIM_WAIT_BURIED: break;
         case SIM_WAIT_SEAL: sim_sealed(world, &wait, &outcome); break;
+        case SIM_WAIT_PURGE:
+        case SIM_WAIT_HOLD: sim_trims_outcome(world, &wait, &outcome); break;
         default: sim_fail(world, "an outcome that nobody waits for");
         }
     }
@@ -314,6 +316,7 @@ void sim_clients_crashed(struct sim_world *world)
 {
     memset(world->waits, 0, SIM_WAITS_MAX * sizeof *world->waits);
     sim_groups_crashed(world);
+    sim_trims_crashed(world);
     for (uint32_t index = 0; index < world->partitions_count; index++) {
         struct sim_partition *partition = &world->partitions[index];
         partition->seal_busy = 0;

@@ -79,6 +79,7 @@ static void sim_group_fetch(struct sim_world *world, uint32_t index)
     int may_be_fenced = fenced || group->frozen_pending > generation;
     if (sim_closed(&world->partitions[index], fetch.status)) return;
     switch (fetch.status) {
+    case STATUS_TRUNCATED: /* it would have got data, were there any at 0 */
     case STATUS_OK:
         if (fenced) {
             sim_fail(world, "partition %u group %u: data for a frozen owner", index, which);
@@ -154,6 +155,8 @@ void sim_group_outcome(struct sim_world *world, const struct sim_wait *wait,
     case SIM_WAIT_COMMAND:
     case SIM_WAIT_FLUSH:
     case SIM_WAIT_SEAL:
+    case SIM_WAIT_PURGE:
+    case SIM_WAIT_HOLD:
     case SIM_WAIT_BURIED: unreachable();
     }
     if (!ok && !sim_closed(&world->partitions[wait->partition], outcome->status))

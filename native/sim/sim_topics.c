@@ -21,7 +21,10 @@ static size_t topics_row(uint8_t *target, uint16_t kind, const struct sim_partit
                                    .partitions_count = partition->broad ? 2 : 1,
                                    .message_bytes_max = 1048576,
                                    .segment_bytes = partition->segment_bytes,
-                                   .flags = flags};
+                                   .flags = flags,
+                                   .retention_ms = partition->retention_ms,
+                                   .retention_bytes = partition->retention_bytes,
+                                   .policy_version = (uint64_t)partition->retention_ms};
     if (partition->closing) row.flags |= ENGINE_TOPIC_CLOSING;
     memcpy(target, &row, sizeof row);
     return sizeof row;
@@ -60,6 +63,12 @@ static void topics_resize(struct sim_world *world, uint32_t first)
     uint64_t segment_bytes = random_between(&world->random, 8, 64) * 1024;
     for (uint32_t each = first; each < topics_end(world, first); each++)
         world->partitions[each].segment_bytes = segment_bytes;
+    struct sim_partition *partition = &world->partitions[first];
+    partition->retention_ms = partition->retention_bytes = 0;
+    if (random_chance(&world->random, 1, 3))
+        partition->retention_ms = (int64_t)random_between(&world->random, 200, 20000);
+    if (random_chance(&world->random, 1, 3))
+        partition->retention_bytes = (int64_t)random_between(&world->random, 20000, 200000);
     topics_send(world, ENGINE_ROW_TOPIC, &world->partitions[first], 0);
 }
 

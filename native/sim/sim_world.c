@@ -236,7 +236,10 @@ static void sim_step_fetch(struct sim_world *world)
     uint32_t index = (uint32_t)random_below(&world->random, world->partitions_count);
     const struct sim_partition *partition = &world->partitions[index];
     if (partition->deleted || partition->stopped || partition->end_offset == 0) return;
-    sim_check_fetch(world, index, random_below(&world->random, partition->end_offset));
+    struct engine_partition_state state;
+    if (!sim_trims_look(world, index, &state) || state.log_start >= partition->end_offset) return;
+    uint64_t span = partition->end_offset - state.log_start;
+    sim_check_fetch(world, index, state.log_start + random_below(&world->random, span));
 }
 
 static void sim_count_down(uint32_t *steps)
@@ -287,6 +290,7 @@ static void sim_step_end(struct sim_world *world)
     if (sim_ended(world)) return;
     sim_client_outcomes(world);
     sim_host_meters(world);
+    sim_host_trims(world);
 }
 
 void sim_step(struct sim_world *world)
@@ -306,7 +310,9 @@ void sim_step(struct sim_world *world)
         sim_step_fetch(world);
     else if (dice < 972)
         sim_topics_act(world);
-    else if (dice < 976) {
+    else if (dice < 974)
+        sim_trims_act(world);
+    else if (dice < 977) {
         store_checkpoint_all(world->store);
         world->checkpointing = 1;
     } else if (dice < 986)

@@ -28,6 +28,7 @@ enum sim_world_limit {
     SIM_GROUPS_MAX = 2,
     SIM_BATCHES_MAX = 8192,
     SIM_CLOSES_MAX = 4096,
+    SIM_TRIMS_MAX = 64, /* of one partition, the last */
     SIM_COMMANDS_MAX = 8192,
     SIM_BATCH_BYTES_MAX = 24576,
     SIM_WAITS_MAX = 4096,
@@ -90,6 +91,13 @@ struct sim_close {
     uint64_t records;
 };
 
+struct sim_trim {
+    uint64_t from_offset;
+    uint64_t to_offset;
+    uint64_t bytes;
+    uint64_t trim_op;
+};
+
 struct sim_partition {
     struct engine_partition_id id;
     uint64_t segment_bytes;
@@ -106,6 +114,16 @@ struct sim_partition {
     uint8_t stopped;  /* and it was seen to have stopped, by name */
     uint8_t damaged;  /* for good: every start after that remembers it (J4) */
     uint64_t closes_last;
+    int64_t retention_ms;
+    int64_t retention_bytes;
+    uint64_t log_start; /* known: it never goes back */
+    uint8_t held;       /* known, and no release is under way */
+    uint8_t hold_busy;
+    uint64_t held_from;
+    uint64_t hold_intent; /* the last that was answered */
+    uint64_t trims_last;  /* sequence of the last event that came */
+    uint64_t trimmed_to;  /* and where it ended */
+    struct sim_trim trims[SIM_TRIMS_MAX];
     uint64_t log_bytes; /* by the last check */
     uint64_t log_records;
 };
@@ -160,6 +178,8 @@ enum sim_wait_kind {
     SIM_WAIT_COMMAND,
     SIM_WAIT_FLUSH,
     SIM_WAIT_SEAL,
+    SIM_WAIT_PURGE,
+    SIM_WAIT_HOLD,
     SIM_WAIT_BURIED, /* of a topic that is gone */
 };
 
@@ -188,6 +208,7 @@ struct sim_world {
     uint8_t checkpointing; /* store_checkpoint_all was asked for and may be under way */
     uint8_t over;          /* no start is possible, as it must be */
     uint8_t broken;        /* the store has failed as it must: the process ends */
+    uint8_t truncated;     /* the last fetch asked below the log's beginning */
     uint8_t read_fault;    /* a lying read was laid for this start */
     struct sim_round *rounds;
     uint8_t *image; /* of the journal */
@@ -236,6 +257,18 @@ void sim_client_produce(struct sim_world *world, uint32_t partition);
 void sim_host_act(struct sim_world *world, uint32_t ops_max);
 void sim_host_restore(struct sim_world *world);
 void sim_host_meters(struct sim_world *world);
+
+/* sim_trims.c */
+void sim_trims_act(struct sim_world *world);
+void sim_trims_outcome(struct sim_world *world, const struct sim_wait *wait,
+                       const struct store_outcome *outcome);
+void sim_trims_crashed(struct sim_world *world);
+int sim_trims_look(struct sim_world *world, uint32_t partition,
+                   struct engine_partition_state *state);
+/* Where the log begins; UINT64_MAX = it does not say, or files below it wait for a checkpoint. */
+uint64_t sim_trims_settled(struct sim_world *world, uint32_t partition);
+void sim_host_trims(struct sim_world *world);
+void sim_check_trims(struct sim_world *world);
 
 /* sim_topics.c */
 void sim_topics_act(struct sim_world *world);

@@ -64,6 +64,7 @@ enum engine_result engine_result_of(enum status status)
     case STATUS_STOPPING: return ENGINE_RESULT_STOPPING;
     case STATUS_ALREADY_COMMITTED: return ENGINE_RESULT_DUPLICATE;
     case STATUS_CLOSED: return ENGINE_RESULT_CLOSED;
+    case STATUS_HELD: return ENGINE_RESULT_HELD;
     case STATUS_STORAGE_FULL: return ENGINE_RESULT_STORAGE_FULL;
     case STATUS_IO_FAILED:
     case STATUS_STORAGE_READ_ONLY:
@@ -80,6 +81,7 @@ enum engine_result engine_result_of(enum status status)
     case STATUS_PRODUCERS_FULL:
     case STATUS_PARTITIONS_FULL:
     case STATUS_PRODUCERS_SHARE:
+    case STATUS_TRIMS_FULL:
     case STATUS_JOURNAL_FULL: return ENGINE_RESULT_BUSY;
     default: return ENGINE_RESULT_INVALID;
     }

@@ -52,6 +52,9 @@ static int frame_target(const struct engine *engine, const struct engine_frame *
     case ENGINE_METER_ACK:
     case ENGINE_METER_FLUSH:
     case ENGINE_SEAL:
+    case ENGINE_TRIM_ACK:
+    case ENGINE_PURGE:
+    case ENGINE_HOLD:
     case ENGINE_DESCRIBE:
         if (size < sizeof id) return TARGET_MALFORMED;
         memcpy(&id, body, sizeof id);

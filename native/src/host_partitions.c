@@ -12,6 +12,7 @@
 enum {
     PRINCIPAL_NODE = 2, /* the node itself: internal publish */
     METERS_PER_TURN = 64,
+    TRIMS_PER_TURN = 64,
 };
 
 static uint64_t host_pending(struct shard *shard, const struct engine_frame *frame)
@@ -60,6 +61,37 @@ static enum status seal(struct shard *shard, const struct engine_partition_id *i
     return store_seal(shard->store, id, wanted.intent_op, token);
 }
 
+static enum status purge(struct shard *shard, const struct engine_partition_id *id,
+                         const uint8_t *body, size_t size, uint64_t token)
+{
+    struct engine_purge wanted;
+    if (size != sizeof wanted) return STATUS_INVALID;
+    memcpy(&wanted, body, sizeof wanted);
+    return store_purge(shard->store, id, &wanted, token);
+}
+
+static enum status hold(struct shard *shard, const struct engine_partition_id *id,
+                        const uint8_t *body, size_t size, uint64_t token)
+{
+    struct engine_hold wanted;
+    if (size != sizeof wanted) return STATUS_INVALID;
+    memcpy(&wanted, body, sizeof wanted);
+    return store_hold(shard->store, id, &wanted, token);
+}
+
+static enum status ask(struct shard *shard, uint32_t kind, const struct engine_partition_id *id,
+                       const uint8_t *body, size_t size, uint64_t token)
+{
+    switch (kind) {
+    case ENGINE_PUBLISH: return publish(shard, id, body, size, token);
+    case ENGINE_GROUP_FENCE: return fence(shard, id, body, size, token);
+    case ENGINE_SEAL: return seal(shard, id, body, size, token);
+    case ENGINE_PURGE: return purge(shard, id, body, size, token);
+    case ENGINE_HOLD: return hold(shard, id, body, size, token);
+    default: assert(kind == ENGINE_METER_FLUSH); return store_meter_flush(shard->store, id, token);
+    }
+}
+
 void host_partition_frame(struct shard *shard, const struct engine_frame *frame,
                           const uint8_t *body, size_t size)
 {
@@ -74,6 +106,10 @@ void host_partition_frame(struct shard *shard, const struct engine_frame *frame,
         (void)store_meter_ack(shard->store, &id, frame->arg1);
         return;
     }
+    if (frame->kind == ENGINE_TRIM_ACK) {
+        (void)store_trim_ack(shard->store, &id, frame->arg1);
+        return;
+    }
     if (frame->kind == ENGINE_DESCRIBE) {
         describe(shard, frame->arg0, &id);
         return;
@@ -81,14 +117,7 @@ void host_partition_frame(struct shard *shard, const struct engine_frame *frame,
     uint64_t token = host_pending(shard, frame);
     enum status status = STATUS_BUSY;
     if (token != 0) {
-        if (frame->kind == ENGINE_PUBLISH)
-            status = publish(shard, &id, body, size, token);
-        else if (frame->kind == ENGINE_GROUP_FENCE)
-            status = fence(shard, &id, body, size, token);
-        else if (frame->kind == ENGINE_SEAL)
-            status = seal(shard, &id, body, size, token);
-        else
-            status = store_meter_flush(shard->store, &id, token);
+        status = ask(shard, frame->kind, &id, body, size, token);
         if (status == STATUS_OK) return;
         pending_give(shard, pending_find(shard, token));
     }
@@ -113,6 +142,8 @@ void host_outcome(struct shard *shard, struct pending *pending, const struct sto
     } else if (kind == ENGINE_SEAL) {
         int known = outcome->status == STATUS_OK;
         host_reply(shard, cookie, result, &outcome->sealed, known ? sizeof outcome->sealed : 0);
+    } else if (kind == ENGINE_PURGE || kind == ENGINE_HOLD) {
+        host_reply(shard, cookie, result, &outcome->retained, sizeof outcome->retained);
     } else if (kind == ENGINE_METER_FLUSH) {
         uint64_t body[2] = {outcome->base_offset, outcome->expected};
         host_reply(shard, cookie, result, body, sizeof body);
@@ -138,6 +169,18 @@ void host_meters(struct shard *shard)
             .tail_size = close.sums_count * sizeof sums[0],
         };
         shard->counters.meter_frames++;
+        host_post_surely(shard, &frame, &body);
+    }
+}
+
+void host_trims(struct shard *shard)
+{
+    struct engine_trimmed trimmed;
+    for (int left = TRIMS_PER_TURN; left > 0; left--) {
+        if (!host_empty(shard)) return;
+        if (!store_trimmed_next(shard->store, &trimmed)) return;
+        struct engine_frame frame = {.kind = ENGINE_TRIMMED};
+        const struct host_body body = {.data = &trimmed, .size = sizeof trimmed};
         host_post_surely(shard, &frame, &body);
     }
 }

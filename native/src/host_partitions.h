@@ -1,5 +1,6 @@
-/* host_partitions.h: what the host asks of single partitions: publish, fences, meters,
- * descriptions. Every request but METER_ACK is answered by exactly one REPLY with its cookie. */
+/* host_partitions.h: what the host asks of single partitions: publish, fences, meters, trims,
+ * holds, descriptions. Every request but METER_ACK and TRIM_ACK is answered by exactly one REPLY
+ * with its cookie. */
 #ifndef HOST_PARTITIONS_H
 #define HOST_PARTITIONS_H
 
@@ -19,5 +20,7 @@ void host_outcome(struct shard *shard, struct pending *pending,
                   const struct store_outcome *outcome);
 /* Closed windows to the host, until its ring is full. */
 void host_meters(struct shard *shard);
+/* What trims took away, likewise. */
+void host_trims(struct shard *shard);
 
 #endif

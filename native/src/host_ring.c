@@ -97,6 +97,9 @@ static void receive_frame(struct shard *shard, const struct engine_frame *frame,
     case ENGINE_METER_ACK:
     case ENGINE_METER_FLUSH:
     case ENGINE_SEAL:
+    case ENGINE_TRIM_ACK:
+    case ENGINE_PURGE:
+    case ENGINE_HOLD:
     case ENGINE_DESCRIBE: host_partition_frame(shard, frame, body, size); return;
     case ENGINE_CLOCK_CONFIRM: store_clock_confirm(shard->store, shard->now); return;
     case ENGINE_HOST_FAILED: engine_fail(shard->engine, shard, STATUS_MESSAGE_TOO_LARGE); return;

@@ -16,3 +16,4 @@ static_assert(SEGMENT_FOOTER_BYTES % 8 == 0, "a footer keeps alignment");
 static_assert(PRODUCER_DEPTH >= 2,
               "a retry of the last batch and one behind it must both be known");
 static_assert(METER_CLOSES_MAX >= 2, "one close may be open for an ack while the next is made");
+static_assert(RETENTION_EVENTS_MAX >= 2, "the trim that carries an ack leaves an event itself");

@@ -54,7 +54,7 @@ enum limit_partition {
     PARTITION_PRODUCERS_MAX = 256,
 
     PARTITION_GROUPS_MAX = 64,        /* consumer groups that ever committed in this partition */
-    PARTITION_CHECKPOINT_VERSION = 2, /* [bytes] 1 is still read */
+    PARTITION_CHECKPOINT_VERSION = 3, /* [bytes] 1 and 2 are still read */
 
     /* An unheard producer is forgotten seven days (of append time) after its last batch. */
     PRODUCER_EXPIRY_HOURS = 168,
@@ -67,6 +67,12 @@ enum limit_partition {
 enum limit_meter {
     METER_SUMS_MAX = 128, /* of one partition: its open window and unacknowledged closes together */
     METER_CLOSES_MAX = 8, /* unacknowledged closes kept; then the open window is extended (M1) */
+};
+
+enum limit_retention {
+    /* Unacknowledged trims of one partition; then the log is not trimmed. A trim takes all that is
+     * due at once, so eight are hours of them. */
+    RETENTION_EVENTS_MAX = 8,
 };
 
 #endif

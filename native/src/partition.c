@@ -1,5 +1,5 @@
 /* partition.c: see partition.h. Checkpoints are in partition_checkpoint.c, the bodies of operations
- * in partition_body.c. */
+ * in partition_body.c, trims and holds in partition_trim.c. */
 #include "partition.h"
 
 #include <string.h>
@@ -36,6 +36,7 @@ void partition_init(struct partition *partition, struct partition_pools *pools,
     producer_table_init(&partition->producers, &pools->producers);
     group_table_init(&partition->groups);
     meter_init(&partition->meter);
+    retention_init(&partition->retention);
     segment_list_init(&partition->segments, &pools->segments, &pools->index);
 }
 
@@ -318,6 +319,10 @@ enum status partition_apply(struct partition *partition, uint64_t op, enum parti
         status = partition_apply_expire(partition, append_time_us, body, size);
         break;
     case PARTITION_SEAL: status = partition_apply_seal(partition, body, size, result); break;
+    case PARTITION_TRIM:
+        status = partition_apply_trim(partition, op, append_time_us, body, size, result);
+        break;
+    case PARTITION_SET_HOLD: status = partition_apply_hold(partition, body, size, result); break;
     }
     if (status == STATUS_OK) partition->applied_op = op;
     return status;

@@ -24,6 +24,7 @@
 #include "limits.h"
 #include "meter.h"
 #include "producer_table.h"
+#include "retention.h"
 #include "segment.h"
 #include "status.h"
 
@@ -40,7 +41,9 @@ enum partition_op {
     PARTITION_METER_CLOSE = 6,      /* struct partition_meter_close */
     PARTITION_SEAL = 7,             /* struct partition_seal */
     PARTITION_EXPIRE_PRODUCERS = 8, /* struct partition_expire */
-    PARTITION_OP_LAST = PARTITION_EXPIRE_PRODUCERS, /* what comes behind is of a newer release */
+    PARTITION_TRIM = 9,             /* struct partition_trim */
+    PARTITION_SET_HOLD = 10,        /* struct partition_hold */
+    PARTITION_OP_LAST = PARTITION_SET_HOLD, /* what comes behind is of a newer release */
 };
 
 /* Sizes of the bodies [bytes]. */
@@ -51,6 +54,8 @@ enum partition_body {
     PARTITION_METER_CLOSE_BYTES = 32,
     PARTITION_SEAL_BYTES = 16,
     PARTITION_EXPIRE_BYTES = 16,
+    PARTITION_TRIM_BYTES = 40,
+    PARTITION_HOLD_BYTES = 32,
     PARTITION_BODY_VERSION = 1,
 };
 
@@ -87,6 +92,19 @@ struct partition_expire {
     int64_t used_until_us;
 };
 
+struct partition_trim {
+    uint64_t log_start; /* the log begins there from now on */
+    uint64_t cause;     /* enum retention_cause */
+    uint64_t policy_version;
+    uint64_t acked; /* all events up to this one are stored in _retention */
+};
+
+struct partition_hold {
+    uint64_t intent_op; /* the metadata op that decided it (T1); never 0 */
+    uint64_t held;      /* 1 = no trim beyond from_offset, 0 = nothing holds the partition */
+    uint64_t from_offset;
+};
+
 void partition_encode_commit(const struct partition_commit *commit,
                              uint8_t body[PARTITION_COMMIT_BYTES]);
 void partition_encode_in_flight(const struct partition_in_flight *in_flight,
@@ -98,6 +116,8 @@ void partition_encode_meter_close(const struct partition_meter_close *close,
 void partition_encode_seal(const struct partition_seal *seal, uint8_t body[PARTITION_SEAL_BYTES]);
 void partition_encode_expire(const struct partition_expire *expire,
                              uint8_t body[PARTITION_EXPIRE_BYTES]);
+void partition_encode_trim(const struct partition_trim *trim, uint8_t body[PARTITION_TRIM_BYTES]);
+void partition_encode_hold(const struct partition_hold *hold, uint8_t body[PARTITION_HOLD_BYTES]);
 /* OP_MALFORMED: another size, version, or reserved bytes that are not zero. */
 enum status partition_decode_commit(const uint8_t *body, size_t size,
                                     struct partition_commit *commit);
@@ -109,6 +129,8 @@ enum status partition_decode_meter_close(const uint8_t *body, size_t size,
 enum status partition_decode_seal(const uint8_t *body, size_t size, struct partition_seal *seal);
 enum status partition_decode_expire(const uint8_t *body, size_t size,
                                     struct partition_expire *expire);
+enum status partition_decode_trim(const uint8_t *body, size_t size, struct partition_trim *trim);
+enum status partition_decode_hold(const uint8_t *body, size_t size, struct partition_hold *hold);
 
 /* ---- memory ---- */
 
@@ -145,6 +167,7 @@ struct partition {
     struct producer_table producers;
     struct group_table groups;
     struct meter meter;
+    struct retention retention;
     struct segment_list segments;
     /* Primary only: the topic's, before it is in the log; 0 = as configured. */
     uint64_t segment_bytes_next;
@@ -188,9 +211,11 @@ struct partition_result {
     uint8_t duplicate;    /* BATCH: already stored at base_offset, write nothing */
     uint8_t append;       /* BATCH: write the body at place.position of segment place.base_offset */
     uint8_t meter_closed; /* METER_CLOSE: partition_meter_next has one more */
-    uint32_t record_count;  /* BATCH */
-    uint64_t base_offset;   /* BATCH */
-    uint64_t expected;      /* OUT_OF_SEQUENCE: the sequence; OFFSET_BEYOND_END: the end */
+    uint8_t trimmed;      /* TRIM: partition_trim_next has one more */
+    uint32_t record_count; /* BATCH */
+    uint64_t base_offset;  /* BATCH */
+    /* OUT_OF_SEQUENCE: the sequence; OFFSET_BEYOND_END: the end; HELD: from where */
+    uint64_t expected;
     int64_t append_time_us; /* BATCH: of the stored batch, also of an earlier duplicate */
     struct segment_place place;
     struct group_state group; /* COMMIT_OFFSET, IN_FLIGHT, FREEZE, CLOSE: what holds afterwards */
@@ -250,6 +275,37 @@ uint64_t partition_meter_acked(const struct partition *partition);
 void partition_meter_ack(struct partition *partition, uint64_t sequence);
 const struct meter_close *partition_meter_next(const struct partition *partition, uint64_t after,
                                                const struct meter_sum **sums);
+
+/* ---- retention ---- */
+
+struct partition_policy {
+    int64_t time_us;     /* records older than that go; <= 0 = however old */
+    int64_t bytes;       /* so much is kept; <= 0 = however much */
+    int64_t time_us_min; /* no record younger than that goes for its size */
+    uint64_t version;
+};
+
+/* What the policy takes now: whole segments from the front, the active one too once all of it is
+ * too old. */
+struct partition_due {
+    uint8_t due;         /* 1 = propose `trim` */
+    uint8_t held;        /* what the policy would take is held: `trim` goes up to the hold */
+    int64_t next_us;     /* 0 = not before something is appended; else look again then */
+    uint64_t held_bytes; /* of segments that would go were they not held */
+    struct partition_trim trim;
+};
+
+struct partition_due partition_retention_due(struct partition *partition,
+                                             const struct partition_policy *policy, int64_t now_us);
+/* The lowest unacknowledged event above `after`; NULL = none. */
+const struct retention_event *partition_trim_next(const struct partition *partition,
+                                                  uint64_t after);
+
+/* TRIM and SET_HOLD, for partition_apply alone. */
+enum status partition_apply_trim(struct partition *partition, uint64_t op, int64_t append_time_us,
+                                 const uint8_t *body, size_t size, struct partition_result *result);
+enum status partition_apply_hold(struct partition *partition, const uint8_t *body, size_t size,
+                                 struct partition_result *result);
 
 /* ---- checkpoints ---- */
 

@@ -67,6 +67,26 @@ void partition_encode_expire(const struct partition_expire *expire,
     bytes_put_i64(partition_body_begin(body), expire->used_until_us);
 }
 
+void partition_encode_trim(const struct partition_trim *trim, uint8_t body[PARTITION_TRIM_BYTES])
+{
+    uint8_t *at = partition_body_begin(body);
+    assert(trim->cause > 0 && trim->cause < RETENTION_CAUSES_COUNT);
+    bytes_put_u64(at, trim->log_start);
+    bytes_put_u64(at + 8, trim->cause);
+    bytes_put_u64(at + 16, trim->policy_version);
+    bytes_put_u64(at + 24, trim->acked);
+}
+
+void partition_encode_hold(const struct partition_hold *hold, uint8_t body[PARTITION_HOLD_BYTES])
+{
+    uint8_t *at = partition_body_begin(body);
+    assert(hold->intent_op != 0);
+    assert(hold->held == 1 || (hold->held == 0 && hold->from_offset == 0));
+    bytes_put_u64(at, hold->intent_op);
+    bytes_put_u64(at + 8, hold->held);
+    bytes_put_u64(at + 16, hold->from_offset);
+}
+
 enum status partition_decode_commit(const uint8_t *body, size_t size,
                                     struct partition_commit *commit)
 {
@@ -124,4 +144,27 @@ enum status partition_decode_expire(const uint8_t *body, size_t size,
     if (!at) return STATUS_OP_MALFORMED;
     expire->used_until_us = bytes_get_i64(at);
     return STATUS_OK;
+}
+
+enum status partition_decode_trim(const uint8_t *body, size_t size, struct partition_trim *trim)
+{
+    const uint8_t *at = partition_body_fields(body, size, PARTITION_TRIM_BYTES);
+    if (!at) return STATUS_OP_MALFORMED;
+    trim->log_start = bytes_get_u64(at);
+    trim->cause = bytes_get_u64(at + 8);
+    trim->policy_version = bytes_get_u64(at + 16);
+    trim->acked = bytes_get_u64(at + 24);
+    int known = trim->cause > 0 && trim->cause < RETENTION_CAUSES_COUNT;
+    return known ? STATUS_OK : STATUS_OP_MALFORMED;
+}
+
+enum status partition_decode_hold(const uint8_t *body, size_t size, struct partition_hold *hold)
+{
+    const uint8_t *at = partition_body_fields(body, size, PARTITION_HOLD_BYTES);
+    if (!at) return STATUS_OP_MALFORMED;
+    hold->intent_op = bytes_get_u64(at);
+    hold->held = bytes_get_u64(at + 8);
+    hold->from_offset = bytes_get_u64(at + 16);
+    int known = hold->held == 1 || (hold->held == 0 && hold->from_offset == 0);
+    return known && hold->intent_op != 0 ? STATUS_OK : STATUS_OP_MALFORMED;
 }

@@ -1,9 +1,10 @@
 /* partition_checkpoint.c: a partition's replicated state as bytes, and back.
  *
- *     u32 magic "HRPC" | u32 crc32c over the rest | u32 version = 2 | u32 size of all
+ *     u32 magic "HRPC" | u32 crc32c over the rest | u32 version = 3 | u32 size of all
  *     u64 applied_op | next_offset | log_start | cumulative_bytes | append_time_us
  *     u64 seal_intent_op                       from version 2 on: 0 = not sealed
- *     producers | groups | meter | segments        as their modules write them
+ *     producers | groups | meter | retention | segments    as their modules write them; retention
+ *                                              from version 3 on: else never held, never trimmed
  *
  * Canonical: equal states give equal bytes, so comparing the bytes compares replicas.
  * Configuration is metadata's and not in it. A blob is believed only after its CRC, and still every
@@ -28,6 +29,7 @@ size_t partition_checkpoint_bytes(const struct partition *partition)
     return PARTITION_CHECKPOINT_HEADER_BYTES + PARTITION_CHECKPOINT_FIXED_BYTES
            + producer_table_encoded_bytes(&partition->producers)
            + group_table_encoded_bytes(&partition->groups) + meter_encoded_bytes(&partition->meter)
+           + retention_encoded_bytes(&partition->retention)
            + segment_list_encoded_bytes(&partition->segments);
 }
 
@@ -49,6 +51,7 @@ void partition_checkpoint_encode(const struct partition *partition, uint8_t *byt
     producer_table_encode(&partition->producers, &writer);
     group_table_encode(&partition->groups, &writer);
     meter_encode(&partition->meter, &writer);
+    retention_encode(&partition->retention, &writer);
     segment_list_encode(&partition->segments, &writer);
     assert(writer.at == writer.end);
     bytes_put_u32(bytes + 4, crc32c(bytes + 8, size - 8));
@@ -89,6 +92,8 @@ static enum status partition_checkpoint_decode_parts(struct partition *partition
     enum status status = producer_table_decode(&partition->producers, reader);
     if (status == STATUS_OK) status = group_table_decode(&partition->groups, reader);
     if (status == STATUS_OK) status = meter_decode(&partition->meter, reader);
+    if (status == STATUS_OK && version >= 3)
+        status = retention_decode(&partition->retention, reader);
     if (status == STATUS_OK) status = segment_list_decode(&partition->segments, reader);
     if (status == STATUS_OK && (reader->failed || reader->at != reader->end))
         status = STATUS_CHECKPOINT_DAMAGED;
@@ -117,6 +122,7 @@ enum status partition_checkpoint_decode(struct partition *partition, const uint8
     producer_table_init(&partition->producers, producers);
     group_table_init(&partition->groups);
     meter_init(&partition->meter);
+    retention_init(&partition->retention);
     segment_list_init(&partition->segments, segments, index);
     return status;
 }

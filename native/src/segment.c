@@ -60,8 +60,8 @@ void segment_list_init(struct segment_list *list, struct segment_pool *pool,
 
 void segment_list_deinit(struct segment_list *list)
 {
-    assert(list->pool->promised >= list->promise.chunks);
-    list->pool->promised -= list->promise.chunks;
+    assert(list->pool->promised >= list->chunks.reserved);
+    list->pool->promised -= list->chunks.reserved;
     while (list->first) {
         struct segment_chunk *chunk = list->first;
         list->first = chunk->next;
@@ -161,21 +161,39 @@ static struct segment_promise segment_promise_more(const struct segment_list *li
     return promise;
 }
 
+static uint32_t segment_reserved(const struct segment_list *list,
+                                 const struct segment_promise *promise)
+{
+    const struct segment_chunks *chunks = &list->chunks;
+    uint32_t replay = chunks->peak > chunks->used ? chunks->peak - chunks->used : 0;
+    return promise->chunks > replay ? promise->chunks : replay;
+}
+
 enum status segment_admit(const struct segment_list *list, uint64_t segment_bytes,
                           uint32_t size_bytes)
 {
     enum status status = segment_room(list, segment_bytes);
     if (status == STATUS_SEGMENTS_FULL) return status;
     struct segment_promise promise = segment_promise_more(list, segment_bytes, size_bytes);
-    uint32_t others = list->pool->promised - list->promise.chunks;
-    return others + promise.chunks <= list->pool->free_count ? STATUS_OK : STATUS_SEGMENT_POOL_FULL;
+    uint32_t others = list->pool->promised - list->chunks.reserved;
+    uint32_t own = segment_reserved(list, &promise);
+    return others + own <= list->pool->free_count ? STATUS_OK : STATUS_SEGMENT_POOL_FULL;
 }
 
 static void segment_promise_set(struct segment_list *list, const struct segment_promise *promise)
 {
-    assert(list->pool->promised >= list->promise.chunks);
-    list->pool->promised += promise->chunks - list->promise.chunks;
+    uint32_t reserved = segment_reserved(list, promise);
+    assert(list->pool->promised >= list->chunks.reserved);
+    list->pool->promised += reserved - list->chunks.reserved;
+    list->chunks.reserved = reserved;
     list->promise = *promise;
+}
+
+void segment_promise_renew(struct segment_list *list)
+{
+    struct segment_promise promise = list->promise;
+    promise.chunks = segment_promise_chunks(list, &promise);
+    segment_promise_set(list, &promise);
 }
 
 void segment_promise(struct segment_list *list, uint64_t segment_bytes, uint32_t size_bytes)
@@ -188,7 +206,10 @@ void segment_promise(struct segment_list *list, uint64_t segment_bytes, uint32_t
 void segment_resolve(struct segment_list *list, uint32_t size_bytes)
 {
     struct segment_promise promise = list->promise;
-    if (promise.batches == 0) return;
+    if (promise.batches == 0) {
+        segment_promise_renew(list);
+        return;
+    }
     promise.batches--;
     promise.bytes -= size_bytes < promise.bytes ? size_bytes : promise.bytes;
     if (promise.last_bytes > promise.bytes) promise.last_bytes = promise.bytes;
@@ -212,6 +233,9 @@ static struct segment *segment_open(struct segment_list *list, uint64_t base_off
         else
             list->first = chunk;
         list->last = chunk;
+        list->chunks.used++;
+        if (list->chunks.used > list->chunks.peak) list->chunks.peak = list->chunks.used;
+        if (list->chunks.used > list->chunks.peak_next) list->chunks.peak_next = list->chunks.used;
     }
     struct segment *segment = &chunk->segments[chunk->count++];
     memset(segment, 0, sizeof *segment);

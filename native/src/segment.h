@@ -52,7 +52,9 @@ struct segment_pool {
     struct segment_chunk *free;
     uint32_t free_count;
     uint32_t count;
-    uint32_t promised; /* primary only: chunks that admitted batches may need */
+    /* Of the free ones: what admitted batches may need, and what a replay of trimmed partitions
+     * needs again. */
+    uint32_t promised;
     uint32_t reserved;
 };
 
@@ -65,6 +67,16 @@ struct segment_promise {
     uint32_t chunks; /* what they take from the pool at most */
 };
 
+/* Chunks by time: a start replays from the last checkpoint, and may then hold at once whatever was
+ * held since, of every partition. So what a trim gave back stays reserved until a checkpoint has
+ * it. */
+struct segment_chunks {
+    uint32_t used;
+    uint32_t peak;      /* since the last durable checkpoint */
+    uint32_t peak_next; /* since the checkpoint that is being made */
+    uint32_t reserved;  /* of the pool's promised ones: the more of this and the promise */
+};
+
 struct segment_list {
     struct segment_pool *pool;
     struct offset_index_pool *index_pool;
@@ -73,6 +85,7 @@ struct segment_list {
     uint32_t count;
     uint32_t digest_valid; /* the running digest covers all bytes of the active segment */
     struct segment_promise promise;
+    struct segment_chunks chunks;
     uint64_t digest_state[SEGMENT_DIGEST_WORDS];
 };
 
@@ -125,6 +138,8 @@ enum status segment_admit(const struct segment_list *list, uint64_t segment_byte
 void segment_promise(struct segment_list *list, uint64_t segment_bytes, uint32_t size_bytes);
 /* A batch was applied, refused or cancelled. Nothing if none is promised: a replay. */
 void segment_resolve(struct segment_list *list, uint32_t size_bytes);
+/* The same promise after the list has changed. */
+void segment_promise_renew(struct segment_list *list);
 
 /* The decision at apply, from applied state only: SEGMENTS_FULL: the batch would begin segment
  * SEGMENTS_COUNT_MAX + 1. NO_MEMORY: there is no chunk though it was promised. */
@@ -134,6 +149,23 @@ enum status segment_room(const struct segment_list *list, uint64_t segment_bytes
  * said OK. */
 void segment_append(struct segment_list *list, const struct segment_batch *batch,
                     uint64_t segment_bytes, struct segment_place *place);
+
+/* What left with a trim. */
+struct segment_trimmed {
+    uint64_t bytes;
+    uint64_t records;
+    int64_t min_time_us; /* 0 = no segment left */
+    int64_t max_time_us;
+    uint32_t segments;
+    uint32_t reserved;
+};
+
+/* Forget the segments that end at or before `log_start`, the active one too. */
+void segment_list_trim(struct segment_list *list, uint64_t log_start,
+                       struct segment_trimmed *trimmed);
+/* A checkpoint of this list is being made; it is durable. */
+void segment_checkpoint_begun(struct segment_list *list);
+void segment_checkpoint_done(struct segment_list *list);
 
 /* The segment that holds `offset`; NULL = none does. The active one; NULL = no segment yet. In
  * order; NULL = past the last. */

@@ -184,7 +184,10 @@ static void turn_outcomes(struct shard *shard)
     turn_answers(shard);
     struct engine_partition_id id;
     while (store_advance_next(shard->store, &id)) stream_fetch_advance(shard, &id);
-    if (shard->ready && !shard->checkpointing) host_meters(shard);
+    if (shard->ready && !shard->checkpointing) {
+        host_meters(shard);
+        host_trims(shard);
+    }
     enum status failed = store_failed(shard->store);
     if (failed != STATUS_OK) engine_fail(shard->engine, shard, failed);
 }

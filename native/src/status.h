@@ -155,6 +155,13 @@
     X(PARTITIONS_FULL, -104, \
       "the shard holds as many partitions as it may: delete unused topics or raise " \
       "node.partitions_max") \
+    /* Retention. */ \
+    X(HELD, -105, \
+      "the records are held: a trim may not go beyond where the hold begins until it is released") \
+    X(TRIM_BELOW, -106, "the log begins there already, or later") \
+    X(TRIMS_FULL, -107, \
+      "earlier trims of the partition are not yet in _retention: nothing is removed until they " \
+      "are") \
     /* Callers. */ \
     X(UNAUTHENTICATED, -110, "the key is missing, unknown, expired or revoked") \
     X(PERMISSION_DENIED, -111, \

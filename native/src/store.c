@@ -130,6 +130,7 @@ size_t store_memory_bytes(const struct store_config *given)
     total += arena_size(sizes.groups * sizeof(struct store_group))
              + arena_size(STORE_TOPICS_MAX * sizeof(struct store_topic));
     total += arena_size(store_buckets(sizes.groups) * sizeof(uint32_t));
+    total += arena_size(sizes.groups * sizeof(uint32_t));
     total += arena_size(store_buckets(STORE_TOPICS_MAX) * sizeof(uint32_t))
              + arena_size(STORE_FILES_MAX * sizeof(uint32_t));
     total += arena_size(STORE_OUTCOMES_MAX * sizeof(struct store_outcome));
@@ -194,6 +195,7 @@ struct store *store_allocate(const struct store_config *given, struct arena *are
     store->groups = arena_take(arena, sizes.groups * sizeof *store->groups);
     store->topics = arena_take(arena, STORE_TOPICS_MAX * sizeof *store->topics);
     store->group_buckets = arena_take(arena, store->group_buckets_count * sizeof(uint32_t));
+    store->expiries = arena_take(arena, sizes.groups * sizeof *store->expiries);
     store->topic_buckets = arena_take(arena, store->topic_buckets_count * sizeof(uint32_t));
     store->file_buckets = arena_take(arena, STORE_FILES_MAX * sizeof(uint32_t));
     store->outcomes = arena_take(arena, STORE_OUTCOMES_MAX * sizeof *store->outcomes);
@@ -357,6 +359,7 @@ void store_complete(struct store *store, struct io_request *request)
     case STORE_IO_BLOB:
     case STORE_IO_BLOB_DONE: store_blob_step_done(store, io); break;
     case STORE_IO_REMOVE: store_removal_done(store, io); break;
+    case STORE_IO_TRIM: store_trim_done(store, io); break;
     case STORE_IO_ROUND: unreachable();
     }
     store_io_return(store, io);
@@ -412,6 +415,7 @@ void store_tick(struct store *store, struct store_now now)
     }
     store_meter_tick(store);
     store_producers_tick(store);
+    store_retention_tick(store);
     int idle = !store->journal.writing && !store_round_pending(store);
     if (store->witness_due && idle
         && now.monotonic_ns - store->round_at_ns >= STORE_WITNESS_AFTER_NS)
@@ -423,6 +427,7 @@ void store_flush(struct store *store, struct store_now now)
     store->now = now;
     if (store->failed != STATUS_OK) return;
     store_release_step(store);
+    store_trims_step(store);
     store_removals_step(store);
     store_round_start(store);
     store_segments_write(store);
@@ -431,7 +436,8 @@ void store_flush(struct store *store, struct store_now now)
 int store_idle(const struct store *store)
 {
     if (store->journal.writing || store->ios_in_flight > 0 || store_round_pending(store)) return 0;
-    if (!queue_empty(&store->writes) || !store_removals_rest(store)) return 0;
+    if (!queue_empty(&store->writes) || !store_removals_rest(store) || !store_trims_rest(store))
+        return 0;
     return store->release.phase == STORE_RELEASE_IDLE && !store->release.all_after
            && !store_release_due(store);
 }
@@ -458,6 +464,7 @@ void store_statistics(const struct store *store, struct store_statistics *statis
     statistics->groups_live = store->groups_count;
     statistics->producers_used = store->pools.producers.count - store->pools.producers.free_count;
     statistics->groups_removing = store->removals.count;
+    statistics->partitions_trimming = store->trims.count;
     statistics->clock_uncertain = store->clock_uncertain;
     statistics->storage_full = store->storage_full;
     statistics->prepares_bytes_used = store->data.head - store->data.settled;

@@ -5,8 +5,8 @@
  *
  *     pump turn: calls (store_produce, ..)
  *                -> store_complete for every finished request -> store_tick -> store_flush
- *                -> drain store_outcome_next, store_advance_next, store_metadata_next and
- *                   store_meter_next
+ *                -> drain store_outcome_next, store_advance_next, store_metadata_next,
+ *                   store_meter_next and store_trimmed_next
  *
  * The simulator and the shard drive the same functions. Every call either answers at once with a
  * status other than STATUS_OK, or is accepted and later gives exactly one outcome with its token.
@@ -76,6 +76,7 @@ struct store_outcome {
     int64_t append_time_us;
     struct engine_group_state group; /* fences and commits */
     struct engine_sealed sealed;     /* store_seal */
+    struct engine_retained retained; /* store_purge, store_hold */
     const uint8_t
         *body; /* metadata: the result's bytes, borrowed until the next call into the store */
     size_t body_size;
@@ -127,6 +128,13 @@ enum status store_group_fence(struct store *store, const struct engine_partition
  * is not closing, which nothing would keep from getting some. */
 enum status store_seal(struct store *store, const struct engine_partition_id *id,
                        uint64_t intent_op, uint64_t token);
+/* T1, T2: TRIM or SET_HOLD into the partition's log; the outcome's `retained` says what holds
+ * afterwards. Repeatable: a log that begins there already is OK. Outcomes: OK, HELD, TRIMS_FULL,
+ * OFFSET_BEYOND_END, CLOSED; STALE_INTENT. INVALID at once: intent 0. */
+enum status store_purge(struct store *store, const struct engine_partition_id *id,
+                        const struct engine_purge *purge, uint64_t token);
+enum status store_hold(struct store *store, const struct engine_partition_id *id,
+                       const struct engine_hold *hold, uint64_t token);
 enum status store_group_state(struct store *store, const struct engine_partition_id *id,
                               uint64_t group, struct engine_group_state *state);
 
@@ -207,6 +215,11 @@ enum status store_meter_ack(struct store *store, const struct engine_partition_i
 enum status store_meter_flush(struct store *store, const struct engine_partition_id *id,
                               uint64_t token);
 
+/* Retention events, likewise. */
+int store_trimmed_next(struct store *store, struct engine_trimmed *trimmed);
+enum status store_trim_ack(struct store *store, const struct engine_partition_id *id,
+                           uint64_t sequence);
+
 /* Time, I/O, turn's end. flush starts a round when none is in flight, and the segment writes of
  * what was applied. */
 void store_tick(struct store *store, struct store_now now);
@@ -239,6 +252,9 @@ struct store_statistics {
     uint64_t groups_removing, removal_failures, refused_producers_share, producers_used;
     uint64_t storage_full;                          /* 1 = writes are refused until the next try */
     uint64_t refused_op_unknown, groups_op_unknown; /* their log is of a newer release */
+    uint64_t trims, trims_held, trims_full, trimmed_bytes, trimmed_records;
+    uint64_t partitions_trimming, trim_failures; /* files of what was trimmed */
+    uint64_t held_bytes;      /* that policies would have taken, as of their last looks */
     uint64_t clock_uncertain; /* 1 = expiry is held until store_clock_confirm (C2) */
 };
 void store_statistics(const struct store *store, struct store_statistics *statistics);

@@ -65,6 +65,7 @@ enum status store_produce(struct store *store, const struct store_produce *reque
         store_call_answer(store, request->token, &admission);
         return STATUS_OK;
     }
+    if (admission.status == STATUS_SEGMENT_POOL_FULL) store_retention_relieve(store);
     if (admission.status != STATUS_OK) return admission.status;
     store_prepare_batch(store, group, request, &client);
     return STATUS_OK;
@@ -146,6 +147,16 @@ enum status store_describe(struct store *store, const struct engine_partition_id
     state->high_watermark = state->log_end = group->state.next_offset;
     state->bytes = partition_bytes(&group->state);
     state->cumulative_bytes = group->state.cumulative_bytes;
+    state->held = group->state.retention.held != 0;
+    state->held_from = group->state.retention.held_from_offset;
+    state->hold_intent_op = group->state.retention.hold_intent_op;
+    state->held_bytes = group->held_bytes;
+    const struct segment *oldest = partition_segment(&group->state, 0);
+    if (oldest) {
+        state->oldest_us = oldest->min_time_us;
+        state->newest_us = group->state.append_time_us;
+    }
+    if (group->expiry_at != 0 && group->expiry_us > 0) state->expires_us = group->expiry_us;
     if (partition_sealed(&group->state)) state->state = 4;
     if (group->vsr.status == VSR_DAMAGED || group->corrupt) state->state = 3;
     if (state->state != 3 && group->unknown_op != 0) state->state = 5;

@@ -254,6 +254,11 @@ static enum status recover_group_segments(struct store *store, struct store_grou
         struct io_request open = {.operation = IO_OPEN, .file = STORE_SLOT_CHECKPOINT};
         store_segment_path(group, segment->base_offset, open.path);
         enum status status = store_perform(store, &open);
+        if (status == STATUS_FILE_NOT_FOUND && segment->sealed) {
+            /* A trim behind the checkpoint may have taken it: the log will tell. */
+            group->absent_end = segment->end_offset;
+            continue;
+        }
         if (status == STATUS_FILE_NOT_FOUND) return STATUS_SEGMENT_DAMAGED;
         if (status != STATUS_OK) return status;
         status = segment->sealed ? recover_segment_sealed(store, segment)
@@ -271,6 +276,8 @@ enum status store_recover_segments(struct store_recovery *recovery)
     for (uint32_t index = 0; index < store->groups_max; index++) {
         struct store_group *group = &store->groups[index];
         if (!group->used || group == store->metadata_group) continue;
+        const struct segment *active = segment_active(&group->state.segments);
+        group->checkpoint_active = active ? active->base_offset + 1 : 0;
         enum status status = recover_group_segments(store, group);
         if (status == STATUS_OK) continue;
         store_group_path(group, recovery->detail);
@@ -351,6 +358,16 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     return recover_execute(store, group, bytes, entry, generation);
 }
 
+/* Segments that a checkpoint names, and no trim behind it took, must be there. */
+static void recover_absent(struct store *store)
+{
+    for (uint32_t index = 0; index < store->groups_max; index++) {
+        struct store_group *group = &store->groups[index];
+        if (!group->used || group->corrupt || group->unknown_op != 0) continue;
+        if (group->absent_end > group->state.log_start) recover_damage(group);
+    }
+}
+
 /* One walk takes the ops that lie in order. Those appended again lie behind later ones: walk until
  * nothing moves. */
 enum status store_recover_ops(struct store_recovery *recovery)
@@ -362,6 +379,7 @@ enum status store_recover_ops(struct store_recovery *recovery)
                                           store->extent_buffer, NULL, recover_visit_ops, recovery);
         if (status != STATUS_OK) return status;
     } while (recovery->progress > 0 && recovery->behind > 0);
+    recover_absent(store);
     /* What finds no room on the disk is in the journal and stays in the ring: it is read from there
      * and written once there is room, as if the disk had become full just now. */
     while (!queue_empty(&store->writes) && !store->storage_full) {

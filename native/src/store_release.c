@@ -45,6 +45,8 @@ static int release_prefers_append(const struct store *store, const struct store_
     if (group->removal.phase != RECONCILE_NONE) return 1; /* of which only the tombstone lives */
     if (group == store->metadata_group || group->vsr.status == VSR_DAMAGED) return 1;
     if (group->unknown_op != 0) return 1;
+    /* A file that a trim took waits for a checkpoint that does not name it. */
+    if (group->trim.kept) return 0;
     return group->checkpoint_is_file && group->live_bytes < group->checkpoint_bytes;
 }
 
@@ -84,6 +86,9 @@ static int release_encode(struct store *store, struct store_group *group)
     record->token = release->count++;
     item->batches = group->batches_executed;
     item->pin = store->journal.generation > 0 ? store->journal.generation : 1;
+    const struct segment *active = segment_active(&group->state.segments);
+    item->active = active ? active->base_offset + 1 : 0;
+    segment_checkpoint_begun(&group->state.segments);
     item->live_bytes = group->live_bytes;
     item->entry_bytes = entry.size;
     item->blob_bytes = (uint32_t)blob_size;
@@ -305,6 +310,8 @@ void store_checkpoint_executed(struct store *store, struct store_group *group,
     }
     group->checkpoint_op = record->op;
     group->checkpoint_is_file = item->is_file;
+    group->checkpoint_active = item->active;
+    segment_checkpoint_done(&group->state.segments);
     group->checkpoint_bytes = item->blob_bytes;
     memcpy(group->checkpoint_digest, item->digest, 16);
     group->live_bytes = group->live_bytes - item->live_bytes + item->entry_bytes;

@@ -36,7 +36,7 @@ static struct reconcile_seen remove_see(const struct store *store, const struct 
         .held = held != 0,
         .leaving =
             (group->in_release && !held) || group->pin_link.queue == &store->release.reappend,
-        .writing = group->write_busy,
+        .writing = group->write_busy || group->trim.flights > 0,
         .queued = group->write_first != 0,
         .files = group->removal.phase == RECONCILE_FORGOTTEN && remove_files_open(store, group),
         .turn = store->removing_now == 0 || store->removing_now == self,
@@ -138,7 +138,7 @@ static int remove_act(struct store *store, struct store_group *group, enum recon
         reconcile_move(&group->removal, RECONCILE_FORGET, 0);
         return 0;
     case RECONCILE_DISCARD: store_batches_discard(store, group); return 1;
-    case RECONCILE_CLOSE: return store_files_forget(store, group);
+    case RECONCILE_CLOSE: return store_files_forget(store, group, UINT64_MAX);
     case RECONCILE_UNLINK: return remove_unlink(store, group);
     case RECONCILE_LIST:
     case RECONCILE_SYNC_FOLDER:

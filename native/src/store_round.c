@@ -134,6 +134,7 @@ static void store_execute_result(struct store *store, struct store_group *group,
             store_batch_queue(store, group, record, position, result);
             store_advance_push(store, group);
             store_meter_appended(store, group);
+            if (result->place.opened) store_retention_touch(store, group);
         } else if (result->duplicate) {
             store->statistics.duplicates++;
         }
@@ -149,6 +150,11 @@ static void store_execute_result(struct store *store, struct store_group *group,
         outcome.expected = group->state.meter.acked_here;
         break;
     case PARTITION_EXPIRE_PRODUCERS: group->expire_busy = 0; break;
+    case PARTITION_TRIM:
+    case PARTITION_SET_HOLD:
+        store_retention_executed(store, group, result, (enum partition_op)record->operation,
+                                 &outcome);
+        break;
     case PARTITION_SEAL:
         store_advance_push(store, group); /* group fetches that wait learn that it is closed */
         store_seal_executed(store, group, result->status);

@@ -19,6 +19,8 @@ static void store_seal_answer(struct store *store, struct store_group *group, en
         outcome.sealed.log_end = group->state.next_offset;
         outcome.sealed.meter_sequence = group->state.meter.sequence;
         outcome.sealed.meter_acked = partition_meter_acked(&group->state);
+        outcome.sealed.trim_sequence = group->state.retention.sequence;
+        outcome.sealed.trim_acked = retention_acked(&group->state.retention);
     }
     group->sealing = 0;
     assert(store->accepted > 0);

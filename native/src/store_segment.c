@@ -68,8 +68,9 @@ static int store_file_close(struct store *store, struct store_file *file)
     return 1;
 }
 
-/* Close what nothing is in flight for; the slots may be taken again. 1 = none is left open. */
-int store_files_forget(struct store *store, const struct store_group *group)
+/* Close what nothing is in flight for, of segments below `below`; the slots may be taken again. 1 =
+ * none is left open. */
+int store_files_forget(struct store *store, const struct store_group *group, uint64_t below)
 {
     uint32_t index = store_group_index(store, group);
     int left = 0;
@@ -77,7 +78,7 @@ int store_files_forget(struct store *store, const struct store_group *group)
     for (struct queue_link *link = store->files_used.head; link; link = next) {
         next = link->next;
         struct store_file *file = queue_element(link, struct store_file, link);
-        if (file->group != index) continue;
+        if (file->group != index || file->segment >= below) continue;
         if (file->users > 0 || !store_file_close(store, file)) {
             left = 1;
             continue;

@@ -11,6 +11,8 @@
  *     store_remove.c     groups that go
  *     store_meter.c      windows and unacknowledged closes
  *     store_producers.c  who may take entries of the shard's table, and who gives them back
+ *     store_retention.c  what policies, purges and holds propose, and its evidence
+ *     store_trim.c       segment files that no log names any more
  *     store_seal.c       the last operations of a partition whose topic is being deleted
  *     store_recovery.c   all of it, before anything is answered */
 #ifndef STORE_STATE_H
@@ -26,6 +28,7 @@
 #include "queue.h"
 #include "reconcile.h"
 #include "store.h"
+#include "store_group.h"
 #include "store_nobody.h"
 #include "store_ring.h"
 #include "vsr.h"
@@ -47,7 +50,6 @@ enum store_limit {
     STORE_COPIES_MAX = 8192, /* entries that recovery found more than once */
     STORE_COPIES_STEPS = 16,
     STORE_GARBAGE_MAX = 64,
-    STORE_WALKS_COUNT = 8, /* segments of one partition verified at once by different readers */
     /* Offsets that reads are on the way to, by hash in sets of STORE_RESUME_WAYS: one forgotten is
      * begun again. */
     STORE_RESUMES_MAX = 1024,
@@ -83,6 +85,7 @@ enum store_io_kind {
     STORE_IO_BLOB, /* all but the last request of a checkpoint file */
     STORE_IO_BLOB_DONE,
     STORE_IO_REMOVE, /* files and folder of a group whose topic is gone */
+    STORE_IO_TRIM,   /* segment files of a group that lives */
 };
 
 struct store_io {
@@ -114,81 +117,7 @@ struct store_topic {
     uint32_t flags;
     uint32_t next; /* in its bucket or the free list, index + 1 */
     uint32_t organization;
-};
-
-/* A segment sealed before the last start, as far as reads have verified it. */
-struct store_walk {
-    uint64_t segment;
-    uint64_t offset; /* of the batch at its walked_bytes */
-    uint8_t used;
-};
-
-/* Where reads for an offset have come to that did not reach it yet: the next one goes on there. */
-struct store_resume {
-    uint64_t topic;
-    uint64_t created_revision;
-    uint64_t offset;       /* looked for */
-    uint64_t segment;      /* base offset */
-    uint64_t position;     /* of a batch at or before it, in the segment's file */
-    uint64_t batch_offset; /* of that batch */
-    uint64_t bytes;        /* of that batch, if the last read was too short for it */
-    uint32_t partition;
-    uint32_t used;
-};
-
-struct store_group {
-    uint64_t topic;
-    uint64_t created_revision;
-    uint32_t partition;
-    uint32_t next; /* in its bucket or the free list, index + 1 */
-    uint8_t used;
-    uint8_t in_release; /* a checkpoint of it is being made */
-    uint8_t folder_made;
-    uint8_t folder_dirty; /* names in it since the last sync of the folder */
-    uint8_t data_dirty;   /* bytes in the active segment since its last sync */
-    uint8_t write_busy;
-    uint8_t meter_busy;    /* a METER_CLOSE is in flight */
-    uint8_t expire_busy;   /* an EXPIRE_PRODUCERS is in flight */
-    uint8_t sealing;       /* somebody waits for the seal and the last close */
-    uint8_t footer_failed; /* the footer before the sync in flight was not written */
-    uint8_t corrupt;       /* a read found damage: nothing is served any more */
-    struct vsr vsr;
-    struct journal_mark mark;
-    uint64_t segment_bytes; /* configuration as of the last view state entry */
-    uint8_t metered;
-    uint8_t metered_wanted;
-    uint8_t checkpoint_is_file;
-    uint64_t unknown_op; /* of a newer release: nothing from it on can be executed; 0 = none */
-    uint8_t configured;  /* its view state is in the journal or on its way */
-    uint32_t checkpoint_bytes;
-    uint64_t checkpoint_op;
-    uint64_t checkpoint_lsn;  /* of the entry in use, as recovery found it */
-    uint64_t stop_generation; /* of the newest entry that stops it, likewise */
-    uint8_t checkpoint_digest[16];
-    uint64_t pin; /* generation of the oldest extent with a live entry; 0 = none */
-    uint64_t live_bytes;
-    struct queue_link pin_link;
-    uint64_t hot_last;    /* newest batch in the ring: position + 1 */
-    uint64_t write_first; /* chain of batches to be written: position + 1; 0 = none */
-    uint64_t write_last;
-    uint64_t batches_executed;
-    uint64_t batches_written;
-    uint64_t written_segment; /* all batches below (segment, position) are in files */
-    uint64_t written_position;
-    struct store_walk walks[STORE_WALKS_COUNT];
-    uint32_t walk_next;       /* the one to be given up when another segment is read */
-    uint32_t organization;    /* 0 = not asked for yet (store_producers.c) */
-    struct reconcile removal; /* its phase is NONE while the group lives */
-    struct queue_link removal_link;
-    struct queue_link write_link;
-    struct queue_link advance_link;
-    struct queue_link window_link;
-    struct queue_link closes_link;
-    uint64_t closes_at_ns;
-    uint64_t closes_handed;
-    uint64_t flush_token;
-    uint64_t seal_token; /* while `sealing` */
-    struct partition state;
+    struct partition_policy policy;
 };
 
 enum store_release_phase {
@@ -213,6 +142,7 @@ struct store_release_item {
     uint64_t live_bytes;
     uint32_t entry_bytes;
     uint32_t blob_bytes;
+    uint64_t active; /* base offset + 1 of the segment that is active in it; 0 = none */
     uint8_t digest[16];
 };
 
@@ -316,7 +246,13 @@ struct store {
     struct queue windows;
     struct queue closes_ready;
     struct queue closes_waiting;
-    struct queue *pins; /* by generation mod extents */
+    struct queue events_ready;
+    struct queue events_waiting;
+    struct queue trims;
+    uint32_t *expiries; /* a heap of groups by expiry_us */
+    uint32_t expiries_count;
+    uint64_t relieved_ns; /* when checkpoints were last asked for to free chunks of segments */
+    struct queue *pins;   /* by generation mod extents */
     /* files and requests */
     struct store_io *ios;
     struct store_io *ios_free;
@@ -418,7 +354,7 @@ void store_group_path(const struct store_group *group, char path[IO_PATH_SIZE]);
 void store_segment_path(const struct store_group *group, uint64_t segment, char path[IO_PATH_SIZE]);
 struct store_file *store_file_open(struct store *store, struct store_group *group, uint64_t segment,
                                    uint32_t flags);
-int store_files_forget(struct store *store, const struct store_group *group);
+int store_files_forget(struct store *store, const struct store_group *group, uint64_t below);
 void store_batches_discard(struct store *store, struct store_group *group);
 uint32_t store_file_slot(const struct store *store, const struct store_file *file);
 void store_batch_queue(struct store *store, struct store_group *group, struct store_record *record,
@@ -459,6 +395,23 @@ void store_meter_tick(struct store *store);
 void store_meter_watch(struct store *store, struct store_group *group);
 enum status store_meter_propose(struct store *store, struct store_group *group, int force,
                                 uint64_t token, int outcome);
+
+/* store_retention.c */
+void store_retention_touch(struct store *store, struct store_group *group);
+void store_retention_policy(struct store *store, const struct store_topic *topic);
+void store_retention_forget(struct store *store, struct store_group *group);
+void store_retention_executed(struct store *store, struct store_group *group,
+                              const struct partition_result *result, enum partition_op operation,
+                              struct store_outcome *outcome);
+void store_retention_watch(struct store *store, struct store_group *group);
+void store_retention_tick(struct store *store);
+void store_retention_relieve(struct store *store);
+
+/* store_trim.c */
+void store_trim_begin(struct store *store, struct store_group *group);
+void store_trims_step(struct store *store);
+int store_trims_rest(const struct store *store);
+void store_trim_done(struct store *store, const struct store_io *io);
 
 /* store_producers.c */
 void store_producers_tick(struct store *store);

@@ -92,8 +92,11 @@ void store_group_drop(struct store *store, struct store_group *group)
     store_link_remove(&group->window_link);
     store_link_remove(&group->closes_link);
     store_link_remove(&group->removal_link);
+    store_link_remove(&group->trim_link);
+    store_link_remove(&group->events_link);
+    store_retention_forget(store, group);
     /* The slot's next group must not meet an open file of this one. */
-    int closed = store_files_forget(store, group);
+    int closed = store_files_forget(store, group, UINT64_MAX);
     assert(closed);
     store->live_bytes -= group->live_bytes;
     partition_deinit(&group->state);
@@ -170,6 +173,12 @@ void store_group_pin(struct store *store, struct store_group *group, uint64_t ge
     queue_push(&store->pins[generation % store->journal.config.extents_count], &group->pin_link);
 }
 
+/* 0 = for ever, as more than any clock will ever say is. */
+static int64_t store_policy_us(int64_t ms)
+{
+    return ms > 0 && ms < INT64_MAX / 4000 ? ms * 1000 : 0;
+}
+
 static void store_topic_put(struct store *store, const struct engine_row_topic *row)
 {
     struct store_topic *topic = store_topic_find(store, row->topic);
@@ -190,6 +199,13 @@ static void store_topic_put(struct store *store, const struct engine_row_topic *
     topic->partitions_count = row->partitions_count;
     topic->flags = row->flags;
     topic->segment_bytes = row->segment_bytes;
+    const struct partition_policy policy = {.time_us = store_policy_us(row->retention_ms),
+                                            .bytes = row->retention_bytes,
+                                            .time_us_min = store_policy_us(row->retention_ms_min),
+                                            .version = row->policy_version};
+    int changed = memcmp(&policy, &topic->policy, sizeof policy) != 0;
+    topic->policy = policy;
+    if (changed) store_retention_policy(store, topic);
 }
 
 /* The row goes at once: nobody is served any more. Its partitions follow as they can (reconcile.h),

@@ -68,8 +68,8 @@ def test_the_longest_name_becomes_ready_and_is_one_that_nodes_take(service: Serv
 @pytest.mark.parametrize(
     ("limits", "found"),
     [
-        ({}, ("False", "NotEnforcedYet")),
-        ({"retention_ms": "unlimited", "retention_bytes": "9"}, ("False", "NotEnforcedYet")),
+        ({}, ("True", "Enforced")),
+        ({"retention_ms": "unlimited", "retention_bytes": "9"}, ("True", "Enforced")),
         ({"retention_ms": "unlimited"}, ("True", "Unlimited")),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_topic_says_whether_its_retention_is_enforced_and_is_ready_all_the_sam
     conditions = service.get(f"/v1/topics/{topic['id']}")["status"]["conditions"]
     enforced = _condition(conditions, "RetentionEnforced")
     assert (enforced["status"], enforced["reason"]) == found
-    assert ("segments are kept" in enforced["message"]) == (found[0] == "False")
+    assert ("segments go" in enforced["message"]) == (found[1] == "Enforced")
     assert _condition(conditions, "Ready")["status"] == "True"
 
 

@@ -45,6 +45,37 @@ def put_topic(
     return _control(fence, wire.ApplyRequest(put_topic=spec))
 
 
+def put_hold(
+    hold_id: str = "hold_1",
+    *,
+    topic_id: str = "tp_1",
+    partitions: tuple[int, ...] = (),
+    from_offset: int = 0,
+    fence: tuple[int, int, int] = (1, 1, 1),
+) -> wire.Command:
+    """A control-plane wish to hold a topic."""
+    hold = wire.PutHold(
+        hold_id=hold_id, topic_id=topic_id, partitions=partitions, from_offset=from_offset
+    )
+    return _control(fence, wire.ApplyRequest(put_hold=hold))
+
+
+def release_hold(
+    hold_id: str = "hold_1",
+    *,
+    topic_id: str = "tp_1",
+    fence: tuple[int, int, int] = (1, 2, 1),
+) -> wire.Command:
+    """A control-plane wish to hold a topic no longer."""
+    hold = wire.ReleaseHold(hold_id=hold_id, topic_id=topic_id)
+    return _control(fence, wire.ApplyRequest(release_hold=hold))
+
+
+def confirm_hold(topic: int, intent_op: int) -> wire.Command:
+    """Every partition's log has this intent."""
+    return wire.Command(confirm_hold=wire.ConfirmHold(topic=topic, intent_op=intent_op))
+
+
 def delete_topic(
     topic_id: str = "tp_1", *, fence: tuple[int, int, int] = (1, 2, 1), force_reason: str = ""
 ) -> wire.Command:

@@ -158,7 +158,7 @@ class ScriptedEngine:
             self.appended.remove(partition)
             self.close_windows(partition)
         sealed = (0, self.closed.get(partition, 0), self.acknowledged.get(partition, 0))
-        self.post(Frame(Kind.REPLY, arg0=frame.arg0, body=struct.pack("<QQQ", *sealed)))
+        self.post(Frame(Kind.REPLY, arg0=frame.arg0, body=struct.pack("<QQQQQ", *sealed, 0, 0)))
 
     def _publish(self, body: bytes) -> EngineResult:
         if self.refuse_publish is not None:

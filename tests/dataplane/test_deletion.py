@@ -12,6 +12,7 @@ from dataplane.frames import EngineResult, PartitionId
 from dataplane.metadata.commands import encode_command
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
+from dataplane.retention import RETENTION
 from dataplane.ring import Ring
 from dataplane.spool import Spool
 from dataplane.wire import node_pb2 as wire
@@ -34,16 +35,25 @@ class Host:
     ) -> None:
         self.ring = Ring(engine)
         self.spool = Spool(folder)
+        self.trims = Spool(folder.with_name(f"{folder.name}-retention"))
         self.failures: list[BaseException] = []
         self.replica = MetadataReplica(self.ring, self.failures.append)
         self.metering = Metering(
             self.ring, self.spool, reading=self.replica.reading, shards_count=1
+        )
+        self.retention = Metering(
+            self.ring,
+            self.trims,
+            reading=self.replica.reading,
+            shards_count=1,
+            cargo=RETENTION,
         )
         self.deletion = Deletion(
             self.ring,
             self.replica,
             self.metering,
             tasks,
+            retention=self.retention,
             shards_count=1,
             retry_s_min=retry_s,
         )
@@ -86,6 +96,7 @@ async def running(
             host.ring.close()
             await asyncio.to_thread(host.replica.stop)
             host.spool.close()
+            host.trims.close()
     assert host.failures == []
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane import frames
-from dataplane.frames import EngineResult, FenceKind, Kind, PartitionId, Verb
+from dataplane.frames import EngineResult, FenceKind, Kind, PartitionId, TrimCause, Verb
 from dataplane.metadata import tables
 
 HEADER = Path(__file__).parents[2] / "native" / "include" / "engine.h"
@@ -39,6 +39,7 @@ def test_every_structure_has_the_size_the_header_gives_it(header: FFI) -> None:
         (Kind, "enum engine_frame_kind", "ENGINE_"),
         (EngineResult, "enum engine_result", "ENGINE_RESULT_"),
         (FenceKind, "enum engine_fence_kind", "ENGINE_FENCE_"),
+        (TrimCause, "enum engine_trim_cause", "ENGINE_TRIM_"),
         (Verb, "enum engine_verb", "ENGINE_VERB_"),
     ],
 )

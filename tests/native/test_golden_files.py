@@ -209,6 +209,8 @@ OPERATIONS = {
     "close": ("fence", {"group": 7, "generation": 4, "intent_op": 1001}),
     "expire_producers": ("expire", {"used_until_us": 1_700_000_000_000_000}),
     "seal": ("seal", {"intent_op": 1001}),
+    "trim": ("trim", {"log_start": 336776, "cause": 2, "policy_version": 5, "acked": 7}),
+    "set_hold": ("hold", {"intent_op": 1002, "held": 1, "from_offset": 336776}),
     "meter_close": (
         "meter_close",
         {"sequence": 9, "window_end_us": 1_700_000_060_000_000, "acked": 7},
@@ -233,24 +235,35 @@ def test_golden_operations_are_read_and_written_again(operation: str) -> None:
 
 
 def test_the_golden_checkpoint_is_read_and_written_again() -> None:
-    data = golden("partition_checkpoint_v2.bin")
+    data = golden("partition_checkpoint_v3.bin")
     partition = Partition(segment_bytes=1500)
     assert name(lib.partition_checkpoint_decode(partition.struct, data, len(data))) == "OK"
     assert partition.checkpoint() == data
-    assert (partition.op, partition.struct.next_offset) == (27, 41)
-    assert partition.struct.seal_intent_op == 1001
+    assert (partition.op, partition.struct.next_offset) == (31, 41)
+    assert (partition.struct.log_start, partition.struct.seal_intent_op) == (22, 1001)
+    held = partition.struct.retention
+    assert (held.hold_intent_op, held.held, held.held_from_offset) == (1002, 1, 22)
+    assert (held.sequence, held.acked) == (3, 1)
+    assert [event.to_offset for event in partition.events()] == [15, 22]
     assert CheckpointReader(data).again() == data
 
 
-def test_a_golden_checkpoint_of_version_1_is_still_read() -> None:
-    data = golden("partition_checkpoint_v1.bin")
+@pytest.mark.parametrize(("version", "op", "intent"), [(1, 26, 0), (2, 27, 1001)])
+def test_a_golden_checkpoint_of_an_earlier_version_is_still_read(
+    version: int, op: int, intent: int
+) -> None:
+    data = golden(f"partition_checkpoint_v{version}.bin")
     partition = Partition(segment_bytes=1500)
     assert name(lib.partition_checkpoint_decode(partition.struct, data, len(data))) == "OK"
-    assert (partition.op, partition.struct.next_offset) == (26, 41)
-    assert partition.struct.seal_intent_op == 0
+    assert (partition.op, partition.struct.next_offset) == (op, 41)
+    assert (partition.struct.seal_intent_op, partition.struct.retention.sequence) == (intent, 0)
     assert CheckpointReader(data).again() == data
     again = partition.checkpoint()
-    assert (again[16:56], again[64:]) == (data[16:56], data[56:])
+    begin = {1: 56, 2: 64}[version]
+    end = begin + len(data) - begin - 4 - 65 * len(partition.segments())
+    assert (again[16:56], again[64 : 64 + end - begin]) == (data[16:56], data[begin:end])
+    assert again[64 + end - begin + 44 :] == data[end:]
+    assert CheckpointReader(again).again() == again
 
 
 class CheckpointReader:
@@ -270,7 +283,7 @@ class CheckpointReader:
     def again(self) -> bytes:
         version, size = self.take("<II")
         assert size == len(self.data)
-        self.take({1: "<QQQQq", 2: "<QQQQqQ"}[version])
+        self.take({1: "<QQQQq", 2: "<QQQQqQ", 3: "<QQQQqQ"}[version])
         for _ in range(self.take("<I")[0]):  # producers
             remembered = self.take("<16sIIQq")[2]
             for _ in range(remembered):
@@ -282,6 +295,8 @@ class CheckpointReader:
             self.take("<QQQqqI")
         for _ in range(sums):
             self.take("<IQQQ")
+        for _ in range(self.take("<QQQQQI")[5] if version >= 3 else 0):  # trims
+            self.take("<QQQQQQQqqqII")
         for _ in range(self.take("<I")[0]):  # segments
             self.take("<QQQQQqqQB")
         assert self.at == len(self.data)

@@ -68,7 +68,7 @@ def test_a_topic_is_sealed_then_gone_with_its_files(tmp_path: Path, shards: int)
         assert publish(host, 20) == CLOSED
         sealed = [seal(host, 20, partition) for partition in range(6)]
         assert [result for result, _ in sealed] == [OK] * 6
-        ends = [struct.unpack("<QQQ", body)[:2] for _, body in sealed]
+        ends = [struct.unpack("<QQQQQ", body)[:2] for _, body in sealed]
         assert ends == [(1, 1)] * 5 + [(0, 0)]
         wait_until(lambda: len(folders(tmp_path, 20)) == 5, "five folders")
         host.submit(topic_row(20, gone=True))

@@ -21,7 +21,10 @@ STEPS = 1500
 SEEDS_TELLING = 200  # in so many seeds every declared kind of fault has to fire
 TWICE_EVERY = 20  # one seed in so many is run twice: the same seed gives the same world
 TRACE_BYTES = 1 << 24
-TOPICS = ("topics_sealed", "topics_forced", "topics_recreated", "topics_grown", "unlinks_failed")
+TOPICS = (
+    *("topics_sealed", "topics_forced", "topics_recreated", "topics_grown", "unlinks_failed"),
+    *("trims", "purges", "holds"),
+)
 FAULTS = tuple(
     bytes(ffi.string(lib.sim_fault_name(index))).decode() for index in range(lib.SIM_FAULTS_COUNT)
 )

@@ -35,7 +35,7 @@ PRODUCE, CONSUME = 1, 2
 
 PARTITION_ID: Final = struct.Struct("<QQII")
 CALLER: Final = struct.Struct("<IIII16s")
-_TOPIC: Final = struct.Struct("<HHI QQ IIII Q II")
+_TOPIC: Final = struct.Struct("<HHI QQ IIII Q II qqqQ")
 _PROJECT: Final = struct.Struct("<HHI II II")
 _GRANT: Final = struct.Struct("<HHI 16s 32s IIII q")
 
@@ -58,6 +58,9 @@ def topic_row(
     message_bytes_max: int = 8 * 1024 * 1024,
     segment_bytes: int = 64 * 1024 * 1024,
     flags: int = 0,
+    retention_ms: int = -1,
+    retention_bytes: int = -1,
+    policy: int = 1,
     name: str = "",
     gone: bool = False,
 ) -> bytes:
@@ -76,6 +79,10 @@ def topic_row(
         segment_bytes,
         flags,
         len(name),
+        retention_ms,
+        retention_bytes,
+        0,
+        policy,
     )
     return row + name.encode() + bytes(-len(name) % 8)
 

@@ -1,9 +1,10 @@
 """A partition whose log begins later, as a Trim leaves it: rewritten in a stopped node's journal.
 
-Nothing in this release moves a log's start, but a log may come with one, and every reader of it
-must be told the truth. Owns the rewriting, by docs/internals/journal.md: the partition's
-checkpoints name another log_start, and every checksum above them is made anew, so that the journal
-is as a node would have written it. Segments stay whole: their removal comes after the Trim.
+A trim moves a log's start to the end of a segment, a purge anywhere: this puts it inside a batch,
+in any log. Every reader of it must be told the truth. Owns the rewriting, by
+docs/internals/journal.md: the partition's checkpoints name another log_start, and every checksum
+above them is made anew, so that the journal is as a node would have written it. Segments stay
+whole: their removal comes after the Trim.
 """
 
 from __future__ import annotations

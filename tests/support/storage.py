@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from headrace import codec
 from native._engine_sim import ffi, lib
 
-BATCH, COMMIT, IN_FLIGHT, FREEZE, CLOSE, METER_CLOSE, SEAL, EXPIRE = range(1, 9)
+if TYPE_CHECKING:
+    from native._engine_sim import CData
+
+BATCH, COMMIT, IN_FLIGHT, FREEZE, CLOSE, METER_CLOSE, SEAL, EXPIRE, TRIM, SET_HOLD = range(1, 11)
+TIME, SIZE, PURGE = range(1, 4)
 
 
 def name(status: int) -> str:
@@ -60,6 +65,7 @@ class Applied:
     generation: int
     closed: bool
     meter_closed: bool
+    trimmed: bool
     body: bytes
 
 
@@ -131,6 +137,7 @@ class Partition:
             generation=result.group.generation,
             closed=bool(result.group.closed),
             meter_closed=bool(result.meter_closed),
+            trimmed=bool(result.trimmed),
             body=bytes(ffi.buffer(buffer, len(body))),
         )
         self.log.take(applied)
@@ -153,6 +160,30 @@ class Partition:
     def fence(self, kind: int, group: int, generation: int, intent_op: int) -> Applied:
         """FREEZE or CLOSE."""
         return self.apply(kind, words(group, generation, intent_op))
+
+    def trim(
+        self, log_start: int, *, cause: int = PURGE, policy: int = 3, acked: int = 0
+    ) -> Applied:
+        """TRIM."""
+        return self.apply(TRIM, words(log_start, cause, policy, acked))
+
+    def hold(self, intent_op: int, *, held: bool = True, from_offset: int = 0) -> Applied:
+        """SET_HOLD."""
+        return self.apply(SET_HOLD, words(intent_op, held, from_offset))
+
+    def events(self) -> list[CData]:
+        """struct retention_event of every trim that is not acknowledged, copied."""
+        found: list[CData] = []
+        while event := lib.partition_trim_next(self.struct, found[-1].sequence if found else 0):
+            found.append(ffi.new("struct retention_event *", event[0]))
+        return found
+
+    def segments(self) -> list[tuple[int, int]]:
+        """(base offset, end offset) of each segment."""
+        found: list[tuple[int, int]] = []
+        while segment := lib.partition_segment(self.struct, len(found)):
+            found.append((segment.base_offset, segment.end_offset))
+        return found
 
     def checkpoint(self) -> bytes:
         """The replicated state as bytes."""

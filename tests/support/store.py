@@ -106,6 +106,16 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
+class Retained:
+    """struct engine_retained; ``held_from`` None = not held."""
+
+    log_start: int
+    log_end: int
+    intent: int
+    held_from: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What store_outcome_next gave."""
 
@@ -120,6 +130,7 @@ class Outcome:
     generation: int
     body: bytes
     sealed: tuple[int, int, int]
+    retained: Retained
 
 
 class Store:
@@ -189,6 +200,10 @@ class Store:
         closing: bool = False,
         gone: bool = False,
         recreated: bool = False,
+        retention_ms: int = -1,
+        retention_bytes: int = -1,
+        retention_ms_min: int = 0,
+        policy: int = 1,
     ) -> str:
         """Apply a delta with one topic, that of these tests unless told otherwise."""
         row = ffi.new(
@@ -202,6 +217,10 @@ class Store:
                 "message_bytes_max": 1 << 20,
                 "segment_bytes": segment_bytes,
                 "flags": (0 if metered else 1) | (2 if closing else 0) | (4 if recreated else 0),
+                "retention_ms": retention_ms,
+                "retention_bytes": retention_bytes,
+                "retention_ms_min": retention_ms_min,
+                "policy_version": policy,
             },
         )
         data = bytes(ffi.buffer(row))
@@ -268,6 +287,12 @@ class Store:
                     outcome.sealed.log_end,
                     outcome.sealed.meter_sequence,
                     outcome.sealed.meter_acked,
+                ),
+                retained=Retained(
+                    outcome.retained.log_start,
+                    outcome.retained.log_end,
+                    outcome.retained.hold_intent_op,
+                    outcome.retained.held_from if outcome.retained.held else None,
                 ),
             )
         id_ = ffi.new("struct engine_partition_id *")
@@ -346,6 +371,45 @@ class Store:
         token = self.seal(intent, partition)
         assert isinstance(token, int), token
         return self.wait(token)
+
+    def purge(self, log_start: int, partition: int = 0, *, version: int = 0) -> Outcome:
+        """Move the log's beginning (0 = to its end) and wait."""
+        token = self.token()
+        purge = ffi.new("struct engine_purge *", {"log_start": log_start, "version": version})
+        status = lib.store_purge(self.store, self.id(partition), purge, token)
+        assert status == 0, name(status)
+        return self.wait(token)
+
+    def hold(
+        self, intent: int, partition: int = 0, *, held: bool = True, from_offset: int = 0
+    ) -> Outcome:
+        """Hold or release and wait."""
+        token = self.token()
+        hold = ffi.new(
+            "struct engine_hold *",
+            {"intent_op": intent, "held": held, "from_offset": from_offset},
+        )
+        status = lib.store_hold(self.store, self.id(partition), hold, token)
+        assert status == 0, name(status)
+        return self.wait(token)
+
+    def trimmed(self) -> list[CData]:
+        """struct engine_trimmed of all that is handed out now."""
+        found: list[CData] = []
+        event = ffi.new("struct engine_trimmed *")
+        while lib.store_trimmed_next(self.store, event):
+            found.append(ffi.new("struct engine_trimmed *", event[0]))
+        return found
+
+    def ack_trim(self, sequence: int, partition: int = 0) -> None:
+        """Events up to this one are stored."""
+        assert lib.store_trim_ack(self.store, self.id(partition), sequence) == 0
+
+    def state(self, partition: int = 0) -> CData:
+        """struct engine_partition_state."""
+        found = ffi.new("struct engine_partition_state *")
+        assert lib.store_describe(self.store, self.id(partition), found) == 0
+        return found
 
     def described(self, partition: int = 0) -> int:
         """The state that store_describe shows."""
