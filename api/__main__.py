@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(settings: Settings) -> int:
     """The API; on SQLite with the workers inside, since one process must hold the database."""
-    database = Database(settings.database.url)
+    database = Database(settings.database.url, settings.database.bounds())
     with Exclusive.of(database):
         check_schema(database)
         api_url = f"http://{settings.api.host}:{settings.api.port}"
@@ -85,7 +85,7 @@ def _serve(settings: Settings) -> int:
 
 def _reconcile(settings: Settings) -> int:
     """The workers alone; any number of such processes may run on PostgreSQL."""
-    database = Database(settings.database.url)
+    database = Database(settings.database.url, settings.database.bounds())
     with Exclusive.of(database):
         check_schema(database)
         stopped = threading.Event()

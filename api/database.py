@@ -1,9 +1,10 @@
 """The database: engines, sessions, the clock, and what every table shares.
 
-One writer. On SQLite a write transaction begins with BEGIN IMMEDIATE: a deferred one that reads
-first and writes later is refused with SQLITE_BUSY at once, whatever the timeout says. Readers have
-an engine of their own, so that a long list never holds up a write. The same code runs on
-PostgreSQL, where only the pragmas and the BEGIN differ.
+On SQLite there is one writer, and a write transaction begins with BEGIN IMMEDIATE: a deferred one
+that reads first and writes later is refused with SQLITE_BUSY at once, whatever the timeout says.
+Readers have an engine of their own, so that a long list never holds up a write. The same code runs
+on PostgreSQL with any number of writers: they read what is committed and lock the rows they decide
+by; a reader sees one snapshot on both.
 
 Times are instants in UTC; SQLite keeps them as integer microseconds. This module refuses to know
 any table but the one it needs itself: `meta`.
@@ -12,6 +13,7 @@ any table but the one it needs itself: `meta`.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, TypeAlias
 
@@ -28,6 +30,7 @@ from sqlalchemy import (
     event,
     func,
     select,
+    text,
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
@@ -36,7 +39,9 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 READERS_MAX: Final = 48
 WAKE: Final = "wake"
+CHANNEL: Final = "headrace_work"
 BUSY_TIMEOUT_MS: Final = 5000
+IDLE_SECONDS: Final = 60
 
 Clock: TypeAlias = Callable[[], datetime]
 
@@ -110,15 +115,33 @@ class _DriverConnection(Protocol):
     def cursor(self) -> _Cursor: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of PostgreSQL one process takes, and how long it waits for it.
+
+    :param connections: at most, for changes; and as many again for reads.
+    :param wait_seconds: for a connection that is free, and for a new one to be there.
+    :param statement_seconds: for one statement, locks included; the server ends it then.
+    """
+
+    connections: int = 16
+    wait_seconds: int = 5
+    statement_seconds: int = 30
+
+
 class Database:
     """Sessions over one database.
 
     :param url: an SQLAlchemy URL; ``sqlite:///path`` or ``postgresql://..``.
+    :param bounds: for PostgreSQL; SQLite has one writer, and its readers wait for nobody.
     :param clock: the time of everything that is decided with it; the database's own by default.
     """
 
-    def __init__(self, url: str, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, url: str, bounds: Bounds | None = None, *, clock: Clock | None = None
+    ) -> None:
         self.url = url
+        self._bounds = bounds or Bounds()
         self.is_sqlite = make_url(url).get_backend_name() == "sqlite"
         self._clock = clock
         self.writer = self._engine(read_only=False)
@@ -137,6 +160,8 @@ class Database:
         with Session(self.writer, expire_on_commit=False) as session:
             with session.begin():
                 yield session
+                if session.info.get(WAKE) and not self.is_sqlite:
+                    session.execute(text(f"NOTIFY {CHANNEL}"))
             if session.info.get(WAKE):
                 self.wake_workers()
 
@@ -178,9 +203,9 @@ class Database:
             self._wake.wait_for(lambda: self.wakes != seen, seconds)
 
     def _engine(self, *, read_only: bool) -> Engine:
-        # Parameters hold what users wrote; with them, so would the log of an error.
+        """Errors of it never tell the values of a statement: they are what users wrote."""
         if not self.is_sqlite:
-            return create_engine(self.url, pool_pre_ping=True, hide_parameters=True)
+            return self._postgresql_engine(read_only=read_only)
         engine = create_engine(
             self.url,
             poolclass=QueuePool,
@@ -206,6 +231,34 @@ class Database:
             connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
         return engine
+
+    def _postgresql_engine(self, *, read_only: bool) -> Engine:
+        """A transaction that nobody ends, or a host that is gone, must not hold rows for ever."""
+        bounds = self._bounds
+        server = (
+            f"-c statement_timeout={bounds.statement_seconds}s "
+            f"-c idle_in_transaction_session_timeout={IDLE_SECONDS}s -c timezone=UTC"
+        )
+        given = make_url(self.url).query.get("options", "")
+        engine = create_engine(
+            self.url,
+            pool_pre_ping=True,
+            hide_parameters=True,
+            pool_size=bounds.connections,
+            max_overflow=0,
+            pool_timeout=bounds.wait_seconds,
+            isolation_level="REPEATABLE READ" if read_only else "READ COMMITTED",
+            connect_args={
+                "connect_timeout": bounds.wait_seconds,
+                "application_name": "headrace",
+                "options": f"{server} {given}".strip(),
+                "keepalives_idle": 10,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
+                "tcp_user_timeout": bounds.statement_seconds * 1000,
+            },
+        )
+        return engine.execution_options(postgresql_readonly=True) if read_only else engine
 
 
 def meta_value(session: Session, key: str) -> str:

@@ -26,8 +26,9 @@ from api.errors import (
 )
 from api.operations.models import Operation
 from api.reconcile.conditions import Condition
+from api.reconcile.queue import enqueue
 from api.reconcile.status import add_condition
-from api.resource import DeletableColumns, ResourceBody, etag, revision_wanted
+from api.resource import DeletableColumns, ResourceBody, ResourceColumns, etag, revision_wanted
 from api.routing import IfMatch
 from api.telemetry import redact
 
@@ -36,7 +37,7 @@ BREAKER_SHARE: Final = 10
 CHILDREN_SHOWN_MAX: Final = 100
 REASON_CHARACTERS_MAX: Final = 255
 
-Row = TypeVar("Row", bound=DeletableColumns)
+Row = TypeVar("Row", bound=ResourceColumns)
 Body = TypeVar("Body", bound=ResourceBody)
 
 
@@ -156,8 +157,10 @@ def breaker_limit(objects: int) -> int:
     return max(BREAKER_OBJECTS_MIN, objects // BREAKER_SHARE)
 
 
-def mark(session: Session, actor: Actor, row: DeletableColumns, deletion: Deletion) -> None:
-    """Sets the mark: a new generation and a new revision, and the condition Deleting."""
+def mark(
+    session: Session, actor: Actor, row: DeletableColumns, deletion: Deletion, kind: str
+) -> None:
+    """Sets the mark: a new generation and a new revision, work, and the condition Deleting."""
     if row.deleted_at is None:
         row.deleted_at = actor.now
         row.deleted_by = actor.caller.principal_id
@@ -167,6 +170,14 @@ def mark(session: Session, actor: Actor, row: DeletableColumns, deletion: Deleti
     row.generation += 1
     row.revision += 1
     session.flush()
+    enqueue(
+        session,
+        kind=kind,
+        object_id=row.id,
+        org_id=row.org_id,
+        generation=row.generation,
+        now=actor.now,
+    )
     add_condition(
         session,
         row.id,

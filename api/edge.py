@@ -15,7 +15,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import IntegrityError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -56,6 +56,7 @@ TYPE_WORDS: Final = {
     "datetime_from_date_parsing": "must be a time such as 2026-01-31T12:00:00Z",
     "timezone_aware": "must be a time with a zone such as 2026-01-31T12:00:00Z",
 }
+RETRY_DATABASE_SECONDS: Final = 2
 REQUEST_ID_PATTERN: Final = re.compile(r"^[A-Za-z0-9_-]{8,64}$")
 SECURITY_HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -149,8 +150,8 @@ def install(app: FastAPI, body_seconds: float) -> None:
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(IntegrityError, _lost_race)
-    app.add_exception_handler(OperationalError, _database_error)
-    app.add_exception_handler(PoolTimeoutError, _database_error)
+    for away in (OperationalError, InterfaceError, InternalError, PoolTimeoutError):
+        app.add_exception_handler(away, _database_error)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -271,11 +272,14 @@ async def _lost_race(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _database_error(request: Request, error: Exception) -> JSONResponse:
+    """The database is away, busy or read-only; PostgreSQL calls the last an internal error."""
     log.error("database_error", error=str(error), path=request.scope["path"])
     refusal = UnavailableError(
-        "The database is away or busy.",
-        hint="Send it again. If it stays so, its disk may be full: the API's log says more.",
-        retry_after_seconds=1,
+        "The database is away or busy, or takes no changes now.",
+        hint="Repeat it after a moment with the same Idempotency-Key, or read first what is there: "
+        "a connection can break just after a change was made. If it stays so, the database's disk "
+        "may be full: the API's log says more.",
+        retry_after_seconds=RETRY_DATABASE_SECONDS,
     )
     return _response(refusal, request.state.request_id)
 

@@ -224,7 +224,7 @@ class ResultRejectedError(DomainError):
 
 
 class UnavailableError(DomainError):
-    """The database is away or busy; nothing was changed."""
+    """The database is away or busy. Read what is there before you repeat a change without a key."""
 
     code = "UNAVAILABLE"
     title = "Try again in a moment"

@@ -113,7 +113,9 @@ def change(facts: Facts, caller: Caller, action: Callable[[Session, Actor], Repl
         scope = _scope(facts, caller)
         _claim(session, facts.database, scope)
         # What has expired is taken out by whoever comes next: the table holds a day of keys.
-        session.execute(delete(IdempotencyKey).where(IdempotencyKey.expires_at <= actor.now))
+        expired = select(IdempotencyKey.scope).where(IdempotencyKey.expires_at <= actor.now)
+        expired = expired.with_for_update(skip_locked=True)
+        session.execute(delete(IdempotencyKey).where(IdempotencyKey.scope.in_(expired)))
         kept = session.get(IdempotencyKey, scope)
         if kept is not None:
             return _replay(kept, facts)

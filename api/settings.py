@@ -16,6 +16,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from api.database import Bounds
+
 
 class SettingsInvalid(Exception):
     """The file or the environment cannot be used; the text says where and why, and no value."""
@@ -43,6 +45,15 @@ class DatabaseSettings(_Section):
     """Where the desired state lives."""
 
     url: str = "sqlite:///.headrace/control.db"
+    connections: int = Field(
+        default=16, ge=2, le=200, description="of one process to PostgreSQL, for changes; and reads"
+    )
+    wait_seconds: int = Field(default=5, ge=2, description="for a connection, before 503")
+    statement_seconds: int = Field(default=30, ge=1, description="for one statement")
+
+    def bounds(self) -> Bounds:
+        """What :class:`Database` is opened with."""
+        return Bounds(self.connections, self.wait_seconds, self.statement_seconds)
 
     @field_validator("url")
     @classmethod
@@ -120,7 +131,9 @@ class Settings(BaseSettings):
         key_file = folder / self.node.admin_key_file
         return self.model_copy(
             update={
-                "database": DatabaseSettings(url=url.render_as_string(hide_password=False)),
+                "database": self.database.model_copy(
+                    update={"url": url.render_as_string(hide_password=False)}
+                ),
                 "node": self.node.model_copy(update={"admin_key_file": key_file}),
                 "reports": reports,
             }

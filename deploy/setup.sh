@@ -8,10 +8,11 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # From Debian: a compiler and headers for the engine, a headless Java for the Spark reports; and for
-# the tests what the documents speak REST with, and strace, with which a node is ended inside a
-# system call.
+# the tests what the documents speak REST with, strace, with which a node is ended inside a system
+# call, and PostgreSQL, of which a test run starts a server of its own.
 SETUP_PACKAGES="python3-venv python3-dev gcc libc6-dev libnghttp2-dev libssl-dev liblz4-dev
-    libzstd-dev libxxhash-dev libisal-dev openjdk-17-jre-headless curl jq strace"
+    libzstd-dev libxxhash-dev libisal-dev openjdk-17-jre-headless curl jq strace
+    postgresql-15"
 CHECK_PACKAGES="clang-14 libclang-rt-14-dev"
 
 VENV=".venv"

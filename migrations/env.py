@@ -45,9 +45,11 @@ def main() -> None:
         def begin(connection: Connection) -> None:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 
-    with engine.connect() as connection:
-        run(connection)
-    engine.dispose()
+    try:
+        with engine.connect() as connection:
+            run(connection)
+    finally:
+        engine.dispose()
 
 
 main()

@@ -6,6 +6,8 @@ HYPOTHESIS_PROFILE=explore tries new ones. No deadline per example: machines sha
 A shell that starts the suite in its background has it ignore Ctrl-C, and children inherit that;
 tests that interrupt their children need it back.
 
+One PostgreSQL server serves a whole run; it is started when the first test asks for it.
+
 With HEADRACE_ENGINE_SIM set, the engine is that build of it. `make check` names the one with
 sanitizers; a sanitized module in place of the plain one would break the next plain run.
 """
@@ -14,8 +16,12 @@ import importlib.util
 import os
 import signal
 import sys
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from tests.support.postgres import Postgres
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -33,3 +39,10 @@ if BUILD:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     sys.modules["native._engine_sim"] = module
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """The server of this run. Who stops it, starts it again before others need it."""
+    with Postgres() as server:
+        yield server

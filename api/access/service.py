@@ -80,6 +80,10 @@ def create_key(
 def revoke_key(session: Session, actor: Actor, *, key_id: str, if_match: str | None) -> IssuedKey:
     """The key stops working here at once, and on the nodes as soon as they are told."""
     row = session.get_one(ApiKey, key_id)
+    if row.role == "owner" and row.project_id is None:
+        # Two owners that revoke each other must not both succeed.
+        locked(session, Organization, row.org_id)
+    row = locked(session, ApiKey, key_id)
     revision_wanted(if_match, row.revision)
     before = key_bodies(session, [row])[0]
     if row.revoked_at is not None:
@@ -121,7 +125,6 @@ def _issued(
 ) -> IssuedKey:
     kind = "create_key" if before is None else "revoke_key"
     target = Target("key", row.id, row.org_id, row.project_id, row.generation)
-    operation = start_operation(session, actor, kind, target)
     enqueue(
         session,
         kind="key",
@@ -130,6 +133,7 @@ def _issued(
         generation=row.generation,
         now=actor.now,
     )
+    operation = start_operation(session, actor, kind, target)
     body = key_bodies(session, [row])[0]
     record_change(
         session, actor, Change(row.org_id, action, "api_key", row.id, before, body_json(body))

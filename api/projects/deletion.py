@@ -30,7 +30,6 @@ from api.projects.models import Project
 from api.projects.schemas import ProjectBody
 from api.projects.service import project_bodies
 from api.reconcile.conditions import has_status
-from api.reconcile.queue import enqueue
 from api.reconcile.status import ensure_status, statuses
 from api.resource import body_json
 from api.streams.deletion import mark_stream, topics_of
@@ -58,7 +57,10 @@ def delete_project(
     # Held before their topics are counted: nothing can be made in them from here on.
     streams = [locked(session, Stream, each.id) for each in streams]
     topics = [
-        each for stream in streams for each in topics_of(session, stream) if each.deleted_at is None
+        each
+        for stream in streams
+        for each in topics_of(session, stream, held=True)
+        if each.deleted_at is None
     ]
     check_topics(session, row.org_id, topics, deletion)
     done = _mark_project(session, actor, row, streams, deletion)
@@ -105,7 +107,7 @@ def _mark_project(
 ) -> Changed[ProjectBody]:
     before = _body(session, row)
     ensure_status(session, object_id=row.id, org_id=row.org_id, now=actor.now)
-    mark(session, actor, row, deletion)
+    mark(session, actor, row, deletion, "project")
     for stream in streams:
         if stream.deleted_at is None or deletion.force_reason not in (None, stream.force_reason):
             mark_stream(session, actor, stream, deletion)
@@ -114,14 +116,6 @@ def _mark_project(
         revoke_key(session, actor, key_id=key_id, if_match=None)
     target = Target("project", row.id, row.org_id, row.id, row.generation)
     operation = start_operation(session, actor, DELETE, target)
-    enqueue(
-        session,
-        kind="project",
-        object_id=row.id,
-        org_id=row.org_id,
-        generation=row.generation,
-        now=actor.now,
-    )
     body = _body(session, row)
     record_change(
         session,

@@ -24,6 +24,7 @@ from api.operations.service import settle_operations
 from api.reconcile.actions import DETAIL, with_sent
 from api.reconcile.conditions import merge
 from api.reconcile.failures import failure_conditions
+from api.reconcile.hints import listen
 from api.reconcile.models import ResourceStatus
 from api.reconcile.outcome import Again, Failed, FailureKind, Outcome, PassFailure, Settled
 from api.reconcile.queue import Claim, claim, finish, remove, renew, spread_all
@@ -104,6 +105,8 @@ class Loop:
                 name = f"reconcile-{kinds[0]}-{number}"
                 self._spawn(name, partial(self._work, kinds, max(1, count - 1)))
         self._spawn("reconcile-renew", self._renew)
+        if not self._database.is_sqlite:
+            self._spawn("reconcile-hints", partial(listen, self._database, self._stop))
 
     def stop(self) -> None:
         """Lets every pass end and returns when all threads have."""
@@ -139,7 +142,7 @@ class Loop:
             return
         with self._database.write() as session:
             now = self._database.now(session)
-            for item in held:
+            for item in sorted(held, key=lambda each: (each.kind, each.object_id)):
                 if not renew(session, item, now):
                     log.warning("lease_lost", object_id=item.object_id, kind=item.kind)
 

@@ -10,6 +10,7 @@ from typing import Final
 from sqlalchemy.orm import Session
 
 from api.database import Database
+from api.deletion import locked
 from api.projects.deletion import bury_project, keys_known, streams_of
 from api.projects.models import Project
 from api.reconcile.conditions import Condition
@@ -48,6 +49,7 @@ class ParentReconciler:
             condition = Condition("Deleting", "True", "ChildrenRemain", message)
             return Again(Found(row.generation, (condition,)), poll_after(age), message)
         with self._database.write() as session:
+            locked(session, type(row), item.object_id)
             if not holds(session, item):
                 raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker buries it.")
             bury = bury_stream if item.kind == STREAM else bury_project

@@ -45,8 +45,14 @@ def enqueue(
     priority: int = USER_PRIORITY,
 ) -> None:
     """Makes an object due now, in the transaction that changed it. A new generation forgets the
-    failures of the last one."""
-    row = session.get(Work, (kind, object_id))
+    failures of the last one.
+
+    The row is locked: a worker that finishes at this moment would otherwise put off what was just
+    asked for. Callers do this before they touch the status and the operations of the object, which
+    is the order in which workers lock; the object's own row comes before all of them.
+    """
+    session.flush()
+    row = session.get(Work, (kind, object_id), with_for_update=True)
     if row is None:
         session.add(
             Work(
@@ -177,7 +183,8 @@ def remove(session: Session, item: Claim) -> None:
 
 def spread_all(session: Session, now: datetime, spread: timedelta, dice: random.Random) -> None:
     """Makes every object due within ``spread``: what a start does, to find what it missed."""
-    for row in session.scalars(select(Work).where(Work.run_after > now)):
+    later = select(Work).where(Work.run_after > now).with_for_update(skip_locked=True)
+    for row in session.scalars(later):
         row.run_after = min(row.run_after, now + spread * dice.random())
 
 

@@ -16,7 +16,7 @@ from pydantic import JsonValue as Json
 from sqlalchemy.orm import Session
 
 from api.database import Database, meta_value
-from api.deletion import breaker_limit
+from api.deletion import breaker_limit, locked
 from api.nodes.service import addresses
 from api.reconcile.actions import sent
 from api.reconcile.conditions import Condition
@@ -84,6 +84,7 @@ def remove_topic(database: Database, nodes: NodeClients, item: Claim, removal: R
             message = f"the cluster has deleted it, the node at {address} has not yet"
             return _again(removal, "NodeBehind", message, seen, poll, command)
     with database.write() as session:
+        locked(session, Topic, removal.topic_id)
         if not holds(session, item):
             raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker removes it.")
         _keep_figures(session, removal, seen)

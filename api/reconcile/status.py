@@ -40,7 +40,7 @@ def add_condition(
     session: Session, object_id: str, condition: Condition, generation: int, now: datetime
 ) -> None:
     """Puts one condition beside those that an object has, in the transaction that caused it."""
-    row = session.get_one(ResourceStatus, object_id)
+    row = session.get_one(ResourceStatus, object_id, with_for_update=True)
     row.conditions = merge(row.conditions, [condition], generation, now)
     row.updated_at = now
 

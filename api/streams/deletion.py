@@ -44,7 +44,7 @@ def delete_stream(
         return Changed(_body(session, row), running_delete(session, row.id, DELETE))
     if row.deleted_at is None:
         demand_if_match(row, deletion.if_match)
-    staying = [each for each in topics_of(session, row) if each.deleted_at is None]
+    staying = [each for each in topics_of(session, row, held=True) if each.deleted_at is None]
     if not deletion.cascade:
         refuse_children(row, "stream", [child("topic", each) for each in staying])
     check_topics(session, row.org_id, staying, deletion)
@@ -57,13 +57,12 @@ def mark_stream(
     """Sets the mark of a stream and of every topic in it that has none, or none by this force."""
     before = _body(session, row)
     ensure_status(session, object_id=row.id, org_id=row.org_id, now=actor.now)
-    mark(session, actor, row, deletion)
-    for topic in topics_of(session, row):
+    mark(session, actor, row, deletion, "stream")
+    for topic in topics_of(session, row, held=True):
         if topic.deleted_at is None or deletion.force_reason not in (None, topic.force_reason):
             mark_topic(session, actor, topic, deletion)
     target = Target("stream", row.id, row.org_id, row.project_id, row.generation)
     operation = start_operation(session, actor, DELETE, target)
-    _enqueue(session, "stream", row, actor.now)
     body = _body(session, row)
     record_change(
         session,
@@ -73,10 +72,13 @@ def mark_stream(
     return Changed(body, operation.id)
 
 
-def topics_of(session: Session, row: Stream) -> list[Topic]:
-    """The topics that are not gone, in order of creation."""
+def topics_of(session: Session, row: Stream, *, held: bool = False) -> list[Topic]:
+    """The topics that are not gone, in order of creation; ``held`` until the transaction ends."""
     query = select(Topic).where(Topic.stream_id == row.id, Topic.purged_at.is_(None))
-    return list(session.scalars(query.order_by(Topic.id)))
+    query = query.order_by(Topic.id)
+    if held:
+        query = query.with_for_update().execution_options(populate_existing=True)
+    return list(session.scalars(query))
 
 
 def bury_stream(session: Session, stream_id: str, now: datetime) -> None:
@@ -87,23 +89,19 @@ def bury_stream(session: Session, stream_id: str, now: datetime) -> None:
     settle_operations(session, row.id, row.generation, now)
     project = session.get_one(Project, row.project_id)
     if project.deleted_at is not None:
-        _enqueue(session, "project", project, now)
+        enqueue(
+            session,
+            kind="project",
+            object_id=project.id,
+            org_id=project.org_id,
+            generation=project.generation,
+            now=now,
+        )
     last = body_json(_body(session, row))
     record_change(
         session,
         purger(row.org_id, now),
         Change(row.org_id, "streams.purge", "stream", row.id, before=last),
-    )
-
-
-def _enqueue(session: Session, kind: str, row: Stream | Project, now: datetime) -> None:
-    enqueue(
-        session,
-        kind=kind,
-        object_id=row.id,
-        org_id=row.org_id,
-        generation=row.generation,
-        now=now,
     )
 
 

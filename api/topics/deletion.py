@@ -86,10 +86,9 @@ def mark_topic(
 ) -> Changed[TopicBody]:
     """Sets the mark of one topic, with its operation, its work and its records."""
     before = _body(session, row)
-    mark(session, actor, row, deletion)
+    mark(session, actor, row, deletion, "topic")
     target = Target("topic", row.id, row.org_id, row.project_id, row.generation)
     operation = start_operation(session, actor, DELETE, target)
-    _enqueue(session, "topic", row, actor.now)
     body = _body(session, row)
     record_change(
         session,
@@ -119,23 +118,19 @@ def bury_topic(session: Session, topic_id: str, now: datetime) -> None:
     settle_operations(session, row.id, row.generation, now)
     stream = session.get_one(Stream, row.stream_id)
     if stream.deleted_at is not None:
-        _enqueue(session, "stream", stream, now)
+        enqueue(
+            session,
+            kind="stream",
+            object_id=stream.id,
+            org_id=stream.org_id,
+            generation=stream.generation,
+            now=now,
+        )
     last = body_json(_body(session, row))
     record_change(
         session,
         purger(row.org_id, now),
         Change(row.org_id, "topics.purge", "topic", row.id, before=last),
-    )
-
-
-def _enqueue(session: Session, kind: str, row: Topic | Stream, now: datetime) -> None:
-    enqueue(
-        session,
-        kind=kind,
-        object_id=row.id,
-        org_id=row.org_id,
-        generation=row.generation,
-        now=now,
     )
 
 

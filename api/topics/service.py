@@ -116,7 +116,7 @@ def patch_topic(
     update_mask: str = "",
 ) -> Changed[TopicBody]:
     """Applies a merge patch. Nothing to change: nothing is written and no generation is made."""
-    row = session.get_one(Topic, topic_id)
+    row = locked(session, Topic, topic_id)
     refuse_deleting(row, "topic")
     wanted = revision_wanted(if_match, row.revision)
     before = topic_bodies(session, [row])[0]
@@ -207,7 +207,6 @@ def _changed(
     if reshaped:
         kind = "create_topic" if before is None else "update_topic"
         target = Target("topic", row.id, row.org_id, row.project_id, row.generation)
-        operation_id = start_operation(session, actor, kind, target).id
         enqueue(
             session,
             kind="topic",
@@ -216,6 +215,7 @@ def _changed(
             generation=row.generation,
             now=actor.now,
         )
+        operation_id = start_operation(session, actor, kind, target).id
     body = topic_bodies(session, [row])[0]
     record_change(
         session,

@@ -1,4 +1,8 @@
-"""A control plane over a real SQLite file, with a clock that tests move, and a scripted node."""
+"""A control plane over a real database, with a clock that tests move, and a scripted node.
+
+Every test that takes a `service` runs twice: over an SQLite file, and over a PostgreSQL database.
+Both are copies of one that was migrated and bootstrapped once.
+"""
 
 import random
 import shutil
@@ -27,6 +31,7 @@ from api.schema import migrate
 from api.settings import DatabaseSettings, NodeSettings, ReportsSettings, Settings
 from api.telemetry import configure_logs
 from tests.api.fake_node import FakeNode, serving
+from tests.support.postgres import Postgres
 
 # Parsed JSON; what the tests assert is its type.
 Body: TypeAlias = Any
@@ -110,16 +115,48 @@ def _logs() -> None:
     configure_logs("warning")
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Bootstrapped]:
-    """A bootstrapped database, to be copied, and what its first run made."""
-    path = tmp_path_factory.mktemp("template") / "control.db"
-    migrate(f"sqlite:///{path}")
-    database = Database(f"sqlite:///{path}", clock=Clock())
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A bootstrapped database, and what its first run made."""
+
+    url: str
+    first: Bootstrapped
+
+
+def _installed(url: str) -> Installation:
+    migrate(url)
+    database = Database(url, clock=Clock())
     first = bootstrap(database, node_address="127.0.0.1:1")
     assert first is not None
     database.close()
-    return path, first
+    return Installation(url, first)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Installation]:
+    """An SQLite file, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "control.db"
+    return path, _installed(f"sqlite:///{path}")
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: Postgres) -> Installation:
+    """The PostgreSQL database `template`, to be copied."""
+    return _installed(postgres.create("template"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
+    """A database of the test's own."""
+    if request.param == "sqlite":
+        template, installed = request.getfixturevalue("sqlite_template")
+        shutil.copy(template, tmp_path / "control.db")
+        yield Installation(f"sqlite:///{tmp_path}/control.db", installed.first)
+        return
+    first = request.getfixturevalue("postgres_template").first
+    postgres: Postgres = request.getfixturevalue("postgres")
+    yield Installation(postgres.create("test", "template"), first)
+    postgres.drop("test")
 
 
 @pytest.fixture(scope="session")
@@ -142,18 +179,17 @@ def node() -> Iterator[FakeNode]:
 @pytest.fixture
 def service(
     tmp_path: Path,
-    template: tuple[Path, Bootstrapped],
+    installation: Installation,
     application: FastAPI,
     clock: Clock,
     node: FakeNode,
 ) -> Iterator[Service]:
     """A bootstrapped control plane; its loop runs when the test says so."""
-    path, first = tmp_path / "control.db", template[1]
-    shutil.copy(template[0], path)
+    first = installation.first
     key_file = tmp_path / "node.key"
     key_file.write_text(new_token("node").text)
     settings = Settings(
-        database=DatabaseSettings(url=f"sqlite:///{path}"),
+        database=DatabaseSettings(url=installation.url),
         node=NodeSettings(admin_key_file=key_file),
         reports=ReportsSettings(uri=str(tmp_path / "reports"), logs=str(tmp_path / "logs")),
     )

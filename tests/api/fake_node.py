@@ -62,6 +62,8 @@ class FakeNode(node_pb2_grpc.AdminServicer):
     deleted: dict[str, node_pb2.Fence] = field(default_factory=dict)
     given_up: dict[str, str] = field(default_factory=dict)
     lagging: set[str] = field(default_factory=set)
+    # Topics that Describe does not show yet.
+    unseen: set[str] = field(default_factory=set)
     address: str = ""
 
     def Apply(  # noqa: N802
@@ -92,7 +94,11 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         self._see(context)
         _play(self.describe, context)
         return node_pb2.DescribeReply(
-            topics=[self.topics[each] for each in request.topic_ids if each in self.topics],
+            topics=[
+                self.topics[each]
+                for each in request.topic_ids
+                if each in self.topics and each not in self.unseen
+            ],
             keys=[self.keys[each] for each in request.key_ids if each in self.keys],
         )
 

@@ -1,51 +1,107 @@
-"""Migrations go up, down and up again with nothing left behind, and end at what the models say."""
+"""Migrations go up, down and up again on both databases, with a row in every table, and end at what
+the models say."""
 
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, inspect, text
+from alembic.script import ScriptDirectory
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    DateTime,
+    Engine,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    create_engine,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
 
 from api.database import Database
-from api.schema import SchemaError, alembic_config, check_schema, migrate
+from api.schema import MIGRATIONS, SchemaError, alembic_config, check_schema, migrate
 from api.tables import Base
+from tests.support.postgres import Postgres
+
+# What the checks of the tables want; an organization is its own.
+FIXED: Mapping[str, object] = {"role": "owner", "state": "QUEUED", "org_id": "org_1"}
+ORGANIZATION = "org_1"
+REVISIONS = [
+    script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions("base", "head")
+][::-1]
 
 
-def test_up_down_up_ends_where_up_did(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/control.db"
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database without any table."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/control.db"
+        return
+    postgres: Postgres = request.getfixturevalue("postgres")
+    yield postgres.create("migrated")
+    postgres.drop("migrated")
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    """Looks into the database."""
+    engine = create_engine(url)
+    yield engine
+    engine.dispose()
+
+
+def test_up_down_up_ends_where_up_did(url: str, engine: Engine) -> None:
     config = alembic_config(url)
     command.upgrade(config, "head")
-    engine = create_engine(url)
-    first = _shape(url)
+    first = _shape(engine)
     command.downgrade(config, "base")
     assert inspect(engine).get_table_names() == ["alembic_version"]
     command.upgrade(config, "head")
-    assert _shape(url) == first
-    engine.dispose()
+    assert _shape(engine) == first
 
 
-def test_the_models_equal_the_migrated_schema(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/control.db"
+def test_a_row_in_every_table_goes_down_and_up_again_where_its_table_stays(
+    url: str, engine: Engine
+) -> None:
+    config = alembic_config(url)
+    command.upgrade(config, "head")
+    _fill(engine)
+    first = _shape(engine)
+    for revision in REVISIONS[-2::-1]:
+        command.downgrade(config, revision)
+        assert set(_counts(engine).values()) == {1}, revision
+    for revision in REVISIONS[1:]:
+        command.upgrade(config, revision)
+        _fill(engine)
+        assert set(_counts(engine).values()) == {1}, revision
+    assert _shape(engine) == first
+
+
+def test_the_models_equal_the_migrated_schema(url: str, engine: Engine) -> None:
     migrate(url)
-    engine = create_engine(url)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Base.metadata) == []
-    engine.dispose()
 
 
-def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/control.db"
+def test_migrating_twice_changes_nothing(url: str, engine: Engine) -> None:
     migrate(url)
-    before = _shape(url)
+    before = _shape(engine)
     migrate(url)
-    assert _shape(url) == before
+    assert _shape(engine) == before
 
 
-def test_a_database_of_another_release_is_refused(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/control.db"
+def test_a_database_of_another_release_is_refused(url: str) -> None:
     command.upgrade(alembic_config(url), "0001")
     database = Database(url)
     with pytest.raises(SchemaError, match="0001"):
@@ -53,77 +109,107 @@ def test_a_database_of_another_release_is_refused(tmp_path: Path) -> None:
     database.close()
 
 
-def test_rows_of_the_release_before_are_kept_and_can_be_deleted(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/control.db"
-    command.upgrade(alembic_config(url), "0003")
-    _put_topic(url)
-    command.upgrade(alembic_config(url), "0004")
-    found = "SELECT name, finalizers, deleted_at, deletion_confirmed, purged_at FROM topics"
-    assert _run(url, found) == [("orders", '["data-plane"]', None, 0, None)]
-    command.downgrade(alembic_config(url), "0003")
-    assert _run(url, "SELECT name, generation FROM topics") == [("orders", 1)]
-
-
-def test_going_back_drops_tombstones_and_refuses_while_something_goes(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/control.db"
+def test_rows_of_the_release_before_are_kept_and_can_be_deleted(url: str, engine: Engine) -> None:
     config = alembic_config(url)
     command.upgrade(config, "0003")
-    _put_topic(url)
+    _fill(engine)
     command.upgrade(config, "0004")
-    _run(url, "UPDATE topics SET deleted_at = 1")
+    row = _row(engine, "topics")
+    assert (row["name"], row["finalizers"]) == ("name", ["data-plane"])
+    assert (row["deleted_at"], row["deletion_confirmed"], row["purged_at"]) == (None, False, None)
+    command.downgrade(config, "0003")
+    row = _row(engine, "topics")
+    assert (row["name"], row["generation"]) == ("name", 1)
+
+
+def test_going_back_drops_tombstones_and_refuses_while_something_goes(
+    url: str, engine: Engine
+) -> None:
+    config = alembic_config(url)
+    command.upgrade(config, "0003")
+    _fill(engine)
+    command.upgrade(config, "0004")
+    _set(engine, "topics", "deleted_at")
     with pytest.raises(RuntimeError, match="1 topics are being deleted"):
         command.downgrade(config, "0003")
-    assert _run(url, "SELECT count(*) FROM topics") == [(1,)]
+    assert _counts(engine)["topics"] == 1
     for table in ("topics", "streams", "projects"):
-        _run(url, f"UPDATE {table} SET deleted_at = 1, purged_at = 2")
+        _set(engine, table, "deleted_at", "purged_at")
     command.downgrade(config, "0003")
+    counts = _counts(engine)
     for table in ("topics", "streams", "projects", "api_keys"):
-        assert _run(url, f"SELECT count(*) FROM {table}") == [(0,)], table
+        assert counts[table] == 0, table
 
 
-def _put_topic(url: str) -> None:
-    """A topic and what it stands in, and a key of its project, as release 0003 wrote them."""
-    shared = (
-        "display_name, labels, annotations, generation, revision, created_at, updated_at, "
-        "created_by"
-    )
-    values = "'', '{}', '{}', 1, 1, 1, 1, 'key_1'"
-    for table, columns, row in (
-        ("organizations", "id, org_id, name, system", "'org_1', 'org_1', 'acme', 0"),
-        ("clusters", "id, org_id, name", "'cl_1', 'org_1', 'local'"),
-        ("projects", "id, org_id, name", "'prj_1', 'org_1', 'default'"),
-        (
-            "streams",
-            "id, org_id, name, project_id, cluster_id",
-            "'st_1', 'org_1', 'default', 'prj_1', 'cl_1'",
-        ),
-        (
-            "topics",
-            "id, org_id, name, project_id, cluster_id, stream_id, folded_name, spec",
-            "'tp_1', 'org_1', 'orders', 'prj_1', 'cl_1', 'st_1', 'orders', '{}'",
-        ),
-        (
-            "api_keys",
-            "id, org_id, name, project_id, role, operator, public_id, secret_sha256, revoked_at",
-            "'key_2', 'org_1', 'k', 'prj_1', 'viewer', 0, 'abcdefghij', zeroblob(32), 1",
-        ),
-    ):
-        _run(url, f"INSERT INTO {table} ({columns}, {shared}) VALUES ({row}, {values})")
+def _tables(engine: Engine) -> list[Table]:
+    """Every table, parents first."""
+    found = MetaData()
+    found.reflect(engine)
+    return [table for table in found.sorted_tables if table.name != "alembic_version"]
 
 
-def _run(url: str, statement: str) -> list[tuple[object, ...]]:
-    engine = create_engine(url)
+def _fill(engine: Engine) -> None:
+    """A row into every table that has none."""
+    for table in _tables(engine):
+        with engine.begin() as connection:
+            if connection.scalar(select(func.count()).select_from(table)) == 0:
+                row = {column.name: _value(column) for column in table.columns}
+                if table.name == "organizations":
+                    row["id"] = ORGANIZATION
+                connection.execute(insert(table).values(row))
+
+
+def _value(column: Column[object]) -> object:
+    """Of the column's type; the ids of a row's parents are those that were put into theirs."""
+    for key in column.foreign_keys:
+        return ORGANIZATION if key.column.table.name == "organizations" else _value(key.column)
+    if column.name in FIXED:
+        return FIXED[column.name]
+    if column.nullable:
+        return None
+    kind = column.type
+    if isinstance(kind, LargeBinary):
+        return bytes(32)
+    if isinstance(kind, DateTime):
+        return datetime(2026, 3, 1, tzinfo=UTC)
+    if isinstance(kind, JSON):
+        return {}
+    if isinstance(kind, Boolean):
+        return False
+    return 1 if isinstance(kind, Integer) else column.name[: getattr(kind, "length", None)]
+
+
+def _set(engine: Engine, name: str, *columns: str) -> None:
+    """Writes a time into columns of every row."""
+    table = next(each for each in _tables(engine) if each.name == name)
+    moments = {
+        column: datetime(2026, 3, 1, tzinfo=UTC)
+        if isinstance(table.columns[column].type, DateTime)
+        else 1
+        for column in columns
+    }
     with engine.begin() as connection:
-        result = connection.execute(text(statement))
-        rows = [tuple(row) for row in result] if result.returns_rows else []
-    engine.dispose()
-    return rows
+        connection.execute(update(table).values(moments))
 
 
-def _shape(url: str) -> dict[str, list[str]]:
-    engine = create_engine(url)
+def _row(engine: Engine, name: str) -> Mapping[str, object]:
+    table = next(each for each in _tables(engine) if each.name == name)
+    with engine.connect() as connection:
+        return dict(connection.execute(select(table)).mappings().one())
+
+
+def _counts(engine: Engine) -> dict[str, int]:
+    """How many rows each table has."""
+    with engine.connect() as connection:
+        return {
+            table.name: connection.scalar(select(func.count()).select_from(table)) or 0
+            for table in _tables(engine)
+        }
+
+
+def _shape(engine: Engine) -> dict[str, list[str]]:
     inspector = inspect(engine)
-    shape = {
+    return {
         name: sorted(
             [
                 *(f"{c['name']} {c['type']} {c['nullable']}" for c in inspector.get_columns(name)),
@@ -135,5 +221,3 @@ def _shape(url: str) -> dict[str, list[str]]:
         )
         for name in inspector.get_table_names()
     }
-    engine.dispose()
-    return shape

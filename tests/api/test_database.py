@@ -1,0 +1,59 @@
+"""What a session of PostgreSQL is told, and that a reader cannot write."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from api.database import Bounds, Database, Meta
+from api.settings import DatabaseSettings
+from tests.api.conftest import Installation
+
+
+@pytest.fixture
+def database(installation: Installation) -> Iterator[Database]:
+    """Opened with bounds of its own."""
+    database = Database(installation.url, Bounds(connections=2, statement_seconds=1))
+    yield database
+    database.close()
+
+
+def test_a_reader_sees_one_snapshot_and_cannot_write(database: Database) -> None:
+    with database.read() as session:
+        before = session.get_one(Meta, "db_epoch").value
+        with database.write() as writer:
+            writer.get_one(Meta, "db_epoch").value = "2"
+        session.expire_all()
+        assert session.get_one(Meta, "db_epoch").value == before
+    with pytest.raises(DBAPIError), database.read() as session:
+        session.execute(text("DELETE FROM meta"))
+
+
+def test_an_error_of_the_database_does_not_tell_the_values(database: Database) -> None:
+    with pytest.raises(DBAPIError) as caught, database.read() as session:
+        session.execute(text("DELETE FROM meta WHERE value = :value"), {"value": "canary"})
+    assert "canary" not in str(caught.value)
+
+
+def test_the_settings_are_the_bounds() -> None:
+    settings = DatabaseSettings(connections=3, wait_seconds=4, statement_seconds=5)
+    assert settings.bounds() == Bounds(3, 4, 5)
+
+
+@pytest.mark.parametrize("installation", ["postgresql"], indirect=True)
+def test_a_statement_that_takes_too_long_is_ended_by_the_server(database: Database) -> None:
+    with pytest.raises(OperationalError, match="statement timeout"), database.write() as session:
+        session.execute(text("SELECT pg_sleep(60)"))
+
+
+@pytest.mark.parametrize("installation", ["postgresql"], indirect=True)
+def test_options_of_the_address_are_kept_beside_ours(installation: Installation) -> None:
+    database = Database(f"{installation.url}&options=-c%20work_mem%3D1MB", Bounds())
+    with database.read() as session:
+        shown = [
+            session.scalar(text(f"SHOW {name}"))
+            for name in ("work_mem", "statement_timeout", "idle_in_transaction_session_timeout")
+        ]
+    database.close()
+    assert shown == ["1MB", "30s", "1min"]

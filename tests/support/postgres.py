@@ -1,0 +1,128 @@
+"""A real PostgreSQL server of a test run's own, in a folder of its own, behind a Unix socket.
+
+Owns the server it started and ends it. Nothing is synced to the disk: what a test keeps is gone
+with its folder. PostgreSQL refuses to run as root, so root becomes `postgres` for it. Refuses to
+use a server that somebody else runs.
+"""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import psycopg
+from psycopg import sql
+
+ACCOUNT: Final = "postgres"
+USER: Final = "headrace"
+DEBIAN: Final = Path("/usr/lib/postgresql")
+OPTIONS: Final = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "shared_buffers": "32MB",
+    "max_connections": "200",
+    "autovacuum": "off",
+    "log_min_messages": "fatal",
+}
+
+
+class Postgres:
+    """One server with the databases that tests make in it."""
+
+    def __init__(self) -> None:
+        # pytest's folders are closed to other accounts, and their paths too long for a socket.
+        self.folder = Path(tempfile.mkdtemp(prefix="headrace-pg-"))
+        self._data = self.folder / "data"
+        self._programs = _programs()
+        self._as_account: tuple[str, ...] = ()
+        if os.geteuid() == 0:
+            entry = pwd.getpwnam(ACCOUNT)
+            os.chown(self.folder, entry.pw_uid, entry.pw_gid)
+            # Not by subprocess, which would have to fork for it: gRPC's threads may be busy here.
+            self._as_account = ("setpriv", f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}")
+            self._as_account += ("--clear-groups", "--")
+
+    def __enter__(self) -> Self:
+        locale = ("--locale=C", "--encoding=UTF8")
+        self._run("initdb", "--no-sync", "--auth=trust", f"--username={USER}", *locale)
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def start(self) -> None:
+        """Starts the server and returns once it takes connections."""
+        options = {**OPTIONS, "unix_socket_directories": str(self.folder)}
+        told = " ".join(f"-c {name}={value or repr(value)}" for name, value in options.items())
+        self._run("pg_ctl", "start", "--wait", "-o", told, "--log", str(self.folder / "log"))
+
+    def stop(self) -> None:
+        """Ends the server and every session in it; what was not committed is undone."""
+        self._run("pg_ctl", "stop", "--wait", "--mode=fast")
+
+    @property
+    def socket(self) -> Path:
+        """Where it listens."""
+        return self.folder / ".s.PGSQL.5432"
+
+    def url(self, database: str) -> str:
+        """The address of one of its databases, as SQLAlchemy takes it."""
+        return f"postgresql://{USER}@/{database}?host={self.folder}"
+
+    def create(self, database: str, template: str = "template0") -> str:
+        """A new database, a copy of another that nobody uses; its address."""
+        # Copying files is several times faster here than logging every page.
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
+        self.execute(create.format(sql.Identifier(database), sql.Identifier(template)))
+        return self.url(database)
+
+    def drop(self, database: str) -> None:
+        """Ends every session in a database and removes it."""
+        self.execute(
+            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database))
+        )
+
+    def execute(self, statement: sql.Composed, database: str = ACCOUNT) -> None:
+        """One statement outside any transaction, as the administrator of the server."""
+        with psycopg.connect(
+            host=str(self.folder), user=USER, dbname=database, autocommit=True
+        ) as connection:
+            connection.execute(statement)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        told = self.folder / "output"
+        # The server inherits what it is given here, and a pipe would be held open by it.
+        with told.open("wb") as output:
+            done = subprocess.run(
+                [*self._as_account, str(self._programs / program), "-D", self._data, *arguments],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={"PATH": f"{os.defpath}:/usr/sbin:/sbin", "LC_ALL": "C", "TZ": "UTC"},
+                check=False,
+            )
+        if done.returncode:
+            raise RuntimeError(f"{program} ended with {done.returncode}: {told.read_text()}")
+
+
+def _programs() -> Path:
+    """The newest release that Debian has installed, or what is on the path."""
+    found = sorted(DEBIAN.glob("*/bin/initdb"), key=lambda each: int(each.parts[-3]))
+    program = str(found[-1]) if found else shutil.which("initdb")
+    if program is None:
+        raise RuntimeError("the tests need PostgreSQL: apt-get install postgresql-15")
+    return Path(program).parent
