@@ -25,7 +25,8 @@ KEEP_ALIVE_SECONDS = 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one verb; the exit status is 0, or 1 with one line that says why."""
+    """Runs one verb; the exit status is 0, or with one line that says why 1; 2 if no further try
+    can end otherwise: a setting, a database of another release."""
     chosen = _parser().parse_args(arguments)
     try:
         settings = Settings.load(chosen.config)
@@ -39,7 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 migrate(settings.database.url)
             case "openapi":
                 _openapi(settings, chosen.output)
-    except (SettingsInvalid, SchemaError, InUseError) as error:
+    except (SettingsInvalid, SchemaError) as error:
+        print(f"headrace: {error}", file=sys.stderr)
+        return 2
+    except InUseError as error:
         print(f"headrace: {error}", file=sys.stderr)
         return 1
     except OSError as error:

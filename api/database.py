@@ -178,13 +178,15 @@ class Database:
             self._wake.wait_for(lambda: self.wakes != seen, seconds)
 
     def _engine(self, *, read_only: bool) -> Engine:
+        # Parameters hold what users wrote; with them, so would the log of an error.
         if not self.is_sqlite:
-            return create_engine(self.url, pool_pre_ping=True)
+            return create_engine(self.url, pool_pre_ping=True, hide_parameters=True)
         engine = create_engine(
             self.url,
             poolclass=QueuePool,
             pool_size=READERS_MAX if read_only else 1,
             max_overflow=0,
+            hide_parameters=True,
             connect_args={"isolation_level": None, "check_same_thread": False},
         )
 

@@ -136,8 +136,9 @@ def refuse_children(row: DeletableColumns, kind: str, children: Sequence[Json]) 
     :raises ConflictError: CHILDREN_EXIST, with the first hundred of them.
     """
     if children:
+        held = "1 object" if len(children) == 1 else f"{len(children)} objects"
         raise ConflictError(
-            f"The {kind} {row.name} holds {len(children)} objects.",
+            f"The {kind} {row.name} holds {held}.",
             code="CHILDREN_EXIST",
             hint="Delete them first, or send cascade=true and they go too, with all their data.",
             children=list(children[:CHILDREN_SHOWN_MAX]),

@@ -294,7 +294,11 @@ async def _lost_race(request: Request, error: Exception) -> JSONResponse:
 
 async def _database_error(request: Request, error: Exception) -> JSONResponse:
     log.error("database_error", error=str(error), path=request.scope["path"])
-    refusal = UnavailableError("The database is away or busy.", retry_after_seconds=1)
+    refusal = UnavailableError(
+        "The database is away or busy.",
+        hint="Send it again. If it stays so, its disk may be full: the API's log says more.",
+        retry_after_seconds=1,
+    )
     return _response(refusal, request.state.request_id)
 
 

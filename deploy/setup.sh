@@ -113,11 +113,12 @@ install_requirements() {
 }
 
 install_project() {
-    hash="$(digest pyproject.toml setup.py headrace/version.py)"
+    hash="$(digest pyproject.toml setup.py headrace/version.py deploy/setup.sh)"
     if is_fresh project "$hash" && [ -x "$VENV/bin/headrace" ]; then return 0; fi
     say "installing the project in place"
+    # A path, not a finder: a script beside a clone called headrace would find that folder first.
     logged install env HEADRACE_MODULES= "$PYTHON" -m pip install --disable-pip-version-check \
-        --no-deps --no-build-isolation --editable .
+        --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
     stamp project "$hash"
 }
 

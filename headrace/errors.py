@@ -369,7 +369,6 @@ def of_problem(status: int, problem: Mapping[str, object]) -> HeadraceError:
     cls = _BY_CODE.get(code) or _BY_HTTP.get(status) or (Retryable if status >= 500 else Fatal)
     title = str(problem.get("title") or f"The API answered {status}")
     detail = str(problem.get("detail") or "")
-    parts = [detail or title]
     errors = problem.get("errors")
     violations = tuple(
         (str(item.get("pointer", "")), str(item.get("detail") or item.get("code", "")))
@@ -377,7 +376,9 @@ def of_problem(status: int, problem: Mapping[str, object]) -> HeadraceError:
         if isinstance(item, dict)
     )
     # A fault of the schema is said in the detail already.
-    parts += [f"{pointer}: {said}" for pointer, said in violations if said not in detail]
+    told = [f"{pointer}: {said}" for pointer, said in violations if said not in detail]
+    # What follows a full stop would begin after it: "cannot have 2.; --partitions: ..".
+    parts = [(detail or title).rstrip("." if told else ""), *told]
     hint = problem.get("hint")
     request_id = problem.get("request_id")
     error = cls(

@@ -88,6 +88,7 @@ class IoThread:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self._abandoned: set[asyncio.Task[object]] = set()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="headrace-io", daemon=True)
         self._thread.start()
@@ -146,9 +147,15 @@ class IoThread:
     def abandon(self, work: Coroutine[object, None, object]) -> None:
         """Start `work` for nobody; dropped when the loop has ended. Safe in a destructor."""
         try:
-            self.loop.call_soon_threadsafe(self.loop.create_task, work)
+            self.loop.call_soon_threadsafe(self._adopt, work)
         except RuntimeError:
             work.close()
+
+    def _adopt(self, work: Coroutine[object, None, object]) -> None:
+        # The loop alone does not keep a task that waits from being collected.
+        task = self.loop.create_task(work)
+        self._abandoned.add(task)
+        task.add_done_callback(self._abandoned.discard)
 
     def stop(self) -> None:
         """End the loop and the thread."""

@@ -82,7 +82,7 @@ def resolve(
     won = {name: winner(places) for name, places in said.items()}
     return Settings(
         bootstrap=addresses(won["bootstrap"]),
-        api_url=won["api_url"].rstrip("/"),
+        api_url=_api_url(won["api_url"]),
         key=won["key"] or None,
         project=won["project"],
         tls=won["tls"] == "true",
@@ -157,9 +157,27 @@ def _address(text: str) -> str:
     return text
 
 
+def _api_url(text: str) -> str:
+    """A whole address: what is none would be asked, in vain, until the deadline."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        # Not repeated: whoever took the wrong URL for it may have put a key in.
+        raise ConfigurationInvalid(
+            f"The address of the REST API begins with {parts.scheme or 'no scheme'!r}",
+            hint="Write http://127.0.0.1:8460, or https://.. for TLS.",
+        )
+    return text.rstrip("/")
+
+
 def _parse_url(url: str) -> _Url:
     # The whole URL may hold a key: no message repeats it.
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ConfigurationInvalid(
+            "The connection URL cannot be taken apart",
+            hint="Write headrace://KEY@host:port/project, an IPv6 address in brackets.",
+        ) from None
     if parts.scheme not in _SCHEMES or not parts.netloc:
         raise ConfigurationInvalid(
             f"The connection URL begins with {parts.scheme or 'no scheme'!r}",

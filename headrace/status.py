@@ -53,13 +53,18 @@ def error_of(error: wire.Error) -> HeadraceError:
     """The typed error of a wire Error."""
     kind = _KINDS.get(error.kind, Kind.TERMINAL)
     return class_of(error.code, kind)(
-        error.message or error.code,
+        _begun(error.message) or error.code,
         code=error.code or None,
         kind=kind,
-        hint=error.hint or None,
+        hint=_begun(error.hint) or None,
         retry_after=error.retry_after_ms / 1000 if error.retry_after_ms else None,
         expected=error.expected,
     )
+
+
+def _begun(text: str) -> str:
+    """The node begins its texts small, as gRPC does; here they become sentences for people."""
+    return text[:1].upper() + text[1:]
 
 
 def error_of_call(error: grpc.aio.AioRpcError, address: str) -> HeadraceError:

@@ -27,6 +27,8 @@ from api.exclusive import Exclusive
 from api.nodes.models import Node
 from api.organizations.models import Organization
 from api.projects.models import Project
+from api.reconcile.conditions import is_true
+from api.reconcile.models import ResourceStatus
 from api.schema import migrate
 from headrace.errors import ConfigurationInvalid
 from headrace.profiles import read_profiles, write_profile
@@ -86,6 +88,31 @@ def install(
         write_whole(directory.config, _config_text(identity, ports, window_seconds))
     write_profile(profile_path, profile, members)
     return replace(installation, console_password=password)
+
+
+def check_records(directory: Directory, data_dir: str) -> None:
+    """A node that lost its directory would make the topics anew, and empty.
+
+    :param data_dir: what the start says instead of the file; empty: nothing.
+    :raises ConfigurationInvalid: topics are ready, and nothing is where their records should be.
+    """
+    configured = directory.configured("node").get("data_dir", "node-1")
+    data = directory.root / (data_dir or str(configured))
+    if (data / "node.identity").exists():
+        return
+    database = Database(directory.database_url)
+    with database.read() as session:
+        statuses = session.scalars(
+            select(ResourceStatus).where(ResourceStatus.object_id.startswith("tp_"))
+        ).all()
+    database.close()
+    ready = [each for each in statuses if is_true(each.conditions, "Ready", 1)]
+    if ready:
+        raise ConfigurationInvalid(
+            f"{data} holds no node, and {len(ready)} topics have their records there",
+            hint="Is its disk mounted? Put the whole folder back from a backup, or begin anew in "
+            "another one with --dir",
+        )
 
 
 def owner_public_id(directory: Directory) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,11 @@ class Running:
     state: str
     api_url: str
     bootstrap: str
+
+    @property
+    def port(self) -> int | None:
+        """Of the API."""
+        return urlsplit(self.api_url).port
 
 
 def start_time(pid: int) -> str:

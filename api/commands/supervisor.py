@@ -39,6 +39,11 @@ BACKOFF_FIRST_SECONDS: Final = 0.1
 BACKOFF_MAX_SECONDS: Final = 2.0
 # Whoever lived so long had started well: its end is news, not one more failed start.
 HEALTHY_SECONDS: Final = 2.0
+# What a child ends with when its configuration or its folder cannot be used: it says why.
+REFUSED_STATUS: Final = 2
+# Longer than a node drains: the one before may still hold the folder.
+REFUSED_SECONDS: Final = 12.0
+LINE_CHARACTERS: Final = 400
 PROBE_SECONDS: Final = 1.0
 PR_SET_PDEATHSIG: Final = 1
 
@@ -55,6 +60,7 @@ class Child:
     started_at: float = 0.0
     start_after: float = 0.0
     failures: int = field(default=0)
+    refused_since: float | None = None
 
     def tend(self, now: float) -> bool:
         """Starts the process if it is due; answers whether anything changed."""
@@ -62,6 +68,10 @@ class Child:
             if self.process.poll() is None:
                 return False
             healthy = now - self.started_at >= HEALTHY_SECONDS
+            if self.process.returncode != REFUSED_STATUS:
+                self.refused_since = None
+            elif self.refused_since is None:
+                self.refused_since = now
             self.failures = 0 if healthy else self.failures + 1
             wait = BACKOFF_FIRST_SECONDS * (1 << min(self.failures, 10))
             self.start_after = now + min(BACKOFF_MAX_SECONDS, wait)
@@ -80,6 +90,14 @@ class Child:
             )
         self.started_at = now
         return True
+
+    def refusal(self, now: float) -> str | None:
+        """Why the process does not start, once it has said so for long enough to be believed."""
+        if self.process is not None or self.refused_since is None:
+            return None
+        if now - self.refused_since < REFUSED_SECONDS:
+            return None
+        return f"The {self.name} does not start: {last_line(self.log_path)}"
 
     def end(self, deadline: float) -> None:
         """Waits for the end of a process that was told to stop, and no longer than to a time."""
@@ -103,6 +121,7 @@ class Supervisor:
         self._on_ready = on_ready
         self._stop = threading.Event()
         self._ready = False
+        self.refusal: str | None = None
         self._told: int | None = None
         directory = installation.directory
         config = ["--config", str(directory.config)]
@@ -114,7 +133,7 @@ class Supervisor:
         )
 
     def run(self) -> int:
-        """Runs until SIGTERM or SIGINT; the exit status."""
+        """Runs until SIGTERM or SIGINT; the exit status, 1 with `refusal` when nothing started."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop.set())
         database = Database(self._installation.directory.database_url)
@@ -122,6 +141,8 @@ class Supervisor:
         try:
             while not self._stop.wait(TICK_SECONDS):
                 unwritten = self._tend() or unwritten
+                if not self._ready and self._refused():
+                    break
                 if not self._ready and self._answers(database):
                     self._ready = unwritten = True
                     unwritten = not self.write_state()
@@ -132,12 +153,19 @@ class Supervisor:
             database.close()
             self._end_all()
             self._installation.directory.state.unlink(missing_ok=True)
-        return 0
+        return 0 if self.refusal is None else 1
 
     def _tend(self) -> bool:
         now = time.monotonic()
         changed = [child.tend(now) for child in (self._node, self._api)]
         return True in changed
+
+    def _refused(self) -> bool:
+        """Whether a child says that it cannot start here: once ready, it is only tried again."""
+        now = time.monotonic()
+        said = (child.refusal(now) for child in (self._node, self._api))
+        self.refusal = next((each for each in said if each is not None), None)
+        return self.refusal is not None
 
     def _answers(self, database: Database) -> bool:
         """Whether a client that starts now would find everything working."""
@@ -183,6 +211,15 @@ class Supervisor:
         return True
 
 
+def last_line(log_path: Path, begin: int = 0) -> str:
+    """The last line that a log has behind a byte; empty when there is none."""
+    try:
+        written = log_path.read_bytes()[begin:].decode(errors="replace").strip()
+    except OSError:
+        return ""
+    return written.rpartition("\n")[2][:LINE_CHARACTERS]
+
+
 def _facts(child: Child) -> dict[str, int | str | None]:
     pid = child.process.pid if child.process is not None else None
     return {"pid": pid, "restarts": child.restarts, "log": str(child.log_path)}
@@ -213,7 +250,11 @@ def main() -> int:
         parser.add_argument(f"--{name}-port", type=int, required=True)
     chosen = parser.parse_args()
     ports = Ports(chosen.api_port, chosen.node_port, chosen.node_http_port)
-    return Supervisor(Installation(Directory(chosen.dir), ports), lambda: None).run()
+    supervisor = Supervisor(Installation(Directory(chosen.dir), ports), lambda: None)
+    status = supervisor.run()
+    if supervisor.refusal is not None:
+        sys.stderr.write(f"{supervisor.refusal}\n")
+    return status
 
 
 if __name__ == "__main__":

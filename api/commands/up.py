@@ -14,10 +14,10 @@ from alembic.util import CommandError
 from sqlalchemy.exc import DatabaseError
 
 from api.commands.directory import LOGS, Directory
-from api.commands.installation import Installation, install
+from api.commands.installation import Installation, check_records, install
 from api.commands.ports import choose_ports
 from api.commands.processes import running
-from api.commands.supervisor import Supervisor
+from api.commands.supervisor import Supervisor, last_line
 from api.exclusive import Exclusive, InUseError
 from headrace.cli.options import Verb, printer, value_of
 from headrace.cli.output import Column, note, path
@@ -26,7 +26,6 @@ from headrace.profiles import config_path
 
 READY_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
-
 
 COLUMNS: Final = (
     Column("API", path("api_url")),
@@ -88,6 +87,8 @@ def up(
                 hint=f"Wait a moment, or stop it with `headrace down --dir {folder}`",
             )
         # Twice is once: the second call finds what it asked for.
+        if settings or metering_window is not None or port not in (None, 0, present.port):
+            note("It runs already, as it was started: `headrace down` first to change that.")
         _announce(present.api_url, present.bootstrap, directory)
         return
     overrides = _overrides(settings)
@@ -104,6 +105,8 @@ def up(
             profile_path=config_path(os.environ),
             profile=value_of("profile") or "default",
         )
+        variable = "HEADRACE_NODE__DATA_DIR"
+        check_records(directory, overrides.get(variable, os.environ.get(variable, "")))
         os.environ.update({**overrides, **ports.overrides()})
         places = (installation.api_url, installation.bootstrap, directory)
         if installation.console_password is not None:
@@ -112,9 +115,10 @@ def up(
             _detached(installation, alone)
             _announce(*places)
             return
-        status = Supervisor(installation, lambda: _announce(*places)).run()
-    if status:
-        sys.exit(status)
+        supervisor = Supervisor(installation, lambda: _announce(*places))
+        supervisor.run()
+    if supervisor.refusal is not None:
+        raise _start_failed(supervisor.refusal, directory)
 
 
 @contextlib.contextmanager
@@ -192,6 +196,9 @@ def _detached(installation: Installation, alone: Exclusive) -> None:
         if present is not None and present.pid == process.pid and present.state == "ready":
             return
         if process.poll() is not None:
+            said = last_line(log_path, begun["supervisor"])
+            if said:
+                raise _start_failed(said, directory)
             break
         time.sleep(POLL_SECONDS)
     ended = process.poll() is not None
@@ -200,7 +207,10 @@ def _detached(installation: Installation, alone: Exclusive) -> None:
     for name, begin in begun.items():
         for line in directory.log_tail(name, begin):
             note(f"{name}: {line}")
-    raise StartFailed(
-        "The supervisor ended" if ended else f"Not ready after {READY_SECONDS:.0f} s",
-        hint=f"What this start wrote stands above; the logs are in {directory.logs}",
+    raise _start_failed(
+        "The supervisor ended" if ended else f"Not ready after {READY_SECONDS:.0f} s", directory
     )
+
+
+def _start_failed(why: str, directory: Directory) -> StartFailed:
+    return StartFailed(why, hint=f"The logs are in {directory.logs}")

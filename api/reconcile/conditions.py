@@ -87,6 +87,14 @@ def is_true(conditions: Iterable[Json], type_: str, generation: int) -> bool:
     return has_status(conditions, type_, "True", generation)
 
 
+def lasting(conditions: Iterable[Json], type_: str, now: datetime) -> timedelta:
+    """How long a condition has been what it is; zero for one that is True or not there."""
+    for item in conditions:
+        if isinstance(item, dict) and item["type"] == type_ and item["status"] != "True":
+            return now - datetime.fromisoformat(str(item["last_transition_at"]))
+    return timedelta(0)
+
+
 def differs(before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
     """Whether a status is worth writing: times alone are not."""
     return _without_times(before) != _without_times(after)

@@ -6,7 +6,7 @@ repeatable: the topic goes by its id, so a create whose answer was lost is found
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy.orm import Session
@@ -15,19 +15,19 @@ from api.database import Database, meta_value
 from api.nodes.service import addresses
 from api.projects.models import Project
 from api.reconcile.actions import sent
-from api.reconcile.conditions import Condition
+from api.reconcile.conditions import Condition, lasting
+from api.reconcile.models import ResourceStatus
 from api.reconcile.node_client import Fence, NodeClients
 from api.reconcile.outcome import Again, Failed, Found, Outcome, Sent, Settled
 from api.reconcile.partitions import partition_details
 from api.reconcile.queue import Claim
-from api.reconcile.removals import removal_of, remove_topic
+from api.reconcile.removals import poll_after, removal_of, remove_topic
 from api.streams.models import Stream
 from api.topics.models import Topic
 from api.topics.spec import effective
 from dataplane.wire import node_pb2
 
 KIND: Final = "topic"
-RECOVERY_POLL: Final = timedelta(milliseconds=50)
 UNLIMITED: Final = -1
 
 
@@ -52,9 +52,10 @@ STOPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A topic as it shall be, and where."""
+    """A topic as it shall be, and where. ``waiting``: for how long it is not Ready."""
 
     generation: int
+    waiting: timedelta
     addresses: tuple[str, ...]
     fence: Fence
     topic: node_pb2.PutTopic
@@ -106,7 +107,7 @@ class TopicReconciler:
                 removal = removal_of(session, row, item, self._database.now(session))
                 wish = None
             else:
-                wish = _wish(session, row, item)
+                wish = _wish(session, row, item, self._database.now(session))
         if wish is None:
             return remove_topic(self._database, self._nodes, item, removal)
         return self._bring(wish)
@@ -145,7 +146,7 @@ def judge(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
     """What the last look at the cluster means. Pure."""
     if observed is None or observed.spec != wish.topic:
         found = _found(wish, observed, _waiting("NotAppliedYet", "the cluster has not applied it"))
-        return Again(found, RECOVERY_POLL, "applied and not visible yet")
+        return Again(found, poll_after(wish.waiting), "applied and not visible yet")
     for state, stop in STOPS.items():
         stopped = [str(each.index) for each in observed.partitions if each.state == state]
         if not stopped:
@@ -163,7 +164,7 @@ def judge(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
     if len(ready) < wish.topic.partitions:
         message = f"{len(ready)} of {wish.topic.partitions} partitions are ready"
         found = _found(wish, observed, _waiting("PartitionsStarting", message))
-        return Again(found, RECOVERY_POLL, message)
+        return Again(found, poll_after(wish.waiting), message)
     conditions = (
         Condition("Ready", "True", "PartitionsReady"),
         Condition("Synced", "True", "Applied"),
@@ -208,10 +209,12 @@ def _found(
     return Found(wish.generation, conditions, {"partitions": partitions}, ready)
 
 
-def _wish(session: Session, row: Topic, item: Claim) -> Wish:
+def _wish(session: Session, row: Topic, item: Claim, now: datetime) -> Wish:
     spec = effective(row.spec)
+    status = session.get(ResourceStatus, row.id)
     return Wish(
         generation=row.generation,
+        waiting=lasting(status.conditions if status is not None else (), "Ready", now),
         addresses=tuple(addresses(session, row.cluster_id)),
         fence=Fence(int(meta_value(session, "db_epoch")), row.generation, item.lease_token),
         topic=node_pb2.PutTopic(

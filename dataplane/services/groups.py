@@ -21,7 +21,7 @@ from dataplane.groups.assignment import Slice
 from dataplane.groups.handover import Handover, Intent
 from dataplane.groups.membership import Group, Liveness, Owner, Slot, pictures
 from dataplane.groups.sessions import MemberSession, Roster, assigned_row
-from dataplane.metadata.rules import GROUP_TOPICS_MAX
+from dataplane.metadata.rules import GROUP_TOPICS_MAX, GROUPS_MAX
 from dataplane.metadata.state import State
 from dataplane.replica import MetadataReplica
 from dataplane.rpc import Call, Stream
@@ -35,6 +35,8 @@ MEMBER_TIMEOUT_MS_MAX: Final = 600_000
 JOIN_TIMEOUT_S: Final = 10.0
 TICK_S: Final = 0.1
 GROUPS_PAGE_MAX: Final = 200
+# Groups are kept for ever: what one organization may not have of them is there for the others.
+GROUPS_SHARE: Final = 0.75
 # A page ends at the row that reaches it: members may read many topics with long names.
 GROUPS_PAGE_BYTES_MAX: Final = 1024 * 1024
 
@@ -220,6 +222,8 @@ class GroupService:
         with self._replica.reading() as state:
             organization = naming.organization_of(state, call.caller)
             project = naming.project_of(state, call.caller, join.project)
+            if state.group_named(project.id, join.group) is None:
+                check_share(state, organization.id)
             topics = [
                 naming.topic_of(state, call.caller, join.project, name) for name in join.topics
             ]
@@ -351,6 +355,19 @@ class GroupService:
         except (Refused, TimeoutError) as error:
             log.warning("group %d: %s has not left yet: %s", number, owner.member, error)
             self._leaving.append(key)
+
+
+def check_share(state: State, organization_id: str, *, groups_max: int = GROUPS_MAX) -> None:
+    """Raises Refused if the organization may begin no more groups. Asked at the door and not when
+    an op is applied: there it would change what committed joins mean."""
+    own = sum(group.organization_id == organization_id for group in state.groups.values())
+    if own >= groups_max * GROUPS_SHARE:
+        raise Refused(
+            "RESOURCE_EXHAUSTED",
+            f"the organization has {own} of the {groups_max} groups that the cluster keeps, and "
+            "may begin no more",
+            hint="join under the name of a group that there is: groups are kept for ever",
+        )
 
 
 def _group_row(state: State, group: Group) -> wire.GroupRow:

@@ -114,15 +114,16 @@ def _in_flags(name: str) -> Iterator[None]:
 
 def confirm(kind: Kind, name: str, lost: Sequence[str]) -> None:
     """Say what goes, and read the name from the terminal. Raises NotConfirmed for another one."""
-    note(f"This deletes the {kind} {name}, and with it:")
+    verb = "revoke" if kind == "key" else "delete"
+    note(f"This {verb}s the {kind} {name}, and with it:")
     for line in lost:
         note(f"  {line}")
     if not sys.stdin.isatty():
-        raise click.UsageError("Nobody can be asked here: pass --yes to delete it unasked.")
+        raise click.UsageError(f"Nobody can be asked here: pass --yes to {verb} it unasked.")
     sys.stderr.write(f"Nothing brings it back. Type {name} to go on: ")
     sys.stderr.flush()
     if sys.stdin.readline().strip() != name:
-        raise NotConfirmed("That is another name; nothing was deleted")
+        raise NotConfirmed(f"That is another name; nothing was {verb}d")
 
 
 def held_by(topics: Sequence[Row]) -> list[str]:

@@ -65,7 +65,7 @@ def group() -> None:
     "--lag/--no-lag",
     "with_lag",
     default=True,
-    help="Also ask how far behind each is: one question for each partition that it reads.",
+    help="Also ask how far behind each with members is: one question for each partition it reads.",
 )
 def list_all(with_lag: bool) -> None:
     """List the groups of the project: their state, members and lag."""
@@ -85,6 +85,8 @@ def list_all(with_lag: bool) -> None:
         for each in found
     ]
     printer().many(rows, _LIST)
+    if with_lag and any(each.lag is None for each in found):
+        note("No lag where nobody reads now. Ask for one by name: headrace group lag NAME")
 
 
 @group.command(cls=WatchedVerb)

@@ -55,13 +55,13 @@ _EXIT_CODES: tuple[tuple[type[errors.HeadraceError], int], ...] = (
     (errors.Retryable, 7),
     (errors.Invalid, 8),
 )
-USAGE, PARTIAL, INTERRUPTED = 2, 9, 130
+FAILED, USAGE, PARTIAL, INTERRUPTED = 1, 2, 9, 130
 COMPLETION_VARIABLE = "_HEADRACE_COMPLETE"
 
 
 def exit_code_of(error: errors.HeadraceError) -> int:
     """The exit code for an error."""
-    return next((code for cls, code in _EXIT_CODES if isinstance(error, cls)), 1)
+    return next((code for cls, code in _EXIT_CODES if isinstance(error, cls)), FAILED)
 
 
 class PartialFailure(errors.HeadraceError):
@@ -201,6 +201,11 @@ def run(arguments: list[str] | None = None) -> int:
         # Whoever read our output has had enough. Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # A folder that is not ours, a full disk: of this machine, and no fault of the program.
+        about = f"{error.filename}: " if error.filename else ""
+        note(f"error: {about}{error.strerror or error}.")
+        return FAILED
     return 0
 
 

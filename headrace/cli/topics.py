@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import click
 
 from headrace.cli.completion import topic_names
@@ -14,7 +17,7 @@ from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, Row, note, path
 from headrace.cli.watching import WatchedVerb
 from headrace.cli.words import duration_of, in_words_typed
-from headrace.errors import Invalid
+from headrace.errors import Conflict, Invalid
 from headrace.retry import seconds
 
 
@@ -61,6 +64,17 @@ def topic() -> None:
     """Topics: list, describe, create, alter, delete."""
 
 
+@contextmanager
+def _taken(name: str) -> Iterator[None]:
+    """Say what to do where there is a topic of this name."""
+    try:
+        yield
+    except Conflict as error:
+        if error.code == "NAME_TAKEN" and not error.hint:
+            error.hint = f"See it: headrace topic describe {name}; or pass --if-not-exists"
+        raise
+
+
 @topic.command(cls=Verb)
 @click.argument("name")
 @click.option("--partitions", type=click.IntRange(1, 1024), help="How many partitions.")
@@ -73,7 +87,9 @@ def topic() -> None:
 @click.option(
     "--set", "members", multiple=True, metavar="KEY=VALUE", help="Any member of the spec."
 )
-@click.option("--if-not-exists", is_flag=True, help="Succeed when it is there already.")
+@click.option(
+    "--if-not-exists", is_flag=True, help="Succeed when it is there already, and leave it as it is."
+)
 @click.option("--wait/--no-wait", default=True, help="Return when it is Ready (default).")
 @click.option("--timeout", default="60s", show_default=True, metavar="DURATION")
 def create(
@@ -88,7 +104,7 @@ def create(
 ) -> None:
     """Create NAME, which is `topic` or `stream/topic`."""
     spec = _spec(retention, codec, members)
-    with client() as c, in_words_typed(_TYPED, name.rpartition("/")[0]):
+    with client() as c, in_words_typed(_TYPED, name.rpartition("/")[0]), _taken(name):
         made = c.admin.create_topic(
             name,
             partitions=partitions,

@@ -275,6 +275,19 @@ def test_a_stopped_partition_is_named_not_ready_and_not_asked_again_at_once(
     assert service.loop.run_once() == 0
 
 
+def test_a_partition_that_takes_long_to_start_is_asked_ever_less_often(service: Service) -> None:
+    service.node.partition_state = "RECOVERING"
+    service.topic("orders", partitions=2)
+    for _ in range(100):
+        service.loop.run_once()
+        service.clock.advance(1)
+    passes = service.loop.counters.passes
+    for _ in range(100):
+        service.loop.run_once()
+        service.clock.advance(1)
+    assert 5 <= service.loop.counters.passes - passes <= 15
+
+
 def test_a_pass_that_runs_long_keeps_its_lease(service: Service) -> None:
     @dataclass
     class Slow:

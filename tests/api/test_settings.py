@@ -65,7 +65,8 @@ def test_what_cannot_be_used_is_said_in_one_line_without_its_value(
 ) -> None:
     path = tmp_path / "headrace.toml"
     path.write_text(text, encoding="latin-1")
-    assert main(["serve", "--config", str(path)]) == 1
+    # A database may be back at the next try.
+    assert main(["serve", "--config", str(path)]) == (1 if "sqlite" in text else 2)
     line = capsys.readouterr().err
     assert said in line
     assert line.count("\n") == 1

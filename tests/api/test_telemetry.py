@@ -8,18 +8,21 @@ import sys
 
 import pytest
 import structlog
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from api.access.tokens import new_token
+from api.database import Database
 from api.telemetry import configure_logs, redact
 
 
 def test_a_token_loses_its_secret_and_keeps_its_public_id() -> None:
     token = new_token("user")
-    text = redact(f"before {token.text} after")
-    assert token.secret not in text
-    assert token.public_id in text
-    assert text.startswith("before ")
-    assert text.endswith(" after")
+    told = redact(f"before {token.text} after")
+    assert token.secret not in told
+    assert token.public_id in told
+    assert told.startswith("before ")
+    assert told.endswith(" after")
 
 
 def test_a_token_in_a_traceback_is_redacted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,3 +53,16 @@ def test_a_line_that_cannot_be_written_fails_nobody(monkeypatch: pytest.MonkeyPa
         configure_logs("warning")
         structlog.get_logger("canary").error("lost")
     configure_logs("warning")
+
+
+@pytest.mark.parametrize("engine", ["reader", "writer"])
+def test_an_error_of_the_database_does_not_say_what_users_wrote(engine: str) -> None:
+    database = Database("sqlite://")
+    with (
+        getattr(database, engine).connect() as connection,
+        pytest.raises(OperationalError) as failed,
+    ):
+        connection.execute(text("SELECT :words FROM nowhere"), {"words": "what users wrote"})
+    database.close()
+    assert "nowhere" in str(failed.value)
+    assert "what users wrote" not in str(failed.value)

@@ -48,8 +48,16 @@ def test_a_wire_error_keeps_all_that_it_says() -> None:
         )
     )
     assert isinstance(found, errors.OutOfSequence)
-    assert (found.expected, found.retry_after, found.hint) == (7, 1.5, "begin anew")
+    assert (found.expected, found.retry_after, found.hint) == (7, 1.5, "Begin anew")
+    # The node begins small, as gRPC does; people read sentences.
+    assert str(found) == "Expected 7. Begin anew. (OUT_OF_SEQUENCE)"
     assert not found.retryable
+
+
+def test_a_fault_that_follows_a_sentence_is_part_of_it() -> None:
+    fault = {"pointer": "#/spec/partitions", "detail": "at least as many as now"}
+    found = of_problem(400, {"detail": "It cannot have 2.", "errors": [fault]})
+    assert found.message == "It cannot have 2; #/spec/partitions: at least as many as now"
 
 
 def test_a_problem_document_becomes_a_typed_error_with_its_faults() -> None:

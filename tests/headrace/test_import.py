@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 HEAVY = ("grpc", "httpx2", "rich", "click", "google.protobuf", "asyncio")
 
@@ -31,6 +32,13 @@ def test_every_public_name_exists() -> None:
         "assert callable(headrace.connect) and callable(headrace.connect)"
     )
     assert "headrace.opening" in names
+
+
+def test_a_folder_of_that_name_beside_a_script_does_not_hide_it(tmp_path: Path) -> None:
+    # As a clone is, for scripts in the folder that holds it.
+    (tmp_path / "headrace").mkdir()
+    (tmp_path / "script.py").write_text("import headrace; headrace.connect")
+    subprocess.run([sys.executable, str(tmp_path / "script.py")], cwd=tmp_path, check=True)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

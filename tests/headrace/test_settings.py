@@ -77,6 +77,15 @@ def test_the_key_is_in_no_repr_and_in_no_message() -> None:
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("host", ["[::1:99/team", "[nowhere]:99", "a\u2100b:99"])
+def test_a_url_that_cannot_be_taken_apart_is_refused_without_its_key(host: str) -> None:
+    with pytest.raises(ConfigurationInvalid) as caught:
+        resolve(f"headrace://hr_user_secret@{host}", environ={})
+    assert "secret" not in str(caught.value)
+    # What Python says of it names the host, with what stands before it.
+    assert caught.value.__suppress_context__
+
+
 def test_a_profile_that_is_missing_is_named_with_those_that_exist(environ: dict[str, str]) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"nope.*default, other"):
         resolve(profile="nope", environ=environ)
@@ -94,6 +103,15 @@ def test_addresses_have_a_default_port_and_are_checked() -> None:
     assert addresses("one, two:9 ,[::1]") == ("one:8461", "two:9", "[::1]:8461")
     with pytest.raises(ConfigurationInvalid):
         addresses("host:port")
+
+
+@pytest.mark.parametrize("text", ["garbage", "127.0.0.1:8460", "headrace://hr_x@here", "http://"])
+def test_an_address_of_the_api_is_whole_or_refused_at_once(
+    environ: dict[str, str], text: str
+) -> None:
+    with pytest.raises(ConfigurationInvalid, match="REST API") as refused:
+        resolve(api_url=text, environ=environ)
+    assert "hr_x" not in str(refused.value)
 
 
 def test_the_current_profile_is_used_when_nobody_names_one(environ: dict[str, str]) -> None:

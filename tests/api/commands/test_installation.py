@@ -4,16 +4,18 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from api.access.guard import authenticate
 from api.access.models import ApiKey
 from api.access.tokens import new_token, parse_token
 from api.commands.directory import Directory
-from api.commands.installation import Installation, install, owner_public_id
+from api.commands.installation import Installation, check_records, install, owner_public_id
 from api.commands.ports import Ports
 from api.database import Database
 from api.exclusive import Exclusive, InUseError
+from api.organizations.models import Organization
+from api.reconcile.models import ResourceStatus
 from api.settings import Settings
 from headrace.errors import ConfigurationInvalid
 from headrace.profiles import read_profiles, write_profile
@@ -94,6 +96,29 @@ def test_a_database_of_another_folder_is_refused(tmp_path: Path) -> None:
     other.directory.database.replace(first.directory.database)
     with pytest.raises(ConfigurationInvalid, match="different folders"):
         _install(tmp_path / "1", Ports(1, 2, 3))
+
+
+def test_a_node_that_is_gone_is_not_made_a_second_time_under_topics(tmp_path: Path) -> None:
+    directory = _install(tmp_path, Ports(1, 2, 3)).directory
+    check_records(directory, "")
+    ready = {"type": "Ready", "status": "True", "observed_generation": 1}
+    database = Database(directory.database_url)
+    with database.write() as session:
+        organization = session.scalars(select(Organization.id)).first()
+        status = ResourceStatus(
+            object_id="tp_1",
+            org_id=organization,
+            conditions=[ready],
+            detail={},
+            updated_at=database.now(session),
+        )
+        session.add(status)
+    database.close()
+    with pytest.raises(ConfigurationInvalid, match="1 topics have their records there"):
+        check_records(directory, "")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "node.identity").touch()
+    check_records(directory, str(tmp_path / "elsewhere"))
 
 
 @pytest.mark.parametrize("found", [b"", b"garbage\n", b"\xff\xfe\n"])

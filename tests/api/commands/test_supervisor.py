@@ -11,7 +11,13 @@ from api.commands.directory import Directory
 from api.commands.installation import Installation
 from api.commands.ports import Ports
 from api.commands.processes import running, start_time
-from api.commands.supervisor import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS, Child, Supervisor
+from api.commands.supervisor import (
+    BACKOFF_FIRST_SECONDS,
+    BACKOFF_MAX_SECONDS,
+    REFUSED_SECONDS,
+    Child,
+    Supervisor,
+)
 
 
 def test_a_child_that_dies_is_started_again_after_a_growing_pause(tmp_path: Path) -> None:
@@ -38,6 +44,30 @@ def test_a_child_that_was_healthy_is_started_again_soon(tmp_path: Path) -> None:
     child.process.wait()
     child.tend(100.0)
     assert child.start_after == 100.0 + BACKOFF_FIRST_SECONDS
+
+
+def ended(tmp_path: Path, script: str, *times: float) -> Child:
+    """A child whose process was found ended at those times."""
+    child = Child("node", ["/bin/sh", "-c", script], tmp_path / "node.log")
+    for now in times:
+        assert child.tend(now)
+        assert child.process is not None
+        child.process.wait()
+        assert child.tend(now)
+        child.start_after = 0.0
+    return child
+
+
+def test_a_child_that_keeps_refusing_to_start_is_believed_and_quoted(tmp_path: Path) -> None:
+    refuses = "echo early; echo node.shrds is no key; exit 2"
+    child = ended(tmp_path, refuses, 1.0, REFUSED_SECONDS)
+    assert child.refusal(REFUSED_SECONDS) is None  # The node before may still be draining.
+    said = "The node does not start: node.shrds is no key"
+    assert child.refusal(1.0 + REFUSED_SECONDS) == said
+
+
+def test_a_child_that_fails_otherwise_is_tried_for_ever(tmp_path: Path) -> None:
+    assert ended(tmp_path, "exit 1", 0.0, 99.0).refusal(99.0) is None
 
 
 def test_a_child_that_does_not_stop_is_killed(tmp_path: Path) -> None:

@@ -128,5 +128,6 @@ def test_a_refused_deletion_is_exit_code_5_and_told_in_flags(
 def test_a_revoked_key_is_told_by_its_role(headrace: Run, api: ScriptedApi) -> None:
     done = headrace("key", "revoke", "robot", stdin=b"robot\n", terminal=True)
     assert done.code == 0
+    assert done.err.startswith("This revokes the key robot, and with it:\n")
     assert "whatever uses it now (editor)" in done.err
     assert deletes(api) == ["/api-keys/key_1"]

@@ -39,6 +39,13 @@ def test_a_verb_of_the_server_says_how_to_get_it(
     assert "headrace-server" in done.err
 
 
+def test_what_the_machine_refuses_is_said_in_a_line(headrace: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = headrace("up", "--dir", str(tmp_path / "file" / "data"), "--port", "0")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"error: {tmp_path}/file/data: Not a directory.\n"
+
+
 def test_help_lists_every_verb_without_importing_one(headrace: Run) -> None:
     out = headrace("--help").out
     assert all(verb in out for verb in ("topic", "consume", "usage", "up", "down"))

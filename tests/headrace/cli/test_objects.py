@@ -91,5 +91,18 @@ def test_a_monitor_ends_with_1_when_the_lag_is_too_long(headrace: Run) -> None:
     assert "LAG_TOO_LONG" in done.err
 
 
+def test_a_list_says_where_the_lag_of_a_group_is_that_nobody_reads_in(headrace: Run) -> None:
+    headrace("produce", "single", stdin=b"a\nb\n")
+    headrace("consume", "single", "-g", "g", "--from", "start", "-n", "1")
+    assert "headrace group lag NAME" in headrace("group", "list").err
+    assert headrace("group", "list", "--no-lag").err == ""
+
+
+def test_a_topic_that_is_there_already_is_told_with_the_way_on(headrace: Run) -> None:
+    done = headrace("topic", "create", "orders")
+    assert done.code == 5
+    assert "headrace topic describe orders; or pass --if-not-exists" in done.err
+
+
 def test_a_group_that_never_was_is_exit_code_3(headrace: Run) -> None:
     assert headrace("group", "describe", "nobody").code == 3
