@@ -102,7 +102,7 @@ def _reconcile(settings: Settings) -> int:
 def _openapi(settings: Settings, output: Path | None) -> None:
     """Writes the contract; the database is named and never opened."""
     app = create_app(settings, Database("sqlite://"))
-    text = json.dumps(app.openapi(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    text = json.dumps(app.openapi(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     if output is None:
         print(text, end="")
     else:

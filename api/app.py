@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import JSONResponse, RedirectResponse
 from fastapi.routing import APIRoute
 
 from api import edge
@@ -14,8 +14,12 @@ from api.access.rate import Limits, Policy
 from api.access.routes import router as access
 from api.audit.routes import router as audit
 from api.clusters.routes import router as clusters
+from api.console.routes import assets
+from api.console.routes import routes as console
 from api.database import Database
 from api.explain.routes import router as explain
+from api.messages.routes import router as messages
+from api.messages.tail import Tails
 from api.nodes.routes import router as nodes
 from api.operations.routes import router as operations
 from api.organizations.routes import router as organizations
@@ -37,6 +41,7 @@ ROUTERS: Final = (
     nodes,
     streams,
     topics,
+    messages,
     access,
     operations,
     explain,
@@ -44,6 +49,8 @@ ROUTERS: Final = (
     reports,
     audit,
 )
+# Of one address: who types a password needs a few attempts, who guesses one needs many.
+SIGN_INS: Final = Policy(burst=10, per_second=1)
 DESCRIPTION: Final = """
 Manage organizations, projects, clusters, streams, topics and keys. What you write is a wish;
 workers make it true.
@@ -69,13 +76,18 @@ def get_readiness(database: DatabaseOf) -> JSONResponse:
     return JSONResponse({"status": "ready"})
 
 
-def _root() -> dict[str, str]:
-    """Where to go from here; no part of the contract."""
-    return {
-        "service": "Headrace control plane",
-        "openapi": "/openapi.json",
-        "health": "/healthz",
-    }
+def _root(request: Request) -> Response:
+    """Where to go from here; no part of the contract. A browser goes to the console."""
+    if "text/html" in request.headers.get("accept", ""):
+        return RedirectResponse("/console/")
+    return JSONResponse(
+        {
+            "service": "Headrace control plane",
+            "console": "/console/",
+            "openapi": "/openapi.json",
+            "health": "/healthz",
+        }
+    )
 
 
 def routes() -> list[APIRoute]:
@@ -115,11 +127,13 @@ def create_app(settings: Settings, database: Database, workers: Workers | None =
     app.state.settings = settings
     app.state.database = database
     app.state.limits = Limits(Policy(settings.api.request_burst, settings.api.requests_per_second))
-    root = APIRoute("/", _root, include_in_schema=False)
-    app.state.routes = [*routes(), root]
+    app.state.sign_ins = Limits(SIGN_INS)
+    app.state.tails = Tails()
+    pages = [APIRoute("/", _root, include_in_schema=False), *console()]
+    app.state.routes = [*routes(), *pages]
     for router in (*ROUTERS, health):
         app.include_router(router)
-    app.router.routes.append(root)
+    app.router.routes.extend([assets(), *pages])
     edge.install(app, settings.api.body_seconds)
     _document_problems(app)
     return app

@@ -9,10 +9,10 @@ cd "$(dirname "$0")/.."
 
 # From Debian: a compiler and headers for the engine, a headless Java for the Spark reports; and for
 # the tests what the documents speak REST with, strace, with which a node is ended inside a system
-# call, and PostgreSQL, of which a test run starts a server of its own.
+# call, PostgreSQL, of which a test run starts a server of its own, and a browser for the console.
 SETUP_PACKAGES="python3-venv python3-dev gcc libc6-dev libnghttp2-dev libssl-dev liblz4-dev
     libzstd-dev libxxhash-dev libisal-dev openjdk-17-jre-headless curl jq strace
-    postgresql-15"
+    postgresql-15 chromium"
 CHECK_PACKAGES="clang-14 libclang-rt-14-dev"
 
 VENV=".venv"
@@ -132,6 +132,20 @@ build_engine() {
     stamp engine "$hash"
 }
 
+# The pages of the console, by the Node that came with the Python packages.
+build_console() {
+    sources="$(find api/console -type f ! -path '*/node_modules/*' ! -path '*/dist/*' \
+        ! -path '*/build/*' ! -name '*.py' ! -path '*/__pycache__/*' | LC_ALL=C sort)"
+    # shellcheck disable=SC2086
+    hash="$(digest openapi/control-plane.json $sources)"
+    if is_fresh console "$hash" && [ -f api/console/dist/index.html ]; then return 0; fi
+    say "building the console"
+    bin="$(pwd)/$VENV/bin"
+    logged npm env PATH="$bin:$PATH" npm --prefix api/console ci --no-audit --no-fund
+    logged console env PATH="$bin:$PATH" npm --prefix api/console run build
+    stamp console "$hash"
+}
+
 modules_exist() {
     for module in native/_engine native/_engine_sim headrace/_codec; do
         ls "$module".*.so >/dev/null 2>&1 || return 1
@@ -144,3 +158,4 @@ make_venv
 install_requirements
 install_project
 build_engine
+build_console

@@ -18,6 +18,7 @@ from fastapi.routing import APIRoute
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from api.access.cookies import credential
 from api.access.models import ApiKey
 from api.access.permissions import Caller
 from api.access.rate import Limits
@@ -77,7 +78,7 @@ class Guard:
         database: Database = request.app.state.database
         object_id = str(request.path_params.get(self.parameter, ""))
         with database.read() as session:
-            caller = authenticate(session, request.headers.get("authorization"), database)
+            caller = authenticate(session, credential(request), database)
             self._count(request, caller)
             if self.loader is not None:
                 owner = self.loader(session, object_id)

@@ -15,6 +15,7 @@ VIEWER: Final = BILLING_VIEWER | {
     "clusters:read",
     "streams:read",
     "topics:read",
+    "messages:read",
     "operations:read",
 }
 EDITOR: Final = VIEWER | {
@@ -23,6 +24,7 @@ EDITOR: Final = VIEWER | {
     "topics:create",
     "topics:update",
     "topics:delete",
+    "messages:publish",
     "keys:read",
 }
 OWNER: Final = EDITOR | {

@@ -27,6 +27,8 @@ from api.resource import body_json, revision_wanted
 
 CONDITIONS: Final = ("Active", "Ready", "Reachable", "Stalled")
 KEY_LIFE: Final = timedelta(days=90)
+# No name that a user can give has a dot.
+SESSION_PREFIX: Final = "console."
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,13 @@ def revoke_key(session: Session, actor: Actor, *, key_id: str, if_match: str | N
     before = key_bodies(session, [row])[0]
     if row.revoked_at is not None:
         return IssuedKey(before, None)
-    if row.role == "owner" and row.project_id is None and _owners(session, row, actor.now) <= 1:
+    lasting = not row.name.startswith(SESSION_PREFIX)
+    if (
+        lasting
+        and row.role == "owner"
+        and row.project_id is None
+        and _owners(session, row, actor.now) <= 1
+    ):
         raise ConflictError(
             "It is the last owner key of the organization.",
             code="LAST_OWNER",
@@ -161,6 +169,12 @@ def _scope(session: Session, actor: Actor, command: ApiKeyCreate) -> tuple[str, 
     return org_id, project_id
 
 
+def _lasting_owner(row: ApiKey) -> bool:
+    """Whether it is an owner's key of the organization, and no session's."""
+    session = row.name.startswith(SESSION_PREFIX)
+    return row.role == "owner" and row.project_id is None and not session
+
+
 def _owners(session: Session, row: ApiKey, now: datetime) -> int:
     query = (
         select(func.count())
@@ -170,6 +184,8 @@ def _owners(session: Session, row: ApiKey, now: datetime) -> int:
             ApiKey.role == "owner",
             ApiKey.project_id.is_(None),
             ApiKey.revoked_at.is_(None),
+            # A session ends by itself: it keeps nobody in.
+            ~ApiKey.name.startswith(SESSION_PREFIX),
             (ApiKey.expires_at.is_(None)) | (ApiKey.expires_at > now),
         )
     )

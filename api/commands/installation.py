@@ -4,7 +4,7 @@ A start that was cut short is completed by the next one; an owner key whose toke
 or that was revoked, is replaced. What holds the only copy of something is never made a second time.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import select
@@ -20,6 +20,7 @@ from api.bootstrap import SYSTEM_ORGANIZATION, Identity, bootstrap, readdress
 from api.clusters.models import Cluster
 from api.commands.directory import Directory
 from api.commands.ports import HOST, Ports
+from api.console.service import new_password
 from api.database import Database
 from api.errors import UnauthenticatedError
 from api.exclusive import Exclusive
@@ -36,10 +37,12 @@ from headrace.toml_file import toml_text, write_whole
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A folder that is ready to be started, and where its servers will be."""
+    """A folder that is ready to be started, and where its servers will be. ``console_password`` is
+    there when it was just made: it is kept nowhere."""
 
     directory: Directory
     ports: Ports
+    console_password: str | None = None
 
     @property
     def api_url(self) -> str:
@@ -72,6 +75,8 @@ def install(
         identity = _identity(database)
         _check_cluster(directory, identity)
         readdress(database, node_id=identity.node_id, node_address=installation.bootstrap)
+        with database.write() as session:
+            password = new_password(session)
         members = {
             "api_url": installation.api_url,
             "bootstrap": installation.bootstrap,
@@ -82,7 +87,7 @@ def install(
     if not directory.config.exists():
         write_whole(directory.config, _config_text(identity, ports, window_seconds))
     write_profile(profile_path, profile, members)
-    return installation
+    return replace(installation, console_password=password)
 
 
 def check_records(directory: Directory, data_dir: str) -> None:

@@ -29,6 +29,7 @@ POLL_SECONDS: Final = 0.05
 
 COLUMNS: Final = (
     Column("API", path("api_url")),
+    Column("Console", path("console_url")),
     Column("Node", path("bootstrap")),
     Column("Data", path("directory")),
 )
@@ -108,6 +109,8 @@ def up(
         check_records(directory, overrides.get(variable, os.environ.get(variable, "")))
         os.environ.update({**overrides, **ports.overrides()})
         places = (installation.api_url, installation.bootstrap, directory)
+        if installation.console_password is not None:
+            note(f"The console's password, shown this once: {installation.console_password}")
         if detach:
             _detached(installation, alone)
             _announce(*places)
@@ -144,7 +147,12 @@ def _refusals(directory: Directory) -> Iterator[None]:
 
 
 def _announce(api_url: str, bootstrap: str, directory: Directory) -> None:
-    found = {"api_url": api_url, "bootstrap": bootstrap, "directory": str(directory.root)}
+    found = {
+        "api_url": api_url,
+        "console_url": f"{api_url}/console/",
+        "bootstrap": bootstrap,
+        "directory": str(directory.root),
+    }
     printer().one(found, COLUMNS, name="directory")
     sys.stdout.flush()
 

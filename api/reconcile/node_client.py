@@ -198,7 +198,7 @@ class NodeClients:
 
 def _failure(address: str, error: grpc.Call) -> PassFailure:
     status = error.code()
-    detail = _detail(error)
+    detail = error_detail(error)
     kind = KINDS.get(status, FailureKind.TRANSIENT)
     if kind is FailureKind.UNREACHABLE and detail is None:
         # The text of grpc names sockets and changes from call to call; a status must not.
@@ -211,7 +211,7 @@ def _failure(address: str, error: grpc.Call) -> PassFailure:
     return PassFailure(kind, code, message, after=after)
 
 
-def _detail(error: grpc.Call) -> stream_pb2.Error | None:
+def error_detail(error: grpc.Call) -> stream_pb2.Error | None:
     """The typed error inside a status, if the node sent one."""
     for name, value in error.trailing_metadata() or ():
         if name == "grpc-status-details-bin" and isinstance(value, bytes):

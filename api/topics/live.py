@@ -5,6 +5,7 @@ record. Whoever reads one topic may ask for what holds now. Refuses to fail a re
 not answer in time leaves what was observed last, with its time.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -28,10 +29,25 @@ def read_topic(database: Database, settings: Settings, topic_id: str, *, live: b
     with database.read() as session:
         body, places, now = _read(session, database, topic_id)
     if live:
-        found = _described(settings, places, topic_id)
-        if found is not None:
+        for found in _described(settings, places, [topic_id]):
             body.status.partitions = [_partition(each, now) for each in found.partitions]
     return body
+
+
+def enliven(database: Database, settings: Settings, bodies: Sequence[TopicBody]) -> None:
+    """Puts the figures of now into bodies: one question to each cluster for all of them."""
+    with database.read() as session:
+        now = database.now(session)
+        places = {
+            cluster: list(addresses(session, cluster))
+            for cluster in {body.cluster_id for body in bodies}
+        }
+    for cluster, found_at in places.items():
+        wanted = {body.id: body for body in bodies if body.cluster_id == cluster}
+        for found in _described(settings, found_at, list(wanted)):
+            wanted[found.topic_id].status.partitions = [
+                _partition(each, now) for each in found.partitions
+            ]
 
 
 def _read(
@@ -42,16 +58,19 @@ def _read(
     return topic_bodies(session, [row])[0], list(places), database.now(session)
 
 
-def _described(settings: Settings, places: list[str], topic_id: str) -> node_pb2.TopicStatus | None:
+def _described(
+    settings: Settings, places: list[str], topic_ids: Sequence[str]
+) -> list[node_pb2.TopicStatus]:
+    """What a cluster says of some topics; nothing if it does not answer in time."""
     # A client of this request alone: live reads are rare, and an idle channel would outlive them.
     nodes = NodeClients(settings.node.admin_key_file, deadline_seconds=DEADLINE_SECONDS)
     try:
-        reply = nodes.describe(places[:1], topic_ids=[topic_id])
+        reply = nodes.describe(places[:1], topic_ids=topic_ids)
     except PassFailure:
-        return None
+        return []
     finally:
         nodes.close()
-    return next((each for each in reply.topics if each.topic_id == topic_id), None)
+    return [each for each in reply.topics if each.topic_id in topic_ids]
 
 
 def _partition(found: node_pb2.PartitionStatus, now: datetime) -> PartitionBody:

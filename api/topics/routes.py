@@ -33,7 +33,7 @@ from api.routing import (
 from api.settings import Settings
 from api.streams.models import Stream
 from api.topics.deletion import delete_topic
-from api.topics.live import read_topic
+from api.topics.live import enliven, read_topic
 from api.topics.models import Topic
 from api.topics.schemas import PartitionBody, TopicBody, TopicCreate, TopicPatch
 from api.topics.service import create_topic, fold, patch_topic, topic_bodies, topic_owner
@@ -73,11 +73,13 @@ Wait = Annotated[
 def list_topics(
     caller: Lister,
     database: DatabaseOf,
+    settings: SettingsOf,
     name: NameFilter = "",
     stream: NameFilter = "",
     stream_id: IdFilter = "",
     project_id: IdFilter = "",
     cluster_id: IdFilter = "",
+    live: Live = False,
     page_size: PageSize = 0,
     page_token: PageToken = "",
 ) -> Page[TopicBody]:
@@ -106,6 +108,8 @@ def list_topics(
             render=lambda rows: topic_bodies(session, rows),
             key_of=lambda row: row.id,
         )
+    if live:
+        enliven(database, settings, items)
     return Page(items=items, next_page_token=token)
 
 

@@ -139,6 +139,7 @@ def test_the_root_says_where_the_contract_and_the_health_are(service: Service) -
     assert response.status_code == 200
     assert response.json() == {
         "service": "Headrace control plane",
+        "console": "/console/",
         "openapi": "/openapi.json",
         "health": "/healthz",
     }

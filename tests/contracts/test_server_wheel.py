@@ -48,6 +48,13 @@ def test_the_server_wheel_holds_the_engine_and_not_the_simulator(wheel: Path) ->
     assert f"headrace_server-{VERSION}-cp311-abi3-" in wheel.name
 
 
+def test_the_server_wheel_holds_the_pages_of_the_console_and_not_their_sources(wheel: Path) -> None:
+    pages = {name for name in names_in(wheel) if name.startswith("api/console/dist/")}
+    assert {f"api/console/dist/{name}" for name in ("index.html", "theme.js")} <= pages
+    assert {Path(name).suffix for name in pages} >= {".html", ".js", ".css", ".woff2", ".svg"}
+    assert not any(name.endswith((".ts", ".tsx")) for name in names_in(wheel))
+
+
 def test_the_server_does_not_depend_on_the_client(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         text = archive.read(f"headrace_server-{VERSION}.dist-info/METADATA").decode()

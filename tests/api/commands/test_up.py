@@ -33,10 +33,13 @@ def running_in(folder: Path, state_now: str) -> Directory:
 def test_a_folder_that_runs_already_is_announced_again(tmp_path: Path) -> None:
     directory = running_in(tmp_path / "data", "ready")
     done = CliRunner().invoke(up, ["--dir", str(directory.root), "--detach"])
-    assert (done.exit_code, done.output) == (
-        0,
-        f"API   http://127.0.0.1:1\nNode  127.0.0.1:2\nData  {directory.root}\n",
-    )
+    assert done.exit_code == 0
+    assert done.output.splitlines() == [
+        "API      http://127.0.0.1:1",
+        "Console  http://127.0.0.1:1/console/",
+        "Node     127.0.0.1:2",
+        f"Data     {directory.root}",
+    ]
 
 
 def test_what_a_running_folder_cannot_be_given_any_more_is_said(tmp_path: Path) -> None:

@@ -1,0 +1,111 @@
+"""Who may enter the console: the administrator by a password, anybody by an API key.
+
+The password is the embedded service's, made at its first start and shown once; the database holds
+its argon2id hash. Entering by it makes a key that lives as long as the session. This module refuses
+to know HTTP.
+"""
+
+import secrets
+from datetime import timedelta
+from typing import Final
+
+from argon2 import PasswordHasher
+from argon2.exceptions import VerificationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.access.cookies import SESSION_SECONDS
+from api.access.guard import authenticate
+from api.access.models import ApiKey
+from api.access.permissions import Caller
+from api.access.schemas import ApiKeyCreate, ApiKeySpec
+from api.access.service import SESSION_PREFIX, create_key, revoke_key
+from api.access.tokens import parse_token
+from api.audit.service import Actor
+from api.database import Database, Meta
+from api.errors import UnauthenticatedError
+from api.organizations.models import Organization
+
+PASSWORD_ROW: Final = "console_password"
+# Without what looks alike: it is read from a terminal and typed.
+PASSWORD_ALPHABET: Final = "abcdefghjkmnpqrstuvwxyz23456789"
+HASHER: Final = PasswordHasher()
+
+
+def new_password(session: Session) -> str | None:
+    """Makes the administrator's password (5 x 5 characters, 124 bits); None if there is one."""
+    if session.get(Meta, PASSWORD_ROW) is not None:
+        return None
+    words = ("".join(secrets.choice(PASSWORD_ALPHABET) for _ in range(5)) for _ in range(5))
+    password = "-".join(words)
+    session.add(Meta(key=PASSWORD_ROW, value=HASHER.hash(password)))
+    return password
+
+
+def sign_in(database: Database, secret: str, request_id: str) -> str:
+    """The token of a session.
+
+    :param secret: the password, or the whole token of a key.
+    :raises UnauthenticatedError: it is neither.
+    """
+    if parse_token(secret) is not None:
+        with database.read() as session:
+            authenticate(session, f"Bearer {secret}", database)
+        return secret
+    with database.read() as session:
+        row = session.get(Meta, PASSWORD_ROW)
+        kept = row.value if row is not None else None
+    # Outside of a transaction: to compare takes tens of milliseconds on purpose.
+    if kept is None or not _fits(kept, secret):
+        raise UnauthenticatedError(
+            "This is neither the administrator's password nor a valid key.",
+            code="SIGN_IN_FAILED",
+            hint="`headrace up` showed the password at its first start; a key of the profile "
+            "(hr_user_...) opens the console too.",
+        )
+    with database.write() as session:
+        return _session_key(session, database, request_id)
+
+
+def sign_out(database: Database, token: str, request_id: str) -> None:
+    """Ends a session: the key that was made for it is revoked. A key of the user's own stays."""
+    parsed = parse_token(token)
+    if parsed is None:
+        return
+    with database.write() as session:
+        key = session.scalars(select(ApiKey).where(ApiKey.public_id == parsed.public_id)).first()
+        if key is None or not secrets.compare_digest(key.secret_sha256, parsed.secret_sha256):
+            return
+        if key.name.startswith(SESSION_PREFIX):
+            caller = Caller(key.id, key.org_id, role="owner")
+            actor = Actor(caller, request_id, database.now(session))
+            revoke_key(session, actor, key_id=key.id, if_match=None)
+
+
+def _fits(kept: str, password: str) -> bool:
+    try:
+        return HASHER.verify(kept, password)
+    except VerificationError:
+        return False
+
+
+def _session_key(session: Session, database: Database, request_id: str) -> str:
+    organization = session.scalars(select(Organization).where(Organization.name == "default")).one()
+    now = database.now(session)
+    issued = create_key(
+        session,
+        Actor(Caller("console", organization.id, role="owner", operator=True), request_id, now),
+        # The name is reserved, so the checks of ordinary names are passed by on purpose.
+        ApiKeyCreate.model_construct(
+            name=f"{SESSION_PREFIX}{secrets.token_hex(6)}",
+            display_name="Console session",
+            labels={},
+            annotations={},
+            project_id=None,
+            organization_id=None,
+            spec=ApiKeySpec(role="owner", expires_at=now + timedelta(seconds=SESSION_SECONDS)),
+        ),
+        operator=True,
+    )
+    assert issued.token is not None
+    return issued.token.text

@@ -1,0 +1,101 @@
+// Calls of the control plane's public API. Owns the session's CSRF token and the shape of errors.
+
+import type { components } from "../../build/schema";
+
+export type Topic = components["schemas"]["TopicBody"];
+export type TopicSpec = components["schemas"]["TopicSpec"];
+export type Stream = components["schemas"]["StreamBody"];
+export type Partition = components["schemas"]["PartitionBody"];
+export type Condition = components["schemas"]["ConditionBody"];
+export type Message = components["schemas"]["MessageBody"];
+export type MessagePage = components["schemas"]["MessagePage"];
+export type Explanation = components["schemas"]["ExplanationBody"];
+export type Problem = components["schemas"]["Problem"];
+export type Page<Item> = { items: Item[]; next_page_token?: string | null };
+export type Plan = Record<string, unknown> & {
+  data_loss?: { bytes: string; records: string };
+  warnings?: string[];
+};
+
+export type Session = {
+  principal_id: string;
+  organization_id: string;
+  role: string;
+  operator: boolean;
+  csrf_token: string;
+};
+
+/** An answer that is no success: what, why, and what to do next. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly problem: Partial<Problem>,
+  ) {
+    super(problem.detail ?? `The API answered ${status}.`);
+  }
+}
+
+let csrf = "";
+
+type Options = { body?: unknown; etag?: string; patch?: boolean };
+
+/** One call. Answers the body; undefined if there is none. */
+export async function call<T>(method: string, path: string, options: Options = {}): Promise<T> {
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (method !== "GET") headers["X-CSRF-Token"] = csrf;
+  if (options.etag) headers["If-Match"] = `"${options.etag}"`;
+  if (options.body !== undefined) {
+    headers["Content-Type"] = options.patch ? "application/merge-patch+json" : "application/json";
+  }
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers,
+      body: options.body === undefined ? undefined : JSON.stringify(options.body),
+    });
+  } catch {
+    throw new ApiError(0, {
+      code: "UNREACHABLE",
+      detail: "The control plane does not answer.",
+      hint: "Is it running? `headrace up` starts it.",
+    });
+  }
+  if (response.status === 204) return undefined as T;
+  const body = await response.json().catch(() => ({}));
+  if (!response.ok) throw new ApiError(response.status, body as Problem);
+  return body as T;
+}
+
+/** Every item of a list, page by page. */
+export async function all<Item>(path: string): Promise<Item[]> {
+  const items: Item[] = [];
+  let token = "";
+  do {
+    const query = `page_size=1000${token && `&page_token=${encodeURIComponent(token)}`}`;
+    const page: Page<Item> = await call("GET", `${path}${path.includes("?") ? "&" : "?"}${query}`);
+    items.push(...page.items);
+    token = page.next_page_token ?? "";
+  } while (token);
+  return items;
+}
+
+function kept(session: Session): Session {
+  csrf = session.csrf_token;
+  return session;
+}
+
+/** Who is signed in; null if nobody is. */
+export async function session(): Promise<Session | null> {
+  const found = await call<Session | null>("GET", "/console/session");
+  return found && kept(found);
+}
+
+export async function signIn(secret: string): Promise<Session> {
+  return kept(await call<Session>("POST", "/console/session", { body: { secret } }));
+}
+
+export async function signOut(): Promise<void> {
+  await call("DELETE", "/console/session");
+  csrf = "";
+}

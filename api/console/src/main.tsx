@@ -1,0 +1,72 @@
+import "@patternfly/react-core/dist/styles/base.css";
+import "./style.css";
+import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { createRootRoute, createRoute, createRouter, RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { ApiError } from "./api/client";
+import { Frame } from "./frame/Frame";
+import { NotFound } from "./pages/NotFound";
+import { Streams } from "./pages/Streams";
+import { Topic } from "./pages/Topic";
+import { Topics } from "./pages/Topics";
+
+export type TopicSearch = {
+  tab?: "messages" | "partitions" | "settings";
+  from?: "latest" | "earliest" | "offset" | "time";
+  p?: number;
+  o?: string;
+  t?: string;
+};
+
+const TABS = ["messages", "partitions", "settings"] as const;
+const STARTS = ["latest", "earliest", "offset", "time"] as const;
+
+const root = createRootRoute({ component: Frame, notFoundComponent: NotFound });
+const topics = createRoute({ getParentRoute: () => root, path: "/", component: Topics });
+const streams = createRoute({ getParentRoute: () => root, path: "/streams", component: Streams });
+const topic = createRoute({
+  getParentRoute: () => root,
+  path: "/topics/$topicId",
+  component: Topic,
+  validateSearch: (given: Record<string, unknown>): TopicSearch => ({
+    tab: TABS.find((tab) => tab === given.tab),
+    from: STARTS.find((start) => start === given.from),
+    p: Number.isInteger(given.p) ? (given.p as number) : undefined,
+    o: /^[0-9]{1,19}$/.test(String(given.o)) ? String(given.o) : undefined,
+    t: typeof given.t === "string" ? given.t : undefined,
+  }),
+});
+
+const router = createRouter({
+  routeTree: root.addChildren([topics, streams, topic]),
+  basepath: "/console",
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}
+
+const queries: QueryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error) => {
+      // The session ended: the page that asks for the password takes over.
+      const ended = error instanceof ApiError && error.status === 401;
+      if (ended) queries.setQueryData(["session"], null);
+    },
+  }),
+  defaultOptions: { queries: { retry: 1, refetchOnWindowFocus: false, staleTime: 1000 } },
+});
+
+const place = document.getElementById("root");
+if (place) {
+  createRoot(place).render(
+    <StrictMode>
+      <QueryClientProvider client={queries}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}

@@ -1,0 +1,143 @@
+import {
+  Button,
+  EmptyState,
+  EmptyStateActions,
+  EmptyStateBody,
+  EmptyStateFooter,
+  PageSection,
+  SearchInput,
+  Spinner,
+  Title,
+  Toolbar,
+  ToolbarContent,
+  ToolbarItem,
+} from "@patternfly/react-core";
+import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { count, duration, held, size } from "../api/bytes";
+import { all, type Topic } from "../api/client";
+import { python, Snippet } from "../widgets/CopyAs";
+import { Problem } from "../widgets/Problem";
+import { Why } from "../widgets/Why";
+import { CreateTopic } from "./CreateTopic";
+
+const SHOWN_MAX = 200;
+
+export function Topics() {
+  const [creating, setCreating] = useState(false);
+  const [search, setSearch] = useState("");
+  const topics = useQuery({
+    queryKey: ["topics"],
+    queryFn: () => all<Topic>("/v1/topics?live=true"),
+    refetchInterval: 5000,
+  });
+  const found = (topics.data ?? []).filter((topic) =>
+    `${topic.stream}/${topic.name}`.toLowerCase().includes(search.toLowerCase()),
+  );
+  return (
+    <PageSection>
+      <Toolbar>
+        <ToolbarContent alignItems="center">
+          <ToolbarItem>
+            <Title headingLevel="h1">Topics</Title>
+          </ToolbarItem>
+          <ToolbarItem className="hr-search">
+            <SearchInput
+              aria-label="Search topics"
+              placeholder="Search ( / )"
+              value={search}
+              onChange={(_, value) => setSearch(value)}
+              onClear={() => setSearch("")}
+            />
+          </ToolbarItem>
+          <ToolbarItem align={{ default: "alignEnd" }}>
+            <Button onClick={() => setCreating(true)}>Create topic</Button>
+          </ToolbarItem>
+        </ToolbarContent>
+      </Toolbar>
+      {topics.isPending && <Spinner aria-label="Loading" />}
+      {topics.isError && <Problem error={topics.error} />}
+      {topics.data?.length === 0 && <NoTopics onCreate={() => setCreating(true)} />}
+      {topics.data && topics.data.length > 0 && <List topics={found} />}
+      {creating && <CreateTopic onClose={() => setCreating(false)} />}
+    </PageSection>
+  );
+}
+
+function List({ topics }: { topics: Topic[] }) {
+  const shown = topics.slice(0, SHOWN_MAX);
+  return (
+    <>
+      <Table aria-label="Topics">
+        <Thead>
+          <Tr>
+            <Th width={30}>Topic</Th>
+            <Th>State</Th>
+            <Th className="hr-number">Partitions</Th>
+            <Th className="hr-number">Records</Th>
+            <Th className="hr-number">Size</Th>
+            <Th className="hr-number">Retention</Th>
+          </Tr>
+        </Thead>
+        <Tbody>
+          {shown.map((topic) => {
+            const what = held(topic.status.partitions);
+            const name = `${topic.stream}/${topic.name}`;
+            return (
+              <Tr key={topic.id}>
+                <Td dataLabel="Topic">
+                  <Link to="/topics/$topicId" params={{ topicId: topic.id }}>
+                    {name}
+                  </Link>
+                </Td>
+                <Td dataLabel="State">
+                  <Why shown={topic} name={name} />
+                </Td>
+                <Td dataLabel="Partitions" className="hr-number">
+                  {topic.status.effective.partitions}
+                </Td>
+                <Td dataLabel="Records" className="hr-number">
+                  {what ? count(what.records) : "unknown"}
+                </Td>
+                <Td dataLabel="Size" className="hr-number">
+                  {what ? size(what.bytes) : "unknown"}
+                </Td>
+                <Td dataLabel="Retention" className="hr-number">
+                  {duration(topic.status.effective.retention_ms)}
+                </Td>
+              </Tr>
+            );
+          })}
+        </Tbody>
+      </Table>
+      <p className="hr-muted" aria-live="polite">
+        {shown.length < topics.length
+          ? `The first ${shown.length} of ${topics.length}; search to narrow them.`
+          : `${topics.length} ${topics.length === 1 ? "topic" : "topics"}`}
+      </p>
+    </>
+  );
+}
+
+function NoTopics({ onCreate }: { onCreate: () => void }) {
+  return (
+    <EmptyState titleText="No topics yet" headingLevel="h2" variant="lg">
+      <EmptyStateBody>
+        A topic holds records in order of their keys until its retention lets them go. Create one
+        here or from a shell, then send the first record.
+      </EmptyStateBody>
+      <EmptyStateFooter>
+        <EmptyStateActions>
+          <Button onClick={onCreate}>Create topic</Button>
+        </EmptyStateActions>
+        <Snippet
+          title="Shell"
+          code={"headrace topic create orders\necho hello | headrace produce orders"}
+        />
+        <Snippet title="Python" code={python('b.topic("orders").send({"id": 7}, key="cust-42")')} />
+      </EmptyStateFooter>
+    </EmptyState>
+  );
+}

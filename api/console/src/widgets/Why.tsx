@@ -1,0 +1,83 @@
+// The state of an object in a word, and "Why?": what was asked, done and answered, and what is next.
+
+import {
+  Button,
+  Label,
+  Modal,
+  ModalBody,
+  ModalHeader,
+  ProgressStep,
+  ProgressStepper,
+  Spinner,
+} from "@patternfly/react-core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { moment } from "../api/bytes";
+import { type Condition, call, type Explanation } from "../api/client";
+import { Problem } from "./Problem";
+
+type Shown = { id: string; deleted_at?: string | null; status: { conditions: Condition[] } };
+
+function word(shown: Shown): { text: string; status: "success" | "warning" | "danger" | "info" } {
+  const found = (type: string) => shown.status.conditions.find((each) => each.type === type);
+  if (shown.deleted_at) return { text: "Deleting", status: "warning" };
+  if (found("Stalled")?.status === "True") return { text: "Stalled", status: "danger" };
+  if (found("Reachable")?.status === "False") return { text: "Unreachable", status: "danger" };
+  const ready = found("Ready");
+  if (ready === undefined || ready.status === "True") return { text: "Ready", status: "success" };
+  return { text: ready.status === "False" ? "Not ready" : "On its way", status: "info" };
+}
+
+export function Why({ shown, name }: { shown: Shown; name: string }) {
+  const [open, setOpen] = useState(false);
+  const state = word(shown);
+  return (
+    <>
+      <Label status={state.status}>{state.text}</Label>{" "}
+      <Button
+        variant="link"
+        isInline
+        onClick={() => setOpen(true)}
+        aria-label={`Why is ${name} so?`}
+      >
+        Why?
+      </Button>
+      <Modal isOpen={open} onClose={() => setOpen(false)} variant="medium" aria-label="Why?">
+        <ModalHeader title={`Why is ${name} ${state.text.toLowerCase()}?`} />
+        <ModalBody tabIndex={0}>{open && <Explained id={shown.id} />}</ModalBody>
+      </Modal>
+    </>
+  );
+}
+
+function Explained({ id }: { id: string }) {
+  const found = useQuery({
+    queryKey: ["explain", id],
+    queryFn: () => call<Explanation>("GET", `/v1/explain?object=${encodeURIComponent(id)}`),
+  });
+  if (found.isPending) return <Spinner aria-label="Asking" />;
+  if (found.isError) return <Problem error={found.error} />;
+  const steps = found.data.steps;
+  return (
+    <>
+      <p>
+        <strong>{found.data.summary}</strong>
+      </p>
+      <br />
+      <ProgressStepper isVertical aria-label="What happened">
+        {steps.map((step, index) => (
+          <ProgressStep
+            key={`${step.at}${step.what}`}
+            id={`step-${index}`}
+            titleId={`step-title-${index}`}
+            variant={index === steps.length - 1 ? "info" : "default"}
+            aria-label={step.what}
+            description={`${moment(step.at)} UTC · ${step.why}${step.next && ` → ${step.next}`}`}
+          >
+            {step.what}
+          </ProgressStep>
+        ))}
+      </ProgressStepper>
+    </>
+  );
+}

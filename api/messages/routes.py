@@ -1,0 +1,110 @@
+"""HTTP for the messages of a topic: look at some, follow what comes, publish one.
+
+For people and for programs without a client: whoever reads much reads at the node. What is asked
+for is bounded, and the node checks the caller's own key.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+
+from api.access.cookies import credential
+from api.access.guard import Guard
+from api.access.permissions import Caller
+from api.messages.node import NodeReader, Place, place_of
+from api.messages.schemas import From, MessagePage, MessagePublish, PublishedBody
+from api.messages.service import View, publish, read_page, wanted_partitions
+from api.messages.tail import Tails, follow, positions
+from api.resource import INT64_MAX, Moment
+from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, Route
+from api.topics.service import topic_owner
+
+router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["messages"])
+
+Reader = Annotated[Caller, Depends(Guard("messages:read", topic_owner, cost=5))]
+Publisher = Annotated[Caller, Depends(Guard("messages:publish", topic_owner))]
+Partition = Annotated[int | None, Query(ge=0, le=1023, description="All of them if absent.")]
+
+
+def _place(object_id: str, request: Request, database: DatabaseOf) -> Place:
+    with database.read() as session:
+        return place_of(session, object_id, credential(request) or "")
+
+
+@router.get("/{object_id}/messages", operation_id="listMessages", responses=READ_PROBLEMS)
+def list_messages(
+    object_id: str,
+    request: Request,
+    _caller: Reader,
+    database: DatabaseOf,
+    start: Annotated[From, Query(alias="from", description="Where to begin.")] = "latest",
+    partition: Partition = None,
+    offset: Annotated[int, Query(ge=0, le=INT64_MAX, description="With `from=offset`.")] = 0,
+    time: Annotated[Moment | None, Query(description="With `from=time`: append time.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="At most so many messages.")] = 50,
+) -> MessagePage:
+    """Some messages, the oldest first, at most 1 MiB. An offset that retention has removed begins
+    at the first one that is kept: ``partitions`` says what is there."""
+    with NodeReader(_place(object_id, request, database)) as reader:
+        return read_page(reader, View(start, partition, offset, time, limit))
+
+
+@router.get(
+    "/{object_id}/messages/tail",
+    operation_id="listNewMessages",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "Events `messages`, `moved`, `refused`; their id is where to go on.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+        **READ_PROBLEMS,
+    },
+)
+async def tail_messages(
+    object_id: str,
+    request: Request,
+    _caller: Reader,
+    database: DatabaseOf,
+    partition: Partition = None,
+    last_event_id: Annotated[
+        str | None, Header(max_length=2048, description="The id of the last event that was seen.")
+    ] = None,
+) -> StreamingResponse:
+    """What is appended from now on, or from after the last event that was seen."""
+    place = await run_in_threadpool(_place, object_id, request, database)
+    indexes = wanted_partitions(partition, place.partitions)
+    begin = {
+        index: offset for index, offset in positions(last_event_id).items() if index in indexes
+    }
+    tails: Tails = request.app.state.tails
+    tails.check()
+
+    async def events() -> AsyncIterator[str]:
+        with tails:
+            async for event in follow(place, indexes, begin, request_id=request.state.request_id):
+                yield event
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+@router.post(
+    "/{object_id}/messages",
+    operation_id="publishMessage",
+    status_code=201,
+    responses=WRITE_PROBLEMS,
+)
+def publish_message(
+    object_id: str,
+    body: MessagePublish,
+    request: Request,
+    _caller: Publisher,
+    database: DatabaseOf,
+) -> PublishedBody:
+    """Stores one message. 201 means that it is durable. Repeated after a lost answer it may stand
+    there twice: programs that must not do that use a client."""
+    with NodeReader(_place(object_id, request, database)) as reader:
+        return publish(reader, body)

@@ -1,0 +1,90 @@
+"""What of a message crosses HTTP. Bytes are base64, so that every message comes through as it is;
+64-bit numbers are decimal strings."""
+
+import base64
+import binascii
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, Field, StrictInt
+
+from api.resource import Command, Int64, Moment, Timestamp
+
+HEADERS_MAX: Final = 64
+# A body holds at most 1 MiB, and base64 makes 4 of 3.
+BASE64_CHARACTERS_MAX: Final = 1 << 20
+
+From = Literal["latest", "earliest", "offset", "time"]
+
+
+def _decodable(text: str) -> str:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("must be base64 (RFC 4648, with padding)") from None
+    return text
+
+
+Base64 = Annotated[str, Field(max_length=BASE64_CHARACTERS_MAX), AfterValidator(_decodable)]
+
+
+class HeaderBody(BaseModel):
+    """One header; keys may repeat. Without ``value`` it has none."""
+
+    key: str
+    value: str | None = None
+
+
+class MessageBody(BaseModel):
+    """One stored message. ``key`` and ``value`` are base64; absent means null, which is not empty.
+    ``timestamp`` is the producer's, ``append_time`` the cluster's."""
+
+    partition: int
+    offset: Int64
+    append_time: Timestamp
+    timestamp: Timestamp
+    key: str | None = None
+    value: str | None = None
+    headers: list[HeaderBody]
+
+
+class PartitionView(BaseModel):
+    """What a partition holds, and where a reader of this page goes on."""
+
+    partition: int
+    start_offset: Int64
+    end_offset: Int64
+    next_offset: Int64
+
+
+class MessagePage(BaseModel):
+    """Messages in the order of their append times, and the partitions they were read from."""
+
+    messages: list[MessageBody]
+    partitions: list[PartitionView]
+
+
+class HeaderWish(Command):
+    """A header to publish."""
+
+    key: Annotated[str, Field(max_length=1024)]
+    value: Base64 | None = None
+
+
+class MessagePublish(Command):
+    """One message to publish. Without ``partition`` the key chooses it, as every client does."""
+
+    partition: StrictInt | None = Field(default=None, ge=0, le=1023)
+    key: Base64 | None = None
+    value: Base64 | None = None
+    headers: Annotated[
+        list[HeaderWish], Field(max_length=HEADERS_MAX, default_factory=list[HeaderWish])
+    ]
+    timestamp: Moment | None = None
+
+
+class PublishedBody(BaseModel):
+    """Where the message stands."""
+
+    partition: int
+    offset: Int64
+    append_time: Timestamp

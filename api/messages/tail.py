@@ -1,0 +1,160 @@
+"""A topic's new messages as server-sent events, for as long as somebody looks.
+
+    id: 0:41,1:17            where a reader that comes back goes on, per partition
+    event: messages | moved | refused
+    data: {...}
+
+A task a partition waits at the node; what they find goes through one bounded queue, so that a slow
+reader holds the tasks up and nothing grows. A tail ends by itself after some minutes; the browser
+comes back with the last id and misses nothing.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue as Json
+
+from api.errors import DomainError, RateLimitedError, problem
+from api.messages.node import NodeFollower, Place
+from api.messages.service import message_body
+from api.resource import body_json
+from headrace.wire import stream_pb2
+
+TAILS_MAX: Final = 64
+TAIL_SECONDS: Final = 300.0
+QUIET_SECONDS: Final = 10.0
+WAIT_MS: Final = 2000
+BATCH_MESSAGES: Final = 200
+BATCH_BYTES: Final = 128 << 10
+QUEUE_EVENTS: Final = 4
+
+
+class Tails:
+    """How many tails this process serves."""
+
+    def __init__(self) -> None:
+        self.open = 0
+
+    def check(self) -> None:
+        """Refuses one too many while an answer can still say so.
+
+        :raises RateLimitedError: there are as many as there may be.
+        """
+        if self.open >= TAILS_MAX:
+            raise RateLimitedError(
+                f"{TAILS_MAX} readers follow topics through this API already.",
+                code="TOO_MANY_TAILS",
+                hint="`headrace consume` follows a topic at the node itself.",
+                retry_after_seconds=10,
+            )
+
+    def __enter__(self) -> None:
+        self.open += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.open -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that a partition's task found; ``next_offset`` is where it goes on."""
+
+    name: str
+    partition: int
+    next_offset: int
+    data: dict[str, Json]
+
+
+def positions(last_event_id: str | None) -> dict[int, int]:
+    """Where a reader that comes back goes on; what cannot be read counts as nothing."""
+    found: dict[int, int] = {}
+    for part in (last_event_id or "").split(","):
+        partition, colon, offset = part.partition(":")
+        if colon and partition.isdecimal() and offset.isdecimal() and len(offset) <= 19:
+            found[int(partition)] = int(offset)
+    return found
+
+
+async def follow(
+    place: Place, indexes: list[int], begin: dict[int, int], *, request_id: str
+) -> AsyncIterator[str]:
+    """The events of some partitions, from ``begin`` or from now on, as they go over the wire."""
+    follower = NodeFollower(place)
+    try:
+        async with aclosing(_events(follower, indexes, begin, request_id)) as events:
+            at = dict(begin)
+            yield "retry: 1000\n\n"
+            async for event in events:
+                if event is None:
+                    yield ": quiet\n\n"
+                    continue
+                at[event.partition] = event.next_offset
+                yield _wire(event, at)
+                if event.name == "refused":
+                    return
+    finally:
+        await follower.close()
+
+
+async def _events(
+    follower: NodeFollower, indexes: list[int], begin: dict[int, int], request_id: str
+) -> AsyncGenerator[Event | None, None]:
+    queue: asyncio.Queue[Event] = asyncio.Queue(QUEUE_EVENTS)
+    deadline = asyncio.get_running_loop().time() + TAIL_SECONDS
+    tasks = [
+        asyncio.ensure_future(_partition(follower, index, begin.get(index), queue, request_id))
+        for index in indexes
+    ]
+    try:
+        while asyncio.get_running_loop().time() < deadline:
+            try:
+                yield await asyncio.wait_for(queue.get(), QUIET_SECONDS)
+            except TimeoutError:
+                yield None
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _partition(
+    follower: NodeFollower,
+    index: int,
+    begin: int | None,
+    queue: asyncio.Queue[Event],
+    request_id: str,
+) -> None:
+    """Follows one partition until it is cancelled or the node says no."""
+    try:
+        offset = await _end(follower, index) if begin is None else begin
+        await queue.put(Event("moved", index, offset, {"partition": index, "offset": str(offset)}))
+        while True:
+            reply = await follower.fetch(
+                index, offset, messages=BATCH_MESSAGES, size_bytes=BATCH_BYTES, wait_ms=WAIT_MS
+            )
+            if reply.status == stream_pb2.TRUNCATED:
+                offset = reply.log_start
+                data: dict[str, Json] = {"partition": index, "offset": str(offset)}
+                await queue.put(Event("moved", index, offset, data))
+                continue
+            offset = max(reply.next_offset, offset)
+            if reply.messages:
+                bodies = [message_body(index, each) for each in reply.messages]
+                found: list[Json] = [body_json(each) for each in bodies]
+                await queue.put(Event("messages", index, offset, {"messages": found}))
+    except DomainError as error:
+        await queue.put(Event("refused", index, begin or 0, problem(error, request_id)))
+
+
+async def _end(follower: NodeFollower, index: int) -> int:
+    reply = await follower.fetch(index, 0, messages=1, size_bytes=1, wait_ms=0)
+    return reply.high_watermark
+
+
+def _wire(event: Event, at: dict[int, int]) -> str:
+    place = ",".join(f"{partition}:{offset}" for partition, offset in sorted(at.items()))
+    return f"id: {place}\nevent: {event.name}\ndata: {json.dumps(event.data)}\n\n"

@@ -1,0 +1,179 @@
+"""The console's door: who gets in, what a session can and cannot do, what guards the browser."""
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from api.access.cookies import COOKIE, csrf_token
+from api.access.rate import Limits
+from api.app import SIGN_INS
+from api.console.service import new_password
+from api.errors import InvalidRequestError, RateLimitedError
+from api.messages.node import Place
+from api.messages.service import wanted_partitions
+from api.messages.tail import TAILS_MAX, Tails, positions
+from tests.api.conftest import Service
+
+
+def application(service: Service) -> FastAPI:
+    app = service.client.app
+    assert isinstance(app, FastAPI)
+    return app
+
+
+@pytest.fixture
+def browser(service: Service) -> TestClient:
+    """Another client of the same control plane, without any key, that nobody has guessed at."""
+    application(service).state.sign_ins = Limits(SIGN_INS, clock=lambda: 0.0)
+    return TestClient(application(service))
+
+
+@pytest.fixture
+def password(service: Service) -> str:
+    with service.database.write() as session:
+        made = new_password(session)
+    assert made is not None
+    return made
+
+
+def sign_in(browser: TestClient, secret: str) -> dict[str, str]:
+    response = browser.post("/console/session", json={"secret": secret})
+    assert response.status_code == 200, response.text
+    return {"X-CSRF-Token": response.json()["csrf_token"]}
+
+
+def test_the_password_is_made_once_and_only_its_hash_is_kept(
+    service: Service, password: str
+) -> None:
+    with service.database.write() as session:
+        assert new_password(session) is None
+    assert password.encode() not in b"".join(
+        path.read_bytes() for path in service.settings.node.admin_key_file.parent.glob("*.db*")
+    )
+
+
+def test_the_password_opens_a_session_of_the_owner(browser: TestClient, password: str) -> None:
+    csrf = sign_in(browser, password)
+    who = browser.get("/console/session").json()
+    assert (who["role"], who["operator"]) == ("owner", True)
+    assert browser.post("/v1/streams", json={"name": "billing"}, headers=csrf).status_code == 201
+
+
+def test_a_wrong_password_is_refused_with_what_to_do_and_sets_no_cookie(
+    browser: TestClient, password: str
+) -> None:
+    response = browser.post("/console/session", json={"secret": password + "x"})
+    assert (response.status_code, response.json()["code"]) == (401, "SIGN_IN_FAILED")
+    assert "headrace up" in response.json()["hint"]
+    assert "set-cookie" not in response.headers
+
+
+def test_who_guesses_passwords_must_wait(browser: TestClient, password: str) -> None:
+    codes = [
+        browser.post("/console/session", json={"secret": f"guess-{number}"}).status_code
+        for number in range(12)
+    ]
+    assert codes[0] == 401
+    assert codes[-1] == 429
+
+
+def test_a_key_opens_the_console_with_its_own_rights(service: Service, browser: TestClient) -> None:
+    viewer = service.post("/v1/api-keys", {"name": "v", "spec": {"role": "viewer"}})["secret"]
+    csrf = sign_in(browser, viewer)
+    assert browser.get("/v1/topics").status_code == 200
+    refused = browser.post("/v1/topics", json={"name": "orders"}, headers=csrf)
+    assert (refused.status_code, refused.json()["code"]) == (403, "PERMISSION_DENIED")
+
+
+@pytest.mark.parametrize("token", ["", "0" * 40, csrf_token("hr_user_another")])
+def test_a_write_by_cookie_without_its_csrf_token_is_refused(
+    browser: TestClient, password: str, token: str
+) -> None:
+    sign_in(browser, password)
+    response = browser.post("/v1/streams", json={"name": "b"}, headers={"X-CSRF-Token": token})
+    assert (response.status_code, response.json()["code"]) == (403, "CSRF_TOKEN_INVALID")
+    assert browser.delete("/console/session").status_code == 403
+
+
+def test_signing_out_ends_the_session_for_whoever_kept_its_cookie(
+    service: Service, browser: TestClient, password: str
+) -> None:
+    csrf = sign_in(browser, password)
+    kept = str(browser.cookies[COOKIE])
+    assert browser.delete("/console/session", headers=csrf).status_code == 204
+    assert browser.get("/console/session").json() is None
+    again = TestClient(application(service), cookies={COOKIE: kept})
+    assert again.get("/v1/topics").status_code == 401
+
+
+def test_signing_out_leaves_a_key_of_the_users_own(service: Service, browser: TestClient) -> None:
+    secret = service.post("/v1/api-keys", {"name": "v", "spec": {"role": "viewer"}})["secret"]
+    csrf = sign_in(browser, secret)
+    browser.delete("/console/session", headers=csrf)
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert service.client.get("/v1/topics", headers=headers).status_code == 200
+
+
+def test_a_session_is_no_lasting_owner(
+    service: Service, browser: TestClient, password: str
+) -> None:
+    csrf = sign_in(browser, password)
+    owner = service.first.owner_key_id
+    response = browser.delete(f"/v1/api-keys/{owner}", headers=csrf)
+    assert (response.status_code, response.json()["code"]) == (409, "LAST_OWNER")
+
+
+def test_no_script_reads_the_cookie_and_no_other_site_sends_it(
+    browser: TestClient, password: str
+) -> None:
+    response = browser.post("/console/session", json={"secret": password})
+    cookie = response.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+def test_the_pages_may_load_and_ask_their_own_origin_only(browser: TestClient) -> None:
+    policy = browser.get("/console/").headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "script-src" not in browser.get("/healthz").headers["content-security-policy"]
+
+
+def test_a_browser_at_the_root_goes_to_the_console_and_a_program_does_not(
+    browser: TestClient,
+) -> None:
+    page = browser.get("/", headers={"Accept": "text/html"}, follow_redirects=False)
+    assert (page.status_code, page.headers["location"]) == (307, "/console/")
+    assert browser.get("/").json()["console"] == "/console/"
+
+
+def test_a_partition_that_is_not_there_and_too_many_at_once_are_refused() -> None:
+    assert wanted_partitions(None, 3) == [0, 1, 2]
+    assert wanted_partitions(2, 3) == [2]
+    with pytest.raises(InvalidRequestError, match="no partition 3"):
+        wanted_partitions(3, 3)
+    with pytest.raises(InvalidRequestError, match="at most 64"):
+        wanted_partitions(None, 65)
+
+
+def test_a_place_that_cannot_be_read_counts_as_none() -> None:
+    assert positions("0:41,1:17") == {0: 41, 1: 17}
+    assert positions("0:x,:1,2,-1:4,1:99999999999999999999") == {}
+    assert positions(None) == {}
+
+
+def test_one_tail_too_many_is_refused_and_one_that_ended_makes_room() -> None:
+    tails = Tails()
+    for _ in range(TAILS_MAX):
+        tails.check()
+        tails.__enter__()
+    with pytest.raises(RateLimitedError, match="follow"):
+        tails.check()
+    tails.__exit__(None, None, None)
+    tails.check()
+
+
+def test_a_place_does_not_show_the_key() -> None:
+    assert "secret" not in repr(Place("127.0.0.1:1", "default", "default/a", 1, "Bearer secret"))

@@ -1,0 +1,93 @@
+"""A real browser on the console of a real platform: Debian's Chromium, and axe for accessibility.
+
+Refuses what the console promises never to do: a request to another origin, an error in the
+browser's console (a breach of the content policy is one), a dialog, and any accessibility violation
+that axe finds.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.support.platform import Platform
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "api" / "console" / "node_modules" / "axe-core" / "axe.min.js"
+CHROMIUM = "/usr/bin/chromium"
+OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+class Console:
+    """A platform whose console is open in a browser."""
+
+    def __init__(self, folder: Path) -> None:
+        self.platform = Platform(folder)
+        self.password = ""
+        self.url = ""
+        self._playwright = sync_playwright()
+        self._browser: Browser | None = None
+
+    def __enter__(self) -> Self:
+        self.platform.folder.mkdir(parents=True, exist_ok=True)
+        options = ("--dir", str(self.platform.data), "--port", "0", "--detach")
+        said = self.platform.cli("up", *options).stderr.decode()
+        self.password = said.partition("shown this once: ")[2].split()[0]
+        self.url = self.platform.profile().api_url
+        started = self._playwright.start()
+        self._browser = started.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._browser is not None:
+            self._browser.close()
+            self._playwright.__exit__(kind, error, trace)
+        self.platform.stop()
+
+    @contextmanager
+    def page(self) -> Iterator[Page]:
+        """A page of a new visitor; at the end nothing may have happened that must not."""
+        assert self._browser is not None
+        context: BrowserContext = self._browser.new_context(
+            viewport={"width": 1280, "height": 800},
+            permissions=["clipboard-read", "clipboard-write"],
+        )
+        faults: list[str] = []
+        page = context.new_page()
+        page.on("request", lambda sent: faults.append(sent.url) if self._strays(sent.url) else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", lambda dialog: faults.append(dialog.message))
+        page.on(
+            "console", lambda said: faults.append(said.text) if "Content Sec" in said.text else None
+        )
+        try:
+            yield page
+            assert faults == []
+        finally:
+            context.close()
+
+    def _strays(self, url: str) -> bool:
+        return not url.startswith((self.url, "data:"))
+
+    def sign_in(self, page: Page, path: str = "/console/") -> None:
+        """As the administrator."""
+        page.goto(self.url + path)
+        page.fill("#secret", self.password)
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Sign out").wait_for()
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds wrong with a page as it is now."""
+    page.evaluate(AXE.read_text() + ";0")
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [f"{each['id']}: {json.dumps(each['nodes'][0]['html'])}" for each in found["violations"]]
