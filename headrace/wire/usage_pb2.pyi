@@ -61,7 +61,7 @@ class Sum(_message.Message):
     def __init__(self, principal: _Optional[int] = ..., ingress_bytes: _Optional[int] = ..., records: _Optional[int] = ..., batches: _Optional[int] = ..., principal_id: _Optional[str] = ...) -> None: ...
 
 class Counter(_message.Message):
-    __slots__ = ("node_id", "incarnation", "shard", "sequence", "topic", "principal", "meter", "delta", "cumulative", "window_start_us", "window_end_us")
+    __slots__ = ("node_id", "incarnation", "shard", "sequence", "topic", "principal", "meter", "delta", "cumulative", "window_start_us", "window_end_us", "created_revision", "final", "cluster_id", "topic_id", "topic_name", "organization_id", "project_id", "principal_id")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     SHARD_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +73,14 @@ class Counter(_message.Message):
     CUMULATIVE_FIELD_NUMBER: _ClassVar[int]
     WINDOW_START_US_FIELD_NUMBER: _ClassVar[int]
     WINDOW_END_US_FIELD_NUMBER: _ClassVar[int]
+    CREATED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_ID_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     incarnation: int
     shard: int
@@ -84,7 +92,15 @@ class Counter(_message.Message):
     cumulative: int
     window_start_us: int
     window_end_us: int
-    def __init__(self, node_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., shard: _Optional[int] = ..., sequence: _Optional[int] = ..., topic: _Optional[int] = ..., principal: _Optional[int] = ..., meter: _Optional[str] = ..., delta: _Optional[int] = ..., cumulative: _Optional[int] = ..., window_start_us: _Optional[int] = ..., window_end_us: _Optional[int] = ...) -> None: ...
+    created_revision: int
+    final: bool
+    cluster_id: str
+    topic_id: str
+    topic_name: str
+    organization_id: str
+    project_id: str
+    principal_id: str
+    def __init__(self, node_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., shard: _Optional[int] = ..., sequence: _Optional[int] = ..., topic: _Optional[int] = ..., principal: _Optional[int] = ..., meter: _Optional[str] = ..., delta: _Optional[int] = ..., cumulative: _Optional[int] = ..., window_start_us: _Optional[int] = ..., window_end_us: _Optional[int] = ..., created_revision: _Optional[int] = ..., final: bool = ..., cluster_id: _Optional[str] = ..., topic_id: _Optional[str] = ..., topic_name: _Optional[str] = ..., organization_id: _Optional[str] = ..., project_id: _Optional[str] = ..., principal_id: _Optional[str] = ...) -> None: ...
 
 class RetentionRecord(_message.Message):
     __slots__ = ("trimmed", "inventory")
