@@ -1,6 +1,6 @@
 """Who may enter the console: the administrator by a password, anybody by an API key.
 
-The password is the embedded service's, made at its first start and shown once; the database holds
+The password is made at the first start and shown once; the database holds
 its argon2id hash. Entering by it makes a key that lives as long as the session. This module refuses
 to know HTTP.
 """
@@ -32,13 +32,18 @@ PASSWORD_ALPHABET: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 HASHER: Final = PasswordHasher()
 
 
-def new_password(session: Session) -> str | None:
-    """Makes the administrator's password (5 x 5 characters, 124 bits); None if there is one."""
-    if session.get(Meta, PASSWORD_ROW) is not None:
+def new_password(session: Session, *, replace: bool = False) -> str | None:
+    """Makes the administrator's password (5 x 5 characters, 124 bits); None if there is one, unless
+    it shall be replaced."""
+    row = session.get(Meta, PASSWORD_ROW)
+    if row is not None and not replace:
         return None
     words = ("".join(secrets.choice(PASSWORD_ALPHABET) for _ in range(5)) for _ in range(5))
     password = "-".join(words)
-    session.add(Meta(key=PASSWORD_ROW, value=HASHER.hash(password)))
+    if row is None:
+        row = Meta(key=PASSWORD_ROW)
+        session.add(row)
+    row.value = HASHER.hash(password)
     return password
 
 
@@ -60,8 +65,8 @@ def sign_in(database: Database, secret: str, request_id: str) -> str:
         raise UnauthenticatedError(
             "This is neither the administrator's password nor a valid key.",
             code="SIGN_IN_FAILED",
-            hint="`headrace up` showed the password at its first start; a key of the profile "
-            "(hr_user_...) opens the console too.",
+            hint="The first start showed the password (`headrace up`, `python -m api bootstrap`); "
+            "a key (hr_user_...) opens the console too.",
         )
     with database.write() as session:
         return _session_key(session, database, request_id)
