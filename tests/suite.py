@@ -39,6 +39,7 @@ FOLDERS = (
     "simulation",
     "reports",
     "docs",
+    "deploy",
     "system",
 )
 # They compare latencies of real processes; a neighbour would be measured too.
