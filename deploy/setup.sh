@@ -142,7 +142,8 @@ build_console() {
     if is_fresh console "$hash" && [ -f api/console/dist/index.html ]; then return 0; fi
     say "building the console"
     bin="$(pwd)/$VENV/bin"
-    logged npm env PATH="$bin:$PATH" NODE_USE_SYSTEM_CA=1 npm --prefix api/console ci --no-audit --no-fund
+    logged npm env PATH="$bin:$PATH" NODE_USE_SYSTEM_CA=1 \
+        npm --prefix api/console ci --no-audit --no-fund
     logged console env PATH="$bin:$PATH" npm --prefix api/console run build
     stamp console "$hash"
 }
