@@ -115,6 +115,7 @@ def stages_of_check(seeds: int) -> list[Stage]:
         Stage("lint", (str(BIN / "ruff"), "check", "--quiet", ".")),
         Stage("types", (str(BIN / "mypy"),)),
         Stage("layering", (str(BIN / "lint-imports"), "--cache-dir", "build/import-linter")),
+        Stage("deployment", ("deploy/lint.sh",)),
         strict_compile(),
         Stage("sanitizers", ("deploy/sanitize.sh",)),
         Stage("fuzz", ("deploy/fuzz.sh",)),
