@@ -24,6 +24,8 @@ from tests.support.source import ROOT
 
 EXAMPLES: Final = 5
 NOBODY: Final = "nd_nobody"
+# Parsed JSON, bytes, or nothing at all.
+Body: TypeAlias = Any
 Case: TypeAlias = schemathesis.Case[Any]
 Operation: TypeAlias = schemathesis.APIOperation[Any, Any, Any, Any]
 
@@ -80,10 +82,10 @@ class Asked:
         """About any object, and as often about one that is there; not if nothing else than its id
         can be wrong."""
         anything = operation.as_strategy(generation_mode=mode)
-        object_id = self.ids.get(operation.path.split("/")[2])
-        alone = not operation.query and not operation.body
-        if "{object_id}" not in operation.path or object_id is None:
+        if "{object_id}" not in operation.path:
             return anything
+        object_id = self.ids.get(operation.path.split("/")[2], NOBODY)
+        alone = not operation.query and not operation.body
         if mode is GenerationMode.NEGATIVE and alone:
             return anything
         place = {each.name: NOBODY for each in operation.path_parameters}
@@ -106,7 +108,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
         yield Asked(api)
 
 
-def whole(value: object) -> object:
+def whole(value: Body) -> Body:
     """4.0 is an integer to JSON Schema, and refused by us on purpose."""
     if isinstance(value, dict):
         return {name: whole(each) for name, each in value.items()}
