@@ -4,6 +4,7 @@ Whatever is lost on the way, the node ends with what was wished, once; and a nod
 keeps nobody else waiting.
 """
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,17 +14,18 @@ from api.identifiers import new_id
 from api.reconcile.keys import KeyReconciler
 from api.reconcile.loop import Loop
 from api.reconcile.node_client import NodeClients
+from api.reconcile.outcome import PassFailure
 from api.reconcile.topics import TopicReconciler
 from tests.api.conftest import Body, Service
 from tests.support.node_process import NodeProcess
 from tests.support.node_proxy import NodeProxy
 from tests.support.platform import wait_until
 
-SILENT_TOPICS = 9
+SILENT_TOPICS = 80
 WORKERS = 4
 DEADLINE_SECONDS = 1.0
-# Three of four workers wait for the silent node at a time; in order it would take nine deadlines.
-PROMPT_SECONDS = 8.0
+# If three of the four workers waited for it all the time, 80 objects would take 27 seconds.
+PROMPT_SECONDS = 18.0
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +156,31 @@ def test_a_silent_node_keeps_no_other_object_waiting(
     finally:
         loop.stop()
         nodes.close()
+
+
+def test_a_node_that_was_silent_is_found_again_when_it_answers(
+    service: Service, process: NodeProcess, road: NodeProxy
+) -> None:
+    nodes = NodeClients(service.settings.node.admin_key_file, deadline_seconds=DEADLINE_SECONDS)
+    road.silent = True
+    for _ in range(3):
+        began = time.monotonic()
+        with pytest.raises(PassFailure, match="does not answer"):
+            nodes.describe([road.address])
+    assert time.monotonic() - began < DEADLINE_SECONDS / 2, "nobody waits for it again at once"
+    road.silent = False
+    # What it was sent in its silence is lost: those connections say nothing any more.
+    road.break_all()
+
+    def answers() -> bool:
+        try:
+            nodes.describe([road.address])
+        except PassFailure:
+            return False
+        return True
+
+    wait_until(answers, "the node is asked again", 10)
+    nodes.close()
 
 
 def second_cluster(service: Service, process: NodeProcess) -> str:
