@@ -318,8 +318,12 @@ def unpack_counters(body: bytes) -> Counted:
     window_end_us, count, final = _COUNTERS.unpack_from(body)
     rows = []
     for index in range(count):
-        *numbers, meter = _COUNTER.unpack_from(body, _COUNTERS.size + index * _COUNTER.size)
-        rows.append(CountedRow(*numbers, Meter(meter)))
+        topic, revision, delta, cumulative, start_us, principal, meter = _COUNTER.unpack_from(
+            body, _COUNTERS.size + index * _COUNTER.size
+        )
+        rows.append(
+            CountedRow(topic, revision, delta, cumulative, start_us, principal, Meter(meter))
+        )
     return Counted(window_end_us, bool(final), tuple(rows))
 
 

@@ -137,9 +137,8 @@ class Node:
         self._ring.handle((Kind.STOPPED,), self._on_stopped)
         self._ring.handle_failure(self._fail)
         self._replica = MetadataReplica(self._ring, self._fail)
-        self._counters = Counters(
-            self._ring, _open_life(settings.node.data_dir), node_id=settings.node.node_id
-        )
+        life = _open_life(settings.node.data_dir)
+        self._counters = Counters(self._ring, life, node_id=settings.node.node_id)
         self._metering = self._road(spools.usage, USAGE, self._counters)
         self._retention = self._road(spools.retention, RETENTION)
         self._inventory = Inventory(
@@ -162,13 +161,17 @@ class Node:
         self._holding = Holding(self._ring, self._replica, tasks, shards_count=shards_count)
         self._replica.handle_held_topics(self._holding.topic_held)
         self._conditions = Conditions(engine.metrics)
-        self._admin = AdminService(
+        self._admin = self._make_admin()
+
+    def _make_admin(self) -> AdminService:
+        section = self._settings.node
+        return AdminService(
             self._ring,
             self._replica,
             self._metering,
-            node_id=settings.node.node_id,
-            incarnation=_read_incarnation(settings.node.data_dir),
-            shards_count=shards_count,
+            node_id=section.node_id,
+            incarnation=_read_incarnation(section.data_dir),
+            shards_count=section.shards,
         )
 
     def _topic_closing(self, number: int) -> None:
