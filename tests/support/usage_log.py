@@ -1,7 +1,6 @@
 """What a node wrote into `_usage`, taken apart."""
 
 from collections import Counter, defaultdict
-from itertools import pairwise
 
 from headrace.wire import usage_pb2
 from tests.support.node_process import NodeProcess
@@ -34,18 +33,26 @@ def check_counters(found: list[usage_pb2.Counter]) -> None:
     """Contiguous in each shard's life, nothing after its final one, cumulative, within an hour."""
     lives: dict[tuple[int, int], list[usage_pb2.Counter]] = defaultdict(list)
     sums: Counter[tuple[int, int, int, int, int, str]] = Counter()
+    ends: Counter[tuple[int, int, int, int, int, str]] = Counter()
     for one in found:
         lives[one.incarnation, one.shard].append(one)
-        row = (one.incarnation, one.shard, one.topic, one.created_revision, one.principal)
-        sums[*row, one.meter] += one.delta
-        assert one.cumulative == sums[*row, one.meter] % CUMULATIVE_END, one
+        row = (
+            one.incarnation,
+            one.shard,
+            one.topic,
+            one.created_revision,
+            one.principal,
+            one.meter,
+        )
+        sums[row] += one.delta
+        assert one.cumulative == sums[row] % CUMULATIVE_END, one
         assert one.window_start_us < one.window_end_us, one
         assert one.window_start_us // HOUR_US == (one.window_end_us - 1) // HOUR_US, one
+        assert ends[row] <= one.window_end_us, one
+        ends[row] = one.window_end_us
     for life in lives.values():
         assert [one.sequence for one in life] == list(range(1, len(life) + 1))
         assert not any(one.final for one in life[:-1])
-        ends = [one.window_end_us for one in life]
-        assert all(before <= after for before, after in pairwise(ends))
 
 
 def totals(found: list[usage_pb2.Counter], topic_id: str) -> dict[tuple[str, str], int]:
