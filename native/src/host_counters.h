@@ -1,6 +1,4 @@
-/* host_counters.h: the windows of what a shard counts, and their way to the host.
- *
- *     begun -> counting -> told -> counting -> .. -> told, final
+/* host_counters.h: what a shard counted, window by window (counting.h), on its way to the host.
  *
  * A window is told after COUNTERS_WINDOW_NS, or after the metering window if that is shorter, at
  * every full hour, when the host asks, and when the shard has stopped in order. Only what changed
@@ -20,15 +18,6 @@ struct engine_frame;
 #define COUNTERS_WINDOW_NS UINT64_C(9000000000)
 
 enum { COUNTERS_ROWS_MAX = 256 }; /* of one frame */
-
-struct counting {
-    int64_t window_start_us;
-    int64_t hour_end_us; /* of the hour that the window lies in */
-    int64_t begun_us;
-    uint64_t told_ns;
-    uint64_t window_ns;
-    uint8_t begun;
-};
 
 /* Once a turn. */
 void host_counters(struct shard *shard);

@@ -5,6 +5,7 @@
 #include "assert.h"
 #include "engine_state.h"
 #include "host_calls.h"
+#include "host_counters.h"
 #include "host_metadata.h"
 #include "host_partitions.h"
 #include "shard.h"

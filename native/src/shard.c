@@ -9,6 +9,7 @@
 #include "engine_state.h"
 #include "grpc_server.h"
 #include "host_calls.h"
+#include "host_counters.h"
 #include "host_metadata.h"
 #include "host_partitions.h"
 #include "host_ring.h"
