@@ -395,8 +395,8 @@ class Node:
         usage_done = await self._drain_usage(total_s / 4)
         self._metering.stop_publishing()
         self._retention.stop_publishing()
-        engine_done = await asyncio.to_thread(self._engine.stop, int(total_s / 2 * 1000))
-        last_done = await self._spool_last(total_s / 4)
+        engine_done = await asyncio.to_thread(self._engine.stop, int(total_s * 3 / 8 * 1000))
+        last_done = await self._spool_last(total_s / 8)
         log.info(
             "drained: calls %s, usage %s, engine %s, last counters %s",
             calls_done,

@@ -5,9 +5,9 @@
  * An account is one incarnation of a topic; its partitions here add to it what their segments hold.
  * Time is monotonic, in milliseconds; what is less than a byte-second is carried on. Accounts that
  * changed wait in one queue, those that only grow older in another, oldest told first: telling
- * looks at none for which there is nothing to say. A topic pays up to the operation that deletes
- * it; a partition that is damaged, or of a system topic, is nobody's. When no account is free the
- * bytes go to that of topic 0, which nobody pays. Refuses to know windows: host_counters.c does. */
+ * looks at none for which there is nothing to say. A topic pays until its row goes; a partition
+ * that is damaged, or of a system topic, is nobody's. When no account is free the bytes go to that
+ * of topic 0, which nobody pays. Refuses to know windows: host_counters.c does. */
 #include "store_state.h"
 
 enum { STORED_MS = 1000 };
