@@ -12,7 +12,7 @@ from api.projects.models import Project
 from api.reconcile.models import ResourceStatus, Work
 from api.reports.models import CurrentRun, ReportRun
 from api.streams.models import Stream
-from api.topics.models import Topic
+from api.topics.models import Topic, TopicPurge
 from api.usage.models import Price, PriceBook, UsageRow
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "ResourceStatus",
     "Stream",
     "Topic",
+    "TopicPurge",
     "UsageRow",
     "Work",
 ]

@@ -22,7 +22,7 @@ from dataplane.frames import (
 from dataplane.metadata.holds import Wished, wished
 from dataplane.metadata.state import State, Topic
 from dataplane.replica import MetadataReplica
-from dataplane.ring import Ring
+from dataplane.ring import Reply, Ring
 from dataplane.rpc import Call
 from dataplane.wire import node_pb2 as wire
 from native.engine import Frame
@@ -70,7 +70,7 @@ class Purging:
             answer.refused.CopyFrom(_later(topic, wish, "its shard did not answer").error())
         return answer
 
-    async def _ask(self, topic: Topic, wish: wire.PurgePartition, version: int) -> Frame:
+    async def _ask(self, topic: Topic, wish: wire.PurgePartition, version: int) -> Reply:
         partition = PartitionId(topic.number, topic.created_revision, wish.index)
         body = pack_partition(partition) + pack_purge(log_start=wish.before_offset, version=version)
         frame = Frame(Kind.PURGE, shard=owner_of(partition, self._shards_count), body=body)
