@@ -286,7 +286,8 @@ def frozen(
     counters: Sequence[Counter] = (),
 ) -> Frozen:
     """An archive of these closes, counters, and batches (by default the ones that fit)."""
-    rows = [record.row(offset) for offset, record in enumerate([*closes, *counters])]
+    records: list[Close | Counter] = [*closes, *counters]
+    rows = [record.row(offset) for offset, record in enumerate(records)]
     usage = spark.createDataFrame(pa.Table.from_pylist(rows, schema=ARROW))
     headers = batches_frame(spark, batches_of(closes) if batches is None else batches)
     with pending_folder(root / "inputs") as folder:

@@ -61,6 +61,15 @@ def document_of(report: Report) -> dict[str, list[dict[str, object]]]:
     return found
 
 
+def entry_of(report: Report) -> dict[str, object]:
+    """What the manifest says of the only invoice."""
+    entries = report.manifest["invoices"]
+    assert isinstance(entries, list)
+    (entry,) = entries
+    assert isinstance(entry, dict)
+    return entry
+
+
 def test_csv_json_and_parquet_of_an_invoice_agree_to_the_last_digit(report: Report) -> None:
     parquet = pq.read_table(report.folder / f"{STEM}.parquet").to_pylist()
     with (report.folder / f"{STEM}.csv").open(newline="", encoding="utf-8") as file:
@@ -93,7 +102,7 @@ def test_every_meter_has_its_line_and_the_total_is_what_they_show(report: Report
         ("requests", "7", "0.00"),
         ("stored_byte_seconds", "900", "0.00"),
     ]
-    (entry,) = report.manifest["invoices"]  # type: ignore[misc]  # a list of one
+    entry = entry_of(report)
     assert (entry["total"], entry["blocked"]) == ("7.51", False)
 
 
@@ -155,7 +164,7 @@ def test_a_missing_close_blocks_the_invoice_and_a_run_that_fails_leaves_the_last
     names = export(as_of="2026-11-27T10:30:00Z")
     torn = frozen(spark, tmp_path, [closes[0], closes[2]], batches_of(closes), names)
     report = report_of(spark, tmp_path, torn)
-    (entry,) = report.manifest["invoices"]  # type: ignore[misc]  # a list of one
+    entry = entry_of(report)
     assert entry["blocked"] is True
     states = {one["name"]: one["state"] for one in document_of(report)["reconciliation"]}
     assert (states["counters"], states["log"]) == ("RED", "RED")
