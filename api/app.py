@@ -18,6 +18,7 @@ from api.console.routes import assets
 from api.console.routes import routes as console
 from api.database import Database
 from api.explain.routes import router as explain
+from api.invoices.routes import router as invoices
 from api.messages.routes import router as messages
 from api.messages.tail import Tails
 from api.nodes.routes import router as nodes
@@ -46,6 +47,7 @@ ROUTERS: Final = (
     operations,
     explain,
     usage,
+    invoices,
     reports,
     audit,
 )

@@ -4,6 +4,7 @@ from api.access.models import ApiKey
 from api.audit.models import AuditEvent, IdempotencyKey, OutboxEvent
 from api.clusters.models import Cluster
 from api.database import Base, Meta
+from api.invoices.models import Invoice, InvoiceLine
 from api.nodes.models import Node
 from api.operations.models import Operation
 from api.organizations.models import Organization
@@ -11,7 +12,7 @@ from api.projects.models import Project
 from api.reconcile.models import ResourceStatus, Work
 from api.reports.models import CurrentRun, ReportRun
 from api.streams.models import Stream
-from api.topics.models import Topic
+from api.topics.models import Topic, TopicSpan
 from api.usage.models import Price, PriceBook, UsageRow
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "Cluster",
     "CurrentRun",
     "IdempotencyKey",
+    "Invoice",
+    "InvoiceLine",
     "Meta",
     "Node",
     "Operation",
@@ -33,6 +36,7 @@ __all__ = [
     "ResourceStatus",
     "Stream",
     "Topic",
+    "TopicSpan",
     "UsageRow",
     "Work",
 ]

@@ -35,6 +35,7 @@ from tests.support.postgres import Postgres
 
 # What the checks of the tables want; an organization is its own.
 FIXED: Mapping[str, object] = {"role": "owner", "state": "QUEUED", "org_id": "org_1"}
+OF_TABLE: Mapping[tuple[str, str], object] = {("invoices", "state"): "DRAFT"}
 ORGANIZATION = "org_1"
 REVISIONS = [
     script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions("base", "head")
@@ -141,6 +142,26 @@ def test_going_back_drops_tombstones_and_refuses_while_something_goes(
         assert counts[table] == 0, table
 
 
+def test_topics_that_are_there_get_a_lifecycle_and_the_demo_book_its_new_prices(
+    url: str, engine: Engine
+) -> None:
+    config = alembic_config(url)
+    command.upgrade(config, "0004")
+    _fill(engine)
+    book = next(table for table in _tables(engine) if table.name == "price_books")
+    with engine.begin() as connection:
+        connection.execute(
+            insert(book).values({**_row(engine, "price_books"), "version": "demo-1"})
+        )
+    command.upgrade(config, "0007")
+    span, topic = _row(engine, "topic_lifecycle"), _row(engine, "topics")
+    assert (span["topic_id"], span["partitions"]) == (topic["id"], 1)
+    assert (span["started_at"], span["ended_at"]) == (topic["created_at"], None)
+    assert _counts(engine)["prices"] == 1 + 3
+    command.downgrade(config, "0004")
+    assert _counts(engine)["prices"] == 1
+
+
 def _tables(engine: Engine) -> list[Table]:
     """Every table, parents first."""
     found = MetaData()
@@ -163,6 +184,8 @@ def _value(column: Column[object]) -> object:
     """Of the column's type; the ids of a row's parents are those that were put into theirs."""
     for key in column.foreign_keys:
         return ORGANIZATION if key.column.table.name == "organizations" else _value(key.column)
+    if (column.table.name, column.name) in OF_TABLE:
+        return OF_TABLE[column.table.name, column.name]
     if column.name in FIXED:
         return FIXED[column.name]
     if column.nullable:
