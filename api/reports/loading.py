@@ -43,8 +43,9 @@ def folder_of(uri: str) -> Path:
     return Path(unquote(parts.path))
 
 
-def read_result(root: Path, result: ReportResult) -> str:
-    """The text of usage.csv, once every file of the manifest is there with its digest."""
+def read_result(root: Path, result: ReportResult) -> dict[str, str]:
+    """The text of usage.csv and of each invoice's document by name, once every file of the manifest
+    is there with its digest."""
     root = root.absolute()
     folder = (root / folder_of(result.path)).resolve()
     if not folder.is_relative_to(root.resolve()):
@@ -52,15 +53,16 @@ def read_result(root: Path, result: ReportResult) -> str:
             "The path of the result leaves the folder of reports.",
             hint="Publish below reports.uri, which the worker passes as --uri.",
         )
-    text = None
+    wanted = {USAGE_FILE, *(f"{invoice.name}.json" for invoice in result.invoices)}
+    texts: dict[str, str] = {}
     for file in result.files:
         content = _checked(folder / file.name, size=file.bytes, sha256=file.sha256)
-        if file.name == USAGE_FILE:
-            text = content.decode("utf-8")
-    if text is None:
+        if file.name in wanted:
+            texts[file.name] = content.decode("utf-8")
+    if USAGE_FILE not in texts:
         raise ResultRejectedError(f"The manifest names no {USAGE_FILE}.")
-    _check_totals(text, result)
-    return text
+    _check_totals(texts[USAGE_FILE], result)
+    return texts
 
 
 def load_usage(session: Session, run: ReportRun, text: str) -> None:
