@@ -162,18 +162,29 @@ def test_a_clean_stop_ends_every_shards_life_by_name(tmp_path: Path) -> None:
     with NodeProcess(tmp_path, shards=2) as node:
         furnish(node, "read")
         client = node.client(EDITOR)
-        client.produce(client.topic("read"), 0, [b"one"])
+        for partition in range(2):
+            client.produce(client.topic("read"), partition, [b"one"])
         assert node.terminate() == 0
         node.start()
-        node.wait_until(lambda: sum(one.final for one in counters(node)) == 2)
+        node.wait_until(lambda: {one.shard for one in counters(node) if one.final} == {0, 1})
         found = counters(node)
         (life,) = {one.incarnation for one in found}
-        assert totals(found, "tp_read")["requests", "key_editor"] == 1
+        assert totals(found, "tp_read")["requests", "key_editor"] == 2
         client = node.client(EDITOR)
         client.produce(client.topic("read"), 0, [b"two"], sequence=1)
         after = _flushed(node)
-        assert totals(after, "tp_read")["requests", "key_editor"] == 2
+        assert totals(after, "tp_read")["requests", "key_editor"] == 3
         assert max(one.incarnation for one in after) > life
+
+
+def test_windows_are_told_without_being_asked_for(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path, window_seconds=1) as node:
+        furnish(node, "read")
+        client = node.client(EDITOR)
+        client.produce(client.topic("read"), 0, [b"one"])
+        node.wait_until(
+            lambda: totals(counters(node), "tp_read").get(("requests", "key_editor")) == 1
+        )
 
 
 def test_kill_9_loses_at_most_what_was_not_told_and_bills_nothing_twice(node: NodeProcess) -> None:
