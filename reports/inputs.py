@@ -22,10 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
+from headrace.evidence import canonical_json
 from reports.cluster import ClusterReader, Handle
 from reports.columns import BATCHES
 from reports.errors import InputError, SourceError
-from reports.export import Export, canonical_json, export_of
+from reports.export import Export, export_of
 from reports.files import digest, pending_folder, settle, write_parquet
 from reports.source import HeadraceSource, access_of, handle_text
 from reports.usage_records import SCHEMA as USAGE_SCHEMA
