@@ -149,9 +149,7 @@ def short_name(topic: Handle) -> str:
     return topic.name.rpartition("/")[2]
 
 
-def stored_batches(
-    spark: SparkSession, options: dict[str, str], topics: list[Handle]
-) -> DataFrame:
+def stored_batches(spark: SparkSession, options: dict[str, str], topics: list[Handle]) -> DataFrame:
     """The headers of every batch of these topics, as far as the log goes now."""
     if not topics:
         return spark.createDataFrame([], BATCHES)

@@ -93,7 +93,7 @@ def _write_rows(folder: Path, parquet: Path, export: Export, evidence: Evidence)
         lines = formats.CsvWriter(table, COLUMNS)
         document.write('{"rows":[')
         objects = formats.JsonRows(document, COLUMNS)
-        for row in _rows(parquet):
+        for row in parquet_rows(parquet):
             lines.write(row)
             objects.write(row)
             tally.add(row)
@@ -115,7 +115,8 @@ def _write_rows(folder: Path, parquet: Path, export: Export, evidence: Evidence)
     return tally
 
 
-def _rows(parquet: Path) -> Iterator[formats.Row]:
+def parquet_rows(parquet: Path) -> Iterator[formats.Row]:
+    """The rows of a published file, in order."""
     with pq.ParquetFile(parquet) as file:
         for batch in file.iter_batches(ROWS_PER_READ):
             yield from batch.to_pylist()

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from headrace.evidence import canonical_json
 from reports.errors import InputError
-from reports.export import canonical_json
 
 UNLIMITED = -1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -94,7 +94,6 @@ class RetentionExport:
     as_of_us: int
     topics: Mapping[str, TopicName]
     api_keys: Mapping[str, str]
-    projects: tuple[str, ...]
     policies: tuple[Policy, ...]
     """The whole history, by topic and generation; the last one of a topic is in force."""
     holds: tuple[Hold, ...]
@@ -125,7 +124,6 @@ def retention_export_of(answer: object) -> RetentionExport:
         as_of_us=instant_us(as_of, "as_of"),
         topics=_topics(rows),
         api_keys={row["id"]: row["name"] for row in rows["api_keys"]},
-        projects=tuple(row["id"] for row in rows["projects"]),
         policies=tuple(policies),
         holds=tuple(holds),
     )
@@ -224,9 +222,7 @@ def _hold(item: Mapping[str, object]) -> Hold:
     )
 
 
-def _named(
-    root: Mapping[str, object], name: str, fields: tuple[str, ...]
-) -> list[dict[str, str]]:
+def _named(root: Mapping[str, object], name: str, fields: tuple[str, ...]) -> list[dict[str, str]]:
     rows = [
         {field: _text(item, field, f"a row of {name}") for field in fields}
         for item in _items(root, name)
