@@ -12,7 +12,7 @@ from html import escape
 from reports.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, bytes_text, ceiling, grid
 
 BAR_MAX = 64
-LABELS_MAX = 14
+LABELS_MAX = 12
 
 
 @dataclass(frozen=True, slots=True)

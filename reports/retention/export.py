@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from headrace.evidence import canonical_json
 from reports.errors import InputError
+from reports.formats import text_of
 
 UNLIMITED = -1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -165,8 +166,8 @@ def instant_us(text: str, what: str) -> int:
 
 
 def instant_text(moment_us: int) -> str:
-    """RFC 3339, UTC, to the microsecond."""
-    return (_EPOCH + timedelta(microseconds=moment_us)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    """RFC 3339, UTC, to the microsecond; written as in the rows."""
+    return text_of("", _EPOCH + timedelta(microseconds=moment_us))
 
 
 def _topics(rows: Mapping[str, Sequence[Mapping[str, str]]]) -> dict[str, TopicName]:

@@ -53,7 +53,7 @@ def retention_page(
             section("Live bytes by age since the append", _ages(gathered)),
             section("What is due", _upcoming(topics, gathered) + _GRANULARITY),
             section("Policies", _policies(topics, frozen.export)),
-            _holds(topics),
+            _holds(topics, frozen.export),
             _evidence(gathered),
             _footer(frozen),
         ]
@@ -101,7 +101,7 @@ def _figures(totals: Document, gathered: Gathered) -> str:
 def _violations(topics: Sequence[Document], gathered: Gathered) -> str:
     counts = violation_counts(gathered)
     rules = "".join(
-        f"<li>{badge(False, f'{code} &times; {counts[code]:,}')} {escape(words)}</li>"
+        f"<li>{badge(False, f'{code} &times; {counts[code]:,}')}&ensp;{escape(words)}</li>"
         for code, words in RULES.items()
         if counts[code]
     )
@@ -121,7 +121,7 @@ def _violations(topics: Sequence[Document], gathered: Gathered) -> str:
     ]
     heads = ["Rule", "Topic", "Partition", "Group", "Found"]
     listed = table(heads, rows[:ROWS_MAX], len(heads))
-    return f'<ul class="rules">{rules}</ul>{listed}{more(len(rows), ROWS_MAX, "findings", FILE)}'
+    return f'<ul class="plain">{rules}</ul>{listed}{more(len(rows), ROWS_MAX, "findings", FILE)}'
 
 
 def _deletions(topics: Sequence[Document], gathered: Gathered) -> str:
@@ -240,14 +240,14 @@ def _limits(policy: Policy) -> list[str]:
     ]
 
 
-def _holds(topics: Sequence[Document]) -> str:
+def _holds(topics: Sequence[Document], export: RetentionExport) -> str:
     rows = [
         [
             escape(str(topic["topic"])),
             escape(str(hold["partition"] or "all")),
             escape(str(hold["from_offset"])),
             escape(str(hold["case_id"])),
-            escape(str(hold["owner"])),
+            escape(export.api_keys.get(str(hold["owner"]), str(hold["owner"]))),
             escape(str(hold["reason"])),
             escape(str(hold["state"])),
             f"{_number(topic['hold_blocked_bytes']):,}",
