@@ -1,4 +1,4 @@
-"""Synthetic `_retention` records, batches, policies and holds, as a cluster would have left them."""
+"""Synthetic records of `_retention`, batches, policies and holds, as a cluster leaves them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+from google.protobuf.json_format import ParseDict
 
 from headrace.wire import usage_pb2
 from reports.errors import InputError
@@ -25,8 +26,8 @@ def decoded(value: bytes | None) -> dict[str, object]:
 
 def test_a_trim_and_an_inventory_keep_every_field() -> None:
     trim, picture = Trim(1, 0, 99).row(), Picture(held_from=7).row()
-    trimmed = usage_pb2.RetentionRecord(trimmed=usage_pb2.Trimmed(**trim))
-    inventory = usage_pb2.RetentionRecord(inventory=usage_pb2.Inventory(**picture))
+    trimmed = ParseDict({"trimmed": trim}, usage_pb2.RetentionRecord())
+    inventory = ParseDict({"inventory": picture}, usage_pb2.RetentionRecord())
     assert decoded(value_of(trimmed)) == {"offset": 5, "trimmed": trim, "inventory": None}
     assert decoded(value_of(inventory)) == {"offset": 5, "trimmed": None, "inventory": picture}
 
