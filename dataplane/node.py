@@ -23,6 +23,7 @@ from dataplane.frames import Kind
 from dataplane.groups.handover import Handover
 from dataplane.holding import Holding
 from dataplane.metering import USAGE, Cargo, Metering
+from dataplane.purging import Purging
 from dataplane.replica import MetadataReplica
 from dataplane.retention import RETENTION, Inventory
 from dataplane.ring import Ring
@@ -156,6 +157,7 @@ class Node:
         self._replica.handle_closing_topics(self._deletion.topic_closing)
         self._holding = Holding(self._ring, self._replica, tasks, shards_count=shards_count)
         self._replica.handle_held_topics(self._holding.topic_held)
+        self._purging = Purging(self._ring, self._replica, shards_count=shards_count)
         self._conditions = Conditions(engine.metrics)
         self._admin = AdminService(
             self._ring,
@@ -300,6 +302,9 @@ class Node:
             ),
             "/headrace.node.v1.Admin/Describe": unary(
                 node.DescribeRequest, admin.describe, access=Access.NODE_KEY
+            ),
+            "/headrace.node.v1.Admin/Purge": unary(
+                node.PurgeRequest, self._purging.purge, access=Access.NODE_KEY
             ),
             "/headrace.node.v1.Admin/FlushUsage": unary(
                 node.FlushUsageRequest, admin.flush_usage, access=Access.NODE_KEY

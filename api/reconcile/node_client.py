@@ -63,6 +63,13 @@ def _flush(
     )
 
 
+def _purge(channel: grpc.Channel) -> _Method[node_pb2.PurgeRequest, node_pb2.PurgeReply]:
+    return cast(
+        "_Method[node_pb2.PurgeRequest, node_pb2.PurgeReply]",
+        node_pb2_grpc.AdminStub(channel).Purge,
+    )
+
+
 def _apply(channel: grpc.Channel) -> _Method[node_pb2.ApplyRequest, node_pb2.ApplyReply]:
     return cast(
         "_Method[node_pb2.ApplyRequest, node_pb2.ApplyReply]",
@@ -155,6 +162,12 @@ class NodeClients:
         command = node_pb2.ReleaseHold(hold_id=hold_id, topic_id=topic_id)
         request = node_pb2.ApplyRequest(fence=fence.message(), release_hold=command)
         return self._apply(addresses, request)
+
+    def purge(
+        self, addresses: Sequence[str], request: node_pb2.PurgeRequest
+    ) -> node_pb2.PurgeReply:
+        """Moves the beginnings of partitions up; each answers for itself."""
+        return self._call(addresses, _purge, request)
 
     def flush_usage(self, address: str) -> int:
         """Closes the open metering windows of one node; how many are still not in `_usage`."""
