@@ -163,6 +163,7 @@ class Node:
             self._ring,
             self._replica,
             self._metering,
+            self._inventory,
             node_id=settings.node.node_id,
             incarnation=_read_incarnation(settings.node.data_dir),
             shards_count=shards_count,
