@@ -24,7 +24,7 @@ from headrace.errors import (
     TopicNotFound,
 )
 from headrace.kinds import Kind, kind_of, path_of
-from headrace.rest import PAGE_SIZE, Resource, Rest
+from headrace.rest import PAGE_SIZE, Json, Resource, Rest
 from headrace.retry import Deadline, Duration, seconds
 from headrace.runtime import IoThread, io_thread
 from headrace.settings import Settings
@@ -280,6 +280,21 @@ class _Calls(Rest):
         params = {"group_by": by, "from": since, "to": until, "topic_id": topic_id, "meter": meter}
         return await self.request("GET", "/usage", params=params)
 
+    async def retention(self, *, topic: str = "", cause: str = "", violation: str = "") -> Resource:
+        """What was deleted and will be, by the current retention run: every line in `items`, sums
+        in `summary`; of a named topic also `topic`.
+
+        `topic` is a name or an id; `cause` is time, size or purge.
+        """
+        topic_id = str((await self.topic(topic))["id"]) if topic else ""
+        params = {"topic_id": topic_id, "cause": cause, "violation": violation}
+        params = {name: value for name, value in params.items() if value}
+        first = await self.request("GET", "/reports/retention", params=params)
+        if first.pop("next_page_token", None):
+            every: list[Json] = [*await self.items("/reports/retention", params)]
+            first["items"] = every
+        return first
+
     async def run_report(
         self,
         kind: str = "usage",
@@ -408,6 +423,7 @@ class Admin:
     release_hold = _sync(holding.release_hold)
     purge_topic = _sync(holding.purge_topic)
     usage = _sync(_Calls.usage)
+    retention = _sync(_Calls.retention)
     run_report = _sync(_Calls.run_report)
     reports = _sync(_Calls.reports)
     wait_ready = _sync(_Calls.wait_ready)
@@ -445,6 +461,7 @@ class AsyncAdmin:
     release_hold = _async(holding.release_hold)
     purge_topic = _async(holding.purge_topic)
     usage = _async(_Calls.usage)
+    retention = _async(_Calls.retention)
     run_report = _async(_Calls.run_report)
     reports = _async(_Calls.reports)
     wait_ready = _async(_Calls.wait_ready)

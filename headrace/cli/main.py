@@ -36,6 +36,7 @@ _VERBS = {
     "consume": ("headrace.cli.consume:consume", "print the records of topics"),
     "explain": ("headrace.cli.explain:explain", "why an object is as it is, and what is next"),
     "usage": ("headrace.cli.usage:usage", "usage and cost, as the last report saw them"),
+    "retention": ("headrace.cli.retention:retention", "what was deleted, and what will be"),
     "report": ("headrace.cli.report:report", "run and list reports"),
     "profile": ("headrace.cli.profiles:profile", "services by name"),
     "config": ("headrace.cli.configuration:config", "where a value comes from"),
