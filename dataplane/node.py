@@ -171,6 +171,7 @@ class Node:
             self._ring,
             self._replica,
             self._metering,
+            self._inventory,
             node_id=section.node_id,
             incarnation=_read_incarnation(section.data_dir),
             shards_count=section.shards,
