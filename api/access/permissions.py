@@ -15,6 +15,7 @@ VIEWER: Final = BILLING_VIEWER | {
     "clusters:read",
     "streams:read",
     "topics:read",
+    "groups:read",
     "messages:read",
     "operations:read",
 }

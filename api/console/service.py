@@ -29,16 +29,21 @@ from api.organizations.models import Organization
 PASSWORD_ROW: Final = "console_password"
 # Without what looks alike: it is read from a terminal and typed.
 PASSWORD_ALPHABET: Final = "abcdefghjkmnpqrstuvwxyz23456789"
+EXPIRED_AT_ONCE: Final = 20
 HASHER: Final = PasswordHasher()
 
 
-def new_password(session: Session) -> str | None:
-    """Makes the administrator's password (5 x 5 characters, 124 bits); None if there is one."""
-    if session.get(Meta, PASSWORD_ROW) is not None:
+def new_password(session: Session, *, replace: bool = False) -> str | None:
+    """Makes the administrator's password (5 x 5 characters, 124 bits); None if there is one.
+
+    :param replace: make another one, and let the one that there is open nothing any more.
+    """
+    row = session.get(Meta, PASSWORD_ROW)
+    if row is not None and not replace:
         return None
     words = ("".join(secrets.choice(PASSWORD_ALPHABET) for _ in range(5)) for _ in range(5))
     password = "-".join(words)
-    session.add(Meta(key=PASSWORD_ROW, value=HASHER.hash(password)))
+    session.merge(Meta(key=PASSWORD_ROW, value=HASHER.hash(password)))
     return password
 
 
@@ -64,6 +69,7 @@ def sign_in(database: Database, secret: str, request_id: str) -> str:
             "(hr_user_...) opens the console too.",
         )
     with database.write() as session:
+        _end_expired(session, database, request_id)
         return _session_key(session, database, request_id)
 
 
@@ -87,6 +93,20 @@ def _fits(kept: str, password: str) -> bool:
         return HASHER.verify(kept, password)
     except VerificationError:
         return False
+
+
+def _end_expired(session: Session, database: Database, request_id: str) -> None:
+    """Revokes the keys of sessions that have ended by themselves, so that the nodes forget them.
+    Their records stay, for the audit and the bill name them; lists leave them out."""
+    now = database.now(session)
+    expired = select(ApiKey).where(
+        ApiKey.name.startswith(SESSION_PREFIX, autoescape=True),
+        ApiKey.revoked_at.is_(None),
+        ApiKey.expires_at <= now,
+    )
+    for key in session.scalars(expired.order_by(ApiKey.id).limit(EXPIRED_AT_ONCE)).all():
+        caller = Caller("console", key.org_id, role="owner")
+        revoke_key(session, Actor(caller, request_id, now), key_id=key.id, if_match=None)
 
 
 def _session_key(session: Session, database: Database, request_id: str) -> str:
