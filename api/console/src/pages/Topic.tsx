@@ -48,7 +48,7 @@ export function Topic() {
       <PageSection>
         <Title headingLevel="h1">This topic cannot be shown</Title>
         <Problem error={topic.error} />
-        <Link to="/">All topics</Link>
+        <Link to="/topics">All topics</Link>
       </PageSection>
     );
   }
@@ -61,7 +61,7 @@ export function Topic() {
   return (
     <PageSection>
       <Breadcrumb aria-label="Where this is">
-        <BreadcrumbItem render={() => <Link to="/">Topics</Link>} />
+        <BreadcrumbItem render={() => <Link to="/topics">Topics</Link>} />
         <BreadcrumbItem isActive>{name}</BreadcrumbItem>
       </Breadcrumb>
       <Toolbar>
@@ -105,7 +105,7 @@ export function Topic() {
           name={name}
           etag={body.etag}
           onClose={() => setDeleting(false)}
-          onDone={() => navigate({ to: "/" })}
+          onDone={() => navigate({ to: "/topics" })}
         />
       )}
     </PageSection>
