@@ -9,15 +9,20 @@ use the public API and nothing else.
     GET    /console/...          the page; its script reads the rest of the path
 """
 
+import mimetypes
+import stat
 from pathlib import Path
 from typing import Annotated, Final
 
 from fastapi import Depends, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import Field
+from starlette.datastructures import Headers
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from api.access.cookies import (
     COOKIE,
@@ -34,6 +39,22 @@ from api.resource import Command
 from api.routing import DatabaseOf, Route
 
 DIST: Final = Path(__file__).parent / "dist"
+
+
+class Assets(StaticFiles):
+    """The built files; to whoever takes it the compressed one that stands beside the file."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """The file, the compressed file, or 404."""
+        if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
+            place, found = await run_in_threadpool(self.lookup_path, f"{path}.gz")
+            if found is not None and stat.S_ISREG(found.st_mode):
+                kind = mimetypes.guess_type(path)[0]
+                headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+                return FileResponse(place, headers=headers, media_type=kind, stat_result=found)
+        response = await super().get_response(path, scope)
+        response.headers["Vary"] = "Accept-Encoding"
+        return response
 
 
 class SignIn(Command):
@@ -125,7 +146,7 @@ def routes() -> list[APIRoute]:
 
 def assets() -> BaseRoute:
     """The built files, if there are any."""
-    return Mount("/console/assets", StaticFiles(directory=DIST / "assets", check_dir=False))
+    return Mount("/console/assets", Assets(directory=DIST / "assets", check_dir=False))
 
 
 def _described(database: DatabaseOf, token: str) -> dict[str, object]:

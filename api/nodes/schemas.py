@@ -34,8 +34,8 @@ class NodeCreate(CreateCommand):
 
 
 class NodeSaid(BaseModel):
-    """What the node itself answered at ``answered_at``, and how long that took. ``incarnation``
-    counts its starts; ``warning`` is what somebody must see to although it serves."""
+    """What the node itself answered at ``answered_at``, and how long that took. ``incarnation`` is
+    another number after each start; ``warning`` is what must be seen to although it serves."""
 
     version: str
     shards: int

@@ -103,8 +103,11 @@ const queries: QueryClient = new QueryClient({
   defaultOptions: {
     queries: {
       // A node learns the key of a new session within a moment; until then the answer is 503.
-      retry: (failures, error) =>
-        failures < (error instanceof ApiError && error.status === 503 ? 5 : 1),
+      // What the request itself is refused for is no better a second time.
+      retry: (failures, error) => {
+        if (!(error instanceof ApiError)) return failures < 1;
+        return failures < (error.status === 503 ? 5 : error.status >= 500 ? 1 : 0);
+      },
       retryDelay: 1000,
       refetchOnWindowFocus: false,
       staleTime: 1000,

@@ -93,11 +93,13 @@ function List({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) => v
     <Table aria-label="API keys">
       <Thead>
         <Tr>
-          <Th width={30}>Name</Th>
-          <Th>State</Th>
-          <Th>Role</Th>
-          <Th>Ends (UTC)</Th>
-          <Th>Created (UTC)</Th>
+          <Th modifier="nowrap" width={30}>
+            Name
+          </Th>
+          <Th modifier="nowrap">State</Th>
+          <Th modifier="nowrap">Role</Th>
+          <Th modifier="nowrap">Ends (UTC)</Th>
+          <Th modifier="nowrap">Created (UTC)</Th>
           <Th screenReaderText="Actions" />
         </Tr>
       </Thead>

@@ -121,9 +121,13 @@ function Members({ group }: { group: GroupDetail }) {
         <Table aria-label="Members" variant="compact">
           <Thead>
             <Tr>
-              <Th width={40}>Member</Th>
-              <Th className="hr-number">Partitions</Th>
-              <Th>Which</Th>
+              <Th modifier="nowrap" width={40}>
+                Member
+              </Th>
+              <Th modifier="nowrap" className="hr-number">
+                Partitions
+              </Th>
+              <Th modifier="nowrap">Which</Th>
             </Tr>
           </Thead>
           <Tbody>
@@ -168,13 +172,23 @@ function Positions({ group }: { group: GroupDetail }) {
         <Table aria-label="Positions" variant="compact">
           <Thead>
             <Tr>
-              <Th>Topic</Th>
-              <Th className="hr-number">Partition</Th>
-              <Th className="hr-number">Committed</Th>
-              <Th className="hr-number">End</Th>
-              <Th className="hr-number">Lag</Th>
-              <Th width={15}>Behind</Th>
-              <Th>Member</Th>
+              <Th modifier="nowrap">Topic</Th>
+              <Th modifier="nowrap" className="hr-number">
+                Partition
+              </Th>
+              <Th modifier="nowrap" className="hr-number">
+                Committed
+              </Th>
+              <Th modifier="nowrap" className="hr-number">
+                End
+              </Th>
+              <Th modifier="nowrap" className="hr-number">
+                Lag
+              </Th>
+              <Th modifier="nowrap" width={15}>
+                Behind
+              </Th>
+              <Th modifier="nowrap">Member</Th>
             </Tr>
           </Thead>
           <Tbody>

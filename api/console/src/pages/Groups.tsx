@@ -93,12 +93,20 @@ function List({ groups }: { groups: Group[] }) {
       <Table aria-label="Groups">
         <Thead>
           <Tr>
-            <Th width={25}>Group</Th>
-            <Th>State</Th>
-            <Th className="hr-number">Members</Th>
-            <Th className="hr-number">Partitions</Th>
-            <Th className="hr-number">Lag, records</Th>
-            <Th>Reads</Th>
+            <Th modifier="nowrap" width={25}>
+              Group
+            </Th>
+            <Th modifier="nowrap">State</Th>
+            <Th modifier="nowrap" className="hr-number">
+              Members
+            </Th>
+            <Th modifier="nowrap" className="hr-number">
+              Partitions
+            </Th>
+            <Th modifier="nowrap" className="hr-number">
+              Lag, records
+            </Th>
+            <Th modifier="nowrap">Reads</Th>
           </Tr>
         </Thead>
         <Tbody>

@@ -108,7 +108,7 @@ function Figures({ now, operator }: { now: Now; operator: boolean }) {
         </Figure>
       )}
       <Figure
-        term="Worst lag"
+        term="Worst lag, records"
         note={lag ? lag.group : now.groups === 0 ? "no groups yet" : "nobody reads now"}
       >
         {lag ? (

@@ -70,14 +70,14 @@ function List({ rows }: { rows: Row[] }) {
     <Table aria-label="Nodes">
       <Thead>
         <Tr>
-          <Th>Node</Th>
-          <Th>State</Th>
-          <Th>Version</Th>
-          <Th className="hr-number">Shards</Th>
-          <Th className="hr-number">Starts</Th>
-          <Th>Runs for</Th>
-          <Th>Last heard (UTC)</Th>
-          <Th>Address</Th>
+          <Th modifier="nowrap">Node</Th>
+          <Th modifier="nowrap">State</Th>
+          <Th modifier="nowrap">Version</Th>
+          <Th modifier="nowrap" className="hr-number">
+            Shards
+          </Th>
+          <Th modifier="nowrap">Runs for</Th>
+          <Th modifier="nowrap">Last heard (UTC)</Th>
         </Tr>
       </Thead>
       <Tbody>
@@ -90,8 +90,9 @@ function List({ rows }: { rows: Row[] }) {
               <Td dataLabel="Node">
                 {name}
                 <div className="hr-muted hr-mono">{node.id}</div>
+                <div className="hr-muted hr-mono">{node.spec.address}</div>
               </Td>
-              <Td dataLabel="State">
+              <Td dataLabel="State" modifier="nowrap">
                 <Why
                   shown={{ id: node.id, status: { conditions: node.status.conditions ?? [] } }}
                   name={name}
@@ -101,9 +102,6 @@ function List({ rows }: { rows: Row[] }) {
               <Td dataLabel="Version">{said?.version ?? "unknown"}</Td>
               <Td dataLabel="Shards" className="hr-number">
                 {known(said?.shards)}
-              </Td>
-              <Td dataLabel="Starts" className="hr-number">
-                {known(said?.incarnation)}
               </Td>
               <Td dataLabel="Runs for">
                 {said ? (
@@ -116,9 +114,6 @@ function List({ rows }: { rows: Row[] }) {
                 {said
                   ? `${said.answered_at.slice(11, 19)}, in ${said.answer_ms} ms`
                   : "does not answer"}
-              </Td>
-              <Td dataLabel="Address" className="hr-mono">
-                {node.spec.address}
               </Td>
             </Tr>
           );

@@ -14,11 +14,19 @@ import {
   ToolbarItem,
 } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { ago, moment } from "../api/bytes";
-import { call, type Operation, type Page } from "../api/client";
+import {
+  type ApiKey,
+  all,
+  call,
+  type Operation,
+  type Page,
+  type Stream,
+  type Topic,
+} from "../api/client";
 import { CopyAs, curl, python } from "../widgets/CopyAs";
 import { Problem } from "../widgets/Problem";
 import { State } from "../widgets/Why";
@@ -36,6 +44,20 @@ const STATES = {
 const SHOWN = { All: [], Running: ["PENDING", "RUNNING"], Failed: ["FAILED"] } as const;
 type Shown = keyof typeof SHOWN;
 
+/** Names by id, as far as this key may see the objects and they are still there. */
+async function namesById(): Promise<Map<string, string>> {
+  const nothing = () => [];
+  const [topics, streams, keys] = await Promise.all([
+    all<Topic>("/v1/topics").catch(nothing),
+    all<Stream>("/v1/streams").catch(nothing),
+    all<ApiKey>("/v1/api-keys").catch(nothing),
+  ]);
+  return new Map([
+    ...topics.map((each): [string, string] => [each.id, `${each.stream}/${each.name}`]),
+    ...[...streams, ...keys].map((each): [string, string] => [each.id, each.name]),
+  ]);
+}
+
 export function Operations() {
   const [shown, setShown] = useState<Shown>("All");
   const operations = useInfiniteQuery({
@@ -49,6 +71,7 @@ export function Operations() {
     getNextPageParam: (last) => last.next_page_token ?? undefined,
     refetchInterval: 3000,
   });
+  const names = useQuery({ queryKey: ["names"], queryFn: namesById, refetchInterval: 15_000 });
   const loaded = operations.data?.pages.flatMap((page) => page.items) ?? [];
   const states: readonly string[] = SHOWN[shown];
   const found = loaded.filter((each) => states.length === 0 || states.includes(each.state));
@@ -98,7 +121,7 @@ export function Operations() {
           </EmptyStateBody>
         </EmptyState>
       )}
-      {found.length > 0 && <List operations={found} />}
+      {found.length > 0 && <List operations={found} names={names.data ?? new Map()} />}
       {operations.hasNextPage && (
         <Button
           variant="link"
@@ -112,17 +135,19 @@ export function Operations() {
   );
 }
 
-function List({ operations }: { operations: Operation[] }) {
+type ListProps = { operations: Operation[]; names: Map<string, string> };
+
+function List({ operations, names }: ListProps) {
   return (
     <Table aria-label="Operations" variant="compact">
       <Thead>
         <Tr>
-          <Th>What</Th>
-          <Th>State</Th>
-          <Th>Object</Th>
-          <Th>Began (UTC)</Th>
-          <Th>Took</Th>
-          <Th>By</Th>
+          <Th modifier="nowrap">What</Th>
+          <Th modifier="nowrap">State</Th>
+          <Th modifier="nowrap">Object</Th>
+          <Th modifier="nowrap">Began (UTC)</Th>
+          <Th modifier="nowrap">Took</Th>
+          <Th modifier="nowrap">By</Th>
         </Tr>
       </Thead>
       <Tbody>
@@ -132,27 +157,32 @@ function List({ operations }: { operations: Operation[] }) {
           const error = each.error?.detail;
           return (
             <Tr key={each.id}>
-              <Td dataLabel="What">{what}</Td>
-              <Td dataLabel="State">
+              <Td dataLabel="What" modifier="nowrap">
+                {what}
+              </Td>
+              <Td dataLabel="State" modifier="nowrap">
                 <State
-                  id={each.id}
-                  name={`${what} ${each.id}`}
+                  id={each.target.id}
+                  orElse={each.id}
+                  name={`${what} ${names.get(each.target.id) ?? each.target.id}`}
                   text={known?.text ?? each.state}
                   status={known?.status ?? "info"}
                 />
-                {typeof error === "string" && <div className="hr-muted">{error}</div>}
+                {typeof error === "string" && <div className="hr-muted hr-wrap">{error}</div>}
               </Td>
               <Td dataLabel="Object">
-                <Target kind={each.target.kind} id={each.target.id} />
+                <Target {...each.target} name={names.get(each.target.id)} />
               </Td>
-              <Td dataLabel="Began (UTC)">{moment(each.created_at).slice(0, 19)}</Td>
-              <Td dataLabel="Took">
+              <Td dataLabel="Began (UTC)" modifier="nowrap">
+                {moment(each.created_at).slice(0, 19)}
+              </Td>
+              <Td dataLabel="Took" modifier="nowrap">
                 {each.finished_at
                   ? ago(each.created_at, Date.parse(each.finished_at))
                   : `${ago(each.created_at)} so far`}
               </Td>
-              <Td dataLabel="By" className="hr-mono">
-                {each.created_by}
+              <Td dataLabel="By">
+                <span title={each.created_by}>{names.get(each.created_by) ?? actor(each)}</span>
               </Td>
             </Tr>
           );
@@ -162,21 +192,37 @@ function List({ operations }: { operations: Operation[] }) {
   );
 }
 
+/** Who is no key that is listed: a session, or the service itself. */
+function actor(operation: Operation): string {
+  return operation.created_by.startsWith("key_") ? "a session or a past key" : operation.created_by;
+}
+
+type TargetProps = { kind: string; id: string; name?: string };
+
 /** The object of an operation, on its own page where there is one. */
-function Target({ kind, id }: { kind: string; id: string }) {
-  const text = `${kind} ${id}`;
+function Target({ kind, id, name }: TargetProps) {
+  const shown = name ?? <span className="hr-mono">{id}</span>;
   if (kind === "topic") {
     return (
-      <Link to="/topics/$topicId" params={{ topicId: id }} className="hr-mono">
-        {text}
-      </Link>
+      <>
+        topic{" "}
+        <Link to="/topics/$topicId" params={{ topicId: id }} title={id}>
+          {shown}
+        </Link>
+      </>
     );
   }
   const list = kind === "stream" ? "/streams" : kind === "key" ? "/keys" : null;
-  if (list === null) return <span className="hr-mono">{text}</span>;
   return (
-    <Link to={list} className="hr-mono">
-      {text}
-    </Link>
+    <>
+      {kind}{" "}
+      {list ? (
+        <Link to={list} title={id}>
+          {shown}
+        </Link>
+      ) : (
+        shown
+      )}
+    </>
   );
 }

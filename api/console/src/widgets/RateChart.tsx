@@ -9,51 +9,101 @@ import { size } from "../api/bytes";
 import type { Point } from "./useLive";
 
 const HEIGHT = 240;
+const SPAN_SECONDS = 300;
+// Looks come every two seconds; what lies further apart was not looked at in between.
+const GAP_SECONDS = 10;
 const ROWS_MAX = 30;
 
 type Props = { points: Point[]; out: boolean };
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(`--pf-t--${name}`).trim();
+  const colour = (name: string) => style.getPropertyValue(name).trim();
   return {
-    text: colour("global--text--color--regular"),
-    grid: colour("global--border--color--default"),
-    into: colour("chart--color--blue--300"),
-    out: colour("chart--color--orange--300"),
+    text: colour("--pf-t--global--text--color--regular"),
+    grid: colour("--pf-t--global--border--color--default"),
+    into: colour("--hr-in"),
+    soft: colour("--hr-in-soft"),
+    out: colour("--hr-out"),
   };
 }
 
+function clock(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().slice(11, 19);
+}
+
 function options(width: number, out: boolean): UPlot.Options {
-  const { text, grid, into, out: outwards } = colours();
-  const axis = {
-    stroke: text,
-    grid: { stroke: grid, width: 1 },
-    ticks: { stroke: grid, width: 1 },
+  const { text, grid, into, soft, out: outwards } = colours();
+  const lines = { stroke: grid, width: 1 };
+  const axis = { stroke: text, grid: lines, ticks: lines };
+  // Where no pointer is, the legend tells the latest.
+  const rate = (plot: UPlot, value: number | null, index: number, at: number | null) => {
+    const shown = at === null ? plot.data[index].at(-1) : value;
+    return shown === null || shown === undefined ? "unknown" : `${size(shown)}/s`;
   };
-  const rate = (_: UPlot, value: number | null) =>
-    value === null || value === undefined ? "unknown" : `${size(value)}/s`;
   return {
     width,
     height: HEIGHT,
-    tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
-    scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1024)] } },
+    scales: {
+      x: { range: (_, __, last) => [last - SPAN_SECONDS, last] },
+      y: { range: (_, __, most) => [0, Math.max((most ?? 0) * 1.1, 1024)] },
+    },
     axes: [
-      axis,
-      { ...axis, size: 84, values: (_, ticks) => ticks.map((each) => `${size(each)}/s`) },
+      { ...axis, space: 90, values: (_, ticks) => ticks.map(clock) },
+      {
+        ...axis,
+        size: 84,
+        incrs: Array.from({ length: 40 }, (_, power) => 2 ** power),
+        values: (_, ticks) => ticks.map((each) => `${size(each)}/s`),
+      },
     ],
     series: [
-      { label: "UTC" },
-      { label: "In", stroke: into, fill: `${into}33`, width: 2, value: rate },
-      ...(out ? [{ label: "Out", stroke: outwards, width: 2, dash: [6, 4], value: rate }] : []),
+      {
+        label: "UTC",
+        value: (plot, value, _, at) =>
+          clock(at === null ? (plot.data[0].at(-1) ?? 0) : (value ?? 0)),
+      },
+      {
+        label: "In",
+        stroke: into,
+        fill: soft,
+        width: 2,
+        value: rate,
+        points: { show: false },
+      },
+      ...(out
+        ? [
+            {
+              label: "Out",
+              stroke: outwards,
+              width: 2,
+              dash: [6, 4],
+              value: rate,
+              points: { show: false },
+            },
+          ]
+        : []),
     ],
   };
 }
 
 function series(points: Point[], out: boolean): UPlot.AlignedData {
-  const times = points.map((each) => Date.parse(each.at) / 1000);
-  const into = points.map((each) => each.in_bytes ?? null);
-  return out ? [times, into, points.map((each) => each.out_bytes ?? null)] : [times, into];
+  const times: number[] = [];
+  const into: (number | null)[] = [];
+  const outwards: (number | null)[] = [];
+  for (const each of points) {
+    const time = Date.parse(each.at) / 1000;
+    const before = times.at(-1);
+    if (before !== undefined && time - before > GAP_SECONDS) {
+      times.push(before + 1);
+      into.push(null);
+      outwards.push(null);
+    }
+    times.push(time);
+    into.push(each.in_bytes ?? null);
+    outwards.push(each.out_bytes ?? null);
+  }
+  return out ? [times, into, outwards] : [times, into];
 }
 
 export function RateChart({ points, out }: Props) {
@@ -114,10 +164,18 @@ function Twin({ points, out }: Props) {
     <Table aria-label="Throughput" variant="compact">
       <Thead>
         <Tr>
-          <Th>Time (UTC)</Th>
-          <Th className="hr-number">In</Th>
-          <Th className="hr-number">Records in</Th>
-          {out && <Th className="hr-number">Out</Th>}
+          <Th modifier="nowrap">Time (UTC)</Th>
+          <Th modifier="nowrap" className="hr-number">
+            In
+          </Th>
+          <Th modifier="nowrap" className="hr-number">
+            Records in
+          </Th>
+          {out && (
+            <Th modifier="nowrap" className="hr-number">
+              Out
+            </Th>
+          )}
         </Tr>
       </Thead>
       <Tbody>
