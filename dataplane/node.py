@@ -161,13 +161,17 @@ class Node:
         self._holding = Holding(self._ring, self._replica, tasks, shards_count=shards_count)
         self._replica.handle_held_topics(self._holding.topic_held)
         self._conditions = Conditions(engine.metrics)
-        self._admin = AdminService(
+        self._admin = self._admin_service()
+
+    def _admin_service(self) -> AdminService:
+        section = self._settings.node
+        return AdminService(
             self._ring,
             self._replica,
             self._metering,
-            node_id=settings.node.node_id,
-            incarnation=_read_incarnation(settings.node.data_dir),
-            shards_count=shards_count,
+            node_id=section.node_id,
+            incarnation=_read_incarnation(section.data_dir),
+            shards_count=section.shards,
             status=self._status,
         )
 

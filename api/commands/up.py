@@ -18,7 +18,7 @@ from api.commands.flights import check_flights
 from api.commands.installation import Installation, check_records, install, owner_token
 from api.commands.password import another_password
 from api.commands.ports import choose_ports
-from api.commands.processes import running
+from api.commands.processes import Running, running
 from api.commands.supervisor import Supervisor, last_line
 from api.exclusive import Exclusive, InUseError
 from headrace.cli.options import Verb, printer, value_of
@@ -94,16 +94,9 @@ def up(
     directory.check()
     present = running(directory.state)
     if present is not None:
-        if present.state != "ready":
-            raise Conflict(
-                f"It is not ready: {present.state}, process {present.pid}",
-                code="ALREADY_RUNNING",
-                hint=f"Wait a moment, or stop it with `headrace down --dir {folder}`",
-            )
         # Twice is once: the second call finds what it asked for.
         changes = settings or metering_window is not None or port not in (None, 0, present.port)
-        if changes or (demo and not present.demo):
-            note("It runs already, as it was started: `headrace down` first to change that.")
+        _again(present, directory, changed=bool(changes) or (demo and not present.demo))
         if new_password:
             _tell_password(another_password(present.api_url, owner_token(directory)))
         _announce(present.api_url, present.bootstrap, directory)
@@ -129,8 +122,7 @@ def up(
         check_records(directory, overrides.get(variable, os.environ.get(variable, "")))
         os.environ.update({**overrides, **ports.overrides()})
         places = (installation.api_url, installation.bootstrap, directory)
-        if installation.console_password is not None:
-            _tell_password(installation.console_password)
+        _tell_password(installation.console_password)
         if detach:
             _detached(installation, alone, demo=demo)
             _announce(*places)
@@ -141,8 +133,22 @@ def up(
         raise _start_failed(supervisor.refusal, directory)
 
 
-def _tell_password(password: str) -> None:
-    note(f"The console's password, shown this once: {password}")
+def _again(present: Running, directory: Directory, *, changed: bool) -> None:
+    """What a folder that runs already says to whoever wants it otherwise."""
+    if present.state != "ready":
+        raise Conflict(
+            f"It is not ready: {present.state}, process {present.pid}",
+            code="ALREADY_RUNNING",
+            hint=f"Wait a moment, or stop it with `headrace down --dir {directory.root}`",
+        )
+    if changed:
+        note("It runs already, as it was started: `headrace down` first to change that.")
+
+
+def _tell_password(password: str | None) -> None:
+    """Says a password that was just made, if one was."""
+    if password is not None:
+        note(f"The console's password, shown this once: {password}")
 
 
 @contextlib.contextmanager

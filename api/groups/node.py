@@ -80,7 +80,7 @@ class GroupReader:
         try:
             reply = self._call(stream_pb2_grpc.GroupsStub(self._channel).ListGroups, request)
         except NotFoundError as error:
-            if error.code == "PROJECT_NOT_FOUND":
+            if error.specific_code == "PROJECT_NOT_FOUND":
                 return stream_pb2.ListGroupsReply()
             raise
         return cast("stream_pb2.ListGroupsReply", reply)
