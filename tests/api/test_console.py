@@ -200,3 +200,15 @@ def test_keys_of_sessions_are_not_listed_and_expired_ones_are_revoked_at_the_nex
     sign_in(browser, password)
     keys = service.get("/v1/api-keys?sessions=true")["items"]
     assert ["revoked_at" in each for each in keys if each["name"] != "owner"] == [True, False]
+
+
+def test_only_the_operators_owner_key_replaces_the_password(
+    service: Service, browser: TestClient, password: str
+) -> None:
+    csrf = sign_in(browser, password)
+    place = "/console/password"
+    assert browser.post(place, headers=csrf).status_code == 401
+    assert browser.post(place, headers=service.key("owner")).status_code == 403
+    made = browser.post(place, headers=service.owner).json()["password"]
+    assert browser.get("/console/session").json() is None, "the session has ended"
+    sign_in(browser, made)
