@@ -11,12 +11,13 @@ import asyncio
 import logging
 import signal
 import struct
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from dataplane import figures
-from dataplane.conditions import Conditions
+from dataplane.conditions import Conditions, total_of
 from dataplane.counters import Counters
 from dataplane.deletion import Deletion
 from dataplane.errors import Refused
@@ -43,12 +44,14 @@ from dataplane.spool import Spool, SpoolDamaged
 from dataplane.telemetry import Telemetry
 from dataplane.wire import node_pb2 as node
 from dataplane.wire import reflection_pb2 as reflection
+from headrace.version import VERSION
 from headrace.wire import stream_pb2 as stream
 from native.engine import Engine, EngineConfig, EngineError, Frame
 
 BEAT_S: Final = 1.0
 MIB: Final = 1024 * 1024
 BOOTSTRAP_RETRY_S: Final = 0.1
+FETCHED_METRIC: Final = "headrace_fetch_bytes_total"
 
 # node.identity: u64 node_incarnation at byte 24 (docs/internals/log-format.md).
 _INCARNATION: Final = struct.Struct("<24xQ")
@@ -133,6 +136,7 @@ class Node:
         self._background: list[asyncio.Task[None]] = []
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ready = False
+        self._started_us = time.time_ns() // 1000
         shards_count = settings.node.shards
         self._ring = Ring(engine)
         self._ring.handle((Kind.STOPPED,), self._on_stopped)
@@ -175,6 +179,7 @@ class Node:
             node_id=section.node_id,
             incarnation=_read_incarnation(section.data_dir),
             shards_count=section.shards,
+            status=self._status,
         )
 
     def _topic_closing(self, number: int) -> None:
@@ -360,6 +365,15 @@ class Node:
     def _warning(self) -> str:
         warnings = (self._replica.warning(), self._conditions.warning())
         return "; ".join(found for found in warnings if found)
+
+    def _status(self) -> node.NodeStatus:
+        return node.NodeStatus(
+            version=VERSION,
+            shards=self._settings.node.shards,
+            started_us=self._started_us,
+            warning=self._warning(),
+            fetched_bytes=total_of(self._engine.metrics(), FETCHED_METRIC),
+        )
 
     # ---- life ----
 

@@ -9,6 +9,7 @@ machine's.
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import Final
 
 from dataplane.frames import (
@@ -24,8 +25,9 @@ from dataplane.frames import (
     unpack_meter_flushed,
     unpack_partition_state,
 )
+from dataplane.groups.membership import Group
 from dataplane.metadata.commands import fence_message, topic_message
-from dataplane.metadata.state import Hold, Topic, partitions_of
+from dataplane.metadata.state import Hold, State, Topic, partitions_of
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
 from dataplane.retention import Inventory
@@ -63,6 +65,7 @@ class AdminService:
         node_id: str,
         incarnation: int,
         shards_count: int,
+        status: Callable[[], wire.NodeStatus] = wire.NodeStatus,
     ) -> None:
         self._ring = ring
         self._replica = replica
@@ -71,6 +74,7 @@ class AdminService:
         self._node_id = node_id
         self._incarnation = incarnation
         self._shards_count = shards_count
+        self._status = status
 
     async def apply(self, call: Call, request: wire.ApplyRequest) -> wire.ApplyReply:
         """Put one command through the metadata log; repeatable."""
@@ -91,7 +95,10 @@ class AdminService:
                 node_id=self._node_id,
                 incarnation=self._incarnation,
                 metadata_op=state.op,
+                node=self._status(),
             )
+            if request.groups:
+                reply.groups.extend(_group_status(state, each) for each in state.groups.values())
             topics = [
                 topic
                 for topic in state.topics_by_number()
@@ -236,6 +243,19 @@ class AdminService:
         return Frame(
             kind, shard=owner_of(partition, self._shards_count), body=pack_partition(partition)
         )
+
+
+def _group_status(state: State, group: Group) -> wire.GroupStatus:
+    read = sorted({number for member in group.members.values() for number in member.topics})
+    topics = [topic for number in read if (topic := state.topic_numbered(number)) is not None]
+    return wire.GroupStatus(
+        group=group.number,
+        organization_id=group.organization_id,
+        project_id=group.project_id,
+        name=group.name,
+        state=group.state(),
+        topic_ids=[topic.spec.topic_id for topic in topics],
+    )
 
 
 def _hold_status(row: Hold) -> wire.HoldStatus:
