@@ -1,7 +1,13 @@
 import "@patternfly/react-core/dist/styles/base.css";
 import "./style.css";
 import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createRootRoute, createRoute, createRouter, RouterProvider } from "@tanstack/react-router";
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  RouterProvider,
+} from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { ApiError } from "./api/client";
@@ -10,6 +16,7 @@ import { NotFound } from "./pages/NotFound";
 import { Streams } from "./pages/Streams";
 import { Topic } from "./pages/Topic";
 import { Topics } from "./pages/Topics";
+import { usageSearch } from "./pages/usage/search";
 
 export type TopicSearch = {
   tab?: "messages" | "partitions" | "settings";
@@ -38,8 +45,26 @@ const topic = createRoute({
   }),
 });
 
+// Pages with charts come when they are asked for, so that the first one stays small.
+const usage = createRoute({
+  getParentRoute: () => root,
+  path: "/usage",
+  component: lazyRouteComponent(() => import("./pages/usage/Usage"), "Usage"),
+  validateSearch: usageSearch,
+});
+const runs = createRoute({
+  getParentRoute: () => root,
+  path: "/reports",
+  component: lazyRouteComponent(() => import("./pages/reports/Runs"), "Runs"),
+});
+const run = createRoute({
+  getParentRoute: () => root,
+  path: "/reports/$runId",
+  component: lazyRouteComponent(() => import("./pages/reports/Run"), "Run"),
+});
+
 const router = createRouter({
-  routeTree: root.addChildren([topics, streams, topic]),
+  routeTree: root.addChildren([topics, streams, topic, usage, runs, run]),
   basepath: "/console",
 });
 

@@ -32,6 +32,8 @@ import { ThemeChoice } from "./ThemeChoice";
 const PLACES = [
   { to: "/", title: "Topics" },
   { to: "/streams", title: "Streams" },
+  { to: "/usage", title: "Usage and cost" },
+  { to: "/reports", title: "Reports" },
 ] as const;
 
 export function Frame() {
@@ -94,7 +96,8 @@ export function Frame() {
         <Nav aria-label="Pages">
           <NavList>
             {PLACES.map(({ to, title }) => {
-              const here = to === "/" ? path === "/" || path.startsWith("/topics") : path === to;
+              const here =
+                to === "/" ? path === "/" || path.startsWith("/topics") : path.startsWith(to);
               return (
                 <NavItem key={to} isActive={here}>
                   <Link to={to} aria-current={here ? "page" : undefined}>
