@@ -148,13 +148,15 @@ function Twin({ title, of, buckets, series, totals, total, onPick }: Props) {
       <Table aria-label={title} variant="compact">
         <Thead>
           <Tr>
-            <Th>{of}</Th>
+            <Th modifier="nowrap">{of}</Th>
             {series.map((each) => (
-              <Th key={each.name} className="hr-number">
+              <Th key={each.name} className="hr-number" modifier="nowrap">
                 {each.name}
               </Th>
             ))}
-            <Th className="hr-number">Total</Th>
+            <Th className="hr-number" modifier="nowrap">
+              Total
+            </Th>
           </Tr>
         </Thead>
         <Tbody>
@@ -170,11 +172,11 @@ function Twin({ title, of, buckets, series, totals, total, onPick }: Props) {
                 )}
               </Td>
               {series.map((each) => (
-                <Td key={each.name} dataLabel={each.name} className="hr-number">
+                <Td key={each.name} dataLabel={each.name} className="hr-number hr-nowrap">
                   {each.texts[index]}
                 </Td>
               ))}
-              <Td dataLabel="Total" className="hr-number">
+              <Td dataLabel="Total" className="hr-number hr-nowrap">
                 {totals[index]}
               </Td>
             </Tr>

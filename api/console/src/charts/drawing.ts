@@ -39,11 +39,12 @@ function fillOf(index: number): string | CanvasPattern {
 
 /** What uPlot is given: sums from the top down, so that a lower bar is drawn over a higher one. */
 export function stacked(series: number[][], buckets: number): uPlot.AlignedData {
-  const sums: number[][] = [];
+  const sums: (number | null)[][] = [];
   let below = new Array<number>(buckets).fill(0);
   for (const amounts of series) {
     below = below.map((amount, index) => amount + (amounts[index] ?? 0));
-    sums.push(below);
+    // Nothing is drawn of nothing, not even the edge of a bar.
+    sums.push(below.map((amount, index) => (amounts[index] ? amount : null)));
   }
   return [Array.from({ length: buckets }, (_, index) => index), ...sums.toReversed()];
 }
@@ -59,7 +60,8 @@ type Drawing = {
 
 /** As many labels as fit: every n-th. */
 function labelled(plot: uPlot, labels: string[]): number[] {
-  const room = Math.max(1, Math.floor(plot.bbox.width / devicePixelRatio / 90));
+  const length = Math.max(...labels.map((label) => label.length));
+  const room = Math.max(1, Math.floor(plot.bbox.width / devicePixelRatio / (length * 7 + 20)));
   const every = Math.max(1, Math.ceil(labels.length / room));
   return labels.map((_, index) => index).filter((index) => index % every === 0);
 }
@@ -111,6 +113,7 @@ export function optionsOf(drawing: Drawing, width: number, height: number): uPlo
         values: (_plot, at) => at.map((index) => labels[index] ?? ""),
         stroke: ink,
         font,
+        size: 30,
         grid: { show: false },
         ticks: { show: false },
       },

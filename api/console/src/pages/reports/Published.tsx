@@ -71,7 +71,7 @@ function Files({ runId, files }: { runId: string; files: PublishedFile[] }) {
             ))}
           </Tbody>
         </Table>
-        <p className="hr-muted">
+        <p className="hr-note">
           Pages open by themselves in a sandbox: no script runs, nothing is fetched.
         </p>
       </CardBody>
@@ -98,7 +98,7 @@ function Evidence({ result }: { result: Result }) {
             </Label>
           ))}
         </p>
-        <p className="hr-muted hr-panel">
+        <p className="hr-note">
           Computed from frozen inputs; the same inputs give the same files again.
         </p>
         <p className="hr-mono hr-break">{result.input}</p>

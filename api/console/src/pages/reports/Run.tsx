@@ -194,7 +194,7 @@ function Receipt({ runId, state }: { runId: string; state: string }) {
   });
   const operation = found.data?.items[0];
   return (
-    <p className="hr-muted" aria-live="polite">
+    <p className="hr-note" aria-live="polite">
       {operation ? `Operation ${operation.id}: ${operation.state.toLowerCase()}` : " "}
     </p>
   );

@@ -95,7 +95,7 @@ function List({ runs }: { runs: ReportRun[] }) {
           <Tr>
             <Th>Report</Th>
             <Th>State</Th>
-            <Th>Started (UTC)</Th>
+            <Th modifier="nowrap">Started (UTC)</Th>
             <Th className="hr-number">Took</Th>
             <Th className="hr-number">Rows</Th>
             <Th width={30}>Outcome</Th>
@@ -129,7 +129,7 @@ function List({ runs }: { runs: ReportRun[] }) {
           ))}
         </Tbody>
       </Table>
-      <p className="hr-muted" aria-live="polite">
+      <p className="hr-note" aria-live="polite">
         {runs.length > SHOWN_MAX
           ? `The last ${SHOWN_MAX} of ${count(runs.length)} runs.`
           : `${runs.length} ${runs.length === 1 ? "run" : "runs"}`}

@@ -83,7 +83,7 @@ export function Filters({ search, span, topics, meters, onChange }: Props) {
             value={search.meter ?? ""}
             onChange={(_, meter) => onChange({ meter: meter || undefined })}
           >
-            <FormSelectOption value="" label="Cost of all meters" />
+            <FormSelectOption value="" label="All meters" />
             {meters.map((meter) => (
               <FormSelectOption key={meter} value={meter} label={meterTitle(meter)} />
             ))}

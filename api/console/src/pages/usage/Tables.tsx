@@ -79,7 +79,7 @@ export function TopicTable({ topics, currency }: { topics: TopicSum[]; currency:
           </Tbody>
         </Table>
         {part.length < topics.length && (
-          <p className="hr-muted">
+          <p className="hr-note">
             The dearest {part.length} of {topics.length}; the CSV holds them all.
           </p>
         )}

@@ -212,7 +212,7 @@ function axisText(amount: number, meter: string, unit: string, currency: string)
 function Source({ usage }: { usage: UsageBody }) {
   const exact = sum(usage.cost.map((each) => each.amount));
   return (
-    <p className="hr-muted hr-panel">
+    <p className="hr-note">
       Summed exactly ({exact}) by{" "}
       <Link to="/reports/$runId" params={{ runId: usage.run_id ?? "" }}>
         {usage.run_id}
