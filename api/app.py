@@ -18,6 +18,7 @@ from api.console.routes import assets
 from api.console.routes import routes as console
 from api.database import Database
 from api.explain.routes import router as explain
+from api.holds.routes import router as holds
 from api.messages.routes import router as messages
 from api.messages.tail import Tails
 from api.nodes.routes import router as nodes
@@ -41,6 +42,7 @@ ROUTERS: Final = (
     nodes,
     streams,
     topics,
+    holds,
     messages,
     access,
     operations,

@@ -4,6 +4,7 @@ from api.access.models import ApiKey
 from api.audit.models import AuditEvent, IdempotencyKey, OutboxEvent
 from api.clusters.models import Cluster
 from api.database import Base, Meta
+from api.holds.models import LegalHold
 from api.nodes.models import Node
 from api.operations.models import Operation
 from api.organizations.models import Organization
@@ -21,6 +22,7 @@ __all__ = [
     "Cluster",
     "CurrentRun",
     "IdempotencyKey",
+    "LegalHold",
     "Meta",
     "Node",
     "Operation",

@@ -15,6 +15,7 @@ VIEWER: Final = BILLING_VIEWER | {
     "clusters:read",
     "streams:read",
     "topics:read",
+    "holds:read",
     "messages:read",
     "operations:read",
 }
@@ -31,6 +32,8 @@ OWNER: Final = EDITOR | {
     "projects:create",
     "projects:delete",
     "objects:force",
+    "holds:create",
+    "holds:release",
     "keys:create",
     "keys:revoke",
     "audit:read",
