@@ -113,3 +113,36 @@ def test_usage_is_drawn_by_topic_and_said_in_the_table(bench: Bench, theme: str)
         expect(table.locator("tbody tr")).to_have_count(len(days) + 1)
         expect(table.locator("tbody tr").last).to_contain_text(total)
         assert violations(page) == []
+
+
+def test_a_hold_is_placed_comes_into_force_and_is_released_by_typing_its_case(
+    bench: Bench,
+) -> None:
+    with bench.console.page() as page:
+        bench.console.sign_in(page, "/console/retention?tab=holds")
+        expect(page.get_by_text("Nothing is held")).to_be_visible()
+        assert violations(page) == []
+        page.get_by_role("button", name="Hold a topic").first.click()
+        page.select_option("#hold-topic", label="default/orders")
+        page.fill("#hold-case", "CASE <7>")
+        page.fill("#hold-reason", CANARY)
+        assert violations(page) == []
+        page.get_by_role("button", name="Hold", exact=True).click()
+        expect(page.get_by_text("In force", exact=True)).to_be_visible()
+        expect(page.get_by_text(CANARY)).to_be_visible()
+        page.get_by_role("button", name="Why is the hold of CASE <7> so?").click()
+        expect(page.get_by_role("dialog")).to_contain_text("CASE <7>")
+        page.keyboard.press("Escape")
+        refused = bench.console.platform.cli("topic", "delete", "orders", "--yes", check=False)
+        assert b"TOPIC_HELD" in refused.stderr
+        page.get_by_role("button", name="Release the hold of CASE <7>").click()
+        release = page.get_by_role("button", name="Release", exact=True)
+        expect(page.get_by_text("This cannot be undone")).to_be_visible()
+        expect(release).to_be_disabled()
+        assert violations(page) == []
+        page.fill("#confirm-release", "CASE <7>")
+        release.click()
+        expect(page.get_by_text("0 holds")).to_be_visible()
+        page.get_by_role("button", name="Released", exact=True).click()
+        expect(page.get_by_text("1 hold, released for ever")).to_be_visible()
+        assert violations(page) == []

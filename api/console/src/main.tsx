@@ -13,6 +13,7 @@ import { createRoot } from "react-dom/client";
 import { ApiError } from "./api/client";
 import { Frame } from "./frame/Frame";
 import { NotFound } from "./pages/NotFound";
+import { retentionSearch } from "./pages/retention/search";
 import { Streams } from "./pages/Streams";
 import { Topic } from "./pages/Topic";
 import { Topics } from "./pages/Topics";
@@ -52,6 +53,12 @@ const usage = createRoute({
   component: lazyRouteComponent(() => import("./pages/usage/Usage"), "Usage"),
   validateSearch: usageSearch,
 });
+const retention = createRoute({
+  getParentRoute: () => root,
+  path: "/retention",
+  component: lazyRouteComponent(() => import("./pages/retention/Retention"), "Retention"),
+  validateSearch: retentionSearch,
+});
 const runs = createRoute({
   getParentRoute: () => root,
   path: "/reports",
@@ -64,7 +71,7 @@ const run = createRoute({
 });
 
 const router = createRouter({
-  routeTree: root.addChildren([topics, streams, topic, usage, runs, run]),
+  routeTree: root.addChildren([topics, streams, topic, usage, retention, runs, run]),
   basepath: "/console",
 });
 

@@ -16,6 +16,8 @@ import { useEffect, useRef, useState } from "react";
 const SHEET = [
   ["g t", "Topics"],
   ["g s", "Streams"],
+  ["g u", "Usage and cost"],
+  ["g r", "Retention"],
   ["/", "Search in the list"],
   ["j  k", "Next, previous message"],
   ["Space", "Pause or resume the live tail"],
@@ -45,6 +47,8 @@ export function Keys() {
       before.current = event.key;
       if (both === "g t") navigate({ to: "/" });
       else if (both === "g s") navigate({ to: "/streams" });
+      else if (both === "g u") navigate({ to: "/usage" });
+      else if (both === "g r") navigate({ to: "/retention" });
       else if (event.key === "?") setOpen(true);
       else if (event.key === "/") {
         const search = document.querySelector<HTMLInputElement>(

@@ -3,6 +3,7 @@
 import {
   Button,
   Label,
+  type LabelProps,
   Modal,
   ModalBody,
   ModalHeader,
@@ -29,11 +30,18 @@ function word(shown: Shown): { text: string; status: "success" | "warning" | "da
 }
 
 export function Why({ shown, name }: { shown: Shown; name: string }) {
-  const [open, setOpen] = useState(false);
   const state = word(shown);
+  return <State id={shown.id} name={name} {...state} />;
+}
+
+type StateProps = { id: string; name: string; text: string; status: LabelProps["status"] };
+
+/** A state that is known already, and its "Why?". */
+export function State({ id, name, text, status }: StateProps) {
+  const [open, setOpen] = useState(false);
   return (
     <>
-      <Label status={state.status}>{state.text}</Label>{" "}
+      <Label status={status}>{text}</Label>{" "}
       <Button
         variant="link"
         isInline
@@ -43,8 +51,8 @@ export function Why({ shown, name }: { shown: Shown; name: string }) {
         Why?
       </Button>
       <Modal isOpen={open} onClose={() => setOpen(false)} variant="medium" aria-label="Why?">
-        <ModalHeader title={`Why is ${name} ${state.text.toLowerCase()}?`} />
-        <ModalBody tabIndex={0}>{open && <Explained id={shown.id} />}</ModalBody>
+        <ModalHeader title={`Why is ${name} ${text.toLowerCase()}?`} />
+        <ModalBody tabIndex={0}>{open && <Explained id={id} />}</ModalBody>
       </Modal>
     </>
   );
