@@ -25,6 +25,7 @@ from api.nodes.routes import router as nodes
 from api.operations.routes import router as operations
 from api.organizations.routes import router as organizations
 from api.projects.routes import router as projects
+from api.reports.files import router as report_files
 from api.reports.routes import router as reports
 from api.routing import DatabaseOf, Problem
 from api.schema import SchemaError, check_schema
@@ -49,6 +50,7 @@ ROUTERS: Final = (
     explain,
     usage,
     reports,
+    report_files,
     audit,
 )
 # Of one address: who types a password needs a few attempts, who guesses one needs many.

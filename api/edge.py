@@ -74,6 +74,15 @@ CONSOLE_HEADERS: Final = {
         "frame-ancestors 'none'"
     ),
 }
+# A report's page is one file with a style of its own. Its text came from many, so it is shut in.
+REPORT_HEADERS: Final = {
+    **SECURITY_HEADERS,
+    "Content-Security-Policy": (
+        "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    ),
+}
+REPORT_FILE_PATTERN: Final = re.compile(r"^/v1/report-runs/[^/]+/files/")
 # Named by what they hold, so that what a browser kept is never out of date.
 ASSET_HEADERS: Final = {
     **CONSOLE_HEADERS,
@@ -156,6 +165,8 @@ def _headers(path: str, status: int) -> Mapping[str, str]:
     """What guards the browser that reads an answer."""
     if path.startswith("/console/assets/") and status < 400:
         return ASSET_HEADERS
+    if REPORT_FILE_PATTERN.match(path) and status < 400:
+        return REPORT_HEADERS
     return CONSOLE_HEADERS if path.startswith("/console") else SECURITY_HEADERS
 
 

@@ -273,6 +273,7 @@ class _Ids:
         return {
             "object_id": self._by_collection.get(collection, ""),
             "node_id": self._node_id,
+            "name": "usage.csv",
         }
 
 
