@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import FileResponse
+from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from api.access.guard import Guard, Owner
@@ -19,7 +20,7 @@ from api.access.permissions import Caller
 from api.errors import ConflictError, NotFoundError
 from api.reports.loading import folder_of
 from api.reports.models import ReportRun
-from api.reports.schemas import PublishedFile, ReportResult
+from api.reports.schemas import PublishedFile
 from api.routing import READ_PROBLEMS, DatabaseOf, Route
 from api.settings import Settings
 
@@ -34,6 +35,13 @@ MEDIA_TYPES: Final = {
 }
 OTHER_MEDIA_TYPE: Final = "application/octet-stream"
 READ_BYTES: Final = 1 << 20
+
+
+class Published(BaseModel):
+    """What every kind of run says of its files."""
+
+    path: str
+    files: list[PublishedFile]
 
 
 def shared_run(session: Session, object_id: str) -> Owner | None:
@@ -83,7 +91,7 @@ def _found(run: ReportRun, caller: Caller, name: str) -> tuple[PublishedFile, st
     """The entry of the manifest and the folder of the run, if the caller may know of them."""
     operates = caller.operator and caller.org_id == run.org_id
     owns = caller.project_id is None and f"-{caller.org_id}-" in name
-    result = ReportResult.model_validate(run.result) if run.result is not None else None
+    result = Published.model_validate(run.result) if run.result is not None else None
     if result is not None and (operates or owns):
         for file in result.files:
             if file.name == name:
