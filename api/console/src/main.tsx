@@ -53,6 +53,16 @@ const usage = createRoute({
   component: lazyRouteComponent(() => import("./pages/usage/Usage"), "Usage"),
   validateSearch: usageSearch,
 });
+const invoices = createRoute({
+  getParentRoute: () => root,
+  path: "/invoices",
+  component: lazyRouteComponent(() => import("./pages/invoices/Invoices"), "Invoices"),
+});
+const invoice = createRoute({
+  getParentRoute: () => root,
+  path: "/invoices/$invoiceId",
+  component: lazyRouteComponent(() => import("./pages/invoices/Invoice"), "Invoice"),
+});
 const retention = createRoute({
   getParentRoute: () => root,
   path: "/retention",
@@ -71,7 +81,17 @@ const run = createRoute({
 });
 
 const router = createRouter({
-  routeTree: root.addChildren([topics, streams, topic, usage, retention, runs, run]),
+  routeTree: root.addChildren([
+    topics,
+    streams,
+    topic,
+    usage,
+    invoices,
+    invoice,
+    retention,
+    runs,
+    run,
+  ]),
   basepath: "/console",
 });
 

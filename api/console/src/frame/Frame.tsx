@@ -33,6 +33,7 @@ const PLACES = [
   { to: "/", title: "Topics" },
   { to: "/streams", title: "Streams" },
   { to: "/usage", title: "Usage and cost" },
+  { to: "/invoices", title: "Invoices" },
   { to: "/retention", title: "Retention" },
   { to: "/reports", title: "Reports" },
 ] as const;
