@@ -27,6 +27,7 @@ from api.organizations.routes import router as organizations
 from api.projects.routes import router as projects
 from api.reports.files import router as report_files
 from api.reports.routes import router as reports
+from api.retention.routes import router as retention
 from api.routing import DatabaseOf, Problem
 from api.schema import SchemaError, check_schema
 from api.settings import Settings
@@ -51,6 +52,7 @@ ROUTERS: Final = (
     usage,
     reports,
     report_files,
+    retention,
     audit,
 )
 # Of one address: who types a password needs a few attempts, who guesses one needs many.

@@ -11,6 +11,7 @@ from api.organizations.models import Organization
 from api.projects.models import Project
 from api.reconcile.models import ResourceStatus, Work
 from api.reports.models import CurrentRun, ReportRun
+from api.retention.models import RetentionRow, RetentionTopic
 from api.streams.models import Stream
 from api.topics.models import Topic
 from api.usage.models import Price, PriceBook, UsageRow
@@ -33,6 +34,8 @@ __all__ = [
     "Project",
     "ReportRun",
     "ResourceStatus",
+    "RetentionRow",
+    "RetentionTopic",
     "Stream",
     "Topic",
     "UsageRow",

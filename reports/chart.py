@@ -42,9 +42,9 @@ def bars(unit: str, buckets: Sequence[datetime], sums: Mapping[tuple[datetime, s
     """The chart and its legend; `unit` is day or hour."""
     series = ranked(sums)
     stacks = [_stack(bucket, series, sums) for bucket in buckets]
-    top = _ceiling(max((sum(stack) for stack in stacks), default=0))
+    top = ceiling(max((sum(stack) for stack in stacks), default=0))
     step = (WIDTH - LEFT - RIGHT) / max(1, len(buckets))
-    parts = [_grid(top)]
+    parts = [grid(top)]
     for index, (bucket, stack) in enumerate(zip(buckets, stacks, strict=True)):
         x = LEFT + step * index
         parts.append(_bar(x, step, _moment(bucket, unit), series, stack, top))
@@ -98,7 +98,8 @@ def _bar(
     return "".join(parts)
 
 
-def _grid(top: int) -> str:
+def grid(top: int) -> str:
+    """Five lines of an axis from nothing to `top` bytes."""
     lines = []
     for quarter in range(5):
         y = HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * quarter / 4
@@ -110,7 +111,7 @@ def _grid(top: int) -> str:
     return "".join(lines)
 
 
-def _ceiling(count: int) -> int:
+def ceiling(count: int) -> int:
     """The top of the axis: four steps of a round figure in the unit of `count`."""
     unit = next((size for size, _ in _UNITS if count >= size), 100)
     hundredths = 1

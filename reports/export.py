@@ -5,12 +5,12 @@ bytes: the same names and prices give the same bytes whatever their order and wh
 answer holds. Refuses to ask for them.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from headrace.evidence import canonical_json
 from reports.errors import InputError
 from reports.rating import Price, PriceBook, price_book_of, price_of
 
@@ -88,12 +88,6 @@ def export_of(answer: object) -> Export:
             for row in rows["topics"]
         },
     )
-
-
-def canonical_json(document: object) -> bytes:
-    """One byte sequence per document: sorted keys, no spaces, UTF-8, a final newline."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode() + b"\n"
 
 
 def _rows(root: Mapping[str, object], name: str, kept: tuple[str, ...]) -> list[dict[str, str]]:

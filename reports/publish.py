@@ -16,10 +16,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row
 
+from headrace.evidence import MANIFEST, canonical_json
 from headrace.version import VERSION
 from reports import formats
 from reports.errors import PublishError
-from reports.export import Export, canonical_json
+from reports.evidence import sign_manifest
+from reports.export import Export
 from reports.files import appear, digest, pending_folder, write_parquet
 from reports.naming import COLUMNS
 from reports.page import Evidence, usage_page
@@ -27,7 +29,6 @@ from reports.rating import rounded
 from reports.tally import Tally
 
 SCHEMA = 1
-MANIFEST = "manifest.json"
 ROWS_PER_READ = 10_000
 
 
@@ -61,7 +62,7 @@ def publish(root: Path, rows: DataFrame, export: Export, evidence: Evidence) -> 
             records=sum(row["records_billed"] for row in evidence.partitions),
         )
         (folder / "usage.html").write_text(usage_page(tally, export, evidence), encoding="utf-8")
-        manifest = _manifest(folder, target, tally, export, evidence)
+        manifest = sign_manifest(root, "usage", _manifest(folder, target, tally, export, evidence))
         (folder / MANIFEST).write_bytes(canonical_json(manifest))
         appear(folder, target)
     return Report(target, manifest)
@@ -92,7 +93,7 @@ def _write_rows(folder: Path, parquet: Path, export: Export, evidence: Evidence)
         lines = formats.CsvWriter(table, COLUMNS)
         document.write('{"rows":[')
         objects = formats.JsonRows(document, COLUMNS)
-        for row in _rows(parquet):
+        for row in parquet_rows(parquet):
             lines.write(row)
             objects.write(row)
             tally.add(row)
@@ -114,7 +115,8 @@ def _write_rows(folder: Path, parquet: Path, export: Export, evidence: Evidence)
     return tally
 
 
-def _rows(parquet: Path) -> Iterator[formats.Row]:
+def parquet_rows(parquet: Path) -> Iterator[formats.Row]:
+    """The rows of a published file, in order."""
     with pq.ParquetFile(parquet) as file:
         for batch in file.iter_batches(ROWS_PER_READ):
             yield from batch.to_pylist()
@@ -145,4 +147,11 @@ def _manifest(
         "partitions": states,
         "files": [digest(path).entry() for path in sorted(folder.iterdir())],
         "totals": totals_of(tally, export, evidence),
+        "sums": [
+            {
+                "file": "usage.csv",
+                "rows": str(tally.rows),
+                "columns": {"amount": f"{tally.total.amount:.9f}"},
+            }
+        ],
     }

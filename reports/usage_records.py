@@ -67,7 +67,7 @@ def ddl(kind: pa.DataType) -> str:
         return f"struct<{', '.join(f'{field.name}: {ddl(field.type)}' for field in kind)}>"
     if pa.types.is_list(kind):
         return f"array<{ddl(kind.value_type)}>"
-    return {"int64": "bigint", "int32": "int", "string": "string"}[str(kind)]
+    return {"int64": "bigint", "int32": "int", "string": "string", "bool": "boolean"}[str(kind)]
 
 
 SCHEMA = ", ".join(f"{field.name} {ddl(field.type)}" for field in ARROW)

@@ -18,6 +18,7 @@ VIEWER: Final = BILLING_VIEWER | {
     "holds:read",
     "messages:read",
     "operations:read",
+    "retention:read",
 }
 EDITOR: Final = VIEWER | {
     "streams:create",

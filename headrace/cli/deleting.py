@@ -114,7 +114,7 @@ def _in_flags(name: str) -> Iterator[None]:
 
 def confirm(kind: Kind, name: str, lost: Sequence[str]) -> None:
     """Say what goes, and read the name from the terminal. Raises NotConfirmed for another one."""
-    verb = "revoke" if kind == "key" else "delete"
+    verb = {"key": "revoke", "hold": "release"}.get(kind, "delete")
     note(f"This {verb}s the {kind} {name}, and with it:")
     for line in lost:
         note(f"  {line}")

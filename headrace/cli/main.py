@@ -29,6 +29,7 @@ _VERBS = {
     "stream": ("headrace.cli.streams:stream", "streams: the namespaces of topics"),
     "topic": ("headrace.cli.topics:topic", "topics: list, describe, create, alter, delete"),
     "key": ("headrace.cli.keys:key", "API keys"),
+    "hold": ("headrace.cli.holds:hold", "legal holds: what nothing deletes"),
     "group": ("headrace.cli.groups:group", "groups: who reads what, and how far"),
     "node": ("headrace.cli.nodes:node", "nodes of the clusters; operators only"),
     "produce": ("headrace.cli.produce:produce", "send lines of stdin or of files"),

@@ -269,9 +269,11 @@ static void offsets_answer(struct call *call, const struct lane_offsets *offsets
         grpc_finish(call, &failure);
         return;
     }
+    uint64_t committed = offsets->found ? offsets->offset : 0;
     struct proto_offsets_reply reply = {
         .found = offsets->found,
-        .offset = offsets->found ? offsets->offset : 0,
+        .offset = committed,
+        .start = committed > offsets->log_start ? committed : offsets->log_start,
         .generation = offsets->generation,
         .log_start = offsets->log_start,
         .high_watermark = offsets->high_watermark,
