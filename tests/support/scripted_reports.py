@@ -14,6 +14,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from api.reports.loading import COLUMNS
+from api.retention.loading import COLUMNS as RETENTION_COLUMNS
+from api.retention.loading import SUMMED
 from tests.support.browser import ROOT, Console
 
 Line = Mapping[str, str]
@@ -56,6 +58,20 @@ class ScriptedReports:
             "amount_exact": format(sum(Decimal(row["amount"]) for row in rows), "f"),
         }
         self._order({"manifest": self._written("usage", files, totals)})
+
+    def publish_retention(
+        self, topics: Sequence[Mapping[str, object]], rows: Sequence[Line], as_of: str
+    ) -> None:
+        """The job that waits now publishes these entries of topics and these lines."""
+        files = {
+            "retention.csv": csv_of(RETENTION_COLUMNS, rows),
+            "retention.json": json.dumps({"topics": topics}).encode(),
+        }
+        totals = {"rows": str(len(rows))} | {
+            name: str(sum(int(row[name]) for row in rows)) for name in SUMMED
+        }
+        manifest = self._written("retention", files, totals)
+        self._order({"manifest": {**manifest, "as_of": as_of}})
 
     def _written(
         self, kind: str, files: Mapping[str, bytes], totals: Mapping[str, str]

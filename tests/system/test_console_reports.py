@@ -10,6 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.browser import Console, violations
+from tests.support.retention_story import Told
+from tests.support.retention_story import text as moment
 from tests.support.scripted_reports import ScriptedReports
 
 CANARY = "<img src=x onerror=\"alert('canary')\"><script>alert('canary')</script>"
@@ -145,4 +147,57 @@ def test_a_hold_is_placed_comes_into_force_and_is_released_by_typing_its_case(
         expect(page.get_by_text("0 holds")).to_be_visible()
         page.get_by_role("button", name="Released", exact=True).click()
         expect(page.get_by_text("1 hold, released for ever")).to_be_visible()
+        assert violations(page) == []
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_retention_is_drawn_and_told_topic_by_topic(bench: Bench, theme: str) -> None:
+    mib = 1 << 20
+    told = [
+        Told(
+            "default/orders",
+            bench.topics["orders"],
+            ages=[mib, 2 * mib, 4 * mib, 8 * mib, 0, 0, 0, 0, 0, 0],
+            gone=[{"time": 3 * mib}, {"time": 2 * mib, "size": mib}],
+            due=[mib, 2 * mib],
+            blocked=5 * mib,
+            violations=[
+                {
+                    "code": "UNREAD_AT_RISK",
+                    "partition": "1",
+                    "group": CANARY,
+                    "detail": f"12 records {CANARY}",
+                }
+            ],
+        ),
+        Told("default/returns", bench.topics["returns"], ages=[mib, *[0] * 9]),
+    ]
+    with bench.console.page() as page:
+        bench.console.sign_in(page, "/console/reports")
+        page.get_by_role("button", name=theme).click()
+        page.get_by_role("button", name="Run the retention report").click()
+        expect(page.get_by_text("Running", exact=True)).to_be_visible()
+        bench.jobs.publish_retention(
+            [each.entry(NOW) for each in told],
+            [row for each in told for row in each.rows(NOW)],
+            moment(NOW),
+        )
+        expect(page.get_by_text("Published", exact=True)).to_be_visible()
+        page.get_by_role("link", name="Retention", exact=True).click()
+        ages = "What is there, by age: 16.0 MiB in all. default/orders: 15.0 MiB"
+        expect(page.get_by_role("img", name=ages).locator("canvas")).to_be_visible()
+        gone = "What was deleted: 6.0 MiB in all. By age: 5.0 MiB, By size: 1.0 MiB"
+        expect(page.get_by_role("img", name=gone)).to_be_visible()
+        due = "What goes next: 3.0 MiB in all. default/orders: 3.0 MiB"
+        expect(page.get_by_role("img", name=due)).to_be_visible()
+        expect(page.get_by_text("Kept by holds alone").locator("..")).to_contain_text("5.0 MiB")
+        assert violations(page) == []
+        page.get_by_role("tab", name="Topics and policies").click()
+        shown = page.get_by_role("region", name="default/orders")
+        expect(shown).to_contain_text("from: topic, default")
+        expect(shown.get_by_role("grid")).to_contain_text("7 d, 7 d, 7 d")
+        assert violations(page) == []
+        page.get_by_role("tab", name="Violations").click()
+        expect(page.get_by_text(f"12 records {CANARY}")).to_be_visible()
+        expect(page.get_by_text("is due within the next 24 hours")).to_be_visible()
         assert violations(page) == []

@@ -8,13 +8,16 @@ import { call } from "../../api/client";
 export type ReportRun = components["schemas"]["ReportRunBody"];
 export type Kind = NonNullable<components["schemas"]["ReportRunCreate"]["kind"]>;
 
-export const KINDS: readonly Kind[] = ["usage"];
+export const KINDS: readonly Kind[] = ["usage", "retention"];
 
-export const KIND_WORDS: Record<Kind, { title: string; says: string; page: string }> = {
+export const KIND_WORDS: Record<Kind, { title: string; says: string }> = {
   usage: {
     title: "Usage report",
     says: "Counts what every topic and key used, hour by hour, from the log itself, and prices it.",
-    page: "usage.html",
+  },
+  retention: {
+    title: "Retention report",
+    says: "Says what was deleted and why, how old what is left is, what goes next, and which promise is broken.",
   },
 };
 

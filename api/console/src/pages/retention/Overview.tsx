@@ -15,11 +15,11 @@ import {
   CAUSES,
   causeTitle,
   comingDays,
+  type Day,
   deletedParts,
   dueParts,
   HORIZONS,
   pastDays,
-  type Row,
   type TopicReport,
 } from "./report";
 
@@ -28,17 +28,17 @@ const TOPICS_MAX = 50;
 export const bytes = (text: string) => size(BigInt(text));
 const axis = (amount: number) => size(Math.round(amount));
 
-type Props = { topics: TopicReport[]; rows: Row[]; asOf: string };
+type Props = { topics: TopicReport[]; days: Day[]; asOf: string };
 
-export function Overview({ topics, rows, asOf }: Props) {
+export function Overview({ topics, days, asOf }: Props) {
   const ages = useMemo(() => {
     const buckets = ageBuckets(topics);
     return { buckets, ...stack(ageParts(topics), buckets, bytes) };
   }, [topics]);
   const gone = useMemo(() => {
     const buckets = pastDays(asOf);
-    return { buckets, ...stack(deletedParts(rows), buckets, bytes, CAUSES.map(causeTitle)) };
-  }, [rows, asOf]);
+    return { buckets, ...stack(deletedParts(days), buckets, bytes, CAUSES.map(causeTitle)) };
+  }, [days, asOf]);
   const due = useMemo(() => {
     const buckets = comingDays(asOf);
     return { buckets, ...stack(dueParts(topics, asOf), buckets, bytes) };

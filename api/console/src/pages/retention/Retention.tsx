@@ -4,12 +4,18 @@ import "../figures.css";
 import { PageSection, Tab, Tabs, TabTitleText, Title } from "@patternfly/react-core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { Holds } from "./Holds";
+import { Report } from "./Report";
 import type { Tab as TabName } from "./search";
 
-const TITLES: [TabName, string][] = [["holds", "Legal holds"]];
+const TITLES: [TabName, string][] = [
+  ["overview", "Overview"],
+  ["topics", "Topics and policies"],
+  ["violations", "Violations"],
+  ["holds", "Legal holds"],
+];
 
 export function Retention() {
-  const { tab = "holds" } = useSearch({ from: "/retention" });
+  const { tab = "overview" } = useSearch({ from: "/retention" });
   const navigate = useNavigate();
   return (
     <PageSection>
@@ -23,7 +29,7 @@ export function Retention() {
       >
         {TITLES.map(([name, title]) => (
           <Tab key={name} eventKey={name} title={<TabTitleText>{title}</TabTitleText>}>
-            {tab === name && name === "holds" && <Holds />}
+            {tab === name && (name === "holds" ? <Holds /> : <Report view={name} />)}
           </Tab>
         ))}
       </Tabs>

@@ -3,13 +3,11 @@
 import { EmptyState, EmptyStateBody, Label } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { Link } from "@tanstack/react-router";
-import type { TopicReport } from "./report";
+import { RULES, type TopicReport } from "./report";
 
 const SHOWN_MAX = 500;
 
-type Props = { topics: TopicReport[]; rules: Record<string, string> };
-
-export function Violations({ topics, rules }: Props) {
+export function Violations({ topics }: { topics: TopicReport[] }) {
   const found = topics.flatMap((topic) => topic.violations.map((each) => ({ topic, ...each })));
   if (found.length === 0) {
     return (
@@ -63,7 +61,7 @@ export function Violations({ topics, rules }: Props) {
         {broken.map((code) => (
           <div key={code}>
             <dt>{wordsOf(code)}</dt>
-            <dd className="hr-muted">{rules[code] ?? code}</dd>
+            <dd className="hr-muted">{RULES[code] ?? code}</dd>
           </div>
         ))}
       </dl>

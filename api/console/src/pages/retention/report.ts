@@ -1,5 +1,6 @@
 // What of the retention report the pages read. Whole numbers come as text; what is absent is unknown.
 
+import type { components } from "../../../build/schema";
 import type { Part } from "../../charts/stacks";
 
 export type Due = { bytes: string; records: string; oldest_after?: string | null };
@@ -44,13 +45,8 @@ export type TopicReport = {
   schedule: { day: number; bytes: string; records: string }[];
   violations: Violation[];
 };
-/** A row with a cause tells of a deletion. */
-export type Row = {
-  topic: string;
-  cause: string;
-  deleted_at?: string | null;
-  deleted_bytes: string;
-};
+/** What went on a day for one cause. */
+export type Day = components["schemas"]["DayOfDeletions"];
 
 export const HORIZONS: [string, string][] = [
   ["now", "Now"],
@@ -99,14 +95,12 @@ export function pastDays(asOf: string): string[] {
   return Array.from({ length: DAYS_SHOWN }, (_, index) => dayAfter(asOf, index - DAYS_SHOWN + 1));
 }
 
-export function deletedParts(rows: Row[]): Part[] {
-  return rows
-    .filter((row) => row.cause && row.deleted_at)
-    .map((row) => ({
-      bucket: String(row.deleted_at).slice(0, 10),
-      name: causeTitle(row.cause),
-      value: row.deleted_bytes,
-    }));
+export function deletedParts(days: Day[]): Part[] {
+  return days.map(({ day, cause, bytes }) => ({
+    bucket: day,
+    name: causeTitle(cause),
+    value: bytes,
+  }));
 }
 
 export function comingDays(asOf: string): string[] {
@@ -122,3 +116,24 @@ export function dueParts(topics: TopicReport[], asOf: string): Part[] {
     })),
   );
 }
+
+/** What each rule says. The report's own JSON and page say it too. */
+export const RULES: Record<string, string> = {
+  OVER_RETAINED:
+    "More than a whole segment outlived the policy, by more than five minutes, and no hold keeps " +
+    "it. A segment goes when its youngest record may go: up to one segment of older records is " +
+    "normal and not counted.",
+  UNDER_RETAINED:
+    "A deletion took a record that was younger than what the policy in force promised. What " +
+    "somebody purged was asked for and is never counted.",
+  POLICY_MISMATCH:
+    "The node keeps by other limits than the control plane wishes, more than five minutes after " +
+    "the last change.",
+  UNBOUNDED: "Neither age nor size limits the topic: nothing is ever deleted.",
+  CLOCK_SKEW:
+    "Records are dated more than five minutes into the future, or were deleted before the time of " +
+    "their append: their age, and so their expiry, cannot be trusted.",
+  UNREAD_DELETED:
+    "A group's committed offset lies below the log's start: it will never read what is between.",
+  UNREAD_AT_RISK: "What a group has not read yet is due within the next 24 hours.",
+};
