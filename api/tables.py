@@ -13,7 +13,7 @@ from api.reconcile.models import ResourceStatus, Work
 from api.reports.models import CurrentRun, ReportRun
 from api.retention.models import RetentionRow, RetentionTopic
 from api.streams.models import Stream
-from api.topics.models import Topic
+from api.topics.models import Topic, TopicPurge
 from api.usage.models import Price, PriceBook, UsageRow
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "RetentionTopic",
     "Stream",
     "Topic",
+    "TopicPurge",
     "UsageRow",
     "Work",
 ]

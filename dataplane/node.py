@@ -23,6 +23,7 @@ from dataplane.frames import Kind
 from dataplane.groups.handover import Handover
 from dataplane.holding import Holding
 from dataplane.metering import USAGE, Cargo, Metering
+from dataplane.purging import Purging
 from dataplane.replica import MetadataReplica
 from dataplane.retention import RETENTION, Inventory
 from dataplane.ring import Ring
@@ -156,11 +157,13 @@ class Node:
         self._replica.handle_closing_topics(self._deletion.topic_closing)
         self._holding = Holding(self._ring, self._replica, tasks, shards_count=shards_count)
         self._replica.handle_held_topics(self._holding.topic_held)
+        self._purging = Purging(self._ring, self._replica, shards_count=shards_count)
         self._conditions = Conditions(engine.metrics)
         self._admin = AdminService(
             self._ring,
             self._replica,
             self._metering,
+            self._inventory,
             node_id=settings.node.node_id,
             incarnation=_read_incarnation(settings.node.data_dir),
             shards_count=shards_count,
@@ -300,6 +303,9 @@ class Node:
             ),
             "/headrace.node.v1.Admin/Describe": unary(
                 node.DescribeRequest, admin.describe, access=Access.NODE_KEY
+            ),
+            "/headrace.node.v1.Admin/Purge": unary(
+                node.PurgeRequest, self._purging.purge, access=Access.NODE_KEY
             ),
             "/headrace.node.v1.Admin/FlushUsage": unary(
                 node.FlushUsageRequest, admin.flush_usage, access=Access.NODE_KEY

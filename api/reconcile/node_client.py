@@ -63,6 +63,13 @@ def _flush(
     )
 
 
+def _purge(channel: grpc.Channel) -> _Method[node_pb2.PurgeRequest, node_pb2.PurgeReply]:
+    return cast(
+        "_Method[node_pb2.PurgeRequest, node_pb2.PurgeReply]",
+        node_pb2_grpc.AdminStub(channel).Purge,
+    )
+
+
 def _apply(channel: grpc.Channel) -> _Method[node_pb2.ApplyRequest, node_pb2.ApplyReply]:
     return cast(
         "_Method[node_pb2.ApplyRequest, node_pb2.ApplyReply]",
@@ -156,9 +163,16 @@ class NodeClients:
         request = node_pb2.ApplyRequest(fence=fence.message(), release_hold=command)
         return self._apply(addresses, request)
 
-    def flush_usage(self, address: str) -> int:
-        """Closes the open metering windows of one node; how many are still not in `_usage`."""
-        request = node_pb2.FlushUsageRequest()
+    def purge(
+        self, addresses: Sequence[str], request: node_pb2.PurgeRequest
+    ) -> node_pb2.PurgeReply:
+        """Moves the beginnings of partitions up; each answers for itself."""
+        return self._call(addresses, _purge, request)
+
+    def flush_usage(self, address: str, *, inventory: bool = False) -> int:
+        """Closes the open metering windows of one node; how many are still not in `_usage`.
+        inventory: also how every partition stands, into `_retention`."""
+        request = node_pb2.FlushUsageRequest(inventory=inventory)
         return self._call([address], _flush, request, FLUSH_SECONDS).outstanding
 
     def node_key(self) -> str:

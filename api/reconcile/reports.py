@@ -86,15 +86,17 @@ class ReportReconciler:
     def reconcile(self, item: Claim) -> Outcome:
         """Starts the job of a run and stays with it until it ends."""
         with self._database.read() as session:
-            if session.get_one(ReportRun, item.object_id).state in ENDED:
+            run = session.get_one(ReportRun, item.object_id)
+            if run.state in ENDED:
                 return Settled(Found(1), final=True)
+            kind = run.kind
             nodes = _nodes(session)
         if not nodes:
             raise PassFailure(FailureKind.UNREACHABLE, "NO_NODES", "No node is registered.")
         for address in nodes:
             # A report is of everything up to now, so what was measured up to now is asked for. A
             # window that stays open is no loss: it is in the next report.
-            self._nodes.flush_usage(address)
+            self._nodes.flush_usage(address, inventory=kind == "retention")
         with self._database.write() as session:
             start = self._begin(session, item, ",".join(nodes))
         code, why = self._run(start)

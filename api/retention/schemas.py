@@ -2,12 +2,19 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, WithJsonSchema
 
 from api.reports.schemas import PublishedFile, ReportInputs, Sha256
 from api.resource import Int64, Timestamp
 from api.retention.models import RetentionRow
 
+# A limit as the node has it: -1 is unlimited.
+SignedLimit = Annotated[
+    int,
+    Field(ge=-1),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": "^(-1|[0-9]+)$"}),
+]
 Cause = Literal["time", "size", "purge"]
 Violation = Literal[
     "OVER_RETAINED",
@@ -28,8 +35,8 @@ class PolicyBody(BaseModel):
     generation: int
     changed_at: Timestamp
     by: str
-    retention_ms: Int64
-    retention_bytes: Int64
+    retention_ms: SignedLimit
+    retention_bytes: SignedLimit
     min_retention_ms: Int64
     segment_bytes: Int64
     sources: dict[str, str]
@@ -93,14 +100,14 @@ class RetentionItem(BaseModel):
     topic_id: str
     partition: int
     policy_source: str
-    retention_ms: Int64 | None = None
-    retention_bytes: Int64 | None = None
+    retention_ms: SignedLimit | None = None
+    retention_bytes: SignedLimit | None = None
     live_bytes: Int64
     oldest_at: Timestamp | None = None
     deleted_bytes: Int64
     deleted_records: Int64
     first_offset: Int64
-    last_offset: Int64
+    last_offset: SignedLimit
     cause: str
     deleted_at: Timestamp | None = None
     age_at_deletion_ms: Int64 | None = None

@@ -27,7 +27,7 @@ _VERBS = {
     "org": ("headrace.cli.organizations:org", "organizations: who is billed"),
     "project": ("headrace.cli.projects:project", "projects: what keys may be confined to"),
     "stream": ("headrace.cli.streams:stream", "streams: the namespaces of topics"),
-    "topic": ("headrace.cli.topics:topic", "topics: list, describe, create, alter, delete"),
+    "topic": ("headrace.cli.topics:topic", "topics: list, describe, create, alter, purge, delete"),
     "key": ("headrace.cli.keys:key", "API keys"),
     "hold": ("headrace.cli.holds:hold", "legal holds: what nothing deletes"),
     "group": ("headrace.cli.groups:group", "groups: who reads what, and how far"),

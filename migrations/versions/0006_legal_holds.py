@@ -1,6 +1,6 @@
-"""Legal holds.
+"""Legal holds, and purges that a cluster has not been told of.
 
-Revision 0006, after 0004. Creates a table only, so that no release before it can break. Going back
+Revision 0006, after 0004. Creates tables only, so that no release before it can break. Going back
 drops the rows, and refuses while one is not released: the release before would let held topics be
 marked for deletion, and could not release what the cluster holds.
 """
@@ -23,7 +23,7 @@ PARENTS = (
 
 
 def upgrade() -> None:
-    """Creates the table."""
+    """Creates the tables."""
     op.create_table(
         "legal_holds",
         sa.Column("id", sa.String(length=40), nullable=False),
@@ -55,12 +55,25 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name="pk_legal_holds"),
     )
+    op.create_table(
+        "topic_purges",
+        sa.Column("topic_id", sa.String(length=40), nullable=False),
+        sa.Column("org_id", sa.String(length=40), nullable=False),
+        sa.Column("before", sa.JSON(), nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("created_at", INSTANT, nullable=False),
+        sa.Column("created_by", sa.String(length=40), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["topic_id"], ["topics.id"], name="fk_topic_purges_topic_id_topics"
+        ),
+        sa.PrimaryKeyConstraint("topic_id", name="pk_topic_purges"),
+    )
     for column in ("org_id", "project_id", "topic_id", "case_id"):
         op.create_index(f"ix_legal_holds_{column}", "legal_holds", [column])
 
 
 def downgrade() -> None:
-    """Drops the table."""
+    """Drops the tables."""
     held = sa.text("SELECT count(*) FROM legal_holds WHERE state != 'RELEASED'")
     count = op.get_bind().scalar(held)
     if count:
@@ -68,4 +81,5 @@ def downgrade() -> None:
             f"{count} legal holds are not released. The release before cannot release them, and a "
             "topic that the cluster holds would never go: release them first."
         )
+    op.drop_table("topic_purges")
     op.drop_table("legal_holds")

@@ -55,6 +55,8 @@ class FakeNode(node_pb2_grpc.AdminServicer):
     applied: list[node_pb2.ApplyRequest] = field(default_factory=list)
     fenced: int = 0
     flushes: int = 0
+    purged: list[node_pb2.PurgeRequest] = field(default_factory=list)
+    purge_refusals: dict[int, str] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
     partition_state: str = "READY"
     # How often DeleteTopic is answered with "not yet"; and what a force reason spares.
@@ -115,6 +117,25 @@ class FakeNode(node_pb2_grpc.AdminServicer):
             ],
             keys=[self.keys[each] for each in request.key_ids if each in self.keys],
         )
+
+    def Purge(  # noqa: N802
+        self, request: node_pb2.PurgeRequest, context: grpc.ServicerContext
+    ) -> node_pb2.PurgeReply:
+        """Moves the beginnings up, as far as a log goes."""
+        self._see(context)
+        _play(self.before, context)
+        topic = self.topics[request.topic_id]
+        reply = node_pb2.PurgeReply()
+        for wish in request.partitions:
+            found, answer = topic.partitions[wish.index], reply.partitions.add(index=wish.index)
+            if wish.index in self.purge_refusals:
+                answer.refused.code = answer.refused.message = self.purge_refusals[wish.index]
+                continue
+            found.log_start = max(found.log_start, wish.before_offset)
+            answer.log_start = found.log_start
+        self.purged.append(request)
+        _play(self.after, context)
+        return reply
 
     def FlushUsage(  # noqa: N802
         self, request: node_pb2.FlushUsageRequest, context: grpc.ServicerContext

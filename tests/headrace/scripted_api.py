@@ -38,6 +38,8 @@ class ScriptedApi:
     holds: list[Body] = field(default_factory=list)
     projects: list[Body] = field(default_factory=lambda: [named("prj_1", "team")])
     orgs: list[Body] = field(default_factory=lambda: [named("org_1", "default")])
+    operations: list[Body] = field(default_factory=list)
+    purge_ends: Body = field(default_factory=lambda: {"state": "SUCCEEDED"})
     reads_until_gone: int = 1
     seen: list[Seen] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
@@ -122,6 +124,7 @@ class ScriptedApi:
             ("POST", "orgs"): lambda seen: self._create(self.orgs, "org", seen),
             ("GET", "api-keys"): lambda seen: listed(self.keys, seen),
             ("POST", "api-keys"): self._create_key,
+            ("GET", "operations"): lambda seen: listed(self.operations, seen),
             ("GET", "legal-holds"): lambda seen: listed(self.holds, seen),
             ("POST", "legal-holds"): self._create_hold,
             ("GET", "clusters"): self._clusters,
@@ -183,7 +186,24 @@ class ScriptedApi:
             },
         }
 
+    def _purge(self, seen: Seen) -> Answer:
+        found = seen.path.rpartition("/")[2].removesuffix(":purge")
+        topic = next(each for each in self.topics if each["id"] == found)
+        if seen.headers.get("if-match") != topic["etag"]:
+            return problem(412, "ETAG_MISMATCH", "It was changed meanwhile")
+        if seen.query.get("dry_run"):
+            loss = {"records": "3", "bytes_estimate": "96"}
+            return 200, {**self._as_found(topic), "plan": {"data_loss": loss, "warnings": []}}
+        generation = int(str(topic["generation"])) + 1
+        topic |= {"generation": generation, "etag": f"r{generation}"}
+        target = {"kind": "topic", "id": found, "generation": generation}
+        operation: Body = {"id": "op_1", "kind": "delete_topic_records", "target": target}
+        self.operations.append(operation | self.purge_ends)
+        return 202, self._as_found(topic)
+
     def _create_topic(self, seen: Seen) -> Answer:
+        if seen.path.endswith(":purge"):
+            return self._purge(seen)
         stream = seen.body.get("stream", "default")
         if any((t["name"], t["stream"]) == (seen.body["name"], stream) for t in self.topics):
             return problem(409, "NAME_TAKEN", f"{seen.body['name']} exists")

@@ -27,6 +27,7 @@ COMMANDS = {
     "topic describe": ["topic", "describe", "known"],
     "topic create": ["topic", "create", "NEW", "--partitions", "2"],
     "topic alter": ["topic", "alter", "known", "--partitions", "2"],
+    "topic purge": ["topic", "purge", "known", "--before", "end", "--yes"],
     "topic delete": ["topic", "delete", "known", "--yes"],
     "key list": ["key", "list"],
     "key describe": ["key", "describe", "robot"],
