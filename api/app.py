@@ -19,13 +19,13 @@ from api.console.routes import routes as console
 from api.database import Database
 from api.explain.routes import router as explain
 from api.holds.routes import router as holds
+from api.invoices.routes import router as invoices
 from api.messages.routes import router as messages
 from api.messages.tail import Tails
 from api.nodes.routes import router as nodes
 from api.operations.routes import router as operations
 from api.organizations.routes import router as organizations
 from api.projects.routes import router as projects
-from api.reports.files import router as report_files
 from api.reports.routes import router as reports
 from api.retention.details import router as retention_details
 from api.retention.routes import router as retention
@@ -51,8 +51,8 @@ ROUTERS: Final = (
     operations,
     explain,
     usage,
+    invoices,
     reports,
-    report_files,
     retention,
     retention_details,
     audit,

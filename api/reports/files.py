@@ -1,117 +1,78 @@
-"""Files of a published run, as its job wrote them.
+"""The files of a published run: which one a caller may have, and how it is handed out.
 
-The operator reads every file of its runs. Anybody else reads what is their organization's alone:
-files that carry its id in their name, as invoices do. A name is taken from the manifest and from
-nowhere else, and a file whose bytes are not those of the manifest is refused. A page gets a content
-policy of its own (api/edge.py): it stands in a sandbox, for its text came from many.
+The operator may have every file that the manifest names; an organization those of its own invoices.
+A name is looked up in the manifest and never joined to a path before it was found there. A page is
+shown in a sandbox without scripts, everything else is saved.
 """
 
-import hashlib
+import mimetypes
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import APIRouter, Depends, Request
 from fastapi.responses import FileResponse
-from pydantic import BaseModel
+from pydantic import JsonValue
 from sqlalchemy.orm import Session
 
-from api.access.guard import Guard, Owner
+from api.access.guard import Owner
 from api.access.permissions import Caller
-from api.errors import ConflictError, NotFoundError
+from api.errors import NotFoundError
 from api.reports.loading import folder_of
 from api.reports.models import ReportRun
-from api.reports.schemas import PublishedFile
-from api.routing import READ_PROBLEMS, DatabaseOf, Route
-from api.settings import Settings
 
-router = APIRouter(prefix="/v1/report-runs", route_class=Route, tags=["reports"])
-
-PAGE: Final = "text/html; charset=utf-8"
-MEDIA_TYPES: Final = {
-    ".html": PAGE,
-    ".csv": "text/csv; charset=utf-8",
-    ".json": "application/json",
-    ".parquet": "application/vnd.apache.parquet",
-}
-OTHER_MEDIA_TYPE: Final = "application/octet-stream"
-READ_BYTES: Final = 1 << 20
+PAGE: Final = ".html"
+# The page holds its own style; nothing in it may run, fetch, send or be framed elsewhere.
+SANDBOX: Final = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+TYPES: Final = {".parquet": "application/vnd.apache.parquet", ".csv": "text/csv; charset=utf-8"}
 
 
-class Published(BaseModel):
-    """What every kind of run says of its files."""
-
-    path: str
-    files: list[PublishedFile]
-
-
-def shared_run(session: Session, object_id: str) -> Owner | None:
-    """A run is many organizations': which of its files a caller sees, is asked file by file."""
+def files_owner(session: Session, object_id: str) -> Owner | None:
+    """A run is there for everybody; which of its files are, `run_file` says."""
     row = session.get(ReportRun, object_id)
-    return Owner(row.org_id, shared=True) if row else None
+    return Owner(row.org_id, shared=True, run_id=row.id) if row else None
 
 
-# What is read is hashed: a download counts for more than one ordinary request.
-Reader = Annotated[Caller, Depends(Guard("usage:read", shared_run, cost=10))]
+def run_file(session: Session, caller: Caller, run_id: str, name: str, root: Path) -> FileResponse:
+    """A file of a run that has published.
+
+    :raises NotFoundError: no such file, or not one of the caller's.
+    """
+    result = session.get_one(ReportRun, run_id).result or {}
+    listed = result.get("files")
+    entries = listed if isinstance(listed, list) else []
+    names = {one.get("name") for one in entries if isinstance(one, dict)}
+    folder = (root.absolute() / folder_of(str(result.get("path", "")))).resolve()
+    path = folder / name
+    mine = caller.operator or name in _own(caller, result)
+    inside = folder.is_relative_to(root.resolve())
+    if name not in names or not mine or not inside or not path.is_file():
+        raise NotFoundError(
+            f"The run {run_id} has no file {name} that this key can see.",
+            hint="An invoice lists its files; usage files of a run are the operator's.",
+        )
+    return _response(path)
 
 
-@router.get(
-    "/{object_id}/files/{name}",
-    operation_id="getReportFile",
-    response_class=FileResponse,
-    responses={
-        **READ_PROBLEMS,
-        200: {
-            "description": "The file; a page to be shown, anything else to be kept.",
-            "content": {OTHER_MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
-        },
-        409: {**READ_PROBLEMS[404], "description": "REPORT_FILE_CHANGED."},
-    },
-)
-def get_report_file(
-    object_id: str, name: str, caller: Reader, database: DatabaseOf, request: Request
-) -> FileResponse:
-    """A file of a published run, by its name in the manifest."""
-    settings: Settings = request.app.state.settings
-    with database.read() as session:
-        run = session.get_one(ReportRun, object_id)
-        file, folder = _found(run, caller, name)
-    path = folder_of(settings.reports.uri).absolute() / folder_of(folder) / file.name
-    _check(path, file)
-    media_type = MEDIA_TYPES.get(path.suffix, OTHER_MEDIA_TYPE)
+def _own(caller: Caller, result: Mapping[str, JsonValue]) -> set[str]:
+    """The files of the invoices of a caller's organization."""
+    entries = result.get("invoices")
+    if not isinstance(entries, list) or caller.project_id is not None:
+        return set()
+    return {
+        f"{entry.get('name')}{suffix}"
+        for entry in entries
+        if isinstance(entry, dict) and entry.get("organization_id") == caller.org_id
+        for suffix in (".csv", ".html", ".json", ".parquet")
+    }
+
+
+def _response(path: Path) -> FileResponse:
+    media_type = TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
+    page = path.suffix == PAGE
     return FileResponse(
         path,
-        media_type=media_type,
-        filename=file.name,
-        content_disposition_type="inline" if media_type == PAGE else "attachment",
-        headers={"ETag": f'"{file.sha256}"'},
+        media_type=media_type or "application/octet-stream",
+        filename=path.name,
+        content_disposition_type="inline" if page else "attachment",
+        headers={"Content-Security-Policy": SANDBOX, "X-Content-Type-Options": "nosniff"},
     )
-
-
-def _found(run: ReportRun, caller: Caller, name: str) -> tuple[PublishedFile, str]:
-    """The entry of the manifest and the folder of the run, if the caller may know of them."""
-    operates = caller.operator and caller.org_id == run.org_id
-    owns = caller.project_id is None and f"-{caller.org_id}-" in name
-    result = Published.model_validate(run.result) if run.result is not None else None
-    if result is not None and (operates or owns):
-        for file in result.files:
-            if file.name == name:
-                return file, result.path
-    raise NotFoundError(f"{run.id} has published no {name} that this key can see.")
-
-
-def _check(path: Path, file: PublishedFile) -> None:
-    """Bytes that are not those of the manifest are no evidence of anything."""
-    digest, size = hashlib.sha256(), 0
-    try:
-        with path.open("rb") as content:
-            while part := content.read(READ_BYTES):
-                digest.update(part)
-                size += len(part)
-    except OSError:
-        size = -1
-    if size != file.bytes or digest.hexdigest() != file.sha256:
-        raise ConflictError(
-            f"{file.name} is not the file that the run published: it is gone, or was edited.",
-            code="REPORT_FILE_CHANGED",
-            hint="Run the report again: the same inputs give the same file.",
-        )
