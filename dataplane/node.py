@@ -159,14 +159,17 @@ class Node:
         self._replica.handle_held_topics(self._holding.topic_held)
         self._purging = Purging(self._ring, self._replica, shards_count=shards_count)
         self._conditions = Conditions(engine.metrics)
-        self._admin = AdminService(
+        self._admin = self._administration()
+
+    def _administration(self) -> AdminService:
+        return AdminService(
             self._ring,
             self._replica,
             self._metering,
             self._inventory,
-            node_id=settings.node.node_id,
-            incarnation=_read_incarnation(settings.node.data_dir),
-            shards_count=shards_count,
+            node_id=self._settings.node.node_id,
+            incarnation=_read_incarnation(self._settings.node.data_dir),
+            shards_count=self._settings.node.shards,
         )
 
     def _road(self, spool: Spool, cargo: Cargo) -> Metering:

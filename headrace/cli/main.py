@@ -37,6 +37,7 @@ _VERBS = {
     "explain": ("headrace.cli.explain:explain", "why an object is as it is, and what is next"),
     "usage": ("headrace.cli.usage:usage", "usage and cost, as the last report saw them"),
     "invoice": ("headrace.cli.invoices:invoice", "what a month costs, line by line"),
+    "retention": ("headrace.cli.retention:retention", "what was deleted, and what will be"),
     "report": ("headrace.cli.report:report", "run, list and verify reports"),
     "profile": ("headrace.cli.profiles:profile", "services by name"),
     "config": ("headrace.cli.configuration:config", "where a value comes from"),
