@@ -76,7 +76,7 @@ struct store_group {
     uint8_t corrupt;       /* a read found damage: nothing is served any more */
     struct vsr vsr;
     struct journal_mark mark;
-    uint64_t segment_bytes; /* configuration as of the last view state entry */
+    struct segment_limit segment_limit; /* configuration as of the last view state entry */
     uint8_t metered;
     uint8_t metered_wanted;
     uint8_t checkpoint_is_file;

@@ -278,7 +278,8 @@ enum status store_removal_found(struct store *store, const struct journal_entry 
                                      .partition = entry->partition};
     if (remove_now(store, &name) == STATUS_OK) return STATUS_OK;
     store->statistics.removal_failures++;
-    group = store_group_make(store, entry->topic, entry->created_revision, entry->partition, 1, 0);
+    group = store_group_make(store, entry->topic, entry->created_revision, entry->partition,
+                             &store_limit_unknown, 0);
     if (!group) return STATUS_NO_MEMORY;
     group->pin = generation;
     reconcile_found(&group->removal, store->now.monotonic_ns);

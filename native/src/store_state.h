@@ -56,11 +56,13 @@ enum store_limit {
     STORE_RESUME_WAYS = 4,
     STORE_SNAPSHOT_OPS = 1024,
     STORE_SNAPSHOT_BYTES = 1048576,
-    STORE_VIEW_STATE_BYTES = 64,  /* [bytes] */
-    STORE_CHECKPOINT_BYTES = 112, /* [bytes] before the blob */
-    STORE_ABSTAIN_BYTES = 24,     /* [bytes] */
-    STORE_TAIL_CLOSED_BYTES = 16, /* [bytes] */
-    STORE_FLOOR_BYTES = 8,        /* [bytes] */
+    STORE_SEGMENT_SHARE = 8,        /* a segment spans an eighth of what the topic keeps .. */
+    STORE_SEGMENT_US_MIN = 1000000, /* .. and no less than a second */
+    STORE_VIEW_STATE_BYTES = 64,    /* [bytes] */
+    STORE_CHECKPOINT_BYTES = 112,   /* [bytes] before the blob */
+    STORE_ABSTAIN_BYTES = 24,       /* [bytes] */
+    STORE_TAIL_CLOSED_BYTES = 16,   /* [bytes] */
+    STORE_FLOOR_BYTES = 8,          /* [bytes] */
     STORE_DETAIL_BYTES = 256,
     STORE_REMOVAL_NAMES_BYTES = 524288, /* one folder: twice the names of all its segments */
     STORE_REAPPENDED = 65535,           /* operation of a record that is a copy of an older entry */
@@ -112,7 +114,7 @@ struct store_file {
 struct store_topic {
     uint64_t topic;
     uint64_t created_revision;
-    uint64_t segment_bytes;
+    struct segment_limit segment_limit;
     uint32_t partitions_count;
     uint32_t flags;
     uint32_t next; /* in its bucket or the free list, index + 1 */
@@ -309,8 +311,10 @@ enum status store_perform(struct store *store, struct io_request *request);
 /* store_tables.c */
 struct store_topic *store_topic_find(struct store *store, uint64_t topic);
 struct store_group *store_group_find(struct store *store, uint64_t topic, uint32_t partition);
+extern const struct segment_limit store_limit_unknown;
 struct store_group *store_group_make(struct store *store, uint64_t topic, uint64_t created_revision,
-                                     uint32_t partition, uint64_t segment_bytes, int metered);
+                                     uint32_t partition, const struct segment_limit *limit,
+                                     int metered);
 void store_group_drop(struct store *store, struct store_group *group);
 enum status store_group_lookup(struct store *store, const struct engine_partition_id *id,
                                struct store_group **group);
@@ -330,7 +334,9 @@ void store_prepare_op(struct store *store, struct store_ring *ring, struct store
                       int outcome);
 void store_prepare_batch(struct store *store, struct store_group *group,
                          const struct store_produce *request, const struct batch_client *client);
-void store_view_state_put(const struct store_group *group, uint64_t segment_bytes, uint8_t *at);
+void store_view_state_put(const struct store_group *group, const struct segment_limit *limit,
+                          uint8_t *at);
+void store_view_state_limit(struct partition_config *config, const uint8_t *body);
 void store_view_state_entry(struct store *store, struct store_group *group);
 void store_abstain_entry(struct store *store, struct store_group *group);
 
