@@ -42,9 +42,17 @@ class ScriptedReports:
         """The job that waits now fails with these words."""
         self._order({"failure": {"code": code, "message": message, "hint": hint}})
 
-    def publish_usage(self, rows: Sequence[Line], page: str = "<h1>Usage</h1>") -> None:
-        """The job that waits now publishes these rows and this page."""
+    def publish_usage(
+        self,
+        rows: Sequence[Line],
+        page: str = "<h1>Usage</h1>",
+        invoices: Sequence[Mapping[str, object]] = (),
+    ) -> None:
+        """The job that waits now publishes these rows, this page, and these drafts."""
         files = {"usage.csv": csv_of(COLUMNS, rows), "usage.html": page.encode()}
+        for invoice in invoices:
+            files[f"{invoice['name']}.json"] = json.dumps(invoice).encode()
+            files[f"{invoice['name']}.html"] = page.encode()
         sums = {
             meter: sum(int(row["quantity"]) for row in rows if row["meter"] == meter)
             for meter in ("ingress_bytes", "records")
@@ -57,7 +65,16 @@ class ScriptedReports:
             "currency": "EUR",
             "amount_exact": format(sum(Decimal(row["amount"]) for row in rows), "f"),
         }
-        self._order({"manifest": self._written("usage", files, totals)})
+        entries = [
+            {
+                name: invoice[name]
+                for name in ("organization_id", "period", "name", "blocked", "total")
+            }
+            for invoice in invoices
+        ]
+        checks = [check for invoice in invoices for check in _checks(invoice)]
+        manifest = self._written("usage", files, totals)
+        self._order({"manifest": {**manifest, "invoices": entries, "checks": checks}})
 
     def publish_retention(
         self, topics: Sequence[Mapping[str, object]], rows: Sequence[Line], as_of: str
@@ -103,6 +120,12 @@ class ScriptedReports:
     def _order(self, orders: Mapping[str, object]) -> None:
         # Opening waits until a job reads.
         self._pipe.write_text(json.dumps(orders) + "\n")
+
+
+def _checks(invoice: Mapping[str, object]) -> list[object]:
+    checks = invoice["reconciliation"]
+    assert isinstance(checks, list)
+    return checks
 
 
 def csv_of(columns: Sequence[str], rows: Sequence[Line]) -> bytes:

@@ -27,6 +27,8 @@ import { Problem } from "../../widgets/Problem";
 import { fileAddress } from "../reports/run";
 import { InvoiceState } from "./Invoices";
 import {
+  checksOf,
+  fileOf,
   type Invoice as InvoiceBody,
   type InvoiceFile,
   type Line,
@@ -46,7 +48,8 @@ export function Invoice() {
   // The way down to hours and offsets is evidence: it is read from the file that was published.
   const file = useQuery({
     queryKey: ["invoices", invoiceId, "file", body?.run_id],
-    queryFn: () => call<InvoiceFile>("GET", fileAddress(body?.run_id ?? "", `${body?.name}.json`)),
+    queryFn: () =>
+      call<InvoiceFile>("GET", body ? fileAddress(body.run_id, fileOf(body, "json")) : ""),
     enabled: body !== undefined,
   });
   if (invoice.isPending) {
@@ -78,7 +81,7 @@ export function Invoice() {
           </ToolbarItem>
           <ToolbarItem alignSelf="center">
             <InvoiceState invoice={body} />{" "}
-            {file.data && <ReconciliationBadge checks={file.data.reconciliation} />}
+            <ReconciliationBadge checks={checksOf(body.reconciliation)} />
           </ToolbarItem>
           <ToolbarItem align={{ default: "alignEnd" }}>
             <Files invoice={body} />
@@ -95,7 +98,7 @@ export function Invoice() {
           </CardBody>
         </Card>
         {file.isError && <Problem error={file.error} />}
-        {file.data && <Reconciliation checks={file.data.reconciliation} />}
+        <Reconciliation checks={checksOf(body.reconciliation)} />
         <p className="hr-muted">
           Drawn by{" "}
           <Link to="/reports/$runId" params={{ runId: body.run_id }}>
@@ -109,13 +112,13 @@ export function Invoice() {
 }
 
 function Files({ invoice }: { invoice: InvoiceBody }) {
-  const { run_id: run, name } = invoice;
+  const { run_id: run } = invoice;
   return (
     <>
       <Button
         component="a"
         variant="secondary"
-        href={fileAddress(run, `${name}.html`)}
+        href={fileAddress(run, fileOf(invoice, "html"))}
         target="_blank"
         rel="noopener noreferrer"
       >
@@ -126,8 +129,8 @@ function Files({ invoice }: { invoice: InvoiceBody }) {
           key={kind}
           component="a"
           variant="link"
-          href={fileAddress(run, `${name}.${kind}`)}
-          download={`${name}.${kind}`}
+          href={fileAddress(run, fileOf(invoice, kind))}
+          download={fileOf(invoice, kind)}
           aria-label={`Download ${kind.toUpperCase()}`}
         >
           {kind.toUpperCase()}
@@ -144,24 +147,30 @@ function Figures({ invoice }: { invoice: InvoiceBody }) {
         <dt>Total</dt>
         <dd>{money(invoice.total, invoice.currency)}</dd>
       </div>
-      {invoice.amount_per_month && (
-        <div className="hr-figure">
-          <dt>At this rate, per month</dt>
-          <dd>{money(invoice.amount_per_month, invoice.currency)}</dd>
-        </div>
-      )}
-      {invoice.as_of && (
-        <div className="hr-figure hr-words">
-          <dt>Knows of usage until</dt>
-          <dd>{moment(invoice.as_of).slice(0, 19)} UTC</dd>
-        </div>
-      )}
-      {invoice.price_book_version && (
-        <div className="hr-figure hr-words">
-          <dt>Price book</dt>
-          <dd>{invoice.price_book_version}</dd>
-        </div>
-      )}
+      <div className="hr-figure">
+        <dt>Metered so far</dt>
+        <dd>
+          {money(invoice.metered_exact, invoice.currency)}
+          <span className="hr-exact">exactly {trimmed(invoice.metered_exact)}</span>
+        </dd>
+      </div>
+      <div className="hr-figure">
+        <dt>At this rate, per month</dt>
+        <dd>{money(invoice.amount_per_month, invoice.currency)}</dd>
+      </div>
+      <div className="hr-figure hr-words">
+        <dt>Knows of usage until</dt>
+        <dd>{moment(invoice.as_of).slice(0, 19)} UTC</dd>
+      </div>
+      <div className="hr-figure hr-words">
+        <dt>Price book</dt>
+        <dd>
+          {invoice.price_book_version}
+          <span className="hr-exact">
+            at least {money(invoice.monthly_minimum, invoice.currency)} a month
+          </span>
+        </dd>
+      </div>
     </dl>
   );
 }

@@ -13,13 +13,18 @@ import {
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import type { components } from "../../../build/schema";
 import { moment } from "../../api/bytes";
-import { all } from "../../api/client";
+import { all, call } from "../../api/client";
 import { money } from "../../api/decimal";
 import { CopyAs, curl, python } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
 import { NoReport } from "../reports/NoReport";
-import { type Invoice, periodTitle } from "./invoice";
+import { checksOf, type Invoice, periodTitle } from "./invoice";
+import { Reconciliation } from "./Reconciliation";
+
+type Body = components["schemas"]["ReconciliationBody"];
+type Named = { id: string; name: string };
 
 const RECIPE = {
   cli: "headrace invoice list",
@@ -33,6 +38,11 @@ export function Invoices() {
     queryFn: async () =>
       (await all<Invoice>("/v1/invoices")).sort((a, b) => (a.period < b.period ? 1 : -1)),
   });
+  const proven = useQuery({
+    queryKey: ["reconciliation"],
+    queryFn: () => call<Body>("GET", "/v1/usage/reconciliation"),
+  });
+  const checks = checksOf(proven.data?.checks);
   return (
     <PageSection>
       <Toolbar>
@@ -40,6 +50,11 @@ export function Invoices() {
           <ToolbarItem>
             <Title headingLevel="h1">Invoices</Title>
           </ToolbarItem>
+          {proven.data?.run_id && (
+            <ToolbarItem alignSelf="center">
+              <Proven body={proven.data} />
+            </ToolbarItem>
+          )}
           <ToolbarItem align={{ default: "alignEnd" }}>
             <CopyAs recipe={RECIPE} />
           </ToolbarItem>
@@ -49,7 +64,23 @@ export function Invoices() {
       {invoices.isError && <Problem error={invoices.error} />}
       {invoices.data?.length === 0 && <NoReport kind="usage" />}
       {invoices.data && invoices.data.length > 0 && <List invoices={invoices.data} />}
+      {checks.length > 0 && (
+        <div className="hr-panel">
+          <Reconciliation checks={checks} title="Reconciliation of the whole run" />
+        </div>
+      )}
     </PageSection>
+  );
+}
+
+/** What the last run proved of every invoice that is shown. */
+function Proven({ body }: { body: Body }) {
+  const blocked = body.invoices.filter((each) => each.blocked).length;
+  if (body.green) return <Label status="success">All reconciled</Label>;
+  return (
+    <Label status="danger">
+      {blocked > 0 ? `${blocked} of ${body.invoices.length} blocked` : "The run is not reconciled"}
+    </Label>
   );
 }
 
@@ -63,6 +94,11 @@ export function InvoiceState({ invoice }: { invoice: Invoice }) {
 }
 
 function List({ invoices }: { invoices: Invoice[] }) {
+  const names = useQuery({
+    queryKey: ["organizations"],
+    queryFn: async () =>
+      new Map((await all<Named>("/v1/orgs")).map((each) => [each.id, each.name] as const)),
+  });
   return (
     <Table aria-label="Invoices">
       <Thead>
@@ -86,11 +122,9 @@ function List({ invoices }: { invoices: Invoice[] }) {
               <InvoiceState invoice={invoice} />
             </Td>
             <Td dataLabel="Organization" modifier="breakWord">
-              {invoice.organization ?? invoice.organization_id}
+              {names.data?.get(invoice.organization_id) ?? invoice.organization_id}
             </Td>
-            <Td dataLabel="Drawn of usage until (UTC)">
-              {invoice.as_of ? moment(invoice.as_of).slice(0, 16) : "–"}
-            </Td>
+            <Td dataLabel="Drawn of usage until (UTC)">{moment(invoice.as_of).slice(0, 16)}</Td>
             <Td dataLabel="Total" className="hr-number">
               {money(invoice.total, invoice.currency)}
             </Td>

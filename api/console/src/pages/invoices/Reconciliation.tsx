@@ -24,11 +24,13 @@ function figure(text: string): string {
   return /^-?[0-9]+(\.[0-9]+)?$/.test(text) ? grouped(text) : text;
 }
 
-export function Reconciliation({ checks }: { checks: Check[] }) {
+type Props = { checks: Check[]; title?: string };
+
+export function Reconciliation({ checks, title = "Reconciliation" }: Props) {
   return (
-    <Card component="section" aria-label="Reconciliation">
+    <Card component="section" aria-label={title}>
       <CardTitle component="h2">
-        Reconciliation <ReconciliationBadge checks={checks} />
+        {title} <ReconciliationBadge checks={checks} />
       </CardTitle>
       <CardBody>
         <p className="hr-muted">

@@ -15,7 +15,8 @@ import type { HourShare, Line, OffsetRange, TopicShare, Trail } from "./invoice"
 const RANGES_MAX = 200;
 
 export function LineTrail({ line, trail }: { line: Line; trail: Trail }) {
-  const { topics = [], hours = [], partitions = [] } = trail;
+  const { topics } = line;
+  const { hours = [], partitions = [] } = trail;
   if (topics.length + hours.length + partitions.length === 0) {
     return (
       <p className="hr-note">

@@ -1,5 +1,6 @@
 // What the pages read of an invoice. Money and quantities are exact text.
 
+import type { components } from "../../../build/schema";
 import { shown } from "../usage/meters";
 
 export type Check = {
@@ -7,13 +8,6 @@ export type Check = {
   state: string;
   detail: string;
   figures: Record<string, string>;
-};
-export type TopicShare = {
-  topic: string;
-  topic_id: string;
-  quantity: string;
-  amount_exact: string;
-  amount: string;
 };
 export type HourShare = { hour: string; topic_id: string; quantity: string };
 /** What a partition took in within an hour. Without offsets: the log holds none of it any more. */
@@ -26,42 +20,26 @@ export type OffsetRange = {
   first_offset?: string | null;
   end_offset?: string | null;
 };
-export type Line = {
-  line: number;
-  sku: string;
-  description: string;
-  quantity: string;
-  unit: string;
-  unit_price: string;
-  amount_exact: string;
-  amount: string;
-  currency: string;
-};
+export type Line = components["schemas"]["LineBody"];
+export type TopicShare = components["schemas"]["Share"];
+export type Invoice = components["schemas"]["InvoiceBody"];
 /** A line all the way down, as the invoice's own JSON file has it. */
 export type Trail = {
   line: number;
-  topics?: TopicShare[];
   hours?: HourShare[];
   partitions?: OffsetRange[];
 };
 /** The JSON file of an invoice: what the API's answer leaves out. */
-export type InvoiceFile = { lines: Trail[]; reconciliation: Check[] };
-export type Invoice = {
-  id: string;
-  organization_id: string;
-  organization?: string;
-  period: string;
-  state: string;
-  blocked: boolean;
-  total: string;
-  currency: string;
-  as_of?: string | null;
-  amount_per_month?: string | null;
-  run_id: string;
-  name: string;
-  price_book_version?: string;
-  lines?: Line[];
-};
+export type InvoiceFile = { lines: Trail[] };
+
+/** The name of its file of a kind, such as json. */
+export function fileOf(invoice: Invoice, kind: string): string {
+  return invoice.files.find((name) => name.endsWith(`.${kind}`)) ?? "";
+}
+
+export function checksOf(given: unknown): Check[] {
+  return Array.isArray(given) ? (given as Check[]) : [];
+}
 
 /** "November 2026" for 2026-11. */
 export function periodTitle(period: string): string {

@@ -131,13 +131,19 @@ function useClock(on: boolean): number {
 
 type Variant = "success" | "info" | "pending" | "danger";
 
+/** Of the middle step: a run that failed, failed there. */
+const VARIANTS: Record<string, Variant> = {
+  QUEUED: "pending",
+  RUNNING: "info",
+  SUCCEEDED: "success",
+  FAILED: "danger",
+};
+
 function Steps({ run }: { run: ReportRun }) {
   const now = useClock(!isOver(run));
   const { state } = run;
-  const running: Variant =
-    state === "QUEUED" ? "pending" : state === "RUNNING" ? "info" : "success";
-  const last: Variant =
-    state === "SUCCEEDED" ? "success" : state === "FAILED" ? "danger" : "pending";
+  const running = VARIANTS[state] ?? "pending";
+  const last = state === "SUCCEEDED" ? "success" : "pending";
   const spent = run.started_at
     ? took(run.started_at, run.finished_at ?? now)
     : "A worker takes it as soon as one is free.";
@@ -153,7 +159,7 @@ function Steps({ run }: { run: ReportRun }) {
       <Step
         id="published"
         variant={last}
-        title={state === "FAILED" ? "Failed" : "Checked and published"}
+        title={state === "FAILED" ? "Nothing published" : "Checked and published"}
         says={
           run.finished_at
             ? `${moment(run.finished_at).slice(0, 19)} UTC`

@@ -131,14 +131,16 @@ function List({ holds, released, onRelease }: ListProps) {
               </Td>
               <Td dataLabel="Reason" modifier="breakWord">
                 {hold.reason}
+                <span className="hr-exact">
+                  by <span className="hr-mono">{hold.created_by}</span>
+                </span>
               </Td>
               <Td dataLabel="Keeps" className="hr-number hr-nowrap">
                 {keptBy(hold)}
               </Td>
-              <Td dataLabel="Since (UTC)">
+              <Td dataLabel="Since (UTC)" className="hr-nowrap">
                 {moment((released ? hold.released_at : hold.activated_at) ?? "").slice(0, 16) ||
                   "not yet"}
-                <span className="hr-exact hr-mono hr-break">{hold.created_by}</span>
               </Td>
               <Td isActionCell>
                 {!released && hold.state !== "RELEASING" && (
