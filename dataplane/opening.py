@@ -1,7 +1,7 @@
 """A node's data directory as it is opened: engine, spools, life, incarnation.
 
-Owns what is said when one of them cannot be used. Refuses to mend: a directory that is not as it was
-left is a person's to look at.
+Owns what is said when one of them cannot be used. Refuses to mend: a directory that is not as it
+was left is a person's to look at.
 """
 
 import struct
