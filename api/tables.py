@@ -12,6 +12,7 @@ from api.organizations.models import Organization
 from api.projects.models import Project
 from api.reconcile.models import ResourceStatus, Work
 from api.reports.models import CurrentRun, ReportRun
+from api.retention.models import RetentionRow, RetentionTopic
 from api.streams.models import Stream
 from api.topics.models import Topic, TopicPurge, TopicSpan
 from api.usage.models import Price, PriceBook, UsageRow
@@ -36,6 +37,8 @@ __all__ = [
     "Project",
     "ReportRun",
     "ResourceStatus",
+    "RetentionRow",
+    "RetentionTopic",
     "Stream",
     "Topic",
     "TopicPurge",

@@ -24,7 +24,7 @@ from headrace.errors import (
     TopicNotFound,
 )
 from headrace.kinds import Kind, kind_of, path_of
-from headrace.rest import PAGE_SIZE, Resource, Rest
+from headrace.rest import PAGE_SIZE, Json, Resource, Rest
 from headrace.retry import Deadline, Duration, seconds
 from headrace.runtime import IoThread, io_thread
 from headrace.settings import Settings
@@ -298,6 +298,21 @@ class _Calls(Rest):
             name = str(_only(found, "invoice", name)["id"])
         return await self.request("GET", f"/invoices/{name}")
 
+    async def retention(self, *, topic: str = "", cause: str = "", violation: str = "") -> Resource:
+        """What was deleted and will be, by the current retention run: every line in `items`, sums
+        in `summary`; of a named topic also `topic`.
+
+        `topic` is a name or an id; `cause` is time, size or purge.
+        """
+        topic_id = str((await self.topic(topic))["id"]) if topic else ""
+        params = {"topic_id": topic_id, "cause": cause, "violation": violation}
+        params = {name: value for name, value in params.items() if value}
+        first = await self.request("GET", "/reports/retention", params=params)
+        if first.pop("next_page_token", None):
+            every: list[Json] = [*await self.items("/reports/retention", params)]
+            first["items"] = every
+        return first
+
     async def run_report(
         self,
         kind: str = "usage",
@@ -371,7 +386,7 @@ def _of_run(run: Resource) -> HeadraceError:
     return HeadraceError(
         f"Report run {run['id']} failed: {detail.get('message') or detail.get('detail') or detail}",
         code=str(detail.get("code") or "REPORT_FAILED"),
-        hint="The worker's log has the whole story.",
+        hint=str(detail.get("hint") or "The worker's log has the whole story."),
     )
 
 
@@ -428,6 +443,7 @@ class Admin:
     usage = _sync(_Calls.usage)
     invoices = _sync(_Calls.invoices)
     invoice = _sync(_Calls.invoice)
+    retention = _sync(_Calls.retention)
     run_report = _sync(_Calls.run_report)
     reports = _sync(_Calls.reports)
     wait_ready = _sync(_Calls.wait_ready)
@@ -467,6 +483,7 @@ class AsyncAdmin:
     usage = _async(_Calls.usage)
     invoices = _async(_Calls.invoices)
     invoice = _async(_Calls.invoice)
+    retention = _async(_Calls.retention)
     run_report = _async(_Calls.run_report)
     reports = _async(_Calls.reports)
     wait_ready = _async(_Calls.wait_ready)

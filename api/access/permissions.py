@@ -16,8 +16,10 @@ VIEWER: Final = BILLING_VIEWER | {
     "streams:read",
     "topics:read",
     "holds:read",
+    "groups:read",
     "messages:read",
     "operations:read",
+    "retention:read",
 }
 EDITOR: Final = VIEWER | {
     "streams:create",

@@ -9,6 +9,7 @@ machine's.
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import Final
 
 from dataplane.frames import (
@@ -24,10 +25,12 @@ from dataplane.frames import (
     unpack_meter_flushed,
     unpack_partition_state,
 )
+from dataplane.groups.membership import Group
 from dataplane.metadata.commands import fence_message, topic_message
-from dataplane.metadata.state import Hold, Topic, partitions_of
+from dataplane.metadata.state import Hold, State, Topic, partitions_of
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
+from dataplane.retention import Inventory
 from dataplane.ring import Ring
 from dataplane.rpc import Call
 from dataplane.wire import node_pb2 as wire
@@ -57,17 +60,21 @@ class AdminService:
         ring: Ring,
         replica: MetadataReplica,
         metering: Metering,
+        inventory: Inventory,
         *,
         node_id: str,
         incarnation: int,
         shards_count: int,
+        status: Callable[[], wire.NodeStatus] = wire.NodeStatus,
     ) -> None:
         self._ring = ring
         self._replica = replica
         self._metering = metering
+        self._inventory = inventory
         self._node_id = node_id
         self._incarnation = incarnation
         self._shards_count = shards_count
+        self._status = status
 
     async def apply(self, call: Call, request: wire.ApplyRequest) -> wire.ApplyReply:
         """Put one command through the metadata log; repeatable."""
@@ -88,7 +95,10 @@ class AdminService:
                 node_id=self._node_id,
                 incarnation=self._incarnation,
                 metadata_op=state.op,
+                node=self._status(),
             )
+            if request.groups:
+                reply.groups.extend(_group_status(state, each) for each in state.groups.values())
             topics = [
                 topic
                 for topic in state.topics_by_number()
@@ -109,10 +119,12 @@ class AdminService:
         self, call: Call, request: wire.FlushUsageRequest
     ) -> wire.FlushUsageReply:
         """Close every open window now; return once what they hold is in `_usage`, or at the
-        deadline.
+        deadline. The picture comes last; where it fails the one of the hour still stands.
         """
         wait_s = call.remaining_s(most=FLUSH_TIMEOUT_S + REPLY_MARGIN_S) - REPLY_MARGIN_S
         outstanding = await self.flush_everything(max(0.0, wait_s))
+        if request.inventory and not await self._inventory.take(time.time_ns() // 1000):
+            log.warning("an inventory was asked for and could not be taken")
         return wire.FlushUsageReply(
             closes=self._metering.published_count(), outstanding=outstanding
         )
@@ -231,6 +243,19 @@ class AdminService:
         return Frame(
             kind, shard=owner_of(partition, self._shards_count), body=pack_partition(partition)
         )
+
+
+def _group_status(state: State, group: Group) -> wire.GroupStatus:
+    read = sorted({number for member in group.members.values() for number in member.topics})
+    topics = [topic for number in read if (topic := state.topic_numbered(number)) is not None]
+    return wire.GroupStatus(
+        group=group.number,
+        organization_id=group.organization_id,
+        project_id=group.project_id,
+        name=group.name,
+        state=group.state(),
+        topic_ids=[topic.spec.topic_id for topic in topics],
+    )
 
 
 def _hold_status(row: Hold) -> wire.HoldStatus:

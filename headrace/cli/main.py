@@ -38,6 +38,7 @@ _VERBS = {
     "usage": ("headrace.cli.usage:usage", "usage and cost, as the last report saw them"),
     "invoice": ("headrace.cli.invoices:invoice", "what a month costs, line by line"),
     "report": ("headrace.cli.report:report", "run, list and verify reports"),
+    "retention": ("headrace.cli.retention:retention", "what was deleted, and what will be"),
     "profile": ("headrace.cli.profiles:profile", "services by name"),
     "config": ("headrace.cli.configuration:config", "where a value comes from"),
     "completion": ("headrace.cli.completion:completion", "the completion script of a shell"),

@@ -64,10 +64,6 @@ class Host:
         )
         self._task: asyncio.Task[None] | None = None
 
-    def has_retried(self, times: int) -> bool:
-        """Something could not be written or published so often."""
-        return self.metering.retries >= times
-
     def carry(self) -> None:
         """Let them go on."""
         self._task = asyncio.create_task(self.metering.run())
@@ -79,6 +75,10 @@ class Host:
             await asyncio.gather(self._task, return_exceptions=True)
         self.ring.close()
         self.spool.close()
+
+    def tried(self, times: int) -> bool:
+        """Whether it has failed to keep something that often."""
+        return self.metering.retries >= times
 
 
 @asynccontextmanager
@@ -199,7 +199,7 @@ def test_a_spool_that_cannot_be_written_makes_counters_coarser_and_never_less(
             for window in range(1, 5):
                 engine.count(row(10, 10 * window), end_us=window * SECOND_US)
                 host.ring.drain()
-                await engine.until(partial(host.has_retried, window))
+                await engine.until(partial(host.tried, window))
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
             await host.metering.wait_counted()
             found = engine.counted()

@@ -48,6 +48,8 @@ COMMANDS = {
     "produce": ["produce", "single"],
     "consume": ["consume", "single", "--from", "start", "-e"],
     "usage": ["usage", "--by", "topic"],
+    "retention report": ["retention", "report"],
+    "retention plan": ["retention", "plan", "known"],
     "report run": ["report", "run", "usage", "--wait"],
     "report list": ["report", "list"],
     "report verify": ["report", "verify", str(PUBLISHED)],
