@@ -110,7 +110,10 @@ def test_a_trickle_is_trimmed_in_time_and_goes_on_so_after_a_restart() -> None:
     store = opened(disk, retention_ms=80_000)
     for at in range(60):
         if at == 30:
+            now_us = store.now.wall_us
             store = opened(disk, retention_ms=80_000)
+            store.now.wall_us = now_us
+            lib.store_clock_confirm(store.store, store.now[0])
         store.append(client_part(1))
         settle(store)
         store.pass_time(4 * SECOND_US)
