@@ -80,7 +80,7 @@ class ReportsSettings(_Section):
     logs: str = ".headrace/logs"
     spark_master: str = "local[*]"
     seconds_max: int = Field(default=1800, ge=1, description="a run that takes longer is ended")
-    kinds: tuple[str, ...] = ("usage",)
+    kinds: tuple[str, ...] = ("usage", "retention")
 
 
 class Settings(BaseSettings):

@@ -132,7 +132,8 @@ build_engine() {
     stamp engine "$hash"
 }
 
-# The pages of the console, by the Node that came with the Python packages.
+# The pages of the console, by the Node that came with the Python packages. It must trust what the
+# system trusts, as pip does: in many companies a proxy signs what npm downloads.
 build_console() {
     sources="$(find api/console -type f ! -path '*/node_modules/*' ! -path '*/dist/*' \
         ! -path '*/build/*' ! -name '*.py' ! -path '*/__pycache__/*' | LC_ALL=C sort)"
@@ -141,7 +142,8 @@ build_console() {
     if is_fresh console "$hash" && [ -f api/console/dist/index.html ]; then return 0; fi
     say "building the console"
     bin="$(pwd)/$VENV/bin"
-    logged npm env PATH="$bin:$PATH" npm --prefix api/console ci --no-audit --no-fund
+    logged npm env PATH="$bin:$PATH" NODE_USE_SYSTEM_CA=1 \
+        npm --prefix api/console ci --no-audit --no-fund
     logged console env PATH="$bin:$PATH" npm --prefix api/console run build
     stamp console "$hash"
 }

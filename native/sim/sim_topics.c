@@ -215,8 +215,8 @@ void sim_topics_act(struct sim_world *world)
 static int topics_damaged(const struct sim_world *world)
 {
     static const enum sim_fault kinds[] = {
-        SIM_MISDIRECTED_WRITE, SIM_MISDIRECTED_READ, SIM_ROT_WITNESSED, SIM_ROT_LAST,
-        SIM_ROT_EXTENT_HEADER, SIM_ROT_FILE_HEADER,  SIM_SHORT_READ,    SIM_READ_FAILED,
+        SIM_MISDIRECTED_WRITE, SIM_MISDIRECTED_READ,  SIM_ROT_WITNESSED,
+        SIM_ROT_LAST,          SIM_ROT_EXTENT_HEADER, SIM_ROT_FILE_HEADER,
     };
     uint64_t fired = 0;
     for (uint32_t index = 0; index < sizeof kinds / sizeof *kinds; index++)

@@ -100,7 +100,16 @@ def extent_of(disk: Disk) -> bytes:
 
 
 def test_the_journal_is_written_as_its_golden_file_says() -> None:
-    assert extent_of(golden_disk()) == (DATA / "journal_v1_checkpoint_v2.bin").read_bytes()
+    assert extent_of(golden_disk()) == (DATA / "journal_v1_checkpoint_v3.bin").read_bytes()
+
+
+@pytest.mark.parametrize("file", ["journal_v1.bin", "journal_v1_checkpoint_v2.bin"])
+def test_a_journal_of_an_earlier_release_opens_to_the_same_log(file: str) -> None:
+    disk = golden_disk()
+    disk.poke("journal", 0, (DATA / file).read_bytes())
+    older = Store(disk)
+    assert older.status == "OK"
+    assert older.log() == Store(golden_disk()).log()
 
 
 def test_rounds_without_checkpoints_are_written_as_before_their_version_2() -> None:
@@ -139,7 +148,10 @@ def entries_of(payload: bytes) -> list[tuple[int, int, int, int, bytes]]:
     return found
 
 
-@pytest.mark.parametrize("file", ["journal_v1.bin", "journal_v1_checkpoint_v2.bin"])
+@pytest.mark.parametrize(
+    "file",
+    ["journal_v1.bin", "journal_v1_checkpoint_v2.bin", "journal_v1_checkpoint_v3.bin"],
+)
 def test_the_golden_file_reads_as_the_page_draws_it(file: str) -> None:
     data = (DATA / file).read_bytes()
     rounds = []
