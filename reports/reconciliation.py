@@ -123,7 +123,7 @@ def _counters(measured: Measured) -> Check:
     bad = [row for row in measured.lives if row["state"] in LIFE_STATES_BAD]
     lost = [row for row in measured.lives if row["state"] == "POSSIBLY_LOST"]
     missing = len(measured.findings) + sum(max(0, row["missing"]) for row in measured.lives)
-    detail = f"{len(measured.lives)} lives of shards; nothing is missing and each moved by its sum."
+    detail = f"Nothing is missing; lives of shards that counted: {len(measured.lives)}."
     if bad or differing or measured.findings or conflicts:
         detail = "Records of meters are missing or disagree: " + _some(
             [f"{_life(row)} {row['state']}" for row in bad]

@@ -28,9 +28,9 @@ def play_bill(stage: Stage) -> tuple[Figures, str]:
         assert any(name.endswith(topic) for name in ingress), f"{topic} is not on the bill"
     invoice = read_invoice(stage, run["id"])
     folder = Path(run["result"]["path"])
-    verified = json.loads(
-        stage.platform.cli("report", "verify", str(folder), "-o", "json").stdout
-    )["items"]
+    verified = json.loads(stage.platform.cli("report", "verify", str(folder), "-o", "json").stdout)[
+        "items"
+    ]
     assert all(check["state"] == "OK" for check in verified), verified
     stage.reports.extend(sorted(folder.glob("*.html")))
     figures: Figures = {
