@@ -4,6 +4,7 @@ from api.access.models import ApiKey
 from api.audit.models import AuditEvent, IdempotencyKey, OutboxEvent
 from api.clusters.models import Cluster
 from api.database import Base, Meta
+from api.holds.models import LegalHold
 from api.invoices.models import Invoice, InvoiceLine
 from api.nodes.models import Node
 from api.operations.models import Operation
@@ -11,8 +12,9 @@ from api.organizations.models import Organization
 from api.projects.models import Project
 from api.reconcile.models import ResourceStatus, Work
 from api.reports.models import CurrentRun, ReportRun
+from api.retention.models import RetentionRow, RetentionTopic
 from api.streams.models import Stream
-from api.topics.models import Topic, TopicSpan
+from api.topics.models import Topic, TopicPurge, TopicSpan
 from api.usage.models import Price, PriceBook, UsageRow
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "IdempotencyKey",
     "Invoice",
     "InvoiceLine",
+    "LegalHold",
     "Meta",
     "Node",
     "Operation",
@@ -34,8 +37,11 @@ __all__ = [
     "Project",
     "ReportRun",
     "ResourceStatus",
+    "RetentionRow",
+    "RetentionTopic",
     "Stream",
     "Topic",
+    "TopicPurge",
     "TopicSpan",
     "UsageRow",
     "Work",

@@ -62,9 +62,9 @@ def bars(
     """The chart and its legend; `unit` is day or hour, `by` what a colour stands for."""
     series = ranked(sums)
     stacks = [_stack(bucket, series, sums) for bucket in buckets]
-    top = _ceiling(max((sum(stack) for stack in stacks), default=0), measure)
+    top = ceiling(max((sum(stack) for stack in stacks), default=0), measure)
     step = (WIDTH - LEFT - RIGHT) / max(1, len(buckets))
-    parts = [_grid(top, measure)]
+    parts = [grid(top, measure)]
     for index, (bucket, stack) in enumerate(zip(buckets, stacks, strict=True)):
         x = LEFT + step * index
         parts.append(_bar(x, step, _moment(bucket, unit), series, stack, top, measure))
@@ -124,7 +124,8 @@ def _bar(
     return "".join(parts)
 
 
-def _grid(top: int, measure: Measure) -> str:
+def grid(top: int, measure: Measure = INGRESS) -> str:
+    """Five lines of an axis from nothing to `top` of what is measured."""
     lines = []
     for quarter in range(5):
         y = HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * quarter / 4
@@ -136,7 +137,7 @@ def _grid(top: int, measure: Measure) -> str:
     return "".join(lines)
 
 
-def _ceiling(count: int, measure: Measure) -> int:
+def ceiling(count: int, measure: Measure = INGRESS) -> int:
     """The top of the axis: four steps of a round figure in the unit of `count`."""
     unit = next((size for size, _ in measure.units if count >= size), 100)
     hundredths = 1

@@ -113,7 +113,7 @@ def _write_rows(folder: Path, parquet: Path) -> tuple[Tally, Accounts]:
         lines = formats.CsvWriter(table, COLUMNS)
         document.write('{"rows":[')
         objects = formats.JsonRows(document, COLUMNS)
-        for row in _rows(parquet):
+        for row in parquet_rows(parquet):
             lines.write(row)
             objects.write(row)
             tally.add(row)
@@ -163,7 +163,8 @@ def _bill(folder: Path, accounts: Accounts, export: Export, evidence: Evidence) 
     )
 
 
-def _rows(parquet: Path) -> Iterator[formats.Row]:
+def parquet_rows(parquet: Path) -> Iterator[formats.Row]:
+    """The rows of a published file, in order."""
     with pq.ParquetFile(parquet) as file:
         for batch in file.iter_batches(ROWS_PER_READ):
             yield from batch.to_pylist()

@@ -15,8 +15,11 @@ VIEWER: Final = BILLING_VIEWER | {
     "clusters:read",
     "streams:read",
     "topics:read",
+    "holds:read",
+    "groups:read",
     "messages:read",
     "operations:read",
+    "retention:read",
 }
 EDITOR: Final = VIEWER | {
     "streams:create",
@@ -31,6 +34,8 @@ OWNER: Final = EDITOR | {
     "projects:create",
     "projects:delete",
     "objects:force",
+    "holds:create",
+    "holds:release",
     "keys:create",
     "keys:revoke",
     "audit:read",

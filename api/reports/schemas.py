@@ -19,9 +19,10 @@ Count = Annotated[
 
 
 class ReportRunCreate(Command):
-    """Starts a report. The only kind of this version is `usage`."""
+    """Starts a report: `usage` is what the bill is made of, `retention` what was and will be
+    deleted."""
 
-    kind: Literal["usage"] = "usage"
+    kind: Literal["usage", "retention"] = "usage"
 
 
 class ReportRunBody(BaseModel):

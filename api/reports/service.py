@@ -5,7 +5,7 @@ of that start. A result counts only while the run is RUNNING; its files are chec
 digests before one row is loaded.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from api.access.guard import Owner
 from api.access.models import ApiKey
 from api.audit.service import Actor, Change, record_change
 from api.clusters.models import Cluster
-from api.errors import ConflictError
+from api.errors import ConflictError, ResultRejectedError
 from api.identifiers import new_id
 from api.invoices.service import load_invoices
 from api.operations.service import Target, start_operation
@@ -41,6 +41,9 @@ from api.reports.schemas import (
     ReportRunCreate,
 )
 from api.resource import body_json
+from api.retention.inputs import retention_inputs
+from api.retention.loading import load_retention, read_retention
+from api.retention.schemas import RetentionInputs, RetentionResult
 from api.streams.models import Stream
 from api.topics.models import Topic, TopicSpan
 from api.usage.models import Price, PriceBook
@@ -127,8 +130,21 @@ def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
     )
 
 
+def report_inputs(
+    session: Session, run: ReportRun, now: datetime
+) -> RetentionInputs | ReportInputs:
+    """What a run of its kind needs."""
+    names = inputs_of(session, run)
+    return retention_inputs(session, names, now) if run.kind == "retention" else names
+
+
 def publish_result(
-    session: Session, actor: Actor, *, run_id: str, result: ReportResult, root: Path
+    session: Session,
+    actor: Actor,
+    *,
+    run_id: str,
+    result: ReportResult | RetentionResult,
+    root: Path,
 ) -> ReportRun:
     """Checks the files, loads their rows and shows them: all of it or nothing."""
     run = session.get_one(ReportRun, run_id)
@@ -137,9 +153,14 @@ def publish_result(
         return run
     if run.state != "RUNNING":
         raise ConflictError(f"The run is {run.state}; it takes no result now.")
-    files = read_result(root, result)
-    load_usage(session, run, files[USAGE_FILE])
-    load_invoices(session, run, result, files)
+    if result.kind != run.kind:
+        raise ResultRejectedError(f"The result is of kind {result.kind}, the run {run.kind}.")
+    if isinstance(result, RetentionResult):
+        load_retention(session, run, *read_retention(root, result))
+    else:
+        files = read_result(root, result)
+        load_usage(session, run, files[USAGE_FILE])
+        load_invoices(session, run, result, files)
     previous = session.get(CurrentRun, run.kind)
     if previous is None:
         session.add(CurrentRun(kind=run.kind, run_id=run.id, updated_at=actor.now))

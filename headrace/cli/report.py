@@ -39,7 +39,7 @@ def report() -> None:
 
 
 @report.command(cls=Verb)
-@click.argument("kind", type=click.Choice(["usage"]), default="usage")
+@click.argument("kind", type=click.Choice(["usage", "retention"]), default="usage")
 @click.option("--wait", is_flag=True, help="Return when it has succeeded or failed.")
 @click.option("--timeout", default="10m", show_default=True, metavar="DURATION")
 def run(kind: str, wait: bool, timeout: str) -> None:
@@ -59,8 +59,8 @@ def run(kind: str, wait: bool, timeout: str) -> None:
         if isinstance(files, list)
         else []
     )
-    if folder and "usage.html" in names:
-        note(f"{folder}/usage.html")
+    if folder and f"{kind}.html" in names:
+        note(f"{folder}/{kind}.html")
 
 
 def _tell(run: Row) -> None:

@@ -17,9 +17,10 @@ from typing import Final, Self
 import psycopg
 from psycopg import sql
 
+from deploy.production.postgres import programs
+
 ACCOUNT: Final = "postgres"
 USER: Final = "headrace"
-DEBIAN: Final = Path("/usr/lib/postgresql")
 OPTIONS: Final = {
     "listen_addresses": "",
     "fsync": "off",
@@ -35,11 +36,12 @@ OPTIONS: Final = {
 class Postgres:
     """One server with the databases that tests make in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, user: str = USER) -> None:
+        self._user = user
         # pytest's folders are closed to other accounts, and their paths too long for a socket.
         self.folder = Path(tempfile.mkdtemp(prefix="headrace-pg-"))
         self._data = self.folder / "data"
-        self._programs = _programs()
+        self._programs = programs()
         self._as_account: tuple[str, ...] = ()
         if os.geteuid() == 0:
             entry = pwd.getpwnam(ACCOUNT)
@@ -50,7 +52,7 @@ class Postgres:
 
     def __enter__(self) -> Self:
         locale = ("--locale=C", "--encoding=UTF8")
-        self._run("initdb", "--no-sync", "--auth=trust", f"--username={USER}", *locale)
+        self._run("initdb", "--no-sync", "--auth=trust", f"--username={self._user}", *locale)
         self.start()
         return self
 
@@ -80,7 +82,7 @@ class Postgres:
 
     def url(self, database: str) -> str:
         """The address of one of its databases, as SQLAlchemy takes it."""
-        return f"postgresql://{USER}@/{database}?host={self.folder}"
+        return f"postgresql://{self._user}@/{database}?host={self.folder}"
 
     def create(self, database: str, template: str = "template0") -> str:
         """A new database, a copy of another that nobody uses; its address."""
@@ -95,10 +97,10 @@ class Postgres:
             sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database))
         )
 
-    def execute(self, statement: sql.Composed, database: str = ACCOUNT) -> None:
+    def execute(self, statement: sql.Composed | bytes, database: str = ACCOUNT) -> None:
         """One statement outside any transaction, as the administrator of the server."""
         with psycopg.connect(
-            host=str(self.folder), user=USER, dbname=database, autocommit=True
+            host=str(self.folder), user=self._user, dbname=database, autocommit=True
         ) as connection:
             connection.execute(statement)
 
@@ -117,12 +119,3 @@ class Postgres:
             )
         if done.returncode:
             raise RuntimeError(f"{program} ended with {done.returncode}: {told.read_text()}")
-
-
-def _programs() -> Path:
-    """The newest release that Debian has installed, or what is on the path."""
-    found = sorted(DEBIAN.glob("*/bin/initdb"), key=lambda each: int(each.parts[-3]))
-    program = str(found[-1]) if found else shutil.which("initdb")
-    if program is None:
-        raise RuntimeError("the tests need PostgreSQL: apt-get install postgresql-15")
-    return Path(program).parent
