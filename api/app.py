@@ -19,6 +19,7 @@ from api.console.routes import routes as console
 from api.database import Database
 from api.explain.routes import router as explain
 from api.holds.routes import router as holds
+from api.invoices.routes import router as invoices
 from api.messages.routes import router as messages
 from api.messages.tail import Tails
 from api.nodes.routes import router as nodes
@@ -49,6 +50,7 @@ ROUTERS: Final = (
     operations,
     explain,
     usage,
+    invoices,
     reports,
     retention,
     audit,

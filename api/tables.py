@@ -5,6 +5,7 @@ from api.audit.models import AuditEvent, IdempotencyKey, OutboxEvent
 from api.clusters.models import Cluster
 from api.database import Base, Meta
 from api.holds.models import LegalHold
+from api.invoices.models import Invoice, InvoiceLine
 from api.nodes.models import Node
 from api.operations.models import Operation
 from api.organizations.models import Organization
@@ -13,7 +14,7 @@ from api.reconcile.models import ResourceStatus, Work
 from api.reports.models import CurrentRun, ReportRun
 from api.retention.models import RetentionRow, RetentionTopic
 from api.streams.models import Stream
-from api.topics.models import Topic, TopicPurge
+from api.topics.models import Topic, TopicPurge, TopicSpan
 from api.usage.models import Price, PriceBook, UsageRow
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "Cluster",
     "CurrentRun",
     "IdempotencyKey",
+    "Invoice",
+    "InvoiceLine",
     "LegalHold",
     "Meta",
     "Node",
@@ -39,6 +42,7 @@ __all__ = [
     "Stream",
     "Topic",
     "TopicPurge",
+    "TopicSpan",
     "UsageRow",
     "Work",
 ]

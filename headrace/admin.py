@@ -1,5 +1,5 @@
 """The REST API as Python calls: organizations, projects, streams, topics, keys, holds, nodes,
-usage, report runs. Thin: bodies are REST's own.
+usage, invoices, retention, report runs. Thin: bodies are REST's own.
 
 One set of calls (`_Calls`, on the I/O loop) has two faces, `Admin` and `AsyncAdmin`. A creation
 answers at once with the stored wish; `wait_ready` waits for what was wished. Names are looked up,
@@ -30,6 +30,7 @@ from headrace.runtime import IoThread, io_thread
 from headrace.settings import Settings
 
 WAIT_TIMEOUT = "60s"
+_INVOICE = "inv_"
 READY_POLL_SECONDS = 0.1
 RUN_POLL_SECONDS = 0.2
 
@@ -295,6 +296,23 @@ class _Calls(Rest):
             first["items"] = every
         return first
 
+    async def invoices(self) -> list[Resource]:
+        """The invoices of the organization, for an operator of all; without their lines."""
+        return await self.items("/invoices")
+
+    async def invoice(self, name: str) -> Resource:
+        """One invoice with its lines, by id or by period, like 2026-11."""
+        if not name.startswith(_INVOICE):
+            found = [one for one in await self.invoices() if one.get("period") == name]
+            if not found:
+                raise NotFound(
+                    f"There is no invoice {name}",
+                    code="NOT_FOUND",
+                    hint="See `headrace invoice list`; a usage report draws them.",
+                )
+            name = str(_only(found, "invoice", name)["id"])
+        return await self.request("GET", f"/invoices/{name}")
+
     async def run_report(
         self,
         kind: str = "usage",
@@ -424,6 +442,8 @@ class Admin:
     purge_topic = _sync(holding.purge_topic)
     usage = _sync(_Calls.usage)
     retention = _sync(_Calls.retention)
+    invoices = _sync(_Calls.invoices)
+    invoice = _sync(_Calls.invoice)
     run_report = _sync(_Calls.run_report)
     reports = _sync(_Calls.reports)
     wait_ready = _sync(_Calls.wait_ready)
@@ -462,6 +482,8 @@ class AsyncAdmin:
     purge_topic = _async(holding.purge_topic)
     usage = _async(_Calls.usage)
     retention = _async(_Calls.retention)
+    invoices = _async(_Calls.invoices)
+    invoice = _async(_Calls.invoice)
     run_report = _async(_Calls.run_report)
     reports = _async(_Calls.reports)
     wait_ready = _async(_Calls.wait_ready)

@@ -58,6 +58,13 @@ class SignatureUnsupported(HeadraceError):
     hint = "Install it: pip install 'headrace[verify]'."
 
 
+class NotAsPublished(HeadraceError):
+    """Some check of a report failed: a file, a sum, the signature or the chain."""
+
+    code = "EVIDENCE_FAILED"
+    hint = "What the table names was changed after it was signed: take another copy."
+
+
 def canonical_json(document: object) -> bytes:
     """One byte sequence per document: sorted keys, no spaces, UTF-8, a final newline."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

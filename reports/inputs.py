@@ -53,6 +53,11 @@ class Frozen:
         rows = read_files(spark, self.folder, "usage", USAGE_SCHEMA)
         return rows.where(F.col("close").isNotNull()).select("offset", "close.*")
 
+    def counters(self, spark: SparkSession) -> DataFrame:
+        """One row per counter of `_usage`, copies included: offset and the fields of Counter."""
+        rows = read_files(spark, self.folder, "usage", USAGE_SCHEMA)
+        return rows.where(F.col("counter").isNotNull()).select("offset", "counter.*")
+
     def batches(self, spark: SparkSession) -> DataFrame:
         """One row per stored batch: topic (number), created_revision, partition, base_offset, .."""
         return read_files(spark, self.folder, "batches", BATCHES_SCHEMA)

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 Role = Literal["owner", "editor", "viewer", "billing-viewer"]
 
-BILLING_VIEWER: Final = frozenset({"orgs:read", "projects:read", "usage:read"})
+BILLING_VIEWER: Final = frozenset({"orgs:read", "projects:read", "usage:read", "invoices:read"})
 VIEWER: Final = BILLING_VIEWER | {
     "clusters:read",
     "streams:read",

@@ -43,17 +43,22 @@ def folder_of(uri: str) -> Path:
     return Path(unquote(parts.path))
 
 
-def read_result(root: Path, result: ReportResult) -> str:
-    """The text of usage.csv, once every file of the manifest is there with its digest."""
-    text = checked_files(root, result.path, result.files, (USAGE_FILE,))[USAGE_FILE]
-    _check_totals(text, result)
-    return text
+def read_result(root: Path, result: ReportResult) -> dict[str, str]:
+    """The text of usage.csv and of each invoice's document by name, once every file of the manifest
+    is there with its digest."""
+    wanted = (USAGE_FILE, *(f"{invoice.name}.json" for invoice in result.invoices))
+    texts = checked_files(root, result.path, result.files, wanted)
+    _check_totals(texts[USAGE_FILE], result)
+    return texts
 
 
 def checked_files(
     root: Path, path: str, files: Sequence[PublishedFile], wanted: Sequence[str]
 ) -> dict[str, str]:
-    """The texts of the wanted files, once every file of a manifest is there with its digest."""
+    """The texts of the wanted files, once every file of a manifest is there with its digest.
+
+    A wanted file that the manifest does not name is a refusal.
+    """
     root = root.absolute()
     folder = (root / folder_of(path)).resolve()
     if not folder.is_relative_to(root.resolve()):

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import FileResponse, JSONResponse
 from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -14,6 +14,7 @@ from api.access.permissions import Caller
 from api.audit.service import Actor
 from api.idempotency import Reply, RequestFacts, change
 from api.pagination import Page, PageRequest, page_of
+from api.reports.files import files_owner, run_file
 from api.reports.loading import folder_of
 from api.reports.models import ReportRun
 from api.reports.schemas import ReportInputs, ReportResult, ReportRunBody, ReportRunCreate
@@ -30,6 +31,7 @@ Reader = Annotated[Caller, Depends(Guard("reports:read", run_owner))]
 InputReader = Annotated[Caller, Depends(Guard("reports:inputs", run_owner))]
 Creator = Annotated[Caller, Depends(Guard("reports:create", cost=20))]
 AnyResult = Annotated[ReportResult | RetentionResult, Field(discriminator="kind")]
+FileReader = Annotated[Caller, Depends(Guard("usage:read", files_owner))]
 Publisher = Annotated[Caller, Depends(Guard("reports:publish", run_owner))]
 
 
@@ -82,6 +84,21 @@ def get_report_inputs(
     with database.read() as session:
         run = session.get_one(ReportRun, object_id)
         return report_inputs(session, run, database.now(session))
+
+
+@router.get(
+    "/{object_id}/files/{name}",
+    operation_id="getReportFile",
+    response_class=FileResponse,
+    responses=READ_PROBLEMS,
+)
+def get_report_file(
+    object_id: str, name: str, caller: FileReader, database: DatabaseOf, root: Root
+) -> FileResponse:
+    """A file of a run that has published: any for the operator, those of its own invoices for an
+    organization. Pages open in a sandbox, everything else is saved."""
+    with database.read() as session:
+        return run_file(session, caller, object_id, name, root)
 
 
 @router.post(

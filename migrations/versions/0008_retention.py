@@ -1,13 +1,13 @@
 """The retention report that is shown.
 
-Revision 0008, after 0006. Creates tables only, so that no release before it can break.
+Revision 0008, after 0007. Creates tables only, so that no release before it can break.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0008"
-down_revision = "0006"
+down_revision = "0007"
 branch_labels = None
 depends_on = None
 

@@ -117,6 +117,7 @@ class ScriptedApi:
             ("POST", "streams"): self._create_stream,
             ("GET", "usage"): self._usage,
             ("GET", "reports"): lambda seen: (200, retention(seen.query)),
+            ("GET", "invoices"): lambda seen: listed(INVOICES, seen),
             ("GET", "report-runs"): self._runs,
             ("POST", "report-runs"): self._create_run,
             ("GET", "projects"): lambda seen: listed(self.projects, seen),
@@ -340,6 +341,40 @@ def _held(state: str, generation: int) -> Body:
             "partitions": [partition],
         },
     }
+
+
+INVOICES: list[Body] = [
+    {
+        "id": f"inv_{period}",
+        "name": f"inv_{period}",
+        "organization_id": "org_1",
+        "run_id": "run_1",
+        "state": "DRAFT",
+        "blocked": blocked,
+        "period": period,
+        "as_of": NOW,
+        "currency": "EUR",
+        "total": "5.00",
+        "amount_per_month": "7.500000000",
+        "lines": [
+            {
+                "line": 1,
+                "sku": "ingress_bytes",
+                "quantity": "1024",
+                "unit": "B",
+                "unit_price": "0.05",
+                "amount_exact": "4.996000000",
+                "amount": "5.00",
+                "currency": "EUR",
+                "description": "Ingress",
+            }
+        ],
+        "reconciliation": [
+            {"name": "log", "state": "RED" if blocked else "GREEN", "detail": "2 bytes differ."}
+        ],
+    }
+    for period, blocked in (("2026-10", False), ("2026-11", True))
+]
 
 
 def named(object_id: str, name: str) -> Body:
