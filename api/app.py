@@ -18,8 +18,11 @@ from api.console.routes import assets
 from api.console.routes import routes as console
 from api.database import Database
 from api.explain.routes import router as explain
+from api.groups.routes import router as groups
 from api.holds.routes import router as holds
 from api.invoices.routes import router as invoices
+from api.live.poller import Poller
+from api.live.routes import router as live
 from api.messages.routes import router as messages
 from api.messages.tail import Tails
 from api.nodes.routes import router as nodes
@@ -46,6 +49,8 @@ ROUTERS: Final = (
     topics,
     holds,
     messages,
+    groups,
+    live,
     access,
     operations,
     explain,
@@ -135,6 +140,7 @@ def create_app(settings: Settings, database: Database, workers: Workers | None =
     app.state.limits = Limits(Policy(settings.api.request_burst, settings.api.requests_per_second))
     app.state.sign_ins = Limits(SIGN_INS)
     app.state.tails = Tails()
+    app.state.live = Poller()
     pages = [APIRoute("/", _root, include_in_schema=False), *console()]
     app.state.routes = [*routes(), *pages]
     for router in (*ROUTERS, health):

@@ -1,5 +1,5 @@
 """The REST API as Python calls: organizations, projects, streams, topics, keys, holds, nodes,
-usage, invoices, retention, report runs. Thin: bodies are REST's own.
+usage, invoices, report runs. Thin: bodies are REST's own.
 
 One set of calls (`_Calls`, on the I/O loop) has two faces, `Admin` and `AsyncAdmin`. A creation
 answers at once with the stored wish; `wait_ready` waits for what was wished. Names are looked up,
@@ -281,21 +281,6 @@ class _Calls(Rest):
         params = {"group_by": by, "from": since, "to": until, "topic_id": topic_id, "meter": meter}
         return await self.request("GET", "/usage", params=params)
 
-    async def retention(self, *, topic: str = "", cause: str = "", violation: str = "") -> Resource:
-        """What was deleted and will be, by the current retention run: every line in `items`, sums
-        in `summary`; of a named topic also `topic`.
-
-        `topic` is a name or an id; `cause` is time, size or purge.
-        """
-        topic_id = str((await self.topic(topic))["id"]) if topic else ""
-        params = {"topic_id": topic_id, "cause": cause, "violation": violation}
-        params = {name: value for name, value in params.items() if value}
-        first = await self.request("GET", "/reports/retention", params=params)
-        if first.pop("next_page_token", None):
-            every: list[Json] = [*await self.items("/reports/retention", params)]
-            first["items"] = every
-        return first
-
     async def invoices(self) -> list[Resource]:
         """The invoices of the organization, for an operator of all; without their lines."""
         return await self.items("/invoices")
@@ -312,6 +297,21 @@ class _Calls(Rest):
                 )
             name = str(_only(found, "invoice", name)["id"])
         return await self.request("GET", f"/invoices/{name}")
+
+    async def retention(self, *, topic: str = "", cause: str = "", violation: str = "") -> Resource:
+        """What was deleted and will be, by the current retention run: every line in `items`, sums
+        in `summary`; of a named topic also `topic`.
+
+        `topic` is a name or an id; `cause` is time, size or purge.
+        """
+        topic_id = str((await self.topic(topic))["id"]) if topic else ""
+        params = {"topic_id": topic_id, "cause": cause, "violation": violation}
+        params = {name: value for name, value in params.items() if value}
+        first = await self.request("GET", "/reports/retention", params=params)
+        if first.pop("next_page_token", None):
+            every: list[Json] = [*await self.items("/reports/retention", params)]
+            first["items"] = every
+        return first
 
     async def run_report(
         self,
@@ -441,9 +441,9 @@ class Admin:
     release_hold = _sync(holding.release_hold)
     purge_topic = _sync(holding.purge_topic)
     usage = _sync(_Calls.usage)
-    retention = _sync(_Calls.retention)
     invoices = _sync(_Calls.invoices)
     invoice = _sync(_Calls.invoice)
+    retention = _sync(_Calls.retention)
     run_report = _sync(_Calls.run_report)
     reports = _sync(_Calls.reports)
     wait_ready = _sync(_Calls.wait_ready)
@@ -481,9 +481,9 @@ class AsyncAdmin:
     release_hold = _async(holding.release_hold)
     purge_topic = _async(holding.purge_topic)
     usage = _async(_Calls.usage)
-    retention = _async(_Calls.retention)
     invoices = _async(_Calls.invoices)
     invoice = _async(_Calls.invoice)
+    retention = _async(_Calls.retention)
     run_report = _async(_Calls.run_report)
     reports = _async(_Calls.reports)
     wait_ready = _async(_Calls.wait_ready)

@@ -124,8 +124,8 @@ def _bar(
     return "".join(parts)
 
 
-def grid(top: int, measure: Measure) -> str:
-    """Five lines of an axis from nothing to `top`."""
+def grid(top: int, measure: Measure = INGRESS) -> str:
+    """Five lines of an axis from nothing to `top` of what is measured."""
     lines = []
     for quarter in range(5):
         y = HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * quarter / 4
@@ -137,7 +137,7 @@ def grid(top: int, measure: Measure) -> str:
     return "".join(lines)
 
 
-def ceiling(count: int, measure: Measure) -> int:
+def ceiling(count: int, measure: Measure = INGRESS) -> int:
     """The top of the axis: four steps of a round figure in the unit of `count`."""
     unit = next((size for size, _ in measure.units if count >= size), 100)
     hundredths = 1

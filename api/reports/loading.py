@@ -55,10 +55,7 @@ def read_result(root: Path, result: ReportResult) -> dict[str, str]:
 def checked_files(
     root: Path, path: str, files: Sequence[PublishedFile], wanted: Sequence[str]
 ) -> dict[str, str]:
-    """The texts of the wanted files, once every file of a manifest is there with its digest.
-
-    A wanted file that the manifest does not name is a refusal.
-    """
+    """The texts of the wanted files, once every file of a manifest is there with its digest."""
     root = root.absolute()
     folder = (root / folder_of(path)).resolve()
     if not folder.is_relative_to(root.resolve()):

@@ -35,7 +35,15 @@ FIGURES_OF_FLOW = (
     "consume_records_per_second",
     "topic_ready_seconds",
 )
-FIGURES_OF_BILL = ("bytes_in_log", "bytes_billed", "usage_rows")
+FIGURES_OF_BILL = (
+    "bytes_in_log",
+    "bytes_billed",
+    "usage_rows",
+    "invoice_total",
+    "invoice_currency",
+    "invoice_lines",
+    "reconciliation",
+)
 FIGURES_OF_RETAIN = ("retention_deleted_bytes", "retention_violations", "hold_blocked_bytes")
 # ... and these are summed over the acts that have them.
 FIGURES_SUMMED = ("duplicates", "missing", "acked_lost")

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 import headrace
-from tests.demo.flights import flights
+from api.commands.flights import flights
 from tests.support.platform import wait_until
 from tests.support.stage import Figures, Stage
 

@@ -37,6 +37,7 @@ from tests.support.postgres import Postgres
 FIXED: Mapping[str, object] = {
     "role": "owner",
     "state": "QUEUED",
+    "invoices.state": "DRAFT",
     "legal_holds.state": "RELEASED",
     "invoices.state": "DRAFT",
     "org_id": "org_1",
