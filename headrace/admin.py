@@ -386,7 +386,7 @@ def _of_run(run: Resource) -> HeadraceError:
     return HeadraceError(
         f"Report run {run['id']} failed: {detail.get('message') or detail.get('detail') or detail}",
         code=str(detail.get("code") or "REPORT_FAILED"),
-        hint="The worker's log has the whole story.",
+        hint=str(detail.get("hint") or "The worker's log has the whole story."),
     )
 
 

@@ -63,6 +63,20 @@ def test_a_job_that_fails_is_not_started_again(service: Service) -> None:
     assert loop.run_once() == 0
 
 
+def test_a_job_that_fails_says_why_and_what_to_do_in_its_own_words(service: Service) -> None:
+    run = service.post("/v1/report-runs", {"kind": "usage"})
+    said = {"run": run["id"], "outcome": "failed", "code": "OUT_OF_REACH"}
+    words = {"message": "The node was <away>.", "hint": "Start it."}
+    lines = [json.dumps({**said, "run": "run_other", **words}), json.dumps({**said, **words})]
+    script = f"printf '%s\\n' '{lines[0]}' '{lines[1]}'; exit 3"
+    assert _loop(service, script=script).run_once() == 1
+    error = service.get(f"/v1/report-runs/{run['id']}")["error"]
+    assert [error[name] for name in ("code", "detail", "hint")] == ["OUT_OF_REACH", *words.values()]
+    again = service.post("/v1/report-runs", {"kind": "usage"})
+    assert _loop(service, script=script).run_once() == 1
+    assert service.get(f"/v1/report-runs/{again['id']}")["error"]["code"] == "REPORT_FAILED"
+
+
 def test_a_job_that_takes_too_long_is_ended(service: Service) -> None:
     run = service.post("/v1/report-runs", {"kind": "usage"})
     settings = service.settings.reports.model_copy(update={"seconds_max": 0})
@@ -266,6 +280,8 @@ def test_a_topic_that_nobody_owns_is_refused(service: Service) -> None:
         ("topic", ["default/orders"]),
         ("principal", ["=evil", "owner"]),
         ("organization", ["default"]),
+        ("hour_topic", ["2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", "2026-03-02T00:00:00Z"]),
+        ("day_topic", ["2026-03-01", "2026-03-02"]),
     ],
 )
 def test_usage_is_summed_exactly_by_every_grouping(
@@ -288,6 +304,22 @@ def test_usage_is_summed_exactly_by_every_grouping(
     assert usage["cost"] == [{"amount": "0.300000000000000000003", "currency": "EUR"}]
     part = service.get("/v1/usage?from=2026-03-01T11:00:00Z&to=2026-03-02T00:00:00Z")
     assert part["totals"][0]["quantity"] == "9007199254740993"
+
+
+def test_usage_by_day_tells_the_topics_apart_where_it_is_asked_to(service: Service) -> None:
+    topics = [service.topic("orders"), service.topic("returns")]
+    run, header = started(service)
+    rows = [row_of(each, "5", "0.1") for each in topics]
+    service.client.put(
+        f"/v1/report-runs/{run['id']}/result", json=publish(service, rows), headers=header
+    )
+    found = service.get("/v1/usage?group_by=day_topic")["items"]
+    assert sorted((each["group"], each["topic"], each["topic_id"]) for each in found) == [
+        ("2026-03-01", "default/orders", topics[0]["id"]),
+        ("2026-03-01", "default/returns", topics[1]["id"]),
+    ]
+    (day,) = service.get("/v1/usage?group_by=day")["items"]
+    assert (day["quantity"], "topic" in day) == ("10", False)
 
 
 def test_a_meter_that_is_none_is_answered_with_those_there_are(service: Service) -> None:
@@ -314,13 +346,13 @@ def test_usage_shows_an_organization_its_own_rows_only(
     assert [each["group"] for each in everything] == ["default", "globex"]
 
 
-def _loop(service: Service, *, status: int) -> Loop:
+def _loop(service: Service, *, status: int = 0, script: str = JOB) -> Loop:
     reconciler = ReportReconciler(
         service.database,
         NodeClients(service.settings.node.admin_key_file),
         service.settings.reports,
         "http://api.test",
-        command=["/bin/sh", "-c", JOB.replace("STATUS", str(status)), "job"],
+        command=["/bin/sh", "-c", script.replace("STATUS", str(status)), "job"],
     )
     return Loop(service.database, {"report": reconciler})
 
