@@ -9,18 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from reports.chart import (
-    BOTTOM,
-    HEIGHT,
-    INGRESS,
-    LEFT,
-    RIGHT,
-    TOP,
-    WIDTH,
-    bytes_text,
-    ceiling,
-    grid,
-)
+from reports.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, bytes_text, ceiling, grid
 
 BAR_MAX = 64
 LABELS_MAX = 12
@@ -41,9 +30,9 @@ def columns(
     values: Sequence[Sequence[int]],
 ) -> str:
     """One column a label; values[column][series] in bytes. The legend names two series or more."""
-    top = ceiling(max((sum(stack) for stack in values), default=0), INGRESS)
+    top = ceiling(max((sum(stack) for stack in values), default=0))
     step = (WIDTH - LEFT - RIGHT) / max(1, len(labels))
-    parts = [grid(top, INGRESS)]
+    parts = [grid(top)]
     every = 1 + (len(labels) - 1) // LABELS_MAX
     for index, (label, stack) in enumerate(zip(labels, values, strict=True)):
         x = LEFT + step * index

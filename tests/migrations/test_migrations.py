@@ -39,7 +39,6 @@ FIXED: Mapping[str, object] = {
     "state": "QUEUED",
     "invoices.state": "DRAFT",
     "legal_holds.state": "RELEASED",
-    "invoices.state": "DRAFT",
     "org_id": "org_1",
 }
 ORGANIZATION = "org_1"
