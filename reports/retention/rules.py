@@ -27,8 +27,8 @@ UNREAD_AT_RISK = "UNREAD_AT_RISK"
 RULES: Mapping[str, str] = {
     OVER_RETAINED: (
         "More than a whole segment outlived the policy, by more than five minutes, and no hold "
-        "keeps it; a policy that is younger than that is not judged. A segment goes when its youngest record may go, so up to one segment of older "
-        "records is normal and not counted."
+        "keeps it; a policy that is younger than that is not judged. A segment goes when its "
+        "youngest record may go, so up to one segment of older records is normal and not counted."
     ),
     UNDER_RETAINED: (
         "A trim took a record that was younger than what the policy in force promised: the "
