@@ -19,6 +19,7 @@ from api.console.routes import routes as console
 from api.database import Database
 from api.explain.routes import router as explain
 from api.groups.routes import router as groups
+from api.holds.routes import router as holds
 from api.live.poller import Poller
 from api.live.routes import router as live
 from api.messages.routes import router as messages
@@ -44,6 +45,7 @@ ROUTERS: Final = (
     nodes,
     streams,
     topics,
+    holds,
     messages,
     groups,
     live,

@@ -4,6 +4,7 @@ from api.access.models import ApiKey
 from api.audit.models import AuditEvent, IdempotencyKey, OutboxEvent
 from api.clusters.models import Cluster
 from api.database import Base, Meta
+from api.holds.models import LegalHold
 from api.nodes.models import Node
 from api.operations.models import Operation
 from api.organizations.models import Organization
@@ -11,7 +12,7 @@ from api.projects.models import Project
 from api.reconcile.models import ResourceStatus, Work
 from api.reports.models import CurrentRun, ReportRun
 from api.streams.models import Stream
-from api.topics.models import Topic
+from api.topics.models import Topic, TopicPurge
 from api.usage.models import Price, PriceBook, UsageRow
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Cluster",
     "CurrentRun",
     "IdempotencyKey",
+    "LegalHold",
     "Meta",
     "Node",
     "Operation",
@@ -33,6 +35,7 @@ __all__ = [
     "ResourceStatus",
     "Stream",
     "Topic",
+    "TopicPurge",
     "UsageRow",
     "Work",
 ]

@@ -1,5 +1,5 @@
-"""The REST API as Python calls: organizations, projects, streams, topics, keys, nodes, usage,
-report runs. Thin: bodies are REST's own.
+"""The REST API as Python calls: organizations, projects, streams, topics, keys, holds, nodes,
+usage, report runs. Thin: bodies are REST's own.
 
 One set of calls (`_Calls`, on the I/O loop) has two faces, `Admin` and `AsyncAdmin`. A creation
 answers at once with the stored wish; `wait_ready` waits for what was wished. Names are looked up,
@@ -14,6 +14,7 @@ import functools
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Concatenate, ParamSpec, TypeVar
 
+from headrace import holding
 from headrace.errors import (
     Conflict,
     DeadlineExceeded,
@@ -319,8 +320,8 @@ class _Calls(Rest):
         while not is_ready(resource):
             if deadline.passed:
                 raise DeadlineExceeded(
-                    f"{resource.get('name')} is not Ready for generation {wanted}: "
-                    f"{_why_not_ready(resource)}",
+                    f"{resource.get('name') or resource['id']} is not Ready for generation "
+                    f"{wanted}: {_why_not_ready(resource)}",
                     code="RESOURCE_NOT_READY",
                     hint="Reconciliation goes on by itself; ask again later.",
                 )
@@ -401,6 +402,11 @@ class Admin:
     projects = _sync(_Calls.projects)
     create_key = _sync(_Calls.create_key)
     keys = _sync(_Calls.keys)
+    create_hold = _sync(holding.create_hold)
+    holds = _sync(holding.holds)
+    hold = _sync(holding.hold)
+    release_hold = _sync(holding.release_hold)
+    purge_topic = _sync(holding.purge_topic)
     usage = _sync(_Calls.usage)
     run_report = _sync(_Calls.run_report)
     reports = _sync(_Calls.reports)
@@ -433,6 +439,11 @@ class AsyncAdmin:
     projects = _async(_Calls.projects)
     create_key = _async(_Calls.create_key)
     keys = _async(_Calls.keys)
+    create_hold = _async(holding.create_hold)
+    holds = _async(holding.holds)
+    hold = _async(holding.hold)
+    release_hold = _async(holding.release_hold)
+    purge_topic = _async(holding.purge_topic)
     usage = _async(_Calls.usage)
     run_report = _async(_Calls.run_report)
     reports = _async(_Calls.reports)

@@ -16,6 +16,7 @@ VIEWER: Final = BILLING_VIEWER | {
     "streams:read",
     "topics:read",
     "groups:read",
+    "holds:read",
     "messages:read",
     "operations:read",
 }
@@ -32,6 +33,8 @@ OWNER: Final = EDITOR | {
     "projects:create",
     "projects:delete",
     "objects:force",
+    "holds:create",
+    "holds:release",
     "keys:create",
     "keys:revoke",
     "audit:read",

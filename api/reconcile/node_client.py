@@ -65,6 +65,13 @@ def _flush(
     )
 
 
+def _purge(channel: grpc.Channel) -> _Method[node_pb2.PurgeRequest, node_pb2.PurgeReply]:
+    return cast(
+        "_Method[node_pb2.PurgeRequest, node_pb2.PurgeReply]",
+        node_pb2_grpc.AdminStub(channel).Purge,
+    )
+
+
 def _apply(channel: grpc.Channel) -> _Method[node_pb2.ApplyRequest, node_pb2.ApplyReply]:
     return cast(
         "_Method[node_pb2.ApplyRequest, node_pb2.ApplyReply]",
@@ -157,6 +164,26 @@ class NodeClients:
         return self._apply(
             addresses, node_pb2.ApplyRequest(fence=fence.message(), revoke_key=revoke)
         )
+
+    def put_hold(
+        self, addresses: Sequence[str], fence: Fence, hold: node_pb2.PutHold
+    ) -> node_pb2.ApplyReply:
+        """Wishes a hold. It is in force once Describe says that it is confirmed."""
+        return self._apply(addresses, node_pb2.ApplyRequest(fence=fence.message(), put_hold=hold))
+
+    def release_hold(
+        self, addresses: Sequence[str], fence: Fence, hold_id: str, topic_id: str
+    ) -> node_pb2.ApplyReply:
+        """Wishes a hold no longer, for ever."""
+        command = node_pb2.ReleaseHold(hold_id=hold_id, topic_id=topic_id)
+        request = node_pb2.ApplyRequest(fence=fence.message(), release_hold=command)
+        return self._apply(addresses, request)
+
+    def purge(
+        self, addresses: Sequence[str], request: node_pb2.PurgeRequest
+    ) -> node_pb2.PurgeReply:
+        """Moves the beginnings of partitions up; each answers for itself."""
+        return self._call(addresses, _purge, request)
 
     def flush_usage(self, address: str) -> int:
         """Closes the open metering windows of one node; how many are still not in `_usage`."""

@@ -25,6 +25,7 @@ from api.deletion import (
     take_off,
 )
 from api.errors import ConflictError
+from api.holds.service import refuse_held
 from api.operations.service import Target, settle_operations, start_operation
 from api.reconcile.queue import enqueue
 from api.resource import body_json
@@ -54,10 +55,13 @@ def delete_topic(
 
 
 def check_topics(session: Session, org_id: str, rows: Sequence[Topic], deletion: Deletion) -> None:
-    """Whether topics may be marked together: none is protected, and they are not too many.
+    """Whether topics may be marked together: none is held or protected, and they are not too
+    many.
 
-    :raises ConflictError: DELETION_PROTECTED names them; DELETION_BREAKER says how many go.
+    :raises ConflictError: TOPIC_HELD names the holds, DELETION_PROTECTED the topics, and
+        DELETION_BREAKER says how many go.
     """
+    refuse_held(session, rows)
     protected = [row for row in rows if effective(row.spec).deletion_protection]
     if protected:
         names = ", ".join(row.name for row in protected[:10])

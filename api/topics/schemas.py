@@ -101,6 +101,19 @@ class TopicPatch(Command):
     force_reason: JsonValue = None
 
 
+class PurgePlace(Command):
+    """A partition, and the first offset of it that is kept."""
+
+    index: StrictInt = Field(ge=0, le=1023)
+    before_offset: Annotated[Whole, Field(ge=1)]
+
+
+class TopicPurgeCommand(Command):
+    """What shall go: offsets are absolute, so that asking twice takes nothing more."""
+
+    partitions: list[PurgePlace] = Field(min_length=1, max_length=1024)
+
+
 class LabelSet(BaseModel):
     """Labels and annotations after a merge, held to the same rules as at creation."""
 

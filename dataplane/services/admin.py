@@ -134,7 +134,9 @@ class AdminService:
         return wire.ConfirmClockReply(time_us=time_us)
 
     async def flush_everything(self, timeout_s: float) -> int:
-        """Close and publish every open window. Returns how many partitions are not done in time."""
+        """Close and publish every open window, and what shards have counted. Returns how many
+        partitions and shards are not done in time.
+        """
         with self._replica.reading() as state:
             partitions = [
                 partition
@@ -142,16 +144,27 @@ class AdminService:
                 if not topic.is_system()
                 for partition in partitions_of(topic)
             ]
-        done = dict.fromkeys(partitions, False)
+        done: dict[PartitionId | int, bool] = dict.fromkeys(partitions, False)
+        done.update(dict.fromkeys(range(self._shards_count), False))
         try:
             async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as tasks:
                 for partition in partitions:
                     tasks.create_task(self._flush(partition, done))
+                for shard in range(self._shards_count):
+                    tasks.create_task(self._flush_counters(shard, done))
         except TimeoutError:
             pass  # What is missing is counted below.
         return sum(not finished for finished in done.values())
 
-    async def _flush(self, partition: PartitionId, done: dict[PartitionId, bool]) -> None:
+    async def _flush_counters(self, shard: int, done: dict[PartitionId | int, bool]) -> None:
+        frame = Frame(Kind.COUNTERS_FLUSH, shard=shard)
+        reply = await self._ring.request(frame, timeout_s=2 * FLUSH_TIMEOUT_S)
+        if reply.result == EngineResult.OK:
+            # What it counted came before its reply.
+            await self._metering.wait_counted()
+            done[shard] = True
+
+    async def _flush(self, partition: PartitionId, done: dict[PartitionId | int, bool]) -> None:
         frame = self._frame(Kind.METER_FLUSH, partition)
         while True:
             # The caller's timeout ends this sooner; a TimeoutError of its own would end the others.

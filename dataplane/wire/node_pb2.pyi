@@ -281,6 +281,40 @@ class KeyStatus(_message.Message):
     fence: Fence
     def __init__(self, key_id: _Optional[str] = ..., active: bool = ..., fence: _Optional[_Union[Fence, _Mapping]] = ...) -> None: ...
 
+class PurgeRequest(_message.Message):
+    __slots__ = ("topic_id", "partitions", "version")
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    topic_id: str
+    partitions: _containers.RepeatedCompositeFieldContainer[PurgePartition]
+    version: int
+    def __init__(self, topic_id: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[PurgePartition, _Mapping]]] = ..., version: _Optional[int] = ...) -> None: ...
+
+class PurgePartition(_message.Message):
+    __slots__ = ("index", "before_offset")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    before_offset: int
+    def __init__(self, index: _Optional[int] = ..., before_offset: _Optional[int] = ...) -> None: ...
+
+class PurgeReply(_message.Message):
+    __slots__ = ("partitions",)
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    partitions: _containers.RepeatedCompositeFieldContainer[PurgedPartition]
+    def __init__(self, partitions: _Optional[_Iterable[_Union[PurgedPartition, _Mapping]]] = ...) -> None: ...
+
+class PurgedPartition(_message.Message):
+    __slots__ = ("index", "log_start", "refused")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    LOG_START_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    log_start: int
+    refused: _stream_pb2.Error
+    def __init__(self, index: _Optional[int] = ..., log_start: _Optional[int] = ..., refused: _Optional[_Union[_stream_pb2.Error, _Mapping]] = ...) -> None: ...
+
 class FlushUsageRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

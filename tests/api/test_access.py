@@ -250,6 +250,7 @@ class _Ids:
 
     def __init__(self, service: Service) -> None:
         topic = service.topic("objects")
+        hold = service.hold(topic)
         key = service.post("/v1/api-keys", {"name": "object", "spec": {"role": "viewer"}})
         run = service.post("/v1/report-runs", {"kind": "usage"})
         operation = service.get("/v1/operations")["items"][0]
@@ -261,6 +262,7 @@ class _Ids:
             "clusters": topic["cluster_id"],
             "streams": topic["stream_id"],
             "topics": topic["id"],
+            "legal-holds": hold["id"],
             "api-keys": key["id"],
             "report-runs": run["id"],
             "operations": operation["id"],

@@ -34,7 +34,12 @@ from api.tables import Base
 from tests.support.postgres import Postgres
 
 # What the checks of the tables want; an organization is its own.
-FIXED: Mapping[str, object] = {"role": "owner", "state": "QUEUED", "org_id": "org_1"}
+FIXED: Mapping[str, object] = {
+    "role": "owner",
+    "state": "QUEUED",
+    "legal_holds.state": "RELEASED",
+    "org_id": "org_1",
+}
 ORGANIZATION = "org_1"
 REVISIONS = [
     script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions("base", "head")
@@ -163,8 +168,9 @@ def _value(column: Column[object]) -> object:
     """Of the column's type; the ids of a row's parents are those that were put into theirs."""
     for key in column.foreign_keys:
         return ORGANIZATION if key.column.table.name == "organizations" else _value(key.column)
-    if column.name in FIXED:
-        return FIXED[column.name]
+    for name in (f"{column.table.name}.{column.name}", column.name):
+        if name in FIXED:
+            return FIXED[name]
     if column.nullable:
         return None
     kind = column.type

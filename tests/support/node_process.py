@@ -332,6 +332,18 @@ class Client:
         )
         return reply
 
+    def purge(self, topic_id: str, **before: int) -> list[node_pb2.PurgedPartition]:
+        """Admin.Purge: `p0=15` moves the beginning of partition 0 up to 15."""
+        partitions = [
+            node_pb2.PurgePartition(index=int(name[1:]), before_offset=offset)
+            for name, offset in before.items()
+        ]
+        request = node_pb2.PurgeRequest(topic_id=topic_id, partitions=partitions, version=9)
+        reply: node_pb2.PurgeReply = self._admin.Purge(
+            request, metadata=self._metadata, timeout=CALL_SECONDS
+        )
+        return list(reply.partitions)
+
     def flush_usage(self) -> node_pb2.FlushUsageReply:
         """Admin.FlushUsage."""
         reply: node_pb2.FlushUsageReply = self._admin.FlushUsage(

@@ -27,11 +27,16 @@ COMMANDS = {
     "topic describe": ["topic", "describe", "known"],
     "topic create": ["topic", "create", "NEW", "--partitions", "2"],
     "topic alter": ["topic", "alter", "known", "--partitions", "2"],
+    "topic purge": ["topic", "purge", "known", "--before", "end", "--yes"],
     "topic delete": ["topic", "delete", "known", "--yes"],
     "key list": ["key", "list"],
     "key describe": ["key", "describe", "robot"],
     "key create": ["key", "create", "NEW"],
     "key revoke": ["key", "revoke", "robot", "--yes"],
+    "hold create": ["hold", "create", "known", "--case", "NEW", "--reason", "a suit"],
+    "hold list": ["hold", "list"],
+    "hold get": ["hold", "get", "hold_1"],
+    "hold release": ["hold", "release", "hold_1", "--yes"],
     "group list": ["group", "list"],
     "group describe": ["group", "describe", "readers"],
     "group lag": ["group", "lag", "readers"],
@@ -61,6 +66,7 @@ def filled(headrace: Run, api: ScriptedApi) -> None:
     headrace("topic", "create", "known")
     headrace("stream", "create", "billing")
     headrace("key", "create", "robot")
+    headrace("hold", "create", "known", "--case", "C-1", "--reason", "a suit")
     headrace("profile", "create", "work")
     headrace("produce", "single", stdin=b'first\n{"second": 2}\n')
     headrace("consume", "single", "-g", "readers", "--from", "start", "-n", "1")
@@ -149,8 +155,8 @@ def test_describe_shows_every_condition_with_its_message(headrace: Run) -> None:
     lines = headrace("topic", "describe", "known", "-o", "table").out.splitlines()
     line = next(each for each in lines if "RetentionEnforced" in each)
     assert line.split(maxsplit=3) == [
-        *["RetentionEnforced", "False", "NotEnforcedYet"],
-        "segments are kept",
+        *["RetentionEnforced", "True", "Enforced"],
+        "whole segments go",
     ]
 
 
