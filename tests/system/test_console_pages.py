@@ -132,7 +132,7 @@ def test_a_key_is_made_shown_once_and_revoked(console: Console) -> None:
 def test_operations_lead_to_their_objects_and_say_why(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page, "/console/operations")
-        row = page.get_by_role("row", name=re.compile("create topic"))
+        row = page.get_by_role("row", name=re.compile("create topic")).filter(has_text="flights")
         expect(row).to_contain_text("Succeeded")
         row.get_by_role("button", name=re.compile("^Why is create topic")).click()
         expect(page.get_by_role("dialog")).to_contain_text("UTC")

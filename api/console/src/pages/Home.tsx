@@ -88,6 +88,11 @@ function Figure({ term, note, children }: { term: string; note: string; children
   );
 }
 
+/** A lag as time: what comes in now, for so long. */
+function behind(seconds?: number): string {
+  return seconds === undefined ? "" : `, some ${count(seconds)} s of what comes in`;
+}
+
 function Figures({ now, operator }: { now: Now; operator: boolean }) {
   const { in_bytes, in_records, out_bytes } = now.now;
   const rate = (bytes?: number) => (bytes === undefined ? "unknown" : `${size(bytes)}/s`);
@@ -109,7 +114,13 @@ function Figures({ now, operator }: { now: Now; operator: boolean }) {
       )}
       <Figure
         term="Worst lag, records"
-        note={lag ? lag.group : now.groups === 0 ? "no groups yet" : "nobody reads now"}
+        note={
+          lag
+            ? `${lag.group}${behind(lag.seconds)}`
+            : now.groups === 0
+              ? "no groups yet"
+              : "nobody reads now"
+        }
       >
         {lag ? (
           <Link
