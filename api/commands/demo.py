@@ -32,7 +32,7 @@ WEATHER_PER_SECOND: Final = 60
 TICK_SECONDS: Final = 0.1
 BATCH_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 0.5
-RETRY_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 5.0
 
 log = logging.getLogger("headrace.demo")
 
