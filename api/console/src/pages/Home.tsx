@@ -90,7 +90,8 @@ function Figure({ term, note, children }: { term: string; note: string; children
 
 /** A lag as time: what comes in now, for so long. */
 function behind(seconds?: number): string {
-  return seconds === undefined ? "" : `, some ${count(seconds)} s of what comes in`;
+  if (seconds === undefined) return "";
+  return seconds < 1 ? ", less than 1 s behind" : `, some ${count(seconds)} s behind`;
 }
 
 function Figures({ now, operator }: { now: Now; operator: boolean }) {
