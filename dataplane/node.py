@@ -10,9 +10,7 @@ shard or machine ends the process, and the journal decides what was done.
 import asyncio
 import logging
 import signal
-import struct
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from dataplane import figures
@@ -23,8 +21,15 @@ from dataplane.errors import Refused
 from dataplane.frames import Kind
 from dataplane.groups.handover import Handover
 from dataplane.holding import Holding
-from dataplane.life import Life, LifeDamaged
 from dataplane.metering import USAGE, Cargo, Metering
+from dataplane.opening import (
+    NodeUnusable,
+    Spools,
+    open_engine,
+    open_life,
+    open_spools,
+    read_incarnation,
+)
 from dataplane.purging import Purging
 from dataplane.replica import MetadataReplica
 from dataplane.retention import RETENTION, Inventory
@@ -38,27 +43,19 @@ from dataplane.services.reflection import (
     ReflectionService,
     catalogue_of_node,
 )
-from dataplane.settings import AdminKey, NodeSettings, read_admin_key
-from dataplane.spool import Spool, SpoolDamaged
+from dataplane.settings import NodeSettings, read_admin_key
+from dataplane.spool import Spool
 from dataplane.standing import Standing
 from dataplane.telemetry import Telemetry
 from dataplane.wire import node_pb2 as node
 from dataplane.wire import reflection_pb2 as reflection
 from headrace.wire import stream_pb2 as stream
-from native.engine import Engine, EngineConfig, EngineError, Frame
+from native.engine import Engine, EngineError, Frame
 
 BEAT_S: Final = 1.0
-MIB: Final = 1024 * 1024
 BOOTSTRAP_RETRY_S: Final = 0.1
 
-# node.identity: u64 node_incarnation at byte 24 (docs/internals/log-format.md).
-_INCARNATION: Final = struct.Struct("<24xQ")
-
 log = logging.getLogger("dataplane.node")
-
-
-class NodeUnusable(Exception):
-    """The node cannot start here; the text says what is wrong and what to do."""
 
 
 class NodeFailed(Exception):
@@ -82,10 +79,10 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    engine = await asyncio.to_thread(_open_engine, settings, admin_key)
+    engine = await asyncio.to_thread(open_engine, settings, admin_key)
     unusable: BaseException | None = None
     try:
-        spools = await asyncio.to_thread(_open_spools, settings.node.data_dir)
+        spools = await asyncio.to_thread(open_spools, settings.node.data_dir)
         try:
             async with asyncio.TaskGroup() as tasks:
                 served = Node(settings, engine, spools, tasks, announce)
@@ -107,13 +104,6 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
     if unusable is not None:
         raise unusable
     return 0 if drained else 1
-
-
-class Spools(NamedTuple):
-    """What waits to be published, each in a folder of its own."""
-
-    usage: Spool
-    retention: Spool
 
 
 class Node:
@@ -139,7 +129,7 @@ class Node:
         self._ring.handle((Kind.STOPPED,), self._on_stopped)
         self._ring.handle_failure(self._fail)
         self._replica = MetadataReplica(self._ring, self._fail)
-        life = _open_life(settings.node.data_dir)
+        life = open_life(settings.node.data_dir)
         self._counters = Counters(self._ring, life, node_id=settings.node.node_id)
         self._metering = self._road(spools.usage, USAGE, self._counters)
         self._retention = self._road(spools.retention, RETENTION)
@@ -173,8 +163,9 @@ class Node:
             self._ring,
             self._replica,
             self._metering,
+            self._inventory,
             node_id=section.node_id,
-            incarnation=_read_incarnation(section.data_dir),
+            incarnation=read_incarnation(section.data_dir),
             shards_count=section.shards,
             status=standing.status,
         )
@@ -434,59 +425,3 @@ class Node:
         except TimeoutError:
             return False
         return True
-
-
-def _open_engine(settings: NodeSettings, admin_key: AdminKey) -> Engine:
-    """Open the data directory and recover every shard. Blocks."""
-    section = settings.node
-    config = EngineConfig(
-        data_path=section.data_dir,
-        cluster_id=section.cluster_id,
-        node_id=section.node_id,
-        admin_key_id=admin_key.public_id,
-        admin_sha256=admin_key.sha256,
-        host=section.host,
-        port=section.port,
-        shards=section.shards,
-        shards_pinned=section.shards_pinned,
-        direct_io=section.direct_io,
-        journal_bytes=section.journal_mib * MIB,
-        memory_bytes=section.memory_mib * MIB,
-        metering_window_s=settings.metering.window_seconds,
-        partitions_max=section.partitions_max,
-    )
-    try:
-        return Engine(config)
-    except EngineError as error:
-        raise NodeUnusable(
-            f"the data directory {section.data_dir} cannot be used: {error}"
-        ) from error
-
-
-def _open_spools(data_dir: Path) -> Spools:
-    usage = _open_spool(data_dir / "spool", "usage")
-    try:
-        return Spools(usage, _open_spool(data_dir / "spool-retention", "retention"))
-    except NodeUnusable:
-        usage.close()
-        raise
-
-
-def _open_spool(folder: Path, name: str) -> Spool:
-    try:
-        return Spool(folder)
-    except (SpoolDamaged, OSError) as error:
-        raise NodeUnusable(f"the {name} spool cannot be used: {error}") from error
-
-
-def _open_life(data_dir: Path) -> Life:
-    try:
-        return Life(data_dir)
-    except (LifeDamaged, OSError) as error:
-        raise NodeUnusable(f"the life of this start is unknown: {error}") from error
-
-
-def _read_incarnation(data_dir: Path) -> int:
-    """The node's incarnation, as the engine wrote it when it formatted the directory."""
-    identity = (data_dir / "node.identity").read_bytes()
-    return int(_INCARNATION.unpack_from(identity)[0])

@@ -44,6 +44,7 @@ FOLDERS = (
     "simulation",
     "reports",
     "docs",
+    "deploy",
     "system",
 )
 # They compare latencies of real processes; a neighbour would be measured too.
@@ -120,6 +121,7 @@ def stages_of_check(seeds: int) -> list[Stage]:
         Stage("lint TS", ("sh", "-c", BIOME)),
         Stage("types", (str(BIN / "mypy"),)),
         Stage("layering", (str(BIN / "lint-imports"), "--cache-dir", "build/import-linter")),
+        Stage("deployment", ("deploy/lint.sh",)),
         strict_compile(),
         Stage("sanitizers", ("deploy/sanitize.sh",)),
         Stage("fuzz", ("deploy/fuzz.sh",)),

@@ -10,15 +10,16 @@ from typing import Final, Literal
 
 Role = Literal["owner", "editor", "viewer", "billing-viewer"]
 
-BILLING_VIEWER: Final = frozenset({"orgs:read", "projects:read", "usage:read"})
+BILLING_VIEWER: Final = frozenset({"orgs:read", "projects:read", "usage:read", "invoices:read"})
 VIEWER: Final = BILLING_VIEWER | {
     "clusters:read",
     "streams:read",
     "topics:read",
-    "groups:read",
     "holds:read",
+    "groups:read",
     "messages:read",
     "operations:read",
+    "retention:read",
 }
 EDITOR: Final = VIEWER | {
     "streams:create",

@@ -178,7 +178,7 @@ class Supervisor:
     def _answers(self, database: Database) -> bool:
         """Whether a client that starts now would find everything working."""
         ports = self._installation.ports
-        if not (_probe(ports.node_http) and _probe(ports.api)):
+        if not (probe(ports.node_http) and probe(ports.api)):
             return False
         public_id = owner_public_id(self._installation.directory)
         with database.read() as session:
@@ -237,7 +237,7 @@ def _facts(child: Child) -> dict[str, int | str | None]:
     return {"pid": pid, "restarts": child.restarts, "log": str(child.log_path)}
 
 
-def _probe(port: int) -> bool:
+def probe(port: int) -> bool:
     """Whether /readyz answers 200."""
     connection = http.client.HTTPConnection(HOST, port, timeout=PROBE_SECONDS)
     try:

@@ -1,6 +1,6 @@
 """Who may enter the console: the administrator by a password, anybody by an API key.
 
-The password is the embedded service's, made at its first start and shown once; the database holds
+The password is made at the first start and shown once; the database holds
 its argon2id hash. Entering by it makes a key that lives as long as the session. This module refuses
 to know HTTP.
 """
@@ -76,8 +76,8 @@ def sign_in(database: Database, secret: str, request_id: str) -> str:
         raise UnauthenticatedError(
             "This is neither the administrator's password nor a valid key.",
             code="SIGN_IN_FAILED",
-            hint="`headrace up` showed the password at its first start; a key of the profile "
-            "(hr_user_...) opens the console too.",
+            hint="The first start showed the password (`headrace up`, `python -m api bootstrap`); "
+            "a key (hr_user_...) opens the console too.",
         )
     with database.write() as session:
         now = database.now(session)

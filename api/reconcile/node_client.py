@@ -185,9 +185,10 @@ class NodeClients:
         """Moves the beginnings of partitions up; each answers for itself."""
         return self._call(addresses, _purge, request)
 
-    def flush_usage(self, address: str) -> int:
-        """Closes the open metering windows of one node; how many are still not in `_usage`."""
-        request = node_pb2.FlushUsageRequest()
+    def flush_usage(self, address: str, *, inventory: bool = False) -> int:
+        """Closes the open metering windows of one node; how many are still not in `_usage`.
+        inventory: also how every partition stands, into `_retention`."""
+        request = node_pb2.FlushUsageRequest(inventory=inventory)
         return self._call([address], _flush, request, FLUSH_SECONDS).outstanding
 
     def node_key(self) -> str:

@@ -30,6 +30,7 @@ from api.operations.service import Target, settle_operations, start_operation
 from api.reconcile.queue import enqueue
 from api.resource import body_json
 from api.streams.models import Stream
+from api.topics.lifecycle import end_span
 from api.topics.models import Topic
 from api.topics.preview import loss_of
 from api.topics.schemas import TopicBody
@@ -91,6 +92,7 @@ def mark_topic(
     """Sets the mark of one topic, with its operation, its work and its records."""
     before = _body(session, row)
     mark(session, actor, row, deletion, "topic")
+    end_span(session, row.id, actor.now)
     target = Target("topic", row.id, row.org_id, row.project_id, row.generation)
     operation = start_operation(session, actor, DELETE, target)
     body = _body(session, row)

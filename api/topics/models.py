@@ -50,3 +50,18 @@ class TopicPurge(Base):
     generation: Mapped[int]
     created_at: Mapped[datetime] = mapped_column(Instant)
     created_by: Mapped[str] = mapped_column(String(40))
+
+
+class TopicSpan(Base):
+    """How many partitions a topic had from one of its generations on; open while it goes on."""
+
+    __tablename__ = "topic_lifecycle"
+
+    topic_id: Mapped[str] = mapped_column(ForeignKey("topics.id"), primary_key=True)
+    generation: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    org_id: Mapped[str] = mapped_column(String(40))
+    project_id: Mapped[str] = mapped_column(String(40))
+    cluster_id: Mapped[str] = mapped_column(String(40))
+    partitions: Mapped[int]
+    started_at: Mapped[datetime] = mapped_column(Instant)
+    ended_at: Mapped[datetime | None] = mapped_column(Instant)

@@ -316,8 +316,10 @@ class PurgedPartition(_message.Message):
     def __init__(self, index: _Optional[int] = ..., log_start: _Optional[int] = ..., refused: _Optional[_Union[_stream_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class FlushUsageRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("inventory",)
+    INVENTORY_FIELD_NUMBER: _ClassVar[int]
+    inventory: bool
+    def __init__(self, inventory: bool = ...) -> None: ...
 
 class FlushUsageReply(_message.Message):
     __slots__ = ("closes", "outstanding")

@@ -81,7 +81,7 @@ static size_t body_partition(uint8_t *body, struct fuzz_input *input, uint16_t k
     return sizeof id + part_size;
 }
 
-/* What a PURGE or a HOLD says. Intents are small: one that is high overtakes all that come after. */
+/* What a PURGE or a HOLD says. Intents are small: a high one overtakes all that come after. */
 static size_t body_retention(uint8_t *target, struct fuzz_input *input, uint16_t kind)
 {
     uint8_t how = fuzz_byte(input);

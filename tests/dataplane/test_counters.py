@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,10 @@ class Host:
             await asyncio.gather(self._task, return_exceptions=True)
         self.ring.close()
         self.spool.close()
+
+    def tried(self, times: int) -> bool:
+        """Whether it has failed to keep something that often."""
+        return self.metering.retries >= times
 
 
 @asynccontextmanager
@@ -194,7 +199,7 @@ def test_a_spool_that_cannot_be_written_makes_counters_coarser_and_never_less(
             for window in range(1, 5):
                 engine.count(row(10, 10 * window), end_us=window * SECOND_US)
                 host.ring.drain()
-                await engine.until(lambda tried=window: host.metering.retries >= tried)
+                await engine.until(partial(host.tried, window))
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
             await host.metering.wait_counted()
             found = engine.counted()
@@ -288,7 +293,7 @@ def test_the_layout_of_a_counter_is_frozen(engine: ScriptedEngine, tmp_path: Pat
 def test_a_life_is_above_every_one_that_told_something(tmp_path: Path) -> None:
     numbers = []
     for clock in (100.0, 100.0, 50.0, 200.0):
-        life = Life(tmp_path, clock=lambda now=clock: now)
+        life = Life(tmp_path, clock=partial(float, clock))
         life.keep()
         life.keep()
         numbers.append(life.number)

@@ -116,6 +116,8 @@ class ScriptedApi:
             ("GET", "streams"): lambda seen: listed(self.streams, seen),
             ("POST", "streams"): self._create_stream,
             ("GET", "usage"): self._usage,
+            ("GET", "invoices"): lambda seen: listed(INVOICES, seen),
+            ("GET", "reports"): lambda seen: (200, retention(seen.query)),
             ("GET", "report-runs"): self._runs,
             ("POST", "report-runs"): self._create_run,
             ("GET", "projects"): lambda seen: listed(self.projects, seen),
@@ -341,6 +343,40 @@ def _held(state: str, generation: int) -> Body:
     }
 
 
+INVOICES: list[Body] = [
+    {
+        "id": f"inv_{period}",
+        "name": f"inv_{period}",
+        "organization_id": "org_1",
+        "run_id": "run_1",
+        "state": "DRAFT",
+        "blocked": blocked,
+        "period": period,
+        "as_of": NOW,
+        "currency": "EUR",
+        "total": "5.00",
+        "amount_per_month": "7.500000000",
+        "lines": [
+            {
+                "line": 1,
+                "sku": "ingress_bytes",
+                "quantity": "1024",
+                "unit": "B",
+                "unit_price": "0.05",
+                "amount_exact": "4.996000000",
+                "amount": "5.00",
+                "currency": "EUR",
+                "description": "Ingress",
+            }
+        ],
+        "reconciliation": [
+            {"name": "log", "state": "RED" if blocked else "GREEN", "detail": "2 bytes differ."}
+        ],
+    }
+    for period, blocked in (("2026-10", False), ("2026-11", True))
+]
+
+
 def named(object_id: str, name: str) -> Body:
     """An object as every list has it."""
     head = {"id": object_id, "name": name, "generation": 1, "etag": "r1", "created_at": NOW}
@@ -355,6 +391,34 @@ def listed(rows: list[Body], seen: Seen) -> Answer:
         return (200, found) if found is not None else problem(404, "NOT_FOUND", wanted)
     name = seen.query.get("name")
     return 200, {"items": [row for row in rows if name in (None, row.get("name"))]}
+
+
+def retention(query: dict[str, str]) -> Body:
+    """A trim and a partition of one topic, and what is due of it."""
+    topic = {"topic": "default/known", "topic_id": "tp_0", "partition": 0, "policy_source": "topic"}
+    offsets = {"first_offset": "0", "last_offset": "9", "hold_id": "", "violation": ""}
+    went: Body = {"deleted_bytes": "1024", "deleted_records": "10", "live_bytes": "0"}
+    lives: Body = {"deleted_bytes": "0", "deleted_records": "0", "live_bytes": "4096"}
+    went |= {"cause": "size", "deleted_at": NOW, "age_at_deletion_ms": "60000"}
+    lives |= {"cause": "", "next_deletion_at": NOW}
+    told: Body = {
+        **topic,
+        "live_bytes": "4096",
+        "hold_blocked_bytes": "512",
+        "schedule": [
+            {"day": day, "bytes": str(100 * (day + 1)), "records": "1"} for day in (0, 1, 9)
+        ],
+    }
+    return {
+        "run_id": "run_1",
+        "as_of": NOW,
+        "summary": {
+            "deleted": [{"cause": "size", "trims": "1", "bytes": "1024", "records": "10"}],
+            "violations": {"UNBOUNDED": 2},
+        },
+        "items": [{**topic, **offsets, **went}, {**topic, **offsets, **lives}],
+        **({"topic": told} if "topic_id" in query else {}),
+    }
 
 
 def problem(status: int, code: str, detail: str) -> Answer:

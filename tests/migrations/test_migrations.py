@@ -37,6 +37,7 @@ from tests.support.postgres import Postgres
 FIXED: Mapping[str, object] = {
     "role": "owner",
     "state": "QUEUED",
+    "invoices.state": "DRAFT",
     "legal_holds.state": "RELEASED",
     "org_id": "org_1",
 }
@@ -144,6 +145,26 @@ def test_going_back_drops_tombstones_and_refuses_while_something_goes(
     counts = _counts(engine)
     for table in ("topics", "streams", "projects", "api_keys"):
         assert counts[table] == 0, table
+
+
+def test_topics_that_are_there_get_a_lifecycle_and_the_demo_book_its_new_prices(
+    url: str, engine: Engine
+) -> None:
+    config = alembic_config(url)
+    command.upgrade(config, "0004")
+    _fill(engine)
+    book = next(table for table in _tables(engine) if table.name == "price_books")
+    with engine.begin() as connection:
+        connection.execute(
+            insert(book).values({**_row(engine, "price_books"), "version": "demo-1"})
+        )
+    command.upgrade(config, "0007")
+    span, topic = _row(engine, "topic_lifecycle"), _row(engine, "topics")
+    assert (span["topic_id"], span["partitions"]) == (topic["id"], 1)
+    assert (span["started_at"], span["ended_at"]) == (topic["created_at"], None)
+    assert _counts(engine)["prices"] == 1 + 3
+    command.downgrade(config, "0004")
+    assert _counts(engine)["prices"] == 1
 
 
 def _tables(engine: Engine) -> list[Table]:

@@ -344,10 +344,11 @@ class Client:
         )
         return list(reply.partitions)
 
-    def flush_usage(self) -> node_pb2.FlushUsageReply:
+    def flush_usage(self, *, inventory: bool = False) -> node_pb2.FlushUsageReply:
         """Admin.FlushUsage."""
+        request = node_pb2.FlushUsageRequest(inventory=inventory)
         reply: node_pb2.FlushUsageReply = self._admin.FlushUsage(
-            node_pb2.FlushUsageRequest(), metadata=self._metadata, timeout=CALL_SECONDS
+            request, metadata=self._metadata, timeout=CALL_SECONDS
         )
         return reply
 

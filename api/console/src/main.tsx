@@ -18,9 +18,11 @@ import { Groups } from "./pages/Groups";
 import { Nodes } from "./pages/Nodes";
 import { NotFound } from "./pages/NotFound";
 import { Operations } from "./pages/Operations";
+import { retentionSearch } from "./pages/retention/search";
 import { Streams } from "./pages/Streams";
 import { Topic } from "./pages/Topic";
 import { Topics } from "./pages/Topics";
+import { usageSearch } from "./pages/usage/search";
 
 export type TopicSearch = {
   tab?: "messages" | "partitions" | "settings";
@@ -71,6 +73,40 @@ const topic = createRoute({
   }),
 });
 
+// Pages with charts come when they are asked for, so that the first one stays small.
+const usage = createRoute({
+  getParentRoute: () => root,
+  path: "/usage",
+  component: lazyRouteComponent(() => import("./pages/usage/Usage"), "Usage"),
+  validateSearch: usageSearch,
+});
+const invoices = createRoute({
+  getParentRoute: () => root,
+  path: "/invoices",
+  component: lazyRouteComponent(() => import("./pages/invoices/Invoices"), "Invoices"),
+});
+const invoice = createRoute({
+  getParentRoute: () => root,
+  path: "/invoices/$invoiceId",
+  component: lazyRouteComponent(() => import("./pages/invoices/Invoice"), "Invoice"),
+});
+const retention = createRoute({
+  getParentRoute: () => root,
+  path: "/retention",
+  component: lazyRouteComponent(() => import("./pages/retention/Retention"), "Retention"),
+  validateSearch: retentionSearch,
+});
+const runs = createRoute({
+  getParentRoute: () => root,
+  path: "/reports",
+  component: lazyRouteComponent(() => import("./pages/reports/Runs"), "Runs"),
+});
+const run = createRoute({
+  getParentRoute: () => root,
+  path: "/reports/$runId",
+  component: lazyRouteComponent(() => import("./pages/reports/Run"), "Run"),
+});
+
 const router = createRouter({
   routeTree: root.addChildren([
     home,
@@ -79,6 +115,12 @@ const router = createRouter({
     streams,
     groups,
     group,
+    usage,
+    invoices,
+    invoice,
+    retention,
+    runs,
+    run,
     operations,
     nodes,
     keys,

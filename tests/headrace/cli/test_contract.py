@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from headrace.cli.main import root
 from tests.headrace.cli.conftest import Run
 from tests.headrace.scripted_api import ScriptedApi
 
+PUBLISHED = Path(__file__).resolve().parents[2] / "data" / "published"
 # One line per command of ours: the golden test fails when a command is missing here.
 COMMANDS = {
     "org list": ["org", "list"],
@@ -46,8 +48,13 @@ COMMANDS = {
     "produce": ["produce", "single"],
     "consume": ["consume", "single", "--from", "start", "-e"],
     "usage": ["usage", "--by", "topic"],
+    "retention report": ["retention", "report"],
+    "retention plan": ["retention", "plan", "known"],
     "report run": ["report", "run", "usage", "--wait"],
     "report list": ["report", "list"],
+    "report verify": ["report", "verify", str(PUBLISHED)],
+    "invoice list": ["invoice", "list"],
+    "invoice get": ["invoice", "get", "2026-11"],
     "profile list": ["profile", "list"],
     "profile current": ["profile", "current", "--profile", "work"],
     "profile use": ["profile", "use", "work"],

@@ -1,0 +1,81 @@
+"""Where a figure came from: raw sums by day, and for each hour its partitions and offsets.
+
+Owns the second addition of the bill (by day, from closes and counters themselves) and the way back
+from an hour to the log. Pure: DataFrame in, DataFrame out; integers only. Refuses prices.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from reports.usage import HOUR_US, PARTITION
+
+DAY_US = 24 * HOUR_US
+
+
+def raw_days_of_closes(unique_closes: DataFrame) -> DataFrame:
+    """Quantities per organization, UTC day and meter: organization_id, day_us, meter, quantity."""
+    place = ["organization_id", "day_us"]
+    return (
+        unique_closes.select("organization_id", _day(), F.explode("sums").alias("_sum"))
+        .groupBy(*place)
+        .agg(
+            F.sum("_sum.ingress_bytes").alias("ingress_bytes"),
+            F.sum("_sum.records").alias("records"),
+        )
+        .unpivot([F.col(name) for name in place], ["ingress_bytes", "records"], "meter", "quantity")
+    )
+
+
+def raw_days_of_counters(unique_counters: DataFrame) -> DataFrame:
+    """The same columns, from counters."""
+    return (
+        unique_counters.select("organization_id", _day(), "meter", "delta")
+        .groupBy("organization_id", "day_us", "meter")
+        .agg(F.sum("delta").alias("quantity"))
+    )
+
+
+def ingress(unique_closes: DataFrame, batches: DataFrame) -> DataFrame:
+    """One row per partition and hour: organization_id, topic_id, PARTITION, hour_us, closes, bytes,
+    records, from_op, to_op, and of the batches that the log still holds first_offset, end_offset
+    (exclusive), bytes_in_log.
+
+    A batch lies in the hour of its append time, which is that of its window; only a window that was
+    extended over an hour (its row is marked estimated) ends later than some of its batches.
+    """
+    last_us = F.col("window_end_us") - 1
+    hour = [*PARTITION, "hour_us"]
+    zero = F.lit(0).cast("long")
+
+    def over_sums(field: str) -> Column:
+        return F.aggregate("sums", zero, lambda total, one: total + one.getField(field))
+
+    closed = (
+        unique_closes.withColumn("hour_us", last_us - F.pmod(last_us, F.lit(HOUR_US)))
+        .groupBy(*hour)
+        .agg(
+            F.max("organization_id").alias("organization_id"),
+            F.max("topic_id").alias("topic_id"),
+            F.count(F.lit(1)).alias("closes"),
+            F.sum(over_sums("ingress_bytes")).alias("bytes"),
+            F.sum(over_sums("records")).alias("records"),
+            F.min("from_op").alias("from_op"),
+            F.max("to_op").alias("to_op"),
+        )
+    )
+    append_us = F.col("append_time_us")
+    stored = (
+        batches.withColumn("hour_us", append_us - F.pmod(append_us, F.lit(HOUR_US)))
+        .groupBy(*hour)
+        .agg(
+            F.min("base_offset").alias("first_offset"),
+            F.max(F.col("base_offset") + F.col("record_count")).alias("end_offset"),
+            F.sum("stored_bytes").alias("bytes_in_log"),
+        )
+    )
+    return closed.join(stored, hour, "left")
+
+
+def _day() -> Column:
+    last_us = F.col("window_end_us") - 1
+    return (last_us - F.pmod(last_us, F.lit(DAY_US))).alias("day_us")
