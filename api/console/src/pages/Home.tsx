@@ -163,9 +163,9 @@ function Cost() {
     : `as of ${moment(usage.data?.computed_at ?? "").slice(0, 16)} UTC`;
   return (
     <Figure term="Cost so far" note={usage.isError ? "this key may not see it" : note}>
-      <a href="/console/usage" title={cost ? `${cost.amount} ${cost.currency}` : undefined}>
+      <Link to="/usage" title={cost ? `${cost.amount} ${cost.currency}` : undefined}>
         {text}
-      </a>
+      </Link>
     </Figure>
   );
 }
