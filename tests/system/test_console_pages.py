@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from headrace.version import VERSION
 from tests.support.browser import Console, violations
-from tests.support.platform import wait_until
+from tests.support.platform import alive, wait_until
 
 CANARY = "<img src=x onerror=alert(1)>"
 PAGES = ("", "topics", "streams", "groups", "groups/delays", "operations", "nodes", "keys")
@@ -242,3 +242,19 @@ def test_a_new_password_ends_the_sessions_and_the_password_before(console: Conso
         expect(page.get_by_text("SIGN_IN_FAILED")).to_be_visible()
         console.password = said.partition("shown this once: ")[2].split()[0]
         console.sign_in(page)
+
+
+def test_whoever_follows_holds_no_end_up_and_the_demo_ends_with_the_service(
+    console: Console,
+) -> None:
+    pids = console.platform.pids()
+    assert len(pids) == 4
+    key = {"Authorization": f"Bearer {console.platform.profile().key}"}
+    with (
+        Client(base_url=console.url, headers=key, timeout=30) as rest,
+        rest.stream("GET", "/v1/live") as live,
+    ):
+        assert next(live.iter_text())
+        console.platform.cli("down", "--dir", str(console.platform.data))
+    assert not any(map(alive, pids))
+    assert "graceful shutdown exceeded" not in (console.platform.data / "logs/api.log").read_text()
