@@ -111,6 +111,12 @@ export function Invoice() {
   );
 }
 
+const KINDS = [
+  ["csv", "CSV"],
+  ["json", "JSON"],
+  ["parquet", "Parquet"],
+] as const;
+
 function Files({ invoice }: { invoice: InvoiceBody }) {
   const { run_id: run } = invoice;
   return (
@@ -124,16 +130,16 @@ function Files({ invoice }: { invoice: InvoiceBody }) {
       >
         Open the page
       </Button>
-      {["csv", "json", "parquet"].map((kind) => (
+      {KINDS.map(([kind, title]) => (
         <Button
           key={kind}
           component="a"
           variant="link"
           href={fileAddress(run, fileOf(invoice, kind))}
           download={fileOf(invoice, kind)}
-          aria-label={`Download ${kind.toUpperCase()}`}
+          aria-label={`Download ${title}`}
         >
-          {kind.toUpperCase()}
+          {title}
         </Button>
       ))}
     </>
