@@ -79,7 +79,7 @@ def test_an_organization_reads_the_files_of_its_invoices_and_no_others(
     with service.database.write() as session:
         row = session.get_one(ReportRun, run["id"])
         manifest = _manifest({**FILES, mine: b"<h1>Invoice</h1>"})
-        entry = {"organization_id": other[0], "name": mine.removesuffix(".html")}
+        entry: Body = {"organization_id": other[0], "name": mine.removesuffix(".html")}
         row.result = {**manifest, "invoices": [entry]}
     base = f"/v1/report-runs/{run['id']}/files"
     assert service.client.get(f"{base}/{mine}", headers=other[1]).status_code == 200
