@@ -5,7 +5,8 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 
 PYTHON := .venv/bin/python
-DIR    ?= .headrace
+PRODUCTION ?=
+DIR    ?= $(if $(PRODUCTION),build/production,.headrace)
 SEEDS  ?= 200
 SEED   ?=
 TRACE  ?=
@@ -22,10 +23,11 @@ setup: ## install what is missing and build the engine; does nothing when nothin
 demo: setup ## play the product in acts on free ports; writes build/demo.json
 	@$(PYTHON) tests/demo
 
-up: setup ## start control plane and node here and keep them running [DIR=.headrace] [PORT=8460]
-	@.venv/bin/headrace up --dir $(DIR) --detach $(if $(PORT),--port $(PORT))
+up: setup ## start everything here and keep it running [DIR=.headrace] [PORT=8460] [PRODUCTION=1]
+	@$(if $(PRODUCTION),$(PYTHON) -m deploy.production,.venv/bin/headrace up --detach) \
+	    --dir $(DIR) $(if $(PORT),--port $(PORT))
 
-down: setup ## stop what `make up` started [DIR=.headrace]
+down: setup ## stop what `make up` started [DIR=.headrace] [PRODUCTION=1]
 	@.venv/bin/headrace down --dir $(DIR)
 
 test: setup ## the newcomer's suite: every test folder, one line per stage

@@ -1,4 +1,4 @@
-"""python -m api serve | reconcile | migrate | openapi."""
+"""python -m api serve | reconcile | bootstrap | migrate | openapi."""
 
 import argparse
 import json
@@ -12,6 +12,7 @@ import uvicorn
 from sqlalchemy.exc import DatabaseError
 
 from api.app import create_app
+from api.commands.first_run import Wish, first_run
 from api.database import Database
 from api.exclusive import Exclusive, InUseError
 from api.listener import Bounds, descriptors, listening
@@ -36,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _serve(settings)
             case "reconcile":
                 return _reconcile(settings)
+            case "bootstrap":
+                wish = Wish(chosen.node_address, chosen.node_file, chosen.renew)
+                print(json.dumps(first_run(settings, wish), indent=1))
             case "migrate":
                 migrate(settings.database.url)
             case "openapi":
@@ -60,8 +64,7 @@ def _serve(settings: Settings) -> int:
     database = Database(settings.database.url, settings.database.bounds())
     with Exclusive.of(database):
         check_schema(database)
-        api_url = f"http://{settings.api.host}:{settings.api.port}"
-        workers = Workers(settings, database, api_url) if database.is_sqlite else None
+        workers = Workers(settings, database, _api_url(settings)) if database.is_sqlite else None
         bounds = Bounds(
             settings.api.head_seconds,
             settings.api.body_seconds,
@@ -91,12 +94,17 @@ def _reconcile(settings: Settings) -> int:
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
-        workers = Workers(settings, database, f"http://{settings.api.host}:{settings.api.port}")
+        workers = Workers(settings, database, _api_url(settings))
         workers.start()
         stopped.wait()
         workers.stop()
     database.close()
     return 0
+
+
+def _api_url(settings: Settings) -> str:
+    """Where a report job finds the control plane: on this host unless the settings say else."""
+    return settings.reports.api_url or f"http://{settings.api.host}:{settings.api.port}"
 
 
 def _openapi(settings: Settings, output: Path | None) -> None:
@@ -115,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     for verb, text in (
         ("serve", "the REST API, with the workers inside on SQLite"),
         ("reconcile", "the workers alone"),
+        ("bootstrap", "schema, first run, and what a node must be told; prints each secret once"),
         ("migrate", "bring the database to this release's schema"),
         ("openapi", "print the contract"),
     ):
@@ -122,7 +131,17 @@ def _parser() -> argparse.ArgumentParser:
         chosen.add_argument("--config", type=Path, default=None, help="headrace.toml")
         if verb == "openapi":
             chosen.add_argument("--output", type=Path, default=None, help="file to write")
+        elif verb == "bootstrap":
+            _bootstrap_options(chosen)
     return parser
+
+
+def _bootstrap_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--node-address", help="HOST:PORT at which API and clients find the node")
+    verb.add_argument("--node-file", type=Path, help="the node's headrace.toml, unless it is there")
+    verb.add_argument(
+        "--renew", action="store_true", help="another owner key and another console password"
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from fastapi.routing import APIRoute
 
-from api import edge
+from api import contract, edge
 from api.access.rate import Limits, Policy
 from api.access.routes import router as access
 from api.audit.routes import router as audit
@@ -18,8 +18,11 @@ from api.console.routes import assets
 from api.console.routes import routes as console
 from api.database import Database
 from api.explain.routes import router as explain
+from api.groups.routes import router as groups
 from api.holds.routes import router as holds
 from api.invoices.routes import router as invoices
+from api.live.poller import Poller
+from api.live.routes import router as live
 from api.messages.routes import router as messages
 from api.messages.tail import Tails
 from api.nodes.routes import router as nodes
@@ -29,7 +32,7 @@ from api.projects.routes import router as projects
 from api.reports.routes import router as reports
 from api.retention.details import router as retention_details
 from api.retention.routes import router as retention
-from api.routing import DatabaseOf, Problem
+from api.routing import DatabaseOf
 from api.schema import SchemaError, check_schema
 from api.settings import Settings
 from api.streams.routes import router as streams
@@ -47,6 +50,8 @@ ROUTERS: Final = (
     topics,
     holds,
     messages,
+    groups,
+    live,
     access,
     operations,
     explain,
@@ -137,38 +142,25 @@ def create_app(settings: Settings, database: Database, workers: Workers | None =
     app.state.limits = Limits(Policy(settings.api.request_burst, settings.api.requests_per_second))
     app.state.sign_ins = Limits(SIGN_INS)
     app.state.tails = Tails()
+    app.state.live = Poller()
     pages = [APIRoute("/", _root, include_in_schema=False), *console()]
     app.state.routes = [*routes(), *pages]
     for router in (*ROUTERS, health):
         app.include_router(router)
     app.router.routes.extend([assets(), *pages])
     edge.install(app, settings.api.body_seconds)
-    _document_problems(app)
+    _finish_contract(app)
     return app
 
 
-def _document_problems(app: FastAPI) -> None:
-    """Puts the Problem schema in, and FastAPI's own 422 out: we never send that."""
+def _finish_contract(app: FastAPI) -> None:
+    """FastAPI's document, and what only we know."""
     plain = app.openapi
 
     def openapi() -> dict[str, object]:
-        if app.openapi_schema:
-            return app.openapi_schema
-        document = plain()
-        schemas = document["components"]["schemas"]
-        problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-        schemas.update(problem.pop("$defs", {}))
-        schemas["Problem"] = problem
-        for name in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(name, None)
-        for path in document["paths"].values():
-            for operation in path.values():
-                refused = operation["responses"].get("422", {})
-                if "HTTPValidationError" in str(refused):
-                    del operation["responses"]["422"]
-        document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{"key": []}]
-        app.openapi_schema = document
-        return document
+        if not app.openapi_schema:
+            contract.finish(plain())
+        assert app.openapi_schema is not None
+        return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]

@@ -11,28 +11,35 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from api.access.models import ApiKey
 from api.access.permissions import Caller
 from api.access.schemas import ApiKeyCreate, ApiKeySpec
 from api.access.service import create_key
 from api.access.tokens import Token
 from api.audit.service import Actor
+from api.clusters.models import Cluster
 from api.clusters.schemas import ClusterCreate
 from api.clusters.service import create_cluster
 from api.database import Database, Meta
 from api.identifiers import new_id
+from api.nodes.models import Node
 from api.nodes.schemas import NodeCreate, NodeSpec
 from api.nodes.service import move_node, register_node
 from api.organizations.models import Organization
 from api.organizations.schemas import OrganizationCreate
 from api.organizations.service import new_organization
+from api.projects.models import Project
 from api.projects.schemas import ProjectCreate
 from api.projects.service import create_project_row
 from api.streams.service import create_stream_row
 from api.usage.models import Price, PriceBook
 
 SYSTEM_ORGANIZATION: Final = "_system"
+# Of PostgreSQL: two first runs at once are one and a second one.
+ADVISORY_LOCK: Final = 7_310_579_265
 DEMO_BOOK: Final = "demo-1"
 DEMO_EFFECTIVE_FROM: Final = datetime(2020, 1, 1, tzinfo=UTC)
 DEMO_PRICES: Final = (
@@ -54,6 +61,15 @@ class Identity:
     system_organization_id: str
     system_project_id: str
 
+    def members(self) -> dict[str, str]:
+        """As the node's configuration names them."""
+        return {
+            "cluster_id": self.cluster_id,
+            "node_id": self.node_id,
+            "system_organization_id": self.system_organization_id,
+            "system_project_id": self.system_project_id,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Bootstrapped:
@@ -67,6 +83,8 @@ class Bootstrapped:
 def bootstrap(database: Database, *, node_address: str) -> Bootstrapped | None:
     """Fills an empty database; answers None, and changes nothing, if it is filled already."""
     with database.write() as session:
+        if not database.is_sqlite:
+            session.execute(select(func.pg_advisory_xact_lock(ADVISORY_LOCK)))
         if session.get(Meta, "db_epoch") is not None:
             return None
         actor = Actor(
@@ -106,6 +124,38 @@ def bootstrap(database: Database, *, node_address: str) -> Bootstrapped | None:
             issued.body.id,
             issued.token,
         )
+
+
+def identity_of(database: Database) -> Identity:
+    """What the first run made, of a database that is filled."""
+    with database.read() as session:
+        system = session.scalars(
+            select(Organization).where(Organization.name == SYSTEM_ORGANIZATION)
+        ).one()
+        cluster = session.scalars(select(Cluster).order_by(Cluster.id).limit(1)).one()
+        node = session.scalars(select(Node).where(Node.cluster_id == cluster.id)).first()
+        assert node is not None
+        project = session.scalars(select(Project).where(Project.org_id == system.id)).one()
+        return Identity(cluster.id, node.id, system.id, project.id)
+
+
+def another_owner_key(database: Database) -> str:
+    """The token of one more operator key: the first one's was lost, or is one no more."""
+    with database.write() as session:
+        query = select(Organization).where(Organization.name == "default")
+        organization = session.scalars(query).one()
+        caller = Caller("bootstrap", organization.id, role="owner", operator=True)
+        count = len(session.scalars(select(ApiKey.id).where(ApiKey.operator)).all())
+        issued = create_key(
+            session,
+            Actor(caller, "bootstrap", database.now(session)),
+            ApiKeyCreate(
+                name=f"owner-{count + 1}", spec=ApiKeySpec(role="owner", expires_at="never")
+            ),
+            operator=True,
+        )
+        assert issued.token is not None
+        return issued.token.text
 
 
 def readdress(database: Database, *, node_id: str, node_address: str) -> None:

@@ -16,6 +16,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import JsonValue as Json
+from pydantic import WithJsonSchema
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
@@ -40,6 +41,7 @@ from api.resource import ResourceBody, body_json
 
 KEPT: Final = timedelta(hours=24)
 KEY_PATTERN: Final = re.compile(r'^("?)([A-Za-z0-9_-]{16,128})\1$')
+KEY_SCHEMA: Final = '^([A-Za-z0-9_-]{16,128}|"[A-Za-z0-9_-]{16,128}")$'
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,9 @@ class Facts:
 async def request_facts(
     request: Request,
     idempotency_key: Annotated[
-        str | None, Header(description="16 to 128 of A-Z a-z 0-9 _ -; one per intended change.")
+        str | None,
+        Header(description="16 to 128 of A-Z a-z 0-9 _ -; one per intended change."),
+        WithJsonSchema({"type": "string", "pattern": KEY_SCHEMA}),
     ] = None,
     dry_run: Annotated[bool, Query(description="Check and answer, and change nothing.")] = False,
 ) -> Facts:

@@ -34,6 +34,9 @@ INT64_MAX: Final = (1 << 63) - 1
 INT64_PATTERN: Final = re.compile(r"-?[0-9]{1,20}")
 # Control characters, line and paragraph separators, and what turns the direction of what follows.
 UNSEEN_PATTERN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+UNSEEN: Final = r"\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+SEEN_SCHEMA: Final = rf"^[^\u0000-\u001f{UNSEEN}]*$"
+LINES_SCHEMA: Final = rf"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f{UNSEEN}]*$"
 LINES_PATTERN: Final = re.compile(r"[\t\n\r]")
 NAME_PATTERN: Final = r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
 TOPIC_NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,248}$"
@@ -144,17 +147,41 @@ Int64 = Annotated[
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "pattern": "^[0-9]+$", "description": "decimal string"}),
 ]
-Name = Annotated[str, AfterValidator(_not_reserved), Field(pattern=NAME_PATTERN)]
-TopicName = Annotated[str, AfterValidator(_not_reserved), Field(pattern=TOPIC_NAME_PATTERN)]
-DisplayName = Annotated[str, AfterValidator(_one_line), Field(max_length=63)]
+# A validator hides from the contract what a later one demands, so the contract is told in full.
+Name = Annotated[
+    str,
+    AfterValidator(_not_reserved),
+    Field(pattern=NAME_PATTERN),
+    WithJsonSchema({"type": "string", "pattern": NAME_PATTERN}),
+]
+TopicName = Annotated[
+    str,
+    AfterValidator(_not_reserved),
+    Field(pattern=TOPIC_NAME_PATTERN),
+    WithJsonSchema({"type": "string", "pattern": TOPIC_NAME_PATTERN}),
+]
+DisplayName = Annotated[
+    str,
+    AfterValidator(_one_line),
+    Field(max_length=63),
+    WithJsonSchema({"type": "string", "pattern": SEEN_SCHEMA, "maxLength": 63}),
+]
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 LabelKey = Annotated[str, Field(pattern=LABEL_KEY_PATTERN, max_length=317)]
-LabelValue = Annotated[str, AfterValidator(_one_line), Field(max_length=63)]
+LabelValue = Annotated[
+    str,
+    AfterValidator(_one_line),
+    Field(max_length=63),
+    WithJsonSchema({"type": "string", "pattern": SEEN_SCHEMA, "maxLength": 63}),
+]
 Labels = Annotated[
     dict[LabelKey, LabelValue], AfterValidator(_label_prefix), Field(max_length=LABELS_MAX)
 ]
+AnnotationValue = Annotated[
+    str, AfterValidator(_plain), WithJsonSchema({"type": "string", "pattern": LINES_SCHEMA})
+]
 Annotations = Annotated[
-    dict[LabelKey, Annotated[str, AfterValidator(_plain)]],
+    dict[LabelKey, AnnotationValue],
     AfterValidator(_annotation_size),
     Field(max_length=LABELS_MAX),
 ]

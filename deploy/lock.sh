@@ -15,6 +15,9 @@ lock() {
 
 echo pip | lock requirements/pip.txt -
 lock requirements/dev.txt pyproject.toml --extra spark --group dev
+# What the images build a wheel with.
+printf 'cffi\nsetuptools\nwheel\n' |
+    lock requirements/build.txt --constraint requirements/dev.txt -
 # The images take the same versions and fewer packages.
 lock requirements/runtime.txt pyproject.toml --constraint requirements/dev.txt
 lock requirements/spark.txt pyproject.toml --extra spark --constraint requirements/dev.txt

@@ -125,7 +125,7 @@ def _bar(
 
 
 def grid(top: int, measure: Measure = INGRESS) -> str:
-    """Five lines of an axis from nothing to `top`."""
+    """Five lines of an axis from nothing to `top` of what is measured."""
     lines = []
     for quarter in range(5):
         y = HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * quarter / 4

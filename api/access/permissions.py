@@ -16,6 +16,7 @@ VIEWER: Final = BILLING_VIEWER | {
     "streams:read",
     "topics:read",
     "holds:read",
+    "groups:read",
     "messages:read",
     "operations:read",
     "retention:read",

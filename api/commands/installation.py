@@ -10,23 +10,14 @@ from pathlib import Path
 from sqlalchemy import select
 
 from api.access.guard import authenticate
-from api.access.models import ApiKey
-from api.access.permissions import Caller
-from api.access.schemas import ApiKeyCreate, ApiKeySpec
-from api.access.service import create_key
 from api.access.tokens import new_token, parse_token
-from api.audit.service import Actor
-from api.bootstrap import SYSTEM_ORGANIZATION, Identity, bootstrap, readdress
-from api.clusters.models import Cluster
+from api.bootstrap import Identity, another_owner_key, bootstrap, identity_of, readdress
 from api.commands.directory import Directory
 from api.commands.ports import HOST, Ports
-from api.console.service import new_password
+from api.console.service import new_password, replace_password
 from api.database import Database
 from api.errors import UnauthenticatedError
 from api.exclusive import Exclusive
-from api.nodes.models import Node
-from api.organizations.models import Organization
-from api.projects.models import Project
 from api.reconcile.conditions import is_true
 from api.reconcile.models import ResourceStatus
 from api.schema import migrate
@@ -56,10 +47,17 @@ class Installation:
 
 
 def install(
-    directory: Directory, ports: Ports, *, window_seconds: int, profile_path: Path, profile: str
+    directory: Directory,
+    ports: Ports,
+    *,
+    window_seconds: int,
+    profile_path: Path,
+    profile: str,
+    new_console_password: bool = False,
 ) -> Installation:
     """Makes everything that is missing, and tells the database where the node will be.
 
+    :param new_console_password: make one, although there is one.
     :raises ConfigurationInvalid: what was there at an earlier start is gone or is something else.
     """
     installation = Installation(directory, ports)
@@ -72,15 +70,18 @@ def install(
     with Exclusive(directory.database):
         made = bootstrap(database, node_address=installation.bootstrap)
         token = made.token.text if made is not None else _valid_token(directory, database)
-        identity = _identity(database)
+        identity = identity_of(database)
         _check_cluster(directory, identity)
         readdress(database, node_id=identity.node_id, node_address=installation.bootstrap)
-        with database.write() as session:
-            password = new_password(session)
+        if new_console_password:
+            password: str | None = replace_password(database, "up")
+        else:
+            with database.write() as session:
+                password = new_password(session)
         members = {
             "api_url": installation.api_url,
             "bootstrap": installation.bootstrap,
-            "key": token or _replacement(database),
+            "key": token or another_owner_key(database),
         }
     database.close()
     write_profile(directory.profile, "default", members)
@@ -161,6 +162,11 @@ def _check_cluster(directory: Directory, identity: Identity) -> None:
         )
 
 
+def owner_token(directory: Directory) -> str:
+    """The owner's token; empty if it is not written down."""
+    return _known_token(directory) or ""
+
+
 def _valid_token(directory: Directory, database: Database) -> str | None:
     """The owner key's token, if it is written down and still a key: it may have been revoked."""
     token = _known_token(directory)
@@ -177,37 +183,6 @@ def _known_token(directory: Directory) -> str | None:
     return str(key) if key else None
 
 
-def _replacement(database: Database) -> str:
-    """Another operator key: the first one's token was never written down, or is one no more."""
-    with database.write() as session:
-        query = select(Organization).where(Organization.name == "default")
-        organization = session.scalars(query).one()
-        caller = Caller("bootstrap", organization.id, role="owner", operator=True)
-        count = len(session.scalars(select(ApiKey.id).where(ApiKey.operator)).all())
-        issued = create_key(
-            session,
-            Actor(caller, "bootstrap", database.now(session)),
-            ApiKeyCreate(
-                name=f"owner-{count + 1}", spec=ApiKeySpec(role="owner", expires_at="never")
-            ),
-            operator=True,
-        )
-        assert issued.token is not None
-        return issued.token.text
-
-
-def _identity(database: Database) -> Identity:
-    with database.read() as session:
-        system = session.scalars(
-            select(Organization).where(Organization.name == SYSTEM_ORGANIZATION)
-        ).one()
-        cluster = session.scalars(select(Cluster).order_by(Cluster.id).limit(1)).one()
-        node = session.scalars(select(Node).where(Node.cluster_id == cluster.id)).first()
-        assert node is not None
-        project = session.scalars(select(Project).where(Project.org_id == system.id)).one()
-        return Identity(cluster.id, node.id, system.id, project.id)
-
-
 def _config_text(identity: Identity, ports: Ports, window_seconds: int) -> str:
     """Paths are relative to the file, so that the folder can be moved."""
     comment = "# Written by the first `headrace up`; yours from now on.\n"
@@ -217,16 +192,13 @@ def _config_text(identity: Identity, ports: Ports, window_seconds: int) -> str:
             "api": {"host": HOST, "port": ports.api},
             "database": {"url": "sqlite:///control.db"},
             "node": {
-                "cluster_id": identity.cluster_id,
-                "node_id": identity.node_id,
+                **identity.members(),
                 "host": HOST,
                 "port": ports.node,
                 "http_port": ports.node_http,
                 "data_dir": "node-1",
                 "shards": 1,
                 "admin_key_file": "node.key",
-                "system_organization_id": identity.system_organization_id,
-                "system_project_id": identity.system_project_id,
             },
             "metering": {"window_seconds": window_seconds},
             "reports": {"uri": "reports", "logs": "logs", "spark_master": "local[*]"},

@@ -37,7 +37,7 @@ def choose_ports(
     :raises Conflict: PORT_IN_USE, with the port.
     """
     if wanted == 0:
-        return Ports(*_free_ports(3))
+        return Ports(*free_ports(3))
     first = wanted or API_PORT
     configured = {} if wanted else {**api}
     ports = Ports(
@@ -46,7 +46,7 @@ def choose_ports(
         _number({} if wanted else node, "http_port", first + 2),
     )
     for port in (ports.api, ports.node, ports.node_http):
-        _check_free(port)
+        check_free(port)
     return ports
 
 
@@ -55,7 +55,7 @@ def _number(section: Mapping[str, object], key: str, default: int) -> int:
     return value if isinstance(value, int) else default
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Distinct free ports: all are held until all are known."""
     held = [socket.socket() for _ in range(count)]
     try:
@@ -67,7 +67,11 @@ def _free_ports(count: int) -> list[int]:
             each.close()
 
 
-def _check_free(port: int) -> None:
+def check_free(port: int) -> None:
+    """Whether nobody listens on a port of this host.
+
+    :raises Conflict: PORT_IN_USE, with the port.
+    """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -9,7 +9,7 @@ from api.access.guard import Guard, demand
 from api.access.permissions import Caller
 from api.explain.schemas import ExplanationBody, Step
 from api.explain.service import explain
-from api.explain.subjects import subject_of
+from api.explain.subjects import KINDS, WORDS, subject_of
 from api.nodes.models import Node
 from api.reconcile.node_client import NodeClients
 from api.reconcile.outcome import PassFailure
@@ -19,6 +19,8 @@ from api.settings import Settings
 router = APIRouter(prefix="/v1/explain", route_class=Route, tags=["explain"])
 
 DEADLINE_SECONDS = 1.0
+PRINTABLE = r"[^\u0000-\u001f\u007f]"
+NAMED_SCHEMA = f"^(({'|'.join(KINDS)})_[a-z0-9]+|({'|'.join(WORDS)})/{PRINTABLE}+)$"
 
 Asker = Annotated[Caller, Depends(Guard("orgs:read"))]
 Named = Annotated[
@@ -28,6 +30,7 @@ Named = Annotated[
         min_length=1,
         max_length=600,
         description="An id, or kind/name: `topic/orders`, `topic/billing/orders`, `key/ci`.",
+        json_schema_extra={"pattern": NAMED_SCHEMA},
     ),
 ]
 

@@ -59,7 +59,7 @@ def list_messages(
     responses={
         200: {
             "description": "Events `messages`, `moved`, `refused`; their id is where to go on.",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "content": {"text/event-stream": {}},
         },
         **READ_PROBLEMS,
     },

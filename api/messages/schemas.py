@@ -5,7 +5,7 @@ import base64
 import binascii
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, StrictInt
+from pydantic import AfterValidator, BaseModel, Field, StrictInt, WithJsonSchema
 
 from api.resource import Command, Int64, Moment, Timestamp
 
@@ -24,7 +24,15 @@ def _decodable(text: str) -> str:
     return text
 
 
-Base64 = Annotated[str, Field(max_length=BASE64_CHARACTERS_MAX), AfterValidator(_decodable)]
+BASE64_SCHEMA: Final = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+Base64 = Annotated[
+    str,
+    Field(max_length=BASE64_CHARACTERS_MAX),
+    AfterValidator(_decodable),
+    WithJsonSchema(
+        {"type": "string", "pattern": BASE64_SCHEMA, "maxLength": BASE64_CHARACTERS_MAX}
+    ),
+]
 
 
 class HeaderBody(BaseModel):

@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeVar, cast
 
 import grpc
 
+from api.groups.positions import Position, Question, ask
 from api.reconcile.outcome import FailureKind, PassFailure
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace.wire import stream_pb2
@@ -20,6 +21,7 @@ from headrace.wire import stream_pb2
 DEADLINE_SECONDS: Final = 5.0
 # The one call that waits for work: every partition closes its window and publishes it.
 FLUSH_SECONDS: Final = 30.0
+NO_KEY: Final = "key_none"
 OPTIONS: Final = (
     ("grpc.max_receive_message_length", 32 << 20),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -119,6 +121,20 @@ class NodeClients:
         """What the cluster holds of some objects."""
         request = node_pb2.DescribeRequest(topic_ids=topic_ids, key_ids=key_ids)
         return self._call(addresses, _describe, request)
+
+    def look(self, addresses: Sequence[str]) -> node_pb2.DescribeReply:
+        """Every topic and every group of a cluster."""
+        return self._call(addresses, _describe, node_pb2.DescribeRequest(all=True, groups=True))
+
+    def node_status(self, address: str) -> node_pb2.DescribeReply:
+        """What a node says of itself."""
+        # The key that is named is none: nothing named would be everything.
+        return self._call([address], _describe, node_pb2.DescribeRequest(key_ids=[NO_KEY]))
+
+    def positions(self, address: str, questions: Sequence[Question]) -> dict[Question, Position]:
+        """How far groups have read, of any organization."""
+        metadata = (("authorization", f"Bearer {self.node_key()}"),)
+        return ask(self._channel(address), metadata, questions)
 
     def put_topic(
         self, addresses: Sequence[str], fence: Fence, topic: node_pb2.PutTopic

@@ -30,8 +30,8 @@ Lister = Annotated[Caller, Depends(Guard("reports:read"))]
 Reader = Annotated[Caller, Depends(Guard("reports:read", run_owner))]
 InputReader = Annotated[Caller, Depends(Guard("reports:inputs", run_owner))]
 Creator = Annotated[Caller, Depends(Guard("reports:create", cost=20))]
-AnyResult = Annotated[ReportResult | RetentionResult, Field(discriminator="kind")]
 FileReader = Annotated[Caller, Depends(Guard("usage:read", files_owner))]
+AnyResult = Annotated[ReportResult | RetentionResult, Field(discriminator="kind")]
 Publisher = Annotated[Caller, Depends(Guard("reports:publish", run_owner))]
 
 

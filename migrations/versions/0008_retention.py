@@ -1,6 +1,6 @@
 """The retention report that is shown.
 
-Revision 0008, after 0006. Creates tables only, so that no release before it can break.
+Revision 0008, after 0007. Creates tables only, so that no release before it can break.
 """
 
 import sqlalchemy as sa

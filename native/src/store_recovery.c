@@ -224,6 +224,7 @@ static void store_recover_groups(struct store *store)
         if (group->state.meter.open_count > 0) store_meter_appended(store, group);
         store_meter_watch(store, group);
         store_retention_watch(store, group);
+        store_stored_recovered(store, group);
         /* What the last trims left behind; a log that was never trimmed has nothing. */
         if (group->state.log_start > 0) store_trim_begin(store, group);
     }

@@ -209,6 +209,7 @@ static void remove_doom(struct store *store, struct store_group *group, uint64_t
     assert(group != store->metadata_group);
     if (op > store->floor_wanted) store->floor_wanted = op;
     reconcile_doom(&group->removal);
+    store_stored_forget(store, group);
     store_advance_push(store, group); /* fetches that wait learn that nothing will come */
     queue_push(&store->removals, &group->removal_link);
 }

@@ -134,6 +134,7 @@ static void store_execute_result(struct store *store, struct store_group *group,
             store_batch_queue(store, group, record, position, result);
             store_advance_push(store, group);
             store_meter_appended(store, group);
+            store_stored_add(store, group, record->batch_bytes);
             if (result->place.opened) store_retention_touch(store, group);
         } else if (result->duplicate) {
             store->statistics.duplicates++;

@@ -11,6 +11,7 @@
  *     store_remove.c     groups that go
  *     store_meter.c      windows and unacknowledged closes
  *     store_producers.c  who may take entries of the shard's table, and who gives them back
+ *     store_stored.c     what is stored for how long
  *     store_retention.c  what policies, purges and holds propose, and its evidence
  *     store_trim.c       segment files that no log names any more
  *     store_seal.c       the last operations of a partition whose topic is being deleted
@@ -122,6 +123,23 @@ struct store_topic {
     struct partition_policy policy;
 };
 
+/* What one incarnation of a topic stores in this shard (store_stored.c). */
+struct store_account {
+    uint64_t topic; /* 0 = free, and of the first: nobody's */
+    uint64_t created_revision;
+    uint64_t bytes;    /* now */
+    uint64_t until_ms; /* monotonic: byte_seconds is complete up to then */
+    uint64_t rest;     /* byte-milliseconds, less than a byte-second */
+    uint64_t byte_seconds;
+    uint64_t told;
+    uint64_t told_ns;
+    uint64_t turn;   /* in which it was told last */
+    int64_t told_us; /* where its next window begins */
+    uint32_t groups; /* partitions that add to it */
+    uint32_t next;   /* in its bucket or the free list; 0 = none */
+    struct queue_link link;
+};
+
 enum store_release_phase {
     STORE_RELEASE_IDLE = 0,
     STORE_RELEASE_COLLECT,
@@ -222,6 +240,12 @@ struct store {
     uint32_t *topic_buckets;
     uint32_t topic_buckets_count;
     struct gone_topics gone;
+    struct store_account *accounts;
+    uint32_t *account_buckets; /* group_buckets_count; 0 = none */
+    uint32_t accounts_free;
+    struct queue accounts_changed; /* since they were last told */
+    struct queue accounts_quiet;   /* the others with bytes, oldest told first */
+    uint64_t stored_turn;
     struct store_group *metadata_group;
     uint64_t metadata_handed; /* metadata ring: next to hand out, next to be applied */
     uint64_t metadata_applied;
@@ -401,6 +425,16 @@ void store_meter_tick(struct store *store);
 void store_meter_watch(struct store *store, struct store_group *group);
 enum status store_meter_propose(struct store *store, struct store_group *group, int force,
                                 uint64_t token, int outcome);
+
+/* store_stored.c */
+uint32_t store_accounts_max(uint32_t groups_max);
+void store_stored_init(struct store *store);
+void store_stored_add(struct store *store, struct store_group *group, uint64_t bytes);
+void store_stored_take(struct store *store, struct store_group *group, uint64_t bytes);
+/* All that recovery found. */
+void store_stored_recovered(struct store *store, struct store_group *group);
+/* The group goes: it stores nothing any more. */
+void store_stored_forget(struct store *store, struct store_group *group);
 
 /* store_retention.c */
 void store_retention_touch(struct store *store, struct store_group *group);

@@ -107,6 +107,7 @@ void store_group_drop(struct store *store, struct store_group *group)
     store_link_remove(&group->trim_link);
     store_link_remove(&group->events_link);
     store_retention_forget(store, group);
+    store_stored_forget(store, group);
     /* The slot's next group must not meet an open file of this one. */
     int closed = store_files_forget(store, group, UINT64_MAX);
     assert(closed);

@@ -69,6 +69,9 @@ class FakeNode(node_pb2_grpc.AdminServicer):
     deaf: set[int] = field(default_factory=set)
     # Topics that Describe does not show yet.
     unseen: set[str] = field(default_factory=set)
+    groups: list[node_pb2.GroupStatus] = field(default_factory=list)
+    node_id: str = "nd_fake"
+    warning: str = ""
     address: str = ""
 
     def Apply(  # noqa: N802
@@ -103,18 +106,22 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         """What is held of the objects that were asked for."""
         self._see(context)
         _play(self.describe, context)
+        wanted = list(self.topics) if request.all else request.topic_ids
         topics = [
             self._held(self.topics[each])
-            for each in request.topic_ids
+            for each in wanted
             if each in self.topics and each not in self.unseen
         ]
         return node_pb2.DescribeReply(
+            node_id=self.node_id,
             topics=topics,
             holds=[
                 self._confirmed(each)
                 for each in self.holds.values()
                 if each.topic_id in {topic.topic_id for topic in topics}
             ],
+            groups=self.groups if request.groups else [],
+            node=node_pb2.NodeStatus(version="1.2.3", shards=2, warning=self.warning),
             keys=[self.keys[each] for each in request.key_ids if each in self.keys],
         )
 

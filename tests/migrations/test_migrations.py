@@ -37,8 +37,8 @@ from tests.support.postgres import Postgres
 FIXED: Mapping[str, object] = {
     "role": "owner",
     "state": "QUEUED",
-    "legal_holds.state": "RELEASED",
     "invoices.state": "DRAFT",
+    "legal_holds.state": "RELEASED",
     "org_id": "org_1",
 }
 ORGANIZATION = "org_1"

@@ -17,9 +17,10 @@ from typing import Final, Self
 import psycopg
 from psycopg import sql
 
+from deploy.production.postgres import programs
+
 ACCOUNT: Final = "postgres"
 USER: Final = "headrace"
-DEBIAN: Final = Path("/usr/lib/postgresql")
 OPTIONS: Final = {
     "listen_addresses": "",
     "fsync": "off",
@@ -40,7 +41,7 @@ class Postgres:
         # pytest's folders are closed to other accounts, and their paths too long for a socket.
         self.folder = Path(tempfile.mkdtemp(prefix="headrace-pg-"))
         self._data = self.folder / "data"
-        self._programs = _programs()
+        self._programs = programs()
         self._as_account: tuple[str, ...] = ()
         if os.geteuid() == 0:
             entry = pwd.getpwnam(ACCOUNT)
@@ -118,12 +119,3 @@ class Postgres:
             )
         if done.returncode:
             raise RuntimeError(f"{program} ended with {done.returncode}: {told.read_text()}")
-
-
-def _programs() -> Path:
-    """The newest release that Debian has installed, or what is on the path."""
-    found = sorted(DEBIAN.glob("*/bin/initdb"), key=lambda each: int(each.parts[-3]))
-    program = str(found[-1]) if found else shutil.which("initdb")
-    if program is None:
-        raise RuntimeError("the tests need PostgreSQL: apt-get install postgresql-15")
-    return Path(program).parent

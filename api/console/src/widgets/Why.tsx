@@ -14,7 +14,7 @@ import {
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { moment } from "../api/bytes";
-import { type Condition, call, type Explanation } from "../api/client";
+import { ApiError, type Condition, call, type Explanation } from "../api/client";
 import { Problem } from "./Problem";
 
 type Shown = { id: string; deleted_at?: string | null; status: { conditions: Condition[] } };
@@ -34,10 +34,16 @@ export function Why({ shown, name }: { shown: Shown; name: string }) {
   return <State id={shown.id} name={name} {...state} />;
 }
 
-type StateProps = { id: string; name: string; text: string; status: LabelProps["status"] };
+type StateProps = {
+  id: string;
+  orElse?: string;
+  name: string;
+  text: string;
+  status: LabelProps["status"];
+};
 
-/** A state that is known already, and its "Why?". */
-export function State({ id, name, text, status }: StateProps) {
+/** A state that is known already, and its "Why?": of `id`, or of `orElse` if that is gone. */
+export function State({ id, orElse, name, text, status }: StateProps) {
   const [open, setOpen] = useState(false);
   return (
     <>
@@ -52,16 +58,24 @@ export function State({ id, name, text, status }: StateProps) {
       </Button>
       <Modal isOpen={open} onClose={() => setOpen(false)} variant="medium" aria-label="Why?">
         <ModalHeader title={`Why is ${name} ${text.toLowerCase()}?`} />
-        <ModalBody tabIndex={0}>{open && <Explained id={id} />}</ModalBody>
+        <ModalBody tabIndex={0}>{open && <Explained id={id} orElse={orElse} />}</ModalBody>
       </Modal>
     </>
   );
 }
 
-function Explained({ id }: { id: string }) {
+function explained(id: string): Promise<Explanation> {
+  return call<Explanation>("GET", `/v1/explain?object=${encodeURIComponent(id)}`);
+}
+
+function Explained({ id, orElse }: { id: string; orElse?: string }) {
   const found = useQuery({
-    queryKey: ["explain", id],
-    queryFn: () => call<Explanation>("GET", `/v1/explain?object=${encodeURIComponent(id)}`),
+    queryKey: ["explain", id, orElse],
+    queryFn: () =>
+      explained(id).catch((error: unknown) => {
+        if (orElse && error instanceof ApiError && error.status === 404) return explained(orElse);
+        throw error;
+      }),
   });
   if (found.isPending) return <Spinner aria-label="Asking" />;
   if (found.isError) return <Problem error={found.error} />;

@@ -1,0 +1,192 @@
+"""Two organizations at every operation of the contract: what one has never shows in an answer to
+the other, whatever parameter or member names it.
+
+Made from the committed document: an operation, a parameter or a member that may name an object and
+is not known here fails. (That no role and no stranger gets through a guard: test_access.py.)
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from tests.api.conftest import Body, Service
+from tests.support.source import ROOT
+
+DOCUMENT: Final[Body] = json.loads((ROOT / "openapi" / "control-plane.json").read_text())
+OPERATIONS: Final[dict[str, tuple[str, str, Body]]] = {
+    operation["operationId"]: (method.upper(), path, operation)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+    if path.startswith("/v1/")
+}
+COLLECTIONS: Final = [
+    name for name, (method, path, _) in OPERATIONS.items() if method == "GET" and "{" not in path
+]
+# Parameters that say how, not which.
+HARMLESS: Final = {
+    "cascade", "confirm_deletions", "dry_run", "force", "from", "group_by", "limit", "live",
+    "meter", "offset", "page_size", "partition", "reason", "time", "to", "update_mask", "wait",
+}  # fmt: skip
+# The least body of each operation that takes one; the members that name objects come on top.
+BODIES: Final[Mapping[str, Body]] = {
+    "createApiKey": {"name": "mine", "spec": {"role": "viewer"}},
+    "createStream": {"name": "mine"},
+    "createTopic": {"name": "mine"},
+    "createProject": {"name": "mine"},
+}
+# Only the operator or the run itself may, or the guard's loader finds no such object.
+GUARDED: Final = {
+    "createCluster", "registerNode", "createOrganization", "createReportRun", "updateTopic",
+    "publishMessage", "publishReportResult",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """An organization with an object of each kind that it may have."""
+
+    header: dict[str, str]
+    names: Mapping[str, str]
+    page_token: str
+
+    @property
+    def secrets(self) -> set[str]:
+        """What nobody else may read."""
+        return set(self.names.values())
+
+
+@pytest.fixture
+def victim(service: Service) -> Tenant:
+    """Theirs is what must not show."""
+    organization = service.post("/v1/orgs", {"name": "victim-org"})
+    owner = service.key("owner", organization["id"])
+    project = service.post("/v1/projects", {"name": "victim-project"}, owner)
+    topic = service.post("/v1/topics", {"name": "victim-topic"}, owner)
+    stream = service.post("/v1/streams", {"name": "victim-stream"}, owner)
+    key_body: Body = {"name": "victim-key", "spec": {"role": "viewer"}}
+    key = service.post("/v1/api-keys", key_body, owner)
+    operation = service.get("/v1/operations", owner)["items"][0]
+    page = service.get("/v1/audit-events?page_size=1", owner)
+    names = {
+        "organization_id": organization["id"],
+        "project_id": project["id"],
+        "stream_id": stream["id"],
+        "topic_id": topic["id"],
+        "key_id": key["id"],
+        "operation_id": operation["id"],
+        "event_id": page["items"][0]["id"],
+        "organization": "victim-org",
+        "project": "victim-project",
+        "stream": "victim-stream",
+        "topic": "victim-topic",
+        "key": "victim-key",
+    }
+    return Tenant(owner, names, page["next_page_token"])
+
+
+def values_of(parameter: str, victim: Tenant) -> list[str]:
+    """What of theirs somebody else may try as a parameter.
+
+    :raises KeyError: a parameter that is not known here.
+    """
+    names = victim.names
+    by_parameter = {
+        "name": [names[each] for each in ("organization", "project", "stream", "topic", "key")],
+        "target_id": [value for name, value in names.items() if name.endswith("_id")],
+        "principal_id": [names["key_id"]],
+        "cluster_id": [names["stream_id"]],
+        "page_token": [victim.page_token],
+        "object": [
+            *(value for name, value in names.items() if name.endswith("_id")),
+            *(f"{kind}/{names[kind]}" for kind in ("organization", "project", "stream", "topic")),
+            f"key/{names['key']}",
+        ],
+    }
+    return by_parameter[parameter] if parameter in by_parameter else [names[parameter]]
+
+
+def parameters_of(operation: Body) -> list[str]:
+    """The parameters of an operation that may name an object."""
+    found = [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
+    return [name for name in found if name not in HARMLESS]
+
+
+def queries(operation: Body, victim: Tenant) -> list[dict[str, str]]:
+    """Every way to ask a collection for something of theirs, and once for all there is."""
+    required = {each["name"] for each in operation.get("parameters", []) if each.get("required")}
+    asked: list[dict[str, str]] = [{}]
+    for parameter in parameters_of(operation):
+        asked += [{parameter: value} for value in values_of(parameter, victim)]
+    return [query for query in asked if required <= query.keys()]
+
+
+def test_nothing_of_another_organization_shows_in_a_collection(
+    service: Service, victim: Tenant, other: tuple[str, dict[str, str]]
+) -> None:
+    for name in COLLECTIONS:
+        _, path, operation = OPERATIONS[name]
+        for query in queries(operation, victim):
+            answer = service.client.get(path, params=query, headers=other[1])
+            assert answer.status_code in (200, 400, 403, 404), (name, query, answer.text)
+            told = victim.secrets - set(query.values())
+            told -= {value.partition("/")[2] for value in query.values()}
+            assert not {each for each in told if each in answer.text}, (name, query, answer.text)
+            if answer.status_code == 200 and query:
+                assert not answer.json().get("items"), (name, query, answer.text)
+
+
+def test_the_same_collections_show_an_organization_its_own(
+    service: Service, victim: Tenant
+) -> None:
+    seen = set[str]()
+    for name in COLLECTIONS:
+        _, path, operation = OPERATIONS[name]
+        for query in queries(operation, victim):
+            text = service.client.get(path, params=query, headers=victim.header).text
+            seen |= {each for each in victim.secrets if each in text}
+    assert seen == victim.secrets
+
+
+def references_of(operation: Body) -> list[str]:
+    """The members of an operation's body that name other objects."""
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    members = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]["properties"]
+    return [each for each in members if each.endswith("_id") or each in ("stream", "topic")]
+
+
+WRITES: Final = [
+    name
+    for name, (_, _, operation) in OPERATIONS.items()
+    if "requestBody" in operation and name not in GUARDED
+]
+
+
+def test_a_body_that_names_an_object_of_another_organization_is_refused(
+    service: Service, victim: Tenant, other: tuple[str, dict[str, str]]
+) -> None:
+    before = service.get("/v1/audit-events?page_size=1000", victim.header)
+    for name in WRITES:
+        method, path, operation = OPERATIONS[name]
+        for member in references_of(operation):
+            foreign = values_of(member, victim)[0]
+            answer = service.client.request(
+                method, path, json={**BODIES[name], member: foreign}, headers=other[1]
+            )
+            assert answer.status_code in (400, 404), (name, member, answer.text)
+            assert not {each for each in victim.secrets - {foreign} if each in answer.text}
+        accepted = service.client.request(method, path, json=BODIES[name], headers=other[1])
+        assert accepted.status_code in (201, 202), (name, accepted.text)
+    assert service.get("/v1/audit-events?page_size=1000", victim.header) == before
+
+
+def test_what_the_guard_keeps_is_refused_whatever_the_body(
+    service: Service, victim: Tenant, other: tuple[str, dict[str, str]]
+) -> None:
+    for name in sorted(GUARDED):
+        method, path, _ = OPERATIONS[name]
+        place = path.format(object_id=victim.names["topic_id"])
+        answer = service.client.request(method, place, json={}, headers=other[1])
+        assert answer.status_code in (403, 404), (name, answer.text)
