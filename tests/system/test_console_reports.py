@@ -253,3 +253,29 @@ def test_an_invoice_is_followed_from_its_total_down_to_offsets(bench: Bench) -> 
         expect(offsets).to_contain_text("removed by retention since")
         expect(offsets).to_contain_text("500 to 599")
         assert violations(page) == []
+
+
+def test_whoever_only_reads_bills_sees_them_and_starts_nothing(bench: Bench) -> None:
+    key = ("key", "create", "accountant", "--role", "billing-viewer", "-o", "json")
+    secret = json.loads(bench.console.platform.cli(*key).stdout)["secret"]
+    rows = [row(bench, "orders", MONTH, GIB, "loader")]
+    with bench.console.page() as page:
+        bench.console.sign_in(page)
+        start(page, "usage")
+        bench.jobs.publish_usage(rows, PAGE, [invoice_of(bench.organization, rows, MONTH, NOW)])
+        expect(page.get_by_text("Published", exact=True)).to_be_visible()
+    with bench.console.page() as page:
+        page.goto(f"{bench.console.url}/console/usage")
+        page.fill("#secret", secret)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("img", name="Cost per day: 0.05 EUR in all")).to_be_visible()
+        expect(page.get_by_role("link", name="Download CSV")).to_have_count(0)
+        expect(page.get_by_role("link", name="Reports")).to_have_count(0)
+        page.get_by_role("link", name="Invoices").click()
+        page.get_by_role("link", name=f"{MONTH:%B %Y}").click()
+        with page.expect_download() as saved:
+            page.get_by_role("link", name="Download JSON").click()
+        assert saved.value.suggested_filename.startswith(f"invoice-{bench.organization}-")
+        page.get_by_role("link", name="Retention").click()
+        expect(page.get_by_text("This needs the permission retention:read")).to_be_visible()
+        assert violations(page) == []

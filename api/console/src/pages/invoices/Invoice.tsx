@@ -24,6 +24,7 @@ import { call } from "../../api/client";
 import { grouped, money, trimmed } from "../../api/decimal";
 import { CopyAs, curl, python } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
+import { RunLink } from "../reports/RunLink";
 import { fileAddress } from "../reports/run";
 import { InvoiceState } from "./Invoices";
 import {
@@ -100,11 +101,8 @@ export function Invoice() {
         {file.isError && <Problem error={file.error} />}
         <Reconciliation checks={checksOf(body.reconciliation)} />
         <p className="hr-muted">
-          Drawn by{" "}
-          <Link to="/reports/$runId" params={{ runId: body.run_id }}>
-            {body.run_id}
-          </Link>
-          . A draft is drawn anew by every run until it is issued.
+          Drawn by <RunLink id={body.run_id} />. A draft is drawn anew by every run until it is
+          issued.
         </p>
       </div>
     </PageSection>

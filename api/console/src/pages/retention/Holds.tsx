@@ -100,8 +100,8 @@ function List({ holds, released, onRelease }: ListProps) {
           <Tr>
             <Th width={10}>Case</Th>
             <Th>State</Th>
-            <Th width={15}>What is held</Th>
-            <Th width={30}>Reason</Th>
+            <Th width={20}>What is held</Th>
+            <Th width={25}>Reason</Th>
             <Th className="hr-number" modifier="nowrap">
               Keeps
             </Th>
