@@ -18,6 +18,11 @@ from api.console.routes import assets
 from api.console.routes import routes as console
 from api.database import Database
 from api.explain.routes import router as explain
+from api.groups.routes import router as groups
+from api.holds.routes import router as holds
+from api.invoices.routes import router as invoices
+from api.live.poller import Poller
+from api.live.routes import router as live
 from api.messages.routes import router as messages
 from api.messages.tail import Tails
 from api.nodes.routes import router as nodes
@@ -25,6 +30,8 @@ from api.operations.routes import router as operations
 from api.organizations.routes import router as organizations
 from api.projects.routes import router as projects
 from api.reports.routes import router as reports
+from api.retention.details import router as retention_details
+from api.retention.routes import router as retention
 from api.routing import DatabaseOf
 from api.schema import SchemaError, check_schema
 from api.settings import Settings
@@ -41,12 +48,18 @@ ROUTERS: Final = (
     nodes,
     streams,
     topics,
+    holds,
     messages,
+    groups,
+    live,
     access,
     operations,
     explain,
     usage,
+    invoices,
     reports,
+    retention,
+    retention_details,
     audit,
 )
 # Of one address: who types a password needs a few attempts, who guesses one needs many.
@@ -129,6 +142,7 @@ def create_app(settings: Settings, database: Database, workers: Workers | None =
     app.state.limits = Limits(Policy(settings.api.request_burst, settings.api.requests_per_second))
     app.state.sign_ins = Limits(SIGN_INS)
     app.state.tails = Tails()
+    app.state.live = Poller()
     pages = [APIRoute("/", _root, include_in_schema=False), *console()]
     app.state.routes = [*routes(), *pages]
     for router in (*ROUTERS, health):

@@ -45,6 +45,9 @@ DEMO_EFFECTIVE_FROM: Final = datetime(2020, 1, 1, tzinfo=UTC)
 DEMO_PRICES: Final = (
     ("ingress_bytes", "GiB", 1 << 30, "0.05"),
     ("partition_seconds", "partition-hour", 3600, "0.002"),
+    ("egress_bytes", "GiB", 1 << 30, "0"),
+    ("requests", "million requests", 1_000_000, "0"),
+    ("stored_byte_seconds", "GiB-hour", 3600 << 30, "0"),
     ("records", "record", 1, "0"),
 )
 

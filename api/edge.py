@@ -74,6 +74,15 @@ CONSOLE_HEADERS: Final = {
         "frame-ancestors 'none'"
     ),
 }
+# A page of a report holds its own style; nothing in it may run, fetch or send.
+FILE_PATH_PATTERN: Final = re.compile(r"/v1/report-runs/[^/]+/files/[^/]+")
+FILE_HEADERS: Final = {
+    **SECURITY_HEADERS,
+    "Content-Security-Policy": (
+        "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+    ),
+    "X-Frame-Options": "SAMEORIGIN",
+}
 # Named by what they hold, so that what a browser kept is never out of date.
 ASSET_HEADERS: Final = {
     **CONSOLE_HEADERS,
@@ -156,6 +165,8 @@ def _headers(path: str, status: int) -> Mapping[str, str]:
     """What guards the browser that reads an answer."""
     if path.startswith("/console/assets/") and status < 400:
         return ASSET_HEADERS
+    if FILE_PATH_PATTERN.fullmatch(path) and status < 400:
+        return FILE_HEADERS
     return CONSOLE_HEADERS if path.startswith("/console") else SECURITY_HEADERS
 
 

@@ -57,6 +57,7 @@ class PageRequest:
     size: int
     token: str
     now: datetime
+    newest_first: bool = False
 
     def limit(self) -> int:
         """How many items the page may hold; 0 asks for the default."""
@@ -77,13 +78,31 @@ def page_of(
     key_of: Callable[[Row], str],
 ) -> tuple[list[Item], str | None]:
     """One page of ``statement`` in order of ``key``, and the token of the next page or None."""
-    cipher = AESGCM(bytes.fromhex(meta_value(session, "page_token_key")))
     if request.token:
-        statement = statement.where(key > _open(cipher, request))
-    rows = session.scalars(statement.order_by(key).limit(request.limit() + 1)).all()
+        last = last_shown(session, request)
+        statement = statement.where(key < last if request.newest_first else key > last)
+    order = key.desc() if request.newest_first else key
+    rows = session.scalars(statement.order_by(order).limit(request.limit() + 1)).all()
     shown = rows[: request.limit()]
     more = len(rows) > len(shown)
-    return render(shown), _seal(cipher, request, key_of(shown[-1])) if more else None
+    return render(shown), token_after(session, request, key_of(shown[-1])) if more else None
+
+
+def last_shown(session: Session, request: PageRequest) -> str:
+    """The key of the last item of the page before; empty for the first page.
+
+    :raises InvalidRequestError: the token is forged, expired, or of another query.
+    """
+    return _open(_cipher(session), request) if request.token else ""
+
+
+def token_after(session: Session, request: PageRequest, last: str) -> str:
+    """The token of the page that begins behind a key."""
+    return _seal(_cipher(session), request, last)
+
+
+def _cipher(session: Session) -> AESGCM:
+    return AESGCM(bytes.fromhex(meta_value(session, "page_token_key")))
 
 
 def _seal(cipher: AESGCM, request: PageRequest, last: str) -> str:

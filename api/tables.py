@@ -4,14 +4,17 @@ from api.access.models import ApiKey
 from api.audit.models import AuditEvent, IdempotencyKey, OutboxEvent
 from api.clusters.models import Cluster
 from api.database import Base, Meta
+from api.holds.models import LegalHold
+from api.invoices.models import Invoice, InvoiceLine
 from api.nodes.models import Node
 from api.operations.models import Operation
 from api.organizations.models import Organization
 from api.projects.models import Project
 from api.reconcile.models import ResourceStatus, Work
 from api.reports.models import CurrentRun, ReportRun
+from api.retention.models import RetentionRow, RetentionTopic
 from api.streams.models import Stream
-from api.topics.models import Topic
+from api.topics.models import Topic, TopicPurge, TopicSpan
 from api.usage.models import Price, PriceBook, UsageRow
 
 __all__ = [
@@ -21,6 +24,9 @@ __all__ = [
     "Cluster",
     "CurrentRun",
     "IdempotencyKey",
+    "Invoice",
+    "InvoiceLine",
+    "LegalHold",
     "Meta",
     "Node",
     "Operation",
@@ -31,8 +37,12 @@ __all__ = [
     "Project",
     "ReportRun",
     "ResourceStatus",
+    "RetentionRow",
+    "RetentionTopic",
     "Stream",
     "Topic",
+    "TopicPurge",
+    "TopicSpan",
     "UsageRow",
     "Work",
 ]

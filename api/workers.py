@@ -4,7 +4,8 @@ alone."""
 from typing import Final
 
 from api.database import Database
-from api.reconcile import keys, parents, reports, topics
+from api.reconcile import holds, keys, parents, reports, topics
+from api.reconcile.holds import HoldReconciler
 from api.reconcile.keys import KeyReconciler
 from api.reconcile.loop import Loop
 from api.reconcile.node_client import NodeClients
@@ -13,7 +14,7 @@ from api.reconcile.reports import ReportReconciler
 from api.reconcile.topics import TopicReconciler
 from api.settings import Settings
 
-USER_FACING: Final = (topics.KIND, keys.KIND, parents.STREAM, parents.PROJECT)
+USER_FACING: Final = (topics.KIND, holds.KIND, keys.KIND, parents.STREAM, parents.PROJECT)
 BACKGROUND: Final = (reports.KIND,)
 
 
@@ -31,6 +32,7 @@ class Workers:
             database,
             {
                 topics.KIND: TopicReconciler(database, self._nodes),
+                holds.KIND: HoldReconciler(database, self._nodes),
                 keys.KIND: KeyReconciler(database, self._nodes),
                 parents.STREAM: parent,
                 parents.PROJECT: parent,

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from dataplane.node import NodeUnusable, Ready, run
+from dataplane.node import Ready, run
+from dataplane.opening import NodeUnusable
 from dataplane.settings import SettingsInvalid, load
 from dataplane.telemetry import configure_logging
 

@@ -3,6 +3,7 @@
 Owns names and help texts only; each figure is read where it is kept, when somebody asks.
 """
 
+from dataplane.counters import Counters
 from dataplane.deletion import Deletion
 from dataplane.groups.handover import Handover
 from dataplane.holding import Holding
@@ -89,9 +90,19 @@ def of_groups(
     )
 
 
-def of_usage(metering: Metering) -> tuple[Number, ...]:
-    """Windows on their way to `_usage`."""
+def of_usage(metering: Metering, counters: Counters) -> tuple[Number, ...]:
+    """Windows and counters on their way to `_usage`."""
     return (
+        Number(
+            "headrace_usage_counters_spooled",
+            "Counters made durable, since the start.",
+            lambda: counters.spooled,
+        ),
+        Number(
+            "headrace_usage_counters_merged",
+            "Counters that grew another one, because it could not be spooled yet.",
+            lambda: counters.merged,
+        ),
         Number("headrace_usage_published", "Windows in `_usage`, ever.", metering.published_count),
         Number(
             "headrace_usage_pending",

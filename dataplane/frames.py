@@ -26,6 +26,7 @@ class Kind(IntEnum):
     METER_CLOSE = 33
     STOPPED = 34
     TRIMMED = 35
+    COUNTERS = 36
     SEND_MESSAGE = 64
     SEND_CREDIT = 65
     SEND_STATUS = 66
@@ -42,6 +43,7 @@ class Kind(IntEnum):
     TRIM_ACK = 102
     PURGE = 103
     HOLD = 104
+    COUNTERS_FLUSH = 105
     HOST_BEAT = 112
     CLOCK_CONFIRM = 113
     HOST_FAILED = 114
@@ -73,6 +75,14 @@ class TrimCause(IntEnum):
     PURGE = 3
 
 
+class Meter(IntEnum):
+    """enum engine_meter."""
+
+    EGRESS_BYTES = 1
+    REQUESTS = 2
+    STORED_BYTE_SECONDS = 3
+
+
 class FenceKind(IntEnum):
     """enum engine_fence_kind."""
 
@@ -95,6 +105,8 @@ _GROUP_STATE: Final = struct.Struct("<QQBB6x")
 _PARTITION_STATE: Final = struct.Struct("<QQQQQIIQQQqqq")
 _METER_CLOSE: Final = struct.Struct("<QQIIQQQqqII")
 _METER_SUM: Final = struct.Struct("<IIQQQ")
+_COUNTERS: Final = struct.Struct("<qII")
+_COUNTER: Final = struct.Struct("<QQQQqII")
 _METER_FLUSHED: Final = struct.Struct("<QQ")
 _SEAL: Final = struct.Struct("<Q")
 _SEALED: Final = struct.Struct("<QQQQQ")
@@ -226,6 +238,29 @@ class MeterClose(NamedTuple):
     sums: tuple[MeterSum, ...]
 
 
+class CountedRow(NamedTuple):
+    """What was counted of one meter since it was last told. Topic 0 = unattributed.
+
+    `cumulative` is since the row began, modulo 2^63.
+    """
+
+    topic: int
+    created_revision: int
+    delta: int
+    cumulative: int
+    window_start_us: int
+    principal: int
+    meter: Meter
+
+
+class Counted(NamedTuple):
+    """A part of what a shard counted in a window, up to `window_end_us`, UTC."""
+
+    window_end_us: int
+    is_final: bool
+    rows: tuple[CountedRow, ...]
+
+
 def unpack_open(body: bytes) -> tuple[Caller, str]:
     """The caller and the method path of an OPEN."""
     principal, organization, project, verbs, key_id = _CALLER.unpack_from(body)
@@ -276,6 +311,20 @@ def unpack_meter_close(body: bytes) -> MeterClose:
     return MeterClose(
         PartitionId(topic, revision, partition), sequence, from_op, to_op, start, end, tuple(sums)
     )
+
+
+def unpack_counters(body: bytes) -> Counted:
+    """struct engine_counters and its rows."""
+    window_end_us, count, final = _COUNTERS.unpack_from(body)
+    rows = []
+    for index in range(count):
+        topic, revision, delta, cumulative, start_us, principal, meter = _COUNTER.unpack_from(
+            body, _COUNTERS.size + index * _COUNTER.size
+        )
+        rows.append(
+            CountedRow(topic, revision, delta, cumulative, start_us, principal, Meter(meter))
+        )
+    return Counted(window_end_us, bool(final), tuple(rows))
 
 
 def unpack_meter_flushed(body: bytes) -> tuple[int, int]:
@@ -341,6 +390,8 @@ def sizes() -> dict[str, int]:
         "struct engine_partition_state": _PARTITION_STATE.size,
         "struct engine_meter_close": _METER_CLOSE.size,
         "struct engine_meter_sum": _METER_SUM.size,
+        "struct engine_counters": _COUNTERS.size,
+        "struct engine_counter": _COUNTER.size,
         "struct engine_seal": _SEAL.size,
         "struct engine_sealed": _SEALED.size,
         "struct engine_purge": _PURGE.size,

@@ -1,5 +1,5 @@
 """Evidence on its way into a system topic: closed metering windows into `_usage`, trims into
-`_retention`.
+`_retention`; counters of shards into `_usage`.
 
 Owns the road engine -> spool -> topic -> acknowledgement, in that order: a window is acknowledged
 only once it is in `_usage`, and the engine repeats what is not, in order. Every hop is idempotent:
@@ -9,17 +9,18 @@ of windows here holds for trims too; `Cargo` is what differs.
 
 The spool knows a partition's windows by the last one alone, and an acknowledgement is for all
 before it. So a window is taken only if it is the next of its partition: one that was left out
-because there was no room is never skipped by a later one. The state is the event loop's; threads
-only write.
+because there was no room is never skipped by a later one. Counters (`counters.py`) join the road at
+the spool: nobody repeats or awaits them. The state is the event loop's; threads only write.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Final, NamedTuple
 
+from dataplane.counters import USAGE_VALUE_VERSION, Counters, is_counter
 from dataplane.frames import (
     EngineResult,
     Kind,
@@ -36,7 +37,6 @@ from headrace import codec
 from headrace.wire import usage_pb2 as usage
 from native.engine import Frame
 
-USAGE_VALUE_VERSION: Final = 1
 ENTRY_RECORDS_MAX: Final = 64
 INCOMING_MAX: Final = 4096
 PUBLISH_TIMEOUT_S: Final = 10.0
@@ -80,8 +80,10 @@ class Metering:
         shards_count: int,
         incoming_max: int = INCOMING_MAX,
         cargo: Cargo | None = None,
+        counters: Counters | None = None,
     ) -> None:
         self._cargo = cargo or USAGE
+        self._counters = counters
         self._ring = ring
         self._spool = spool
         self._reading = reading
@@ -95,9 +97,15 @@ class Metering:
         # From here on this process gives the numbers: none can be in `_usage` before it tried.
         self._own_from = spool.number_next
         self._tried = -1
+        self._may_publish = True
         self.retries = 0
         self.spools_lost = 0
         ring.handle((self._cargo.arrives,), self._on_close)
+        if counters is not None:
+            counters.handle_arrival(self._wake.set)
+            for partition in tuple(spool.sequences):
+                if is_counter(partition) and partition.created_revision != counters.life.number:
+                    spool.forget(partition)
 
     def check_spool(self) -> None:
         """Notice a spool that is gone. Called once, when the metadata has recovered.
@@ -126,12 +134,35 @@ class Metering:
 
     def pending_count(self) -> int:
         """Windows that are known here and not yet in `_usage`."""
-        return self._spool.number_next - self._spool.published + len(self._incoming)
+        spooled = self._spool.number_next - self._spool.published
+        return spooled + len(self._incoming) + self._counted_count()
+
+    def _counted_count(self) -> int:
+        return self._counters.waiting_count() if self._counters is not None else 0
 
     async def wait_published(self, partition: PartitionId, sequence: int) -> None:
         """Return once this window of this partition is in `_usage`."""
         async with self._progress:
             await self._progress.wait_for(lambda: self._spool.is_published(partition, sequence))
+
+    async def wait_counted(self) -> None:
+        """Return once all that shards have counted and handed over by now is in `_usage`."""
+        await self.wait_spooled()
+        number = self._spool.number_next
+        async with self._progress:
+            await self._progress.wait_for(lambda: self._spool.published >= number)
+
+    async def wait_spooled(self) -> None:
+        """Return once all that shards have counted and handed over by now is durable here."""
+        if self._counters is None:
+            return
+        counters, arrived = self._counters, self._counters.arrived
+        async with self._progress:
+            await self._progress.wait_for(lambda: counters.is_spooled(arrived))
+
+    def stop_publishing(self) -> None:
+        """The partitions are about to stop: what comes now is spooled, for the next start."""
+        self._may_publish = False
 
     def forget(self, partitions: Iterable[PartitionId]) -> None:
         """These partitions are gone; what of theirs still waits is published all the same."""
@@ -148,9 +179,9 @@ class Metering:
         """Carry windows until cancelled."""
         delay_s = RETRY_S_MIN
         while True:
-            if self._incoming:
-                done = await self._spool_incoming()
-            elif self._spool.pending:
+            if self._incoming or self._counted_count() > 0:
+                done = await self._spool_next()
+            elif self._may_publish and self._spool.pending:
                 done = await self._publish(self._spool.pending[0])
             else:
                 await self._wake.wait()
@@ -179,23 +210,45 @@ class Metering:
             self._wake.set()
         # Else the engine repeats it.
 
+    async def _spool_next(self) -> bool:
+        try:
+            if self._incoming:
+                return await self._spool_incoming()
+            assert self._counters is not None
+            return await self._spool_counters(self._counters)
+        except OSError as error:
+            log.error("%s cannot be spooled; it waits: %s", self._cargo.name, error)
+            return False
+        except SpoolFull as full:
+            log.error("%s is not spooled: %s", self._cargo.name, full)
+        if not self._may_publish or not self._spool.pending:
+            return False
+        return await self._publish(self._spool.pending[0])
+
     async def _spool_incoming(self) -> bool:
         chosen = tuple(islice(self._incoming, ENTRY_RECORDS_MAX))
         with self._reading() as state:
             records = [self._incoming[key].record(state) for key in chosen]
-        try:
-            change = self._spool.appending(records)
-            if change is not None:
-                await self._make(change)
-        except OSError as error:
-            log.error("%s cannot be spooled; the engine keeps it: %s", self._cargo.name, error)
-            return False
-        except SpoolFull as full:
-            log.error("%s is not spooled: %s", self._cargo.name, full)
-            return bool(self._spool.pending) and await self._publish(self._spool.pending[0])
+        await self._spool_records(records)
         for key in chosen:
             self._incoming.pop(key, None)
         return True
+
+    async def _spool_counters(self, counters: Counters) -> bool:
+        with self._reading() as state:
+            records = counters.choose(state)
+        await asyncio.to_thread(counters.life.keep)
+        await self._spool_records(records)
+        counters.settle()
+        async with self._progress:
+            self._progress.notify_all()
+        return True
+
+    async def _spool_records(self, records: Sequence[Record]) -> None:
+        """Make durable those that are new here. Raises OSError, SpoolFull."""
+        change = self._spool.appending(records)
+        if change is not None:
+            await self._make(change)
 
     async def _make(self, change: bytes) -> None:
         """Write in a thread, settle here. Raises OSError; then nothing has changed."""
@@ -269,7 +322,8 @@ class Metering:
             log.error("the %s spool cannot be written: %s", self._cargo.name, error)
             return False
         for record in entry.records:
-            self._acknowledge(record.partition, record.sequence)
+            if not is_counter(record.partition):
+                self._acknowledge(record.partition, record.sequence)
         async with self._progress:
             self._progress.notify_all()
         return True

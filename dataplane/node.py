@@ -10,19 +10,27 @@ shard or machine ends the process, and the journal decides what was done.
 import asyncio
 import logging
 import signal
-import struct
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from dataplane import figures
 from dataplane.conditions import Conditions
+from dataplane.counters import Counters
 from dataplane.deletion import Deletion
 from dataplane.errors import Refused
 from dataplane.frames import Kind
 from dataplane.groups.handover import Handover
 from dataplane.holding import Holding
 from dataplane.metering import USAGE, Cargo, Metering
+from dataplane.opening import (
+    NodeUnusable,
+    Spools,
+    open_engine,
+    open_life,
+    open_spools,
+    read_incarnation,
+)
+from dataplane.purging import Purging
 from dataplane.replica import MetadataReplica
 from dataplane.retention import RETENTION, Inventory
 from dataplane.ring import Ring
@@ -35,26 +43,19 @@ from dataplane.services.reflection import (
     ReflectionService,
     catalogue_of_node,
 )
-from dataplane.settings import AdminKey, NodeSettings, read_admin_key
-from dataplane.spool import Spool, SpoolDamaged
+from dataplane.settings import NodeSettings, read_admin_key
+from dataplane.spool import Spool
+from dataplane.standing import Standing
 from dataplane.telemetry import Telemetry
 from dataplane.wire import node_pb2 as node
 from dataplane.wire import reflection_pb2 as reflection
 from headrace.wire import stream_pb2 as stream
-from native.engine import Engine, EngineConfig, EngineError, Frame
+from native.engine import Engine, EngineError, Frame
 
 BEAT_S: Final = 1.0
-MIB: Final = 1024 * 1024
 BOOTSTRAP_RETRY_S: Final = 0.1
 
-# node.identity: u64 node_incarnation at byte 24 (docs/internals/log-format.md).
-_INCARNATION: Final = struct.Struct("<24xQ")
-
 log = logging.getLogger("dataplane.node")
-
-
-class NodeUnusable(Exception):
-    """The node cannot start here; the text says what is wrong and what to do."""
 
 
 class NodeFailed(Exception):
@@ -78,10 +79,10 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    engine = await asyncio.to_thread(_open_engine, settings, admin_key)
+    engine = await asyncio.to_thread(open_engine, settings, admin_key)
     unusable: BaseException | None = None
     try:
-        spools = await asyncio.to_thread(_open_spools, settings.node.data_dir)
+        spools = await asyncio.to_thread(open_spools, settings.node.data_dir)
         try:
             async with asyncio.TaskGroup() as tasks:
                 served = Node(settings, engine, spools, tasks, announce)
@@ -103,13 +104,6 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
     if unusable is not None:
         raise unusable
     return 0 if drained else 1
-
-
-class Spools(NamedTuple):
-    """What waits to be published, each in a folder of its own."""
-
-    usage: Spool
-    retention: Spool
 
 
 class Node:
@@ -135,7 +129,9 @@ class Node:
         self._ring.handle((Kind.STOPPED,), self._on_stopped)
         self._ring.handle_failure(self._fail)
         self._replica = MetadataReplica(self._ring, self._fail)
-        self._metering = self._road(spools.usage, USAGE)
+        life = open_life(settings.node.data_dir)
+        self._counters = Counters(self._ring, life, node_id=settings.node.node_id)
+        self._metering = self._road(spools.usage, USAGE, self._counters)
         self._retention = self._road(spools.retention, RETENTION)
         self._inventory = Inventory(
             self._ring, reading=self._replica.reading, shards_count=shards_count
@@ -153,26 +149,51 @@ class Node:
             retention=self._retention,
             shards_count=shards_count,
         )
-        self._replica.handle_closing_topics(self._deletion.topic_closing)
+        self._replica.handle_closing_topics(self._topic_closing)
         self._holding = Holding(self._ring, self._replica, tasks, shards_count=shards_count)
         self._replica.handle_held_topics(self._holding.topic_held)
         self._conditions = Conditions(engine.metrics)
-        self._admin = AdminService(
+        self._admin = self._make_admin()
+
+    def _make_admin(self) -> AdminService:
+        section = self._settings.node
+        standing = Standing(section.shards, metrics=self._engine.metrics, warning=self._warning)
+        return AdminService(
             self._ring,
             self._replica,
             self._metering,
-            node_id=settings.node.node_id,
-            incarnation=_read_incarnation(settings.node.data_dir),
-            shards_count=shards_count,
+            self._inventory,
+            node_id=section.node_id,
+            incarnation=read_incarnation(section.data_dir),
+            shards_count=section.shards,
+            status=standing.status,
         )
 
-    def _road(self, spool: Spool, cargo: Cargo) -> Metering:
+    def _topic_closing(self, number: int) -> None:
+        self._remember(number)
+        self._deletion.topic_closing(number)
+
+    def _remember(self, number: int) -> None:
+        """What the topic is called, before it is gone."""
+        with self._replica.reading() as state:
+            topic = state.topic_numbered(number)
+        if topic is not None:
+            self._counters.remember(topic)
+
+    def _remember_closing(self) -> None:
+        with self._replica.reading() as state:
+            closing = [topic.number for topic in state.topics_by_number() if topic.is_closing()]
+        for number in closing:
+            self._remember(number)
+
+    def _road(self, spool: Spool, cargo: Cargo, counters: Counters | None = None) -> Metering:
         return Metering(
             self._ring,
             spool,
             reading=self._replica.reading,
             shards_count=self._settings.node.shards,
             cargo=cargo,
+            counters=counters,
         )
 
     async def serve(self, stop: asyncio.Event) -> bool:
@@ -193,6 +214,7 @@ class Node:
             self._spawn(self._metering.run())
             self._spawn(self._retention.run())
             self._spawn(self._inventory.run())
+            self._remember_closing()
             self._deletion.start()
             self._holding.start()
             self._spawn(self._conditions.run())
@@ -281,6 +303,7 @@ class Node:
             ReflectionService(catalogue_of_node()).info,
             access=Access.ANY_KEY,
         )
+        purging = Purging(self._ring, self._replica, shards_count=self._settings.node.shards)
         return {
             **dict.fromkeys(PATHS, reflected),
             "/headrace.stream.v1.Cluster/Describe": unary(
@@ -301,6 +324,9 @@ class Node:
             "/headrace.node.v1.Admin/Describe": unary(
                 node.DescribeRequest, admin.describe, access=Access.NODE_KEY
             ),
+            "/headrace.node.v1.Admin/Purge": unary(
+                node.PurgeRequest, purging.purge, access=Access.NODE_KEY
+            ),
             "/headrace.node.v1.Admin/FlushUsage": unary(
                 node.FlushUsageRequest, admin.flush_usage, access=Access.NODE_KEY
             ),
@@ -314,7 +340,7 @@ class Node:
             (
                 *figures.of_calls(self._ring, bridge),
                 *figures.of_groups(self._replica, self._groups, self._handover),
-                *figures.of_usage(self._metering),
+                *figures.of_usage(self._metering, self._counters),
                 *figures.of_retention(self._retention, self._inventory),
                 *figures.of_deletions(self._deletion),
                 *figures.of_holds(self._holding),
@@ -366,8 +392,17 @@ class Node:
         self._groups.drain()
         calls_done = await bridge.drain(total_s / 4)
         usage_done = await self._drain_usage(total_s / 4)
-        engine_done = await asyncio.to_thread(self._engine.stop, int(total_s / 2 * 1000))
-        log.info("drained: calls %s, usage %s, engine %s", calls_done, usage_done, engine_done)
+        self._metering.stop_publishing()
+        self._retention.stop_publishing()
+        engine_done = await asyncio.to_thread(self._engine.stop, int(total_s * 3 / 8 * 1000))
+        last_done = await self._spool_last(total_s / 8)
+        log.info(
+            "drained: calls %s, usage %s, engine %s, last counters %s",
+            calls_done,
+            usage_done,
+            engine_done,
+            last_done,
+        )
         return engine_done
 
     async def _drain_usage(self, timeout_s: float) -> bool:
@@ -381,51 +416,12 @@ class Node:
             return False
         return True
 
-
-def _open_engine(settings: NodeSettings, admin_key: AdminKey) -> Engine:
-    """Open the data directory and recover every shard. Blocks."""
-    section = settings.node
-    config = EngineConfig(
-        data_path=section.data_dir,
-        cluster_id=section.cluster_id,
-        node_id=section.node_id,
-        admin_key_id=admin_key.public_id,
-        admin_sha256=admin_key.sha256,
-        host=section.host,
-        port=section.port,
-        shards=section.shards,
-        shards_pinned=section.shards_pinned,
-        direct_io=section.direct_io,
-        journal_bytes=section.journal_mib * MIB,
-        memory_bytes=section.memory_mib * MIB,
-        metering_window_s=settings.metering.window_seconds,
-        partitions_max=section.partitions_max,
-    )
-    try:
-        return Engine(config)
-    except EngineError as error:
-        raise NodeUnusable(
-            f"the data directory {section.data_dir} cannot be used: {error}"
-        ) from error
-
-
-def _open_spools(data_dir: Path) -> Spools:
-    usage = _open_spool(data_dir / "spool", "usage")
-    try:
-        return Spools(usage, _open_spool(data_dir / "spool-retention", "retention"))
-    except NodeUnusable:
-        usage.close()
-        raise
-
-
-def _open_spool(folder: Path, name: str) -> Spool:
-    try:
-        return Spool(folder)
-    except (SpoolDamaged, OSError) as error:
-        raise NodeUnusable(f"the {name} spool cannot be used: {error}") from error
-
-
-def _read_incarnation(data_dir: Path) -> int:
-    """The node's incarnation, as the engine wrote it when it formatted the directory."""
-    identity = (data_dir / "node.identity").read_bytes()
-    return int(_INCARNATION.unpack_from(identity)[0])
+    async def _spool_last(self, timeout_s: float) -> bool:
+        """What the shards said as they stopped: durable here, published by the next start."""
+        self._ring.drain()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._metering.wait_spooled()
+        except TimeoutError:
+            return False
+        return True

@@ -1,5 +1,5 @@
-"""The REST API as Python calls: organizations, projects, streams, topics, keys, nodes, usage,
-report runs. Thin: bodies are REST's own.
+"""The REST API as Python calls: organizations, projects, streams, topics, keys, holds, nodes,
+usage, invoices, report runs. Thin: bodies are REST's own.
 
 One set of calls (`_Calls`, on the I/O loop) has two faces, `Admin` and `AsyncAdmin`. A creation
 answers at once with the stored wish; `wait_ready` waits for what was wished. Names are looked up,
@@ -14,6 +14,7 @@ import functools
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Concatenate, ParamSpec, TypeVar
 
+from headrace import holding
 from headrace.errors import (
     Conflict,
     DeadlineExceeded,
@@ -23,12 +24,13 @@ from headrace.errors import (
     TopicNotFound,
 )
 from headrace.kinds import Kind, kind_of, path_of
-from headrace.rest import PAGE_SIZE, Resource, Rest
+from headrace.rest import PAGE_SIZE, Json, Resource, Rest
 from headrace.retry import Deadline, Duration, seconds
 from headrace.runtime import IoThread, io_thread
 from headrace.settings import Settings
 
 WAIT_TIMEOUT = "60s"
+_INVOICE = "inv_"
 READY_POLL_SECONDS = 0.1
 RUN_POLL_SECONDS = 0.2
 
@@ -279,6 +281,38 @@ class _Calls(Rest):
         params = {"group_by": by, "from": since, "to": until, "topic_id": topic_id, "meter": meter}
         return await self.request("GET", "/usage", params=params)
 
+    async def invoices(self) -> list[Resource]:
+        """The invoices of the organization, for an operator of all; without their lines."""
+        return await self.items("/invoices")
+
+    async def invoice(self, name: str) -> Resource:
+        """One invoice with its lines, by id or by period, like 2026-11."""
+        if not name.startswith(_INVOICE):
+            found = [one for one in await self.invoices() if one.get("period") == name]
+            if not found:
+                raise NotFound(
+                    f"There is no invoice {name}",
+                    code="NOT_FOUND",
+                    hint="See `headrace invoice list`; a usage report draws them.",
+                )
+            name = str(_only(found, "invoice", name)["id"])
+        return await self.request("GET", f"/invoices/{name}")
+
+    async def retention(self, *, topic: str = "", cause: str = "", violation: str = "") -> Resource:
+        """What was deleted and will be, by the current retention run: every line in `items`, sums
+        in `summary`; of a named topic also `topic`.
+
+        `topic` is a name or an id; `cause` is time, size or purge.
+        """
+        topic_id = str((await self.topic(topic))["id"]) if topic else ""
+        params = {"topic_id": topic_id, "cause": cause, "violation": violation}
+        params = {name: value for name, value in params.items() if value}
+        first = await self.request("GET", "/reports/retention", params=params)
+        if first.pop("next_page_token", None):
+            every: list[Json] = [*await self.items("/reports/retention", params)]
+            first["items"] = every
+        return first
+
     async def run_report(
         self,
         kind: str = "usage",
@@ -319,8 +353,8 @@ class _Calls(Rest):
         while not is_ready(resource):
             if deadline.passed:
                 raise DeadlineExceeded(
-                    f"{resource.get('name')} is not Ready for generation {wanted}: "
-                    f"{_why_not_ready(resource)}",
+                    f"{resource.get('name') or resource['id']} is not Ready for generation "
+                    f"{wanted}: {_why_not_ready(resource)}",
                     code="RESOURCE_NOT_READY",
                     hint="Reconciliation goes on by itself; ask again later.",
                 )
@@ -352,7 +386,7 @@ def _of_run(run: Resource) -> HeadraceError:
     return HeadraceError(
         f"Report run {run['id']} failed: {detail.get('message') or detail.get('detail') or detail}",
         code=str(detail.get("code") or "REPORT_FAILED"),
-        hint="The worker's log has the whole story.",
+        hint=str(detail.get("hint") or "The worker's log has the whole story."),
     )
 
 
@@ -401,7 +435,15 @@ class Admin:
     projects = _sync(_Calls.projects)
     create_key = _sync(_Calls.create_key)
     keys = _sync(_Calls.keys)
+    create_hold = _sync(holding.create_hold)
+    holds = _sync(holding.holds)
+    hold = _sync(holding.hold)
+    release_hold = _sync(holding.release_hold)
+    purge_topic = _sync(holding.purge_topic)
     usage = _sync(_Calls.usage)
+    invoices = _sync(_Calls.invoices)
+    invoice = _sync(_Calls.invoice)
+    retention = _sync(_Calls.retention)
     run_report = _sync(_Calls.run_report)
     reports = _sync(_Calls.reports)
     wait_ready = _sync(_Calls.wait_ready)
@@ -433,7 +475,15 @@ class AsyncAdmin:
     projects = _async(_Calls.projects)
     create_key = _async(_Calls.create_key)
     keys = _async(_Calls.keys)
+    create_hold = _async(holding.create_hold)
+    holds = _async(holding.holds)
+    hold = _async(holding.hold)
+    release_hold = _async(holding.release_hold)
+    purge_topic = _async(holding.purge_topic)
     usage = _async(_Calls.usage)
+    invoices = _async(_Calls.invoices)
+    invoice = _async(_Calls.invoice)
+    retention = _async(_Calls.retention)
     run_report = _async(_Calls.run_report)
     reports = _async(_Calls.reports)
     wait_ready = _async(_Calls.wait_ready)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from headrace.errors import Invalid
 
-Kind = Literal["org", "project", "stream", "topic", "key", "cluster", "node"]
+Kind = Literal["org", "project", "stream", "topic", "key", "hold", "cluster", "node"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ _KINDS: dict[str, KindRow] = {
     "stream": KindRow("stream", "streams", "st_", True),
     "topic": KindRow("topic", "topics", "tp_", True),
     "key": KindRow("key", "api-keys", "key_", True),
+    "hold": KindRow("legal hold", "legal-holds", "hold_", False),
     "cluster": KindRow("cluster", "clusters", "cl_", False),
     "node": KindRow("node", "nodes", "nd_", False),
 }
@@ -41,4 +42,6 @@ def path_of(object_id: str) -> str:
     for kind, row in _KINDS.items():
         if object_id.startswith(row.prefix) and kind != "node":
             return f"/{row.collection}/{object_id}"
-    raise Invalid(f"{object_id!r} is the id of no organization, project, stream, topic or key")
+    raise Invalid(
+        f"{object_id!r} is the id of no organization, project, stream, topic, key or hold"
+    )

@@ -3,6 +3,7 @@
     python -m reports usage --run RUN --api URL --bootstrap HOST:PORT --uri DIR --master local[*]
     python -m reports usage --export FILE --bootstrap HOST:PORT --uri DIR --master local[*]
     python -m reports usage --inputs SHA256 --uri DIR --master local[*]
+    python -m reports retention ..             the same three forms
     python -m reports warm
 
 Owns arguments, the environment (HEADRACE_RUN_TOKEN, HEADRACE_NODE_KEY) and exit statuses
@@ -15,7 +16,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reports.control import RunClient, run_client
@@ -26,22 +27,24 @@ from reports.errors import (
     ReportError,
     found_in,
 )
-from reports.export import Export, export_of
+from reports.export import export_of
 from reports.files import root_of
 
 NODE_KEY = "HEADRACE_NODE_KEY"
 RUN_TOKEN = "HEADRACE_RUN_TOKEN"
+_KINDS = {
+    "usage": "usage per hour, topic and key, priced",
+    "retention": "what was deleted, what will be, and what breaks its promise",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     chosen = _parser().parse_args(arguments)
     began = time.monotonic()
-    outcome: dict[str, object] = {"run": chosen.run} if chosen.command == "usage" else {}
+    outcome: dict[str, object] = {} if chosen.command == "warm" else {"run": chosen.run}
     try:
-        outcome |= (
-            {"outcome": "published", **_usage(chosen)} if chosen.command == "usage" else _warm()
-        )
+        outcome |= _COMMANDS[chosen.command](chosen)
         status = EXIT_PUBLISHED
     except Exception as failure:  # noqa: BLE001 - the outcome line is owed whatever happened
         error = failure if isinstance(failure, ReportError) else found_in(str(failure))
@@ -59,22 +62,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _usage(chosen: argparse.Namespace) -> dict[str, object]:
     from reports.run import run_usage
 
-    client, export = _export(chosen)
+    client, answer = _answer(chosen)
     report = run_usage(
         root_of(chosen.uri),
-        export,
+        None if answer is None else export_of(answer),
         master=chosen.master,
         bootstrap=chosen.bootstrap,
         key_variable=NODE_KEY,
         inputs=chosen.inputs,
     )
+    return _published(client, report.manifest)
+
+
+def _retention(chosen: argparse.Namespace) -> dict[str, object]:
+    from reports.retention.export import retention_export_of
+    from reports.retention.run import run_retention
+
+    client, answer = _answer(chosen)
+    report = run_retention(
+        root_of(chosen.uri),
+        None if answer is None else retention_export_of(answer),
+        master=chosen.master,
+        bootstrap=chosen.bootstrap,
+        key_variable=NODE_KEY,
+        inputs=chosen.inputs,
+    )
+    return _published(client, report.manifest)
+
+
+def _published(client: RunClient | None, manifest: dict[str, object]) -> dict[str, object]:
     if client is not None:
-        client.put_result(report.manifest)
+        client.put_result(manifest)
     shown = ("input_sha256", "path", "complete", "totals")
-    return {name: report.manifest[name] for name in shown}
+    return {"outcome": "published", **{name: manifest[name] for name in shown}}
 
 
-def _export(chosen: argparse.Namespace) -> tuple[RunClient | None, Export | None]:
+def _answer(chosen: argparse.Namespace) -> tuple[RunClient | None, object]:
+    """Who wants the result, and what the control plane exported; None: an archive has it."""
     if chosen.inputs and not chosen.run:
         return None, None
     if bool(chosen.export) == bool(chosen.run):
@@ -85,9 +109,9 @@ def _export(chosen: argparse.Namespace) -> tuple[RunClient | None, Export | None
         )
     if chosen.run:
         client = run_client(chosen.api or "", chosen.run, os.environ.get(RUN_TOKEN))
-        return client, export_of(client.inputs())
+        return client, client.inputs()
     try:
-        return None, export_of(json.loads(Path(chosen.export).read_bytes()))
+        return None, json.loads(Path(chosen.export).read_bytes())
     except (OSError, ValueError) as failure:
         raise InputError(
             "EXPORT_INVALID",
@@ -96,23 +120,31 @@ def _export(chosen: argparse.Namespace) -> tuple[RunClient | None, Export | None
         ) from failure
 
 
-def _warm() -> dict[str, object]:
+def _warm(chosen: argparse.Namespace) -> dict[str, object]:
     from reports.warm import warm
 
     return {"outcome": "warmed", "path": str(warm())}
 
 
+_COMMANDS: dict[str, Callable[[argparse.Namespace], dict[str, object]]] = {
+    "usage": _usage,
+    "retention": _retention,
+    "warm": _warm,
+}
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m reports", description="Headrace reports")
     commands = parser.add_subparsers(dest="command", required=True)
-    usage = commands.add_parser("usage", help="usage per hour, topic and key, priced")
-    usage.add_argument("--run", default="", help="the report run whose inputs and result these are")
-    usage.add_argument("--api", default="", help="the control plane's address")
-    usage.add_argument("--bootstrap", default="", help="host:port of the cluster's nodes")
-    usage.add_argument("--uri", required=True, help="folder of inputs/ and usage/")
-    usage.add_argument("--master", required=True, help="Spark master, for example local[*]")
-    usage.add_argument("--export", default="", help="names and prices from a file, without --run")
-    usage.add_argument("--inputs", default="", help="SHA-256 of frozen inputs to compute again")
+    for name, words in _KINDS.items():
+        kind = commands.add_parser(name, help=words)
+        kind.add_argument("--run", default="", help="the run whose inputs and result these are")
+        kind.add_argument("--api", default="", help="the control plane's address")
+        kind.add_argument("--bootstrap", default="", help="host:port of the cluster's nodes")
+        kind.add_argument("--uri", required=True, help=f"folder of inputs/ and {name}/")
+        kind.add_argument("--master", required=True, help="Spark master, for example local[*]")
+        kind.add_argument("--export", default="", help="the export from a file, without --run")
+        kind.add_argument("--inputs", default="", help="SHA-256 of frozen inputs to compute again")
     commands.add_parser("warm", help="make the class archive that quickens the start of Spark")
     return parser
 

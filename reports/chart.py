@@ -5,7 +5,8 @@ the table of the page, so the picture is never the only way to read them. Refuse
 anything that must be fetched.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 
@@ -29,6 +30,19 @@ def bytes_text(count: int) -> str:
     return f"{count:,} B"
 
 
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the bars count: its name, what one is called in text, and the sizes that make round
+    axes, largest first."""
+
+    name: str
+    text: Callable[[int], str]
+    units: tuple[tuple[int, str], ...] = ()
+
+
+INGRESS = Measure("Ingress bytes", bytes_text, _UNITS)
+
+
 def ranked(sums: Mapping[tuple[datetime, str], int]) -> list[str]:
     """Topics by falling bytes; those beyond SERIES_MAX share one series at the end."""
     totals: dict[str, int] = {}
@@ -38,16 +52,22 @@ def ranked(sums: Mapping[tuple[datetime, str], int]) -> list[str]:
     return order if len(order) <= SERIES_MAX else [*order[: SERIES_MAX - 1], OTHERS]
 
 
-def bars(unit: str, buckets: Sequence[datetime], sums: Mapping[tuple[datetime, str], int]) -> str:
-    """The chart and its legend; `unit` is day or hour."""
+def bars(
+    unit: str,
+    buckets: Sequence[datetime],
+    sums: Mapping[tuple[datetime, str], int],
+    measure: Measure = INGRESS,
+    by: str = "topic",
+) -> str:
+    """The chart and its legend; `unit` is day or hour, `by` what a colour stands for."""
     series = ranked(sums)
     stacks = [_stack(bucket, series, sums) for bucket in buckets]
-    top = _ceiling(max((sum(stack) for stack in stacks), default=0))
+    top = ceiling(max((sum(stack) for stack in stacks), default=0), measure)
     step = (WIDTH - LEFT - RIGHT) / max(1, len(buckets))
-    parts = [_grid(top)]
+    parts = [grid(top, measure)]
     for index, (bucket, stack) in enumerate(zip(buckets, stacks, strict=True)):
         x = LEFT + step * index
-        parts.append(_bar(x, step, _moment(bucket, unit), series, stack, top))
+        parts.append(_bar(x, step, _moment(bucket, unit), series, stack, top, measure))
         if index % (1 + len(buckets) // LABELS_MAX) == 0:
             middle = x + step / 2
             parts.append(
@@ -60,7 +80,7 @@ def bars(unit: str, buckets: Sequence[datetime], sums: Mapping[tuple[datetime, s
     )
     return (
         f'<ul class="legend">{legend}</ul><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="Ingress bytes per {unit} and topic">{"".join(parts)}</svg>'
+        f'aria-label="{measure.name} per {unit} and {by}">{"".join(parts)}</svg>'
     )
 
 
@@ -77,7 +97,13 @@ def _stack(
 
 
 def _bar(
-    x: float, step: float, moment: str, series: Sequence[str], stack: Sequence[int], top: int
+    x: float,
+    step: float,
+    moment: str,
+    series: Sequence[str],
+    stack: Sequence[int],
+    top: int,
+    measure: Measure,
 ) -> str:
     width = min(BAR_MAX, max(1.0, step * 0.72))
     left = x + (step - width) / 2
@@ -92,27 +118,28 @@ def _bar(
         parts.append(
             f'<rect class="s{number}" x="{left:.1f}" y="{base - height:.2f}" width="{width:.1f}" '
             f'height="{drawn:.2f}" rx="1.5"><title>{moment} &middot; {escape(topic)} &middot; '
-            f"{bytes_text(count)}</title></rect>"
+            f"{measure.text(count)}</title></rect>"
         )
         base -= height
     return "".join(parts)
 
 
-def _grid(top: int) -> str:
+def grid(top: int, measure: Measure = INGRESS) -> str:
+    """Five lines of an axis from nothing to `top` of what is measured."""
     lines = []
     for quarter in range(5):
         y = HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * quarter / 4
         lines.append(
             f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<text class="axis" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">'
-            f"{bytes_text(top * quarter // 4)}</text>"
+            f"{measure.text(top * quarter // 4)}</text>"
         )
     return "".join(lines)
 
 
-def _ceiling(count: int) -> int:
+def ceiling(count: int, measure: Measure = INGRESS) -> int:
     """The top of the axis: four steps of a round figure in the unit of `count`."""
-    unit = next((size for size, _ in _UNITS if count >= size), 100)
+    unit = next((size for size, _ in measure.units if count >= size), 100)
     hundredths = 1
     while True:
         for factor in (1, 2, 5):

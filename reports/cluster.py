@@ -151,6 +151,45 @@ class ClusterReader:
             yield found
             offset = reached
 
+    def groups(self, project: str) -> list[stream_pb2.GroupRow]:
+        """Every group of a project (its id) that ever had a member, by name."""
+        found: list[stream_pb2.GroupRow] = []
+        after = ""
+        while True:
+            request = stream_pb2.ListGroupsRequest(project=project, after=after)
+
+            def page(request: stream_pb2.ListGroupsRequest = request) -> stream_pb2.ListGroupsReply:
+                address = self._seed()
+                method: Call[stream_pb2.ListGroupsReply] = stream_pb2_grpc.GroupsStub(
+                    self._channel(address)
+                ).ListGroups
+                return self._call(method, request, address)
+
+            reply = self._repeat(page)
+            found += reply.groups
+            after = reply.next
+            if not after:
+                return found
+
+    def committed(self, handle: Handle, partition: int, group: int) -> int | None:
+        """The next offset that a group reads; None: it never committed there."""
+        request = stream_pb2.FetchOffsetsRequest(
+            topic=handle.number,
+            created_revision=handle.created_revision,
+            partition=partition,
+            group=group,
+        )
+
+        def ask() -> stream_pb2.FetchOffsetsReply:
+            address = self._routes.get((handle.number, partition)) or self._seed()
+            method: Call[stream_pb2.FetchOffsetsReply] = stream_pb2_grpc.StreamStub(
+                self._channel(address)
+            ).FetchOffsets
+            return self._call(method, request, address)
+
+        reply = self._repeat(ask, reroute=lambda: self._describe(()))
+        return reply.offset if reply.found else None
+
     def _describe(self, names: tuple[str, ...]) -> stream_pb2.DescribeReply:
         request = stream_pb2.DescribeRequest(project=self._access.project, topics=names)
 

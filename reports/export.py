@@ -5,12 +5,13 @@ bytes: the same names and prices give the same bytes whatever their order and wh
 answer holds. Refuses to ask for them.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from headrace.evidence import canonical_json
 from reports.errors import InputError
 from reports.rating import Price, PriceBook, price_book_of, price_of
 
@@ -28,6 +29,29 @@ _PRICE = ("meter", "unit", "unit_quantity", "unit_price")
 
 
 @dataclass(frozen=True, slots=True)
+class Organization:
+    """Who is billed. created: None if the export does not say."""
+
+    id: str
+    name: str
+    created: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A topic with a number of partitions over [start, end); end None: it goes on."""
+
+    topic_id: str
+    organization_id: str
+    project_id: str
+    cluster_id: str
+    generation: int
+    partitions: int
+    start: datetime
+    end: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Export:
     """Names by id, and the price book. `document` is the canonical form that is archived."""
 
@@ -39,6 +63,11 @@ class Export:
     api_keys: dict[str, str]
     topics: dict[str, tuple[str, str]]
     """Topic id: (stream name, topic name)."""
+    organizations: dict[str, Organization]
+    """By id."""
+    lifecycle: tuple[Span, ...]
+    as_of: datetime | None
+    """Up to when `lifecycle` is known, in whole seconds; None: the export says nothing of it."""
 
     def canonical(self) -> bytes:
         """The bytes that are archived and hashed."""
@@ -70,9 +99,19 @@ def export_of(answer: object) -> Export:
     root = _mapping(answer, "the export")
     rows = {name: _rows(root, name, kept) for name, kept in _KEPT.items()}
     organizations, streams = _names(rows["organizations"]), _names(rows["streams"])
+    created = _created(root)
     book, prices = _price_book(root)
+    spans, as_of = _lifecycle(root)
     return Export(
-        document={**rows, "price_book": book},
+        document={
+            **rows,
+            "organizations": [
+                {**row, "created_at": _written(created[row["id"]])} if row["id"] in created else row
+                for row in rows["organizations"]
+            ],
+            "price_book": book,
+            **_archived(spans, as_of),
+        },
         price_book=prices,
         projects={
             row["id"]: (
@@ -87,13 +126,13 @@ def export_of(answer: object) -> Export:
             row["id"]: (streams.get(row["stream_id"], row["stream_id"]), row["name"])
             for row in rows["topics"]
         },
+        organizations={
+            row["id"]: Organization(row["id"], row["name"], created.get(row["id"]))
+            for row in rows["organizations"]
+        },
+        lifecycle=spans,
+        as_of=as_of,
     )
-
-
-def canonical_json(document: object) -> bytes:
-    """One byte sequence per document: sorted keys, no spaces, UTF-8, a final newline."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode() + b"\n"
 
 
 def _rows(root: Mapping[str, object], name: str, kept: tuple[str, ...]) -> list[dict[str, str]]:
@@ -110,6 +149,8 @@ def _rows(root: Mapping[str, object], name: str, kept: tuple[str, ...]) -> list[
 def _price_book(root: Mapping[str, object]) -> tuple[dict[str, object], PriceBook]:
     book = _mapping(root.get("price_book"), "price_book")
     header = {field: _text(book, field, "price_book") for field in ("version", "currency")}
+    if "monthly_minimum" in book:
+        header["monthly_minimum"] = _text(book, "monthly_minimum", "price_book")
     items = book.get("prices")
     if not isinstance(items, list):
         raise _invalid("price_book.prices")
@@ -134,6 +175,88 @@ def _price(item: Mapping[str, object]) -> Price:
         raise _invalid("unit_quantity of a price, a whole number")
     texts = [_text(item, field, "a price") for field in ("meter", "unit", "unit_price")]
     return price_of(texts[0], texts[1], int(size), texts[2])
+
+
+def _created(root: Mapping[str, object]) -> dict[str, datetime]:
+    """When each organization was made, as far as the export says."""
+    found = root.get("organizations")
+    items = [_mapping(item, "an item") for item in found] if isinstance(found, list) else []
+    return {
+        str(item.get("id")): _moment(item, "created_at", "organizations")
+        for item in items
+        if "created_at" in item
+    }
+
+
+def _lifecycle(root: Mapping[str, object]) -> tuple[tuple[Span, ...], datetime | None]:
+    """Topics by time, cut to whole seconds: so hours add up to the whole, to the second."""
+    if "as_of" not in root:
+        return (), None
+    found = root.get("topic_lifecycle")
+    if not isinstance(found, list):
+        raise _invalid("the list topic_lifecycle")
+    spans = [_span(_mapping(item, "an item of topic_lifecycle")) for item in found]
+    ordered = sorted(spans, key=lambda span: (span.topic_id, span.generation))
+    return tuple(ordered), _moment(root, "as_of", "the export")
+
+
+def _span(item: Mapping[str, object]) -> Span:
+    place = "topic_lifecycle"
+    counts = [item.get(name) for name in ("generation", "partitions")]
+    if not all(isinstance(count, int) and count >= 1 for count in counts):
+        raise _invalid(f"generation and partitions of {place}, whole numbers")
+    start = _moment(item, "from", place)
+    end = None if item.get("until") is None else _moment(item, "until", place)
+    if end is not None and end < start:
+        raise _invalid(f"until of {place}, not before from")
+    return Span(
+        topic_id=_text(item, "topic_id", place),
+        organization_id=_text(item, "organization_id", place),
+        project_id=_text(item, "project_id", place),
+        cluster_id=_text(item, "cluster_id", place),
+        generation=int(str(counts[0])),
+        partitions=int(str(counts[1])),
+        start=start,
+        end=end,
+    )
+
+
+def _archived(spans: tuple[Span, ...], as_of: datetime | None) -> dict[str, object]:
+    """The canonical form of the lifecycle; nothing if the export does not say."""
+    if as_of is None:
+        return {}
+    return {
+        "as_of": _written(as_of),
+        "topic_lifecycle": [
+            {
+                "topic_id": span.topic_id,
+                "organization_id": span.organization_id,
+                "project_id": span.project_id,
+                "cluster_id": span.cluster_id,
+                "generation": span.generation,
+                "partitions": span.partitions,
+                "from": _written(span.start),
+                "until": None if span.end is None else _written(span.end),
+            }
+            for span in spans
+        ],
+    }
+
+
+def _written(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _moment(item: Mapping[str, object], field: str, place: str) -> datetime:
+    """A time with its zone, cut to the second, in UTC."""
+    text = _text(item, field, place)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise _invalid(f"{field} of {place}, a time like 2026-11-27T10:00:00Z") from None
+    if moment.tzinfo is None:
+        raise _invalid(f"{field} of {place} with its time zone")
+    return moment.astimezone(UTC).replace(microsecond=0)
 
 
 def _names(rows: list[dict[str, str]]) -> dict[str, str]:

@@ -77,8 +77,8 @@ def settle(folder: Path, target: Path) -> None:
     A target that exists already is kept: it has the same content.
     """
     for path in sorted(folder.iterdir()):
-        _sync(path)
-    _sync(folder)
+        sync(path)
+    sync(folder)
     os.chmod(folder, 0o750)
     try:
         os.rename(folder, target)
@@ -87,7 +87,7 @@ def settle(folder: Path, target: Path) -> None:
             raise PublishError(
                 "RENAME_FAILED", f"{target} cannot appear: {failure.strerror}.", "Check the disk."
             ) from failure
-    _sync(target.parent)
+    sync(target.parent)
 
 
 def appear(folder: Path, target: Path) -> None:
@@ -152,7 +152,8 @@ def digest(path: Path) -> Published:
         return Published(path.name, file.tell(), found.hexdigest())
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Make a file, or the names in a folder, durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -15,16 +15,19 @@ from typing import TextIO
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 
-Value = str | int | bool | Decimal | datetime
+Value = str | int | bool | Decimal | datetime | None
 Row = Mapping[str, Value]
 
 
 def text_of(name: str, value: Value) -> str:
-    """The value as written in every text format, before any escaping."""
+    """The value as written in every text format, before any escaping; nothing for none."""
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        seconds = "%S.%fZ" if value.microsecond else "%SZ"
+        return value.astimezone(UTC).strftime(f"%Y-%m-%dT%H:%M:{seconds}")
     if isinstance(value, Decimal):
         return format(value.normalize() if name == "unit_price" else value, "f")
     return str(value)
@@ -68,9 +71,9 @@ class JsonRows:
         self._separator = "\n"
 
     def write(self, row: Row) -> None:
-        """One object; booleans stay booleans, everything else is a string."""
+        """One object; booleans stay booleans, none is null, everything else is a string."""
         document = {
-            name: value if isinstance(value, bool) else text_of(name, value)
+            name: value if value is None or isinstance(value, bool) else text_of(name, value)
             for name in self._columns
             for value in (row[name],)
         }

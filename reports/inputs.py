@@ -22,10 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
+from headrace.evidence import canonical_json
 from reports.cluster import ClusterReader, Handle
 from reports.columns import BATCHES
 from reports.errors import InputError, SourceError
-from reports.export import Export, canonical_json, export_of
+from reports.export import Export, export_of
 from reports.files import digest, pending_folder, settle, write_parquet
 from reports.source import HeadraceSource, access_of, handle_text
 from reports.usage_records import SCHEMA as USAGE_SCHEMA
@@ -46,15 +47,22 @@ class Frozen:
     sha256: str
     export: Export
     usage_from_beginning: bool
+    has_counters: bool
+    """Whether `_usage` held any: without them three passes over it are saved."""
 
     def closes(self, spark: SparkSession) -> DataFrame:
         """One row per close of `_usage`, copies included: offset and the fields of Close."""
-        rows = _read(spark, self.folder, "usage", USAGE_SCHEMA)
+        rows = read_files(spark, self.folder, "usage", USAGE_SCHEMA)
         return rows.where(F.col("close").isNotNull()).select("offset", "close.*")
+
+    def counters(self, spark: SparkSession) -> DataFrame:
+        """One row per counter of `_usage`, copies included: offset and the fields of Counter."""
+        rows = read_files(spark, self.folder, "usage", USAGE_SCHEMA)
+        return rows.where(F.col("counter").isNotNull()).select("offset", "counter.*")
 
     def batches(self, spark: SparkSession) -> DataFrame:
         """One row per stored batch: topic (number), created_revision, partition, base_offset, .."""
-        return _read(spark, self.folder, "batches", BATCHES_SCHEMA)
+        return read_files(spark, self.folder, "batches", BATCHES_SCHEMA)
 
 
 def freeze(spark: SparkSession, root: Path, export: Export, options: dict[str, str]) -> Frozen:
@@ -67,7 +75,7 @@ def freeze(spark: SparkSession, root: Path, export: Export, options: dict[str, s
         records = source.option("handles", handle_text(usage)).load()
         rows = decoded(records).repartition(1).sortWithinPartitions("offset")
         write_parquet(rows, folder, "usage")
-        write_parquet(_arranged(_batches(spark, options, users)), folder, "batches")
+        write_parquet(arranged(stored_batches(spark, options, users)), folder, "batches")
         return archive(spark, root, folder, export)
 
 
@@ -78,8 +86,8 @@ def archive(spark: SparkSession, root: Path, folder: Path, export: Export) -> Fr
         {
             "schema": SCHEMA,
             "files": [digest(path).entry() for path in sorted(folder.iterdir())],
-            "usage": _usage_range(folder),
-            "batches": _batch_ranges(_read(spark, folder, "batches", BATCHES_SCHEMA)),
+            "usage": offsets_range(folder, "usage"),
+            "batches": batch_ranges(read_files(spark, folder, "batches", BATCHES_SCHEMA)),
         }
     )
     (folder / "inputs.json").write_bytes(manifest)
@@ -90,6 +98,15 @@ def archive(spark: SparkSession, root: Path, folder: Path, export: Export) -> Fr
 
 def thawed(root: Path, sha256: str) -> Frozen:
     """An archive by its SHA-256, every file verified."""
+    folder = verified(root, sha256)
+    document = json.loads((folder / "inputs.json").read_bytes())
+    export = export_of(json.loads((folder / "export.json").read_bytes()))
+    from_beginning = document["usage"]["start"] == 0
+    return Frozen(folder, sha256, export, from_beginning, _has_counters(folder))
+
+
+def verified(root: Path, sha256: str) -> Path:
+    """The folder of an archive, every file verified."""
     folder = root / "inputs" / sha256
     if not re.fullmatch(r"[0-9a-f]{64}", sha256) or not folder.is_dir():
         raise InputError(
@@ -107,8 +124,7 @@ def thawed(root: Path, sha256: str) -> Frozen:
         )
     for entry in document["files"]:
         _verify(folder, entry["name"], entry["sha256"])
-    export = export_of(json.loads((folder / "export.json").read_bytes()))
-    return Frozen(folder, sha256, export, document["usage"]["start"] == 0)
+    return folder
 
 
 def _verify(folder: Path, name: str, sha256: str) -> None:
@@ -126,21 +142,23 @@ def _split(topics: list[Handle]) -> tuple[Handle, list[Handle]]:
 
     Reserved names begin with an underscore and are never billed.
     """
-    usage = [topic for topic in topics if _short(topic) == USAGE_TOPIC]
+    usage = [topic for topic in topics if short_name(topic) == USAGE_TOPIC]
     if len(usage) != 1:
         raise SourceError(
             "USAGE_TOPIC_NOT_VISIBLE",
             f"The key sees {len(usage)} topics named {USAGE_TOPIC}; it must see exactly one.",
             "Run with the cluster's node key in HEADRACE_NODE_KEY.",
         )
-    return usage[0], [topic for topic in topics if not _short(topic).startswith("_")]
+    return usage[0], [topic for topic in topics if not short_name(topic).startswith("_")]
 
 
-def _short(topic: Handle) -> str:
+def short_name(topic: Handle) -> str:
+    """The name without its stream."""
     return topic.name.rpartition("/")[2]
 
 
-def _batches(spark: SparkSession, options: dict[str, str], topics: list[Handle]) -> DataFrame:
+def stored_batches(spark: SparkSession, options: dict[str, str], topics: list[Handle]) -> DataFrame:
+    """The headers of every batch of these topics, as far as the log goes now."""
     if not topics:
         return spark.createDataFrame([], BATCHES)
     source = spark.read.format("headrace").options(**options)
@@ -152,7 +170,7 @@ def _batches(spark: SparkSession, options: dict[str, str], topics: list[Handle])
     )
 
 
-def _arranged(batches: DataFrame) -> DataFrame:
+def arranged(batches: DataFrame) -> DataFrame:
     """Sorted, in a number of files that depends on the batches only, never on the machine."""
     renamed = batches.drop("topic").withColumnRenamed("topic_number", "topic")
     order = ["topic", "created_revision", "partition", "base_offset"]
@@ -162,15 +180,16 @@ def _arranged(batches: DataFrame) -> DataFrame:
     return cached.repartition(files, *keys).sortWithinPartitions(*order)
 
 
-def _read(spark: SparkSession, folder: Path, name: str, schema: str | StructType) -> DataFrame:
+def read_files(spark: SparkSession, folder: Path, name: str, schema: str | StructType) -> DataFrame:
+    """The files `name-*.parquet` of an archive."""
     paths = sorted(folder.glob(f"{name}-*.parquet"))
     return spark.read.schema(schema).parquet(*(path.as_uri() for path in paths))
 
 
-def _usage_range(folder: Path) -> dict[str, object]:
+def offsets_range(folder: Path, name: str) -> dict[str, object]:
     """Offsets [start, end) of the frozen records; an empty topic was frozen from its beginning."""
     found = []
-    for path in sorted(folder.glob("usage-*.parquet")):
+    for path in sorted(folder.glob(f"{name}-*.parquet")):
         metadata = pq.read_metadata(path)
         for group in range(metadata.num_row_groups):
             offsets = metadata.row_group(group).column(0).statistics
@@ -178,7 +197,20 @@ def _usage_range(folder: Path) -> dict[str, object]:
     return {"start": min(found, default=0), "end": max(found, default=-1) + 1}
 
 
-def _batch_ranges(batches: DataFrame) -> list[dict[str, object]]:
+def _has_counters(folder: Path) -> bool:
+    """From the footers alone: whether some value of a counter is not null."""
+    for path in sorted(folder.glob("usage-*.parquet")):
+        with pq.ParquetFile(path) as file:
+            names = [file.schema.column(index).path for index in range(len(file.schema))]
+            place = names.index("counter.delta")
+            for group in range(file.metadata.num_row_groups):
+                column = file.metadata.row_group(group).column(place)
+                if column.statistics.null_count < column.num_values:
+                    return True
+    return False
+
+
+def batch_ranges(batches: DataFrame) -> list[dict[str, object]]:
     """Offsets [start, end) of the frozen batches of each partition."""
     keys = ["topic", "created_revision", "partition"]
     found = batches.groupBy(*keys).agg(

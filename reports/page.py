@@ -13,8 +13,9 @@ from pyspark.sql import Row
 
 from reports.chart import bars, bytes_text
 from reports.export import Export
+from reports.markup import badge, document, more, section, table, tiles
 from reports.rating import COUNTED_IN, rounded
-from reports.style import sheet
+from reports.reconciliation import Check, Measured
 from reports.tally import DAYS_A_MONTH, Tally
 from reports.usage import STATES
 
@@ -34,7 +35,7 @@ _STATE_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The proof lines of a run. partitions, findings: rows of usage.reconcile and usage.gaps."""
+    """The proof lines of a run, and what Spark summed beside its rows."""
 
     input_sha256: str
     complete: bool
@@ -42,30 +43,58 @@ class Evidence:
     bytes_billed: int
     bytes_open: int
     bytes_before_log: int
-    partitions: Sequence[Row]
-    findings: Sequence[Row]
+    measured: Measured
+
+    @property
+    def partitions(self) -> Sequence[Row]:
+        """Rows of usage.reconcile, one per partition of the cluster."""
+        return self.measured.partitions
+
+    @property
+    def findings(self) -> Sequence[Row]:
+        """Rows of usage.gaps."""
+        return self.measured.findings
 
 
-def usage_page(tally: Tally, export: Export, evidence: Evidence) -> str:
+def usage_page(tally: Tally, export: Export, evidence: Evidence, checks: Sequence[Check]) -> str:
     """The whole document."""
     unit, buckets, sums = tally.buckets()
     body = "".join(
         [
             _heading(tally, evidence),
             _figures(tally, export, evidence),
-            _section(f"Ingress per {unit} and topic", bars(unit, buckets, sums)) if sums else "",
-            _section("Lines", _lines(tally, export)),
-            _section(f"Price book {escape(export.price_book.version)}", _prices(export)),
-            _section("Reconciliation: meter against log", _reconciliation(export, evidence)),
+            section(f"Ingress per {unit} and topic", bars(unit, buckets, sums)) if sums else "",
+            section("Lines", _lines(tally, export)),
+            section(f"Price book {escape(export.price_book.version)}", _prices(export)),
+            section("Checks", checks_table(checks)),
+            section("Reconciliation: meter against log", _reconciliation(export, evidence)),
             _footer(evidence),
         ]
     )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>Usage report</title><style>{sheet()}</style></head>"
-        f"<body><main>{body}</main></body></html>\n"
-    )
+    return document("Usage report", body)
+
+
+def checks_table(checks: Sequence[Check]) -> str:
+    """Every check with its answer and its figures."""
+    rows = [
+        [
+            escape(check.name),
+            badge(check.ok, "green" if check.ok else "red"),
+            f'<div class="words">{escape(check.detail)}</div>',
+            '<div class="small">'
+            + "<br>".join(
+                f"{escape(name)} {_grouped(text)}" for name, text in check.figures.items()
+            )
+            + "</div>",
+        ]
+        for check in checks
+    ]
+    return table(["Check", "State", "What was found", "Figures"], rows, 4)
+
+
+def _grouped(text: str) -> str:
+    """Whole numbers in groups of three, for people; anything else as it is."""
+    return f"{int(text):,}" if text.isdecimal() else escape(text)
 
 
 def _heading(tally: Tally, evidence: Evidence) -> str:
@@ -73,18 +102,15 @@ def _heading(tally: Tally, evidence: Evidence) -> str:
         period = "No usage was recorded."
     else:
         period = f"{tally.first:%Y-%m-%d %H:%M} to {tally.last:%Y-%m-%d %H:%M} UTC"
-    state = (
-        '<span class="badge good">✓ complete</span>'
-        if evidence.complete
-        else '<span class="badge bad">! incomplete: see reconciliation</span>'
-    )
+    words = "complete" if evidence.complete else "incomplete: see reconciliation"
+    state = badge(evidence.complete, words)
     return f"<header><h1>Usage report</h1><p>{period} {state}</p></header>"
 
 
 def _figures(tally: Tally, export: Export, evidence: Evidence) -> str:
     currency = escape(export.price_book.currency)
     amount, month = tally.total.amount, tally.per_month()
-    tiles = [
+    figures = [
         ("Amount", f"{currency} {rounded(amount):,}", f"exactly {amount:.9f}"),
         (
             f"At this rate, per {DAYS_A_MONTH} days",
@@ -95,15 +121,7 @@ def _figures(tally: Tally, export: Export, evidence: Evidence) -> str:
         ("In the log", bytes_text(evidence.bytes_in_log), f"{evidence.bytes_in_log:,} bytes"),
         ("Records", f"{tally.total.records:,}", f"{tally.rows:,} rows in usage.csv"),
     ]
-    return '<section class="tiles">' + "".join(map(_tile, tiles)) + "</section>"
-
-
-def _tile(tile: tuple[str, str, str]) -> str:
-    label, figure, note = tile
-    return (
-        f'<div class="tile"><span class="label">{label}</span>'
-        f'<span class="figure">{figure}</span><span class="note">{note}</span></div>'
-    )
+    return tiles(figures)
 
 
 def _lines(tally: Tally, export: Export) -> str:
@@ -131,8 +149,8 @@ def _lines(tally: Tally, export: Export) -> str:
         f"{total.amount:.9f}",
     ]
     heads = ["Organization", "Project", "Topic", "Key", "Bytes", "Records"]
-    return _table([*heads, f"Amount ({escape(export.price_book.currency)})"], rows, 4, foot) + (
-        _more(len(order), LINES_MAX, "lines")
+    return table([*heads, f"Amount ({escape(export.price_book.currency)})"], rows, 4, foot) + (
+        more(len(order), LINES_MAX, "lines", "usage.json")
     )
 
 
@@ -151,7 +169,7 @@ def _prices(export: Export) -> str:
         "<p>Amount = quantity &times; price &divide; unit, rounded half-even once per row to 9 "
         "places. Retried duplicates, replication and reads by the service itself cost nothing.</p>"
     )
-    return _table(["Meter", "Unit", "Unit holds", "Price per unit", "Metered"], rows, 2) + words
+    return table(["Meter", "Unit", "Unit holds", "Price per unit", "Metered"], rows, 2) + words
 
 
 def _reconciliation(export: Export, evidence: Evidence) -> str:
@@ -178,7 +196,7 @@ def _reconciliation(export: Export, evidence: Evidence) -> str:
         for row in order[:PARTITIONS_MAX]
     ]
     heads = ["Topic", "Partition", "Closes", "Billed", "In log", "Not yet closed"]
-    table = _table([*heads, "Before the log", "Difference", "State"], rows, 1)
+    listed = table([*heads, "Before the log", "Difference", "State"], rows, 1)
     seen = sorted({row["state"] for row in order}, key=STATES.index)
     words = "".join(f"<li><b>{state}</b>: {_STATE_WORDS[state]}</li>" for state in seen)
     missing = "".join(
@@ -187,7 +205,8 @@ def _reconciliation(export: Export, evidence: Evidence) -> str:
         f"(operations {gap['from_op']} to {gap['to_op']})</li>"
         for gap in evidence.findings[:PARTITIONS_MAX]
     )
-    return table + _more(len(order), PARTITIONS_MAX, "partitions") + f"<ul>{words}{missing}</ul>"
+    listed += more(len(order), PARTITIONS_MAX, "partitions", "usage.json")
+    return f"{listed}<ul>{words}{missing}</ul>"
 
 
 def _footer(evidence: Evidence) -> str:
@@ -197,30 +216,3 @@ def _footer(evidence: Evidence) -> str:
         "usage.json and usage.parquet beside this page hold every row. In the log: summed from the "
         "stored batches themselves, never from a meter.</p></footer>"
     )
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{title}</h2>{content}</section>"
-
-
-def _table(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], words: int, foot: Sequence[str] = ()
-) -> str:
-    """A table whose first `words` columns are text and the others figures."""
-
-    def cells(tag: str, row: Sequence[str]) -> str:
-        return "".join(
-            f"<{tag}>{cell}</{tag}>" if index < words else f'<{tag} class="n">{cell}</{tag}>'
-            for index, cell in enumerate(row)
-        )
-
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    last = f"<tfoot><tr>{cells('td', foot)}</tr></tfoot>" if foot else ""
-    return (
-        f'<div class="wide"><table><thead><tr>{cells("th", heads)}</tr></thead>'
-        f"<tbody>{body}</tbody>{last}</table></div>"
-    )
-
-
-def _more(count: int, shown: int, what: str) -> str:
-    return f"<p>{count - shown:,} more {what} are in usage.json.</p>" if count > shown else ""

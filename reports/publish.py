@@ -1,4 +1,5 @@
-"""Publishes a report: usage.parquet, .csv, .json, .html and manifest.json, whole or not at all.
+"""Publishes a report: usage.* and invoice-*.* as .parquet, .csv, .json and .html, and
+manifest.json, whole or not at all.
 
 Owns the order: Spark writes the Parquet file, and every other format is made by reading that file,
 so the four agree to the last digit. Names and contents hold no run id and no time: the same inputs
@@ -8,7 +9,7 @@ Refuses to publish figures that do not add up.
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +17,24 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row
 
+from headrace.evidence import MANIFEST, canonical_json
 from headrace.version import VERSION
 from reports import formats
+from reports.accounts import Accounts
 from reports.errors import PublishError
-from reports.export import Export, canonical_json
+from reports.evidence import sign_manifest
+from reports.export import Export
 from reports.files import appear, digest, pending_folder, write_parquet
+from reports.invoice import drafts_of
+from reports.invoice_files import sums_of, write_invoice
 from reports.naming import COLUMNS
 from reports.page import Evidence, usage_page
 from reports.rating import rounded
+from reports.reconciliation import Check, checks_of_draft, checks_of_run
 from reports.tally import Tally
 
 SCHEMA = 1
-MANIFEST = "manifest.json"
+USAGE_JSON = "usage.json"
 ROWS_PER_READ = 10_000
 
 
@@ -37,6 +44,15 @@ class Report:
 
     folder: Path
     manifest: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """The run's checks; the invoices as the manifest names them, and the sums of their files."""
+
+    checks: Sequence[Check]
+    invoices: Sequence[dict[str, object]]
+    sums: Sequence[dict[str, object]]
 
 
 def publish(root: Path, rows: DataFrame, export: Export, evidence: Evidence) -> Report:
@@ -55,13 +71,18 @@ def publish(root: Path, rows: DataFrame, export: Export, evidence: Evidence) -> 
             )
         parquet = folder / "usage.parquet"
         os.rename(written[0], parquet)
-        tally = _write_rows(folder, parquet, export, evidence)
+        tally, accounts = _write_rows(folder, parquet)
         tally.agree(
             bytes_billed=evidence.bytes_billed,
             records=sum(row["records_billed"] for row in evidence.partitions),
         )
-        (folder / "usage.html").write_text(usage_page(tally, export, evidence), encoding="utf-8")
-        manifest = _manifest(folder, target, tally, export, evidence)
+        bill = _bill(folder, accounts, export, evidence)
+        _finish_json(folder, tally, export, evidence, bill)
+        page = usage_page(tally, export, evidence, bill.checks)
+        (folder / "usage.html").write_text(page, encoding="utf-8")
+        manifest = sign_manifest(
+            root, "usage", _manifest(folder, target, tally, export, evidence, bill)
+        )
         (folder / MANIFEST).write_bytes(canonical_json(manifest))
         appear(folder, target)
     return Report(target, manifest)
@@ -83,38 +104,67 @@ def totals_of(tally: Tally, export: Export, evidence: Evidence) -> dict[str, obj
     }
 
 
-def _write_rows(folder: Path, parquet: Path, export: Export, evidence: Evidence) -> Tally:
-    """usage.csv and usage.json, one pass over the Parquet file; the sums of the pass."""
-    tally = Tally()
+def _write_rows(folder: Path, parquet: Path) -> tuple[Tally, Accounts]:
+    """usage.csv and the rows of usage.json, one pass over the Parquet file; the sums of it."""
+    tally, accounts = Tally(), Accounts()
     with ExitStack() as stack:
         table = stack.enter_context((folder / "usage.csv").open("w", encoding="utf-8", newline=""))
-        document = stack.enter_context((folder / "usage.json").open("w", encoding="utf-8"))
+        document = stack.enter_context((folder / USAGE_JSON).open("w", encoding="utf-8"))
         lines = formats.CsvWriter(table, COLUMNS)
         document.write('{"rows":[')
         objects = formats.JsonRows(document, COLUMNS)
-        for row in _rows(parquet):
+        for row in parquet_rows(parquet):
             lines.write(row)
             objects.write(row)
             tally.add(row)
-        rest = {
-            "schema": SCHEMA,
-            "kind": "usage",
-            "input_sha256": evidence.input_sha256,
-            "complete": evidence.complete,
-            "price_book": export.document["price_book"],
-            "api_keys": export.document["api_keys"],
-            "totals": totals_of(tally, export, evidence),
-            "days": tally.by_day(),
-            "reconciliation": [_strings(row) for row in evidence.partitions],
-            "gaps": [_strings(row) for row in evidence.findings],
-        }
+            accounts.add(row)
+    return tally, accounts
+
+
+def _finish_json(
+    folder: Path, tally: Tally, export: Export, evidence: Evidence, bill: Bill
+) -> None:
+    """What stands after the rows of usage.json."""
+    rest = {
+        "schema": SCHEMA,
+        "kind": "usage",
+        "input_sha256": evidence.input_sha256,
+        "complete": evidence.complete,
+        "price_book": export.document["price_book"],
+        "api_keys": export.document["api_keys"],
+        "totals": totals_of(tally, export, evidence),
+        "days": tally.by_day(),
+        "reconciliation": [_strings(row) for row in evidence.partitions],
+        "gaps": [_strings(row) for row in evidence.findings],
+        "lives": [_strings(row) for row in evidence.measured.lives],
+        "checks": [check.document() for check in bill.checks],
+        "invoices": list(bill.invoices),
+    }
+    with (folder / USAGE_JSON).open("a", encoding="utf-8") as document:
         document.write("\n],")
         document.write(json.dumps(rest, sort_keys=True, ensure_ascii=False, indent=1)[1:])
         document.write("\n")
-    return tally
 
 
-def _rows(parquet: Path) -> Iterator[formats.Row]:
+def _bill(folder: Path, accounts: Accounts, export: Export, evidence: Evidence) -> Bill:
+    """The files of every invoice, and what was checked of all of them together."""
+    drafts = drafts_of(accounts, export)
+    entries = []
+    for draft in drafts:
+        mine = evidence.measured.of(draft.organization.id)
+        checks = checks_of_draft(draft, mine, export)
+        entries.append(
+            write_invoice(folder, draft, checks, export, mine.ingress, evidence.input_sha256)
+        )
+    return Bill(
+        checks_of_run(accounts, drafts, evidence.measured, export),
+        entries,
+        [sums_of(draft) for draft in drafts],
+    )
+
+
+def parquet_rows(parquet: Path) -> Iterator[formats.Row]:
+    """The rows of a published file, in order."""
     with pq.ParquetFile(parquet) as file:
         for batch in file.iter_batches(ROWS_PER_READ):
             yield from batch.to_pylist()
@@ -128,7 +178,12 @@ def _strings(row: Row) -> dict[str, object]:
 
 
 def _manifest(
-    folder: Path, target: Path, tally: Tally, export: Export, evidence: Evidence
+    folder: Path,
+    target: Path,
+    tally: Tally,
+    export: Export,
+    evidence: Evidence,
+    bill: Bill,
 ) -> dict[str, object]:
     states: dict[str, int] = {}
     for row in evidence.partitions:
@@ -145,4 +200,14 @@ def _manifest(
         "partitions": states,
         "files": [digest(path).entry() for path in sorted(folder.iterdir())],
         "totals": totals_of(tally, export, evidence),
+        "checks": [check.document() for check in bill.checks],
+        "invoices": list(bill.invoices),
+        "sums": [
+            {
+                "file": "usage.csv",
+                "rows": str(tally.rows),
+                "columns": {"amount": f"{tally.total.amount:.9f}"},
+            },
+            *bill.sums,
+        ],
     }

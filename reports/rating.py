@@ -22,9 +22,17 @@ AMOUNT_PLACES = 9
 PRICE_PLACES = 12
 PRICE_DIGITS = 18
 UNIT_QUANTITY_MAX = 10**15
+MINIMUM_MAX = 10**6
 
 # What one whole number of a meter is: the unit of every row's quantity.
-COUNTED_IN = {"ingress_bytes": "B", "records": "record"}
+COUNTED_IN = {
+    "ingress_bytes": "B",
+    "partition_seconds": "partition-second",
+    "egress_bytes": "B",
+    "requests": "request",
+    "stored_byte_seconds": "B-second",
+    "records": "record",
+}
 # Meters that cost nothing unless a price book says otherwise.
 INFORMATIONAL = ("records",)
 # Places of the price per counted unit: 0.05 per GiB, that is per 2^30 bytes, is exact in 32.
@@ -62,6 +70,8 @@ class PriceBook:
     version: str
     currency: str
     prices: tuple[Price, ...]
+    monthly_minimum: Decimal = Decimal(0)
+    """What an organization pays for a month at least; in whole minor units."""
 
     def price(self, meter: str) -> Price:
         """The price of a meter; PRICE_MISSING if it may not be given away."""
@@ -143,6 +153,15 @@ def rate(rows: DataFrame, book: PriceBook, meters: Sequence[str]) -> DataFrame:
     )
 
 
+def amount_of(price: Price, quantity: int) -> Decimal:
+    """The same arithmetic as `rate`, for one quantity: half-even to 9 places, integers only."""
+    numerator = quantity * int(price.unit_price.scaleb(PRICE_PLACES))
+    whole, rest = divmod(numerator, price.unit_quantity * 1000)
+    twice, divisor = 2 * rest, price.unit_quantity * 1000
+    up = twice > divisor or (twice == divisor and whole % 2 == 1)
+    return Decimal(whole + up).scaleb(-AMOUNT_PLACES)
+
+
 def rounded(amount: Decimal, places: int = 2) -> Decimal:
     """Money for people: half-even to the minor unit."""
     return amount.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
@@ -158,7 +177,18 @@ def price_book_of(document: Mapping[str, object], prices: Sequence[Price]) -> Pr
             "Publish a version with one price per meter.",
         )
     ordered = tuple(sorted(prices, key=lambda price: price.meter))
-    return PriceBook(str(document["version"]), str(document["currency"]), ordered)
+    minimum = _minimum(str(document.get("monthly_minimum", "0")))
+    return PriceBook(str(document["version"]), str(document["currency"]), ordered, minimum)
+
+
+def _minimum(text: str) -> Decimal:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation as failure:
+        raise _bad_price("the monthly minimum", text) from failure
+    if not amount.is_finite() or not 0 <= amount < MINIMUM_MAX or amount != rounded(amount):
+        raise _bad_price("the monthly minimum", text)
+    return rounded(amount)
 
 
 def _by_meter(prices: Mapping[str, Price], value: Callable[[Price], Column]) -> Column:

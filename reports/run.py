@@ -4,20 +4,22 @@ Owns the order of the steps and nothing of their content: freeze, thaw, compute,
 failure anywhere leaves the published reports as they were.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from reports import naming, rating, usage
+from reports import counters, lifecycle, naming, rating, trail, usage
 from reports.errors import ArgumentError
 from reports.export import Export
 from reports.inputs import Frozen, freeze, thawed
 from reports.page import Evidence
 from reports.publish import Report, publish
+from reports.reconciliation import Measured
 from reports.session import open_session
 from reports.usage_records import USAGE_TOPIC
 
-METERS = ("ingress_bytes", "records")
+METERS_OF_CLOSES = ("ingress_bytes", "records")
 
 
 def run_usage(
@@ -54,36 +56,68 @@ def run_usage(
 
 def report_of(spark: SparkSession, root: Path, frozen: Frozen) -> Report:
     """Compute and publish the report of an archive; the same archive gives the same bytes."""
-    unique = usage.unique_closes(frozen.closes(spark)).cache()
-    rows = naming.named(
-        rating.rate(usage.hourly(unique), frozen.export.price_book, METERS), frozen.export
+    closes = usage.unique_closes(frozen.closes(spark)).cache()
+    counted = counters.unique_counters(frozen.counters(spark)).cache()
+    series: list[Row] = []
+    if frozen.has_counters:
+        series = counters.series(counted, from_beginning=frozen.usage_from_beginning).collect()
+    spans = lifecycle.hourly(spark, frozen.export)
+    hours = usage.hourly(closes)
+    meters = set(METERS_OF_CLOSES) | {row["meter"] for row in series}
+    if series:
+        hours = hours.unionByName(counters.hourly(counted))
+    if spans is not None:
+        hours = hours.unionByName(spans)
+        meters.add(lifecycle.METER)
+    rated = rating.rate(hours, frozen.export.price_book, sorted(meters))
+    measured = measured_of(frozen, closes, counted, series, frozen.batches(spark))
+    rows = naming.named(rated, frozen.export)
+    return publish(root, rows, frozen.export, evidence_of(frozen, measured))
+
+
+def measured_of(
+    frozen: Frozen,
+    closes: DataFrame,
+    counted: DataFrame,
+    series: Sequence[Row],
+    batches: DataFrame,
+) -> Measured:
+    """What is compared with the rows, collected: it grows with partitions and hours."""
+    missing = usage.gaps(closes, from_beginning=frozen.usage_from_beginning)
+    partitions = usage.reconcile(closes, missing, batches)
+    lives: list[Row] = []
+    ingress = _ordered(trail.ingress(closes, batches), ["hour_us", *usage.PARTITION])
+    raw = trail.raw_of_closes(ingress)
+    if series:
+        found = counters.lives(counted, from_beginning=frozen.usage_from_beginning)
+        lives = _ordered(found, counters.LIFE)
+        raw += trail.raw_of_counters(counted).collect()
+    return Measured(
+        lives=lives,
+        series=sorted(series, key=lambda row: (row["organization_id"], row["meter"])),
+        raw=raw,
+        ingress=ingress,
+        partitions=_ordered(partitions, usage.PARTITION),
+        findings=_ordered(missing, [*usage.PARTITION, "next_sequence"]),
     )
-    missing = usage.gaps(unique, from_beginning=frozen.usage_from_beginning)
-    evidence = evidence_of(frozen, unique, missing, frozen.batches(spark))
-    return publish(root, rows, frozen.export, evidence)
 
 
-def evidence_of(
-    frozen: Frozen, unique: DataFrame, missing: DataFrame, batches: DataFrame
-) -> Evidence:
-    """The reconciliation, collected: one row per partition of the cluster."""
-
-    def place(row: Row) -> tuple[int, ...]:
-        return tuple(row[name] for name in usage.PARTITION)
-
-    partitions = sorted(usage.reconcile(unique, missing, batches).collect(), key=place)
-    findings = sorted(missing.collect(), key=lambda row: (*place(row), row["next_sequence"]))
+def evidence_of(frozen: Frozen, measured: Measured) -> Evidence:
+    """The totals of the reconciliation: one row per partition of the cluster."""
 
     def total(column: str) -> int:
-        return sum(row[column] or 0 for row in partitions)
+        return sum(row[column] or 0 for row in measured.partitions)
 
     return Evidence(
         input_sha256=frozen.sha256,
-        complete=all(row["state"] in usage.STATES_COMPLETE for row in partitions),
+        complete=all(row["state"] in usage.STATES_COMPLETE for row in measured.partitions),
         bytes_in_log=total("bytes_in_log"),
         bytes_billed=total("bytes_billed"),
         bytes_open=total("bytes_open"),
         bytes_before_log=total("bytes_before_log"),
-        partitions=partitions,
-        findings=findings,
+        measured=measured,
     )
+
+
+def _ordered(frame: DataFrame, keys: Sequence[str]) -> list[Row]:
+    return sorted(frame.collect(), key=lambda row: tuple(row[name] for name in keys))

@@ -60,6 +60,13 @@ svg { width: 100%; height: auto; display: block }
 .key { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 7px }
 ul, p { color: var(--soft); font-size: 13px }
 section > p:last-child, section > ul:last-child { margin-bottom: 0 }
+td .badge { margin-left: 0 }
+.words { white-space: normal; min-width: 220px }
+.small { color: var(--soft); font-size: 12px; line-height: 1.4 }
+.total td { font-size: 16px }
+.plain { list-style: none; padding: 0; margin: 0 0 14px }
+.plain li { padding: 5px 0; line-height: 1.6 }
+.plain .badge { margin-left: 0 }
 footer code { overflow-wrap: anywhere }
 @media print { body { background: #fff } section { break-inside: avoid } }
 """

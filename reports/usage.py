@@ -92,7 +92,7 @@ def hourly(unique: DataFrame) -> DataFrame:
         F.col("_sum.records").alias("records"),
     )
     summed = rows.groupBy(*OWNER, "principal_id", "_hour_us").agg(
-        _latest("topic_name", "window_end_us").alias("topic_name"),
+        latest("topic_name", "window_end_us").alias("topic_name"),
         F.sum("ingress_bytes").alias("ingress_bytes"),
         F.sum("records").alias("records"),
         F.max("_straddles").alias("estimated"),
@@ -122,6 +122,7 @@ def reconcile(unique: DataFrame, missing: DataFrame, batches: DataFrame) -> Data
     """
     meter = unique.groupBy(*PARTITION).agg(
         F.max_by("topic_id", "sequence").alias("topic_id"),
+        F.max_by("organization_id", "sequence").alias("organization_id"),
         F.count(F.lit(1)).alias("closes"),
         F.sum(F.col("copies") - 1).alias("duplicates"),
         F.sum(F.col("conflict").cast("long")).alias("conflicts"),
@@ -165,7 +166,7 @@ def _state() -> Column:
     )
 
 
-def _latest(value: str, order: str) -> Column:
+def latest(value: str, order: str) -> Column:
     """The value at the highest `order`, ties by the value itself.
 
     The same answer whatever the order of rows.

@@ -15,6 +15,8 @@ from reports.errors import InputError
 
 USAGE_TOPIC = "_usage"
 USAGE_VERSION = 1
+# What a shard counts. Ingress is not among them: it comes from closes alone, exactly.
+COUNTER_METERS = ("egress_bytes", "requests", "stored_byte_seconds")
 
 _SUM = pa.struct(
     [
@@ -56,6 +58,14 @@ _COUNTER = pa.struct(
         ("cumulative", pa.int64()),
         ("window_start_us", pa.int64()),
         ("window_end_us", pa.int64()),
+        ("created_revision", pa.int64()),
+        ("final", pa.bool_()),
+        ("cluster_id", pa.string()),
+        ("topic_id", pa.string()),
+        ("topic_name", pa.string()),
+        ("organization_id", pa.string()),
+        ("project_id", pa.string()),
+        ("principal_id", pa.string()),
     ]
 )
 ARROW = pa.schema([("offset", pa.int64()), ("close", _CLOSE), ("counter", _COUNTER)])
@@ -67,7 +77,7 @@ def ddl(kind: pa.DataType) -> str:
         return f"struct<{', '.join(f'{field.name}: {ddl(field.type)}' for field in kind)}>"
     if pa.types.is_list(kind):
         return f"array<{ddl(kind.value_type)}>"
-    return {"int64": "bigint", "int32": "int", "string": "string"}[str(kind)]
+    return {"int64": "bigint", "int32": "int", "string": "string", "bool": "boolean"}[str(kind)]
 
 
 SCHEMA = ", ".join(f"{field.name} {ddl(field.type)}" for field in ARROW)
@@ -110,6 +120,12 @@ def _row(offset: int, value: bytes | None) -> dict[str, object]:
         close = _fields(record.close, _CLOSE)
         close["sums"] = [_fields(one, _SUM) for one in record.close.sums]
         return {"offset": offset, "close": close}
+    if kind == "counter" and record.counter.meter not in COUNTER_METERS:
+        raise InputError(
+            "USAGE_METER_UNKNOWN",
+            f"{USAGE_TOPIC} counts {record.counter.meter!r} at offset {offset}.",
+            "Run the reports of the release that wrote it.",
+        )
     if kind == "counter":
         return {"offset": offset, "counter": _fields(record.counter, _COUNTER)}
     raise InputError(

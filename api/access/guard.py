@@ -37,12 +37,14 @@ from api.reports.models import ReportRun
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose an object is. ``shared`` objects may be read by every organization."""
+    """Whose an object is. ``shared`` objects may be read by every organization, ``operated`` ones
+    by the operator too."""
 
     org_id: str
     project_id: str | None = None
     shared: bool = False
     run_id: str | None = None
+    operated: bool = False
 
 
 # A job that lost the answer to its result asks again after the run has succeeded.
@@ -112,7 +114,7 @@ def visible(caller: Caller, owner: Owner) -> bool:
     """Whether an object exists for a caller at all."""
     if caller.run_id is not None:
         return caller.run_id == owner.run_id
-    if owner.shared:
+    if owner.shared or (owner.operated and caller.operator):
         return True
     if caller.org_id != owner.org_id:
         return False

@@ -10,13 +10,16 @@ from typing import Final, Literal
 
 Role = Literal["owner", "editor", "viewer", "billing-viewer"]
 
-BILLING_VIEWER: Final = frozenset({"orgs:read", "projects:read", "usage:read"})
+BILLING_VIEWER: Final = frozenset({"orgs:read", "projects:read", "usage:read", "invoices:read"})
 VIEWER: Final = BILLING_VIEWER | {
     "clusters:read",
     "streams:read",
     "topics:read",
+    "holds:read",
+    "groups:read",
     "messages:read",
     "operations:read",
+    "retention:read",
 }
 EDITOR: Final = VIEWER | {
     "streams:create",
@@ -31,6 +34,8 @@ OWNER: Final = EDITOR | {
     "projects:create",
     "projects:delete",
     "objects:force",
+    "holds:create",
+    "holds:release",
     "keys:create",
     "keys:revoke",
     "audit:read",

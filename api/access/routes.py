@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -11,7 +11,13 @@ from api.access.guard import Guard
 from api.access.models import ApiKey
 from api.access.permissions import Caller
 from api.access.schemas import ApiKeyBody, ApiKeyCreate, ApiKeyCreatedBody
-from api.access.service import create_key, key_bodies, key_owner, revoke_key
+from api.access.service import (
+    SESSION_PREFIX,
+    create_key,
+    key_bodies,
+    key_owner,
+    revoke_key,
+)
 from api.audit.service import Actor
 from api.idempotency import Reply, RequestFacts, change, created
 from api.pagination import Page, PageRequest, page_of
@@ -41,6 +47,7 @@ def list_api_keys(
     database: DatabaseOf,
     name: NameFilter = "",
     project_id: IdFilter = "",
+    sessions: Annotated[bool, Query(description="Also the keys of console sessions.")] = False,
     page_size: PageSize = 0,
     page_token: PageToken = "",
 ) -> Page[ApiKeyBody]:
@@ -49,6 +56,8 @@ def list_api_keys(
         query = select(ApiKey).where(ApiKey.org_id == caller.org_id)
         if caller.project_id is not None:
             query = query.where(ApiKey.project_id == caller.project_id)
+        if not sessions:
+            query = query.where(~ApiKey.name.startswith(SESSION_PREFIX, autoescape=True))
         if name:
             query = query.where(ApiKey.name == name)
         if project_id:
@@ -59,7 +68,12 @@ def list_api_keys(
             ApiKey.id,
             PageRequest(
                 caller.org_id,
-                (("list", "api-keys"), ("name", name), ("project_id", project_id)),
+                (
+                    ("list", "api-keys"),
+                    ("name", name),
+                    ("project_id", project_id),
+                    ("sessions", str(sessions)),
+                ),
                 page_size,
                 page_token,
                 database.now(session),

@@ -25,7 +25,7 @@ from headrace.toml_file import write_whole
 LAYOUT: Final = 1
 LOG_TAIL_LINES: Final = 12
 LOG_LINE_CHARACTERS: Final = 400
-LOGS: Final = ("supervisor", "api", "node")
+LOGS: Final = ("supervisor", "api", "node", "demo")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from api.access.tokens import new_token, parse_token
 from api.bootstrap import Identity, another_owner_key, bootstrap, identity_of, readdress
 from api.commands.directory import Directory
 from api.commands.ports import HOST, Ports
-from api.console.service import new_password
+from api.console.service import new_password, replace_password
 from api.database import Database
 from api.errors import UnauthenticatedError
 from api.exclusive import Exclusive
@@ -47,10 +47,17 @@ class Installation:
 
 
 def install(
-    directory: Directory, ports: Ports, *, window_seconds: int, profile_path: Path, profile: str
+    directory: Directory,
+    ports: Ports,
+    *,
+    window_seconds: int,
+    profile_path: Path,
+    profile: str,
+    new_console_password: bool = False,
 ) -> Installation:
     """Makes everything that is missing, and tells the database where the node will be.
 
+    :param new_console_password: make one, although there is one.
     :raises ConfigurationInvalid: what was there at an earlier start is gone or is something else.
     """
     installation = Installation(directory, ports)
@@ -66,8 +73,11 @@ def install(
         identity = identity_of(database)
         _check_cluster(directory, identity)
         readdress(database, node_id=identity.node_id, node_address=installation.bootstrap)
-        with database.write() as session:
-            password = new_password(session)
+        if new_console_password:
+            password: str | None = replace_password(database, "up")
+        else:
+            with database.write() as session:
+                password = new_password(session)
         members = {
             "api_url": installation.api_url,
             "bootstrap": installation.bootstrap,
@@ -150,6 +160,11 @@ def _check_cluster(directory: Directory, identity: Identity) -> None:
             f"{configured}: they are of different folders",
             hint="Put the whole folder back from one backup",
         )
+
+
+def owner_token(directory: Directory) -> str:
+    """The owner's token; empty if it is not written down."""
+    return _known_token(directory) or ""
 
 
 def _valid_token(directory: Directory, database: Database) -> str | None:

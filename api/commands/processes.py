@@ -15,6 +15,7 @@ class Running:
     state: str
     api_url: str
     bootstrap: str
+    demo: bool = False
 
     @property
     def port(self) -> int | None:
@@ -41,7 +42,13 @@ def running(state_path: Path) -> Running | None:
         state = json.loads(state_path.read_text())
         pid = int(state["supervisor"]["pid"])
         began = str(state["supervisor"]["start_time"])
-        found = Running(pid, str(state["state"]), str(state["api_url"]), str(state["bootstrap"]))
+        found = Running(
+            pid,
+            str(state["state"]),
+            str(state["api_url"]),
+            str(state["bootstrap"]),
+            "demo" in state,
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return found if began and start_time(pid) == began else None

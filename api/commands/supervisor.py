@@ -114,9 +114,12 @@ class Supervisor:
     """The children of one folder.
 
     :param on_ready: called once, when everything answers and the owner key works everywhere.
+    :param demo: from then on also run what replays the flights.
     """
 
-    def __init__(self, installation: Installation, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, installation: Installation, on_ready: Callable[[], None], *, demo: bool = False
+    ) -> None:
         self._installation = installation
         self._on_ready = on_ready
         self._stop = threading.Event()
@@ -131,6 +134,9 @@ class Supervisor:
         self._api = Child(
             "api", [sys.executable, "-m", "api", "serve", *config], directory.logs / "api.log"
         )
+        places = [installation.api_url, installation.bootstrap]
+        replay = [sys.executable, "-m", "api.commands.demo", str(directory.profile), *places]
+        self._demo = Child("demo", replay, directory.logs / "demo.log") if demo else None
 
     def run(self) -> int:
         """Runs until SIGTERM or SIGINT; the exit status, 1 with `refusal` when nothing started."""
@@ -158,6 +164,8 @@ class Supervisor:
     def _tend(self) -> bool:
         now = time.monotonic()
         changed = [child.tend(now) for child in (self._node, self._api)]
+        if self._demo is not None and self._ready:
+            changed.append(self._demo.tend(now))
         return True in changed
 
     def _refused(self) -> bool:
@@ -179,9 +187,12 @@ class Supervisor:
             return status is not None and is_true(status.conditions, "Active", 1)
 
     def _end_all(self) -> None:
-        """The API first: a node that goes away under it would be reported as unreachable."""
+        """Clients first; then the API: a node that goes away under it would be reported as
+        unreachable."""
         deadline = time.monotonic() + STOP_SECONDS
-        for child in (self._api, self._node):
+        for child in (self._demo, self._api, self._node):
+            if child is None:
+                continue
             if child.process is not None:
                 child.process.terminate()
             child.end(deadline)
@@ -197,6 +208,7 @@ class Supervisor:
             "supervisor": {"pid": os.getpid(), "start_time": start_time(os.getpid())},
             "api": {**_facts(self._api), "port": ports.api},
             "node": {**_facts(self._node), "port": ports.node, "http_port": ports.node_http},
+            **({"demo": _facts(self._demo)} if self._demo is not None else {}),
         }
         try:
             write_whole(installation.directory.state, json.dumps(state, indent=2) + "\n")
@@ -248,9 +260,11 @@ def main() -> int:
     parser.add_argument("--dir", type=Path, required=True)
     for name in ("api", "node", "node-http"):
         parser.add_argument(f"--{name}-port", type=int, required=True)
+    parser.add_argument("--demo", action="store_true")
     chosen = parser.parse_args()
     ports = Ports(chosen.api_port, chosen.node_port, chosen.node_http_port)
-    supervisor = Supervisor(Installation(Directory(chosen.dir), ports), lambda: None)
+    installation = Installation(Directory(chosen.dir), ports)
+    supervisor = Supervisor(installation, lambda: None, demo=chosen.demo)
     status = supervisor.run()
     if supervisor.refusal is not None:
         sys.stderr.write(f"{supervisor.refusal}\n")

@@ -14,9 +14,11 @@ from alembic.util import CommandError
 from sqlalchemy.exc import DatabaseError
 
 from api.commands.directory import LOGS, Directory
-from api.commands.installation import Installation, check_records, install
+from api.commands.flights import check_flights
+from api.commands.installation import Installation, check_records, install, owner_token
+from api.commands.password import another_password
 from api.commands.ports import choose_ports
-from api.commands.processes import running
+from api.commands.processes import Running, running
 from api.commands.supervisor import Supervisor, last_line
 from api.exclusive import Exclusive, InUseError
 from headrace.cli.options import Verb, printer, value_of
@@ -68,32 +70,42 @@ class StartFailed(HeadraceError):
     metavar="SECTION.KEY=VALUE",
     help="Overrides headrace.toml for this start.",
 )
+@click.option(
+    "--demo",
+    is_flag=True,
+    help="Also replay a year of flights into the topic `flights`, for as long as it runs.",
+)
+@click.option(
+    "--new-password",
+    is_flag=True,
+    help="Make another password for the console, and end its sessions.",
+)
 def up(
     folder: Path,
     detach: bool,
     port: int | None,
     metering_window: str | None,
     settings: Sequence[str],
+    demo: bool,
+    new_password: bool,
 ) -> None:
     """Start control plane and node, and write the profile (--profile) that other verbs use."""
     directory = Directory(folder.absolute())
     directory.check()
     present = running(directory.state)
     if present is not None:
-        if present.state != "ready":
-            raise Conflict(
-                f"It is not ready: {present.state}, process {present.pid}",
-                code="ALREADY_RUNNING",
-                hint=f"Wait a moment, or stop it with `headrace down --dir {folder}`",
-            )
         # Twice is once: the second call finds what it asked for.
-        if settings or metering_window is not None or port not in (None, 0, present.port):
-            note("It runs already, as it was started: `headrace down` first to change that.")
+        changes = settings or metering_window is not None or port not in (None, 0, present.port)
+        _again(present, directory, changed=bool(changes) or (demo and not present.demo))
+        if new_password:
+            _tell_password(another_password(present.api_url, owner_token(directory)))
         _announce(present.api_url, present.bootstrap, directory)
         return
     overrides = _overrides(settings)
     if metering_window is not None:
         overrides["HEADRACE_METERING__WINDOW_SECONDS"] = metering_window
+    if demo:
+        check_flights()
     ports = choose_ports(port, directory.configured("api"), directory.configured("node"))
     # Only now is anything written: a port that is taken must not leave a folder behind.
     directory.claim()
@@ -104,21 +116,39 @@ def up(
             window_seconds=int(metering_window or 60),
             profile_path=config_path(os.environ),
             profile=value_of("profile") or "default",
+            new_console_password=new_password,
         )
         variable = "HEADRACE_NODE__DATA_DIR"
         check_records(directory, overrides.get(variable, os.environ.get(variable, "")))
         os.environ.update({**overrides, **ports.overrides()})
         places = (installation.api_url, installation.bootstrap, directory)
-        if installation.console_password is not None:
-            note(f"The console's password, shown this once: {installation.console_password}")
+        _tell_password(installation.console_password)
         if detach:
-            _detached(installation, alone)
+            _detached(installation, alone, demo=demo)
             _announce(*places)
             return
-        supervisor = Supervisor(installation, lambda: _announce(*places))
+        supervisor = Supervisor(installation, lambda: _announce(*places), demo=demo)
         supervisor.run()
     if supervisor.refusal is not None:
         raise _start_failed(supervisor.refusal, directory)
+
+
+def _again(present: Running, directory: Directory, *, changed: bool) -> None:
+    """What a folder that runs already says to whoever wants it otherwise."""
+    if present.state != "ready":
+        raise Conflict(
+            f"It is not ready: {present.state}, process {present.pid}",
+            code="ALREADY_RUNNING",
+            hint=f"Wait a moment, or stop it with `headrace down --dir {directory.root}`",
+        )
+    if changed:
+        note("It runs already, as it was started: `headrace down` first to change that.")
+
+
+def _tell_password(password: str | None) -> None:
+    """Says a password that was just made, if one was."""
+    if password is not None:
+        note(f"The console's password, shown this once: {password}")
 
 
 @contextlib.contextmanager
@@ -170,14 +200,14 @@ def _overrides(settings: Sequence[str]) -> dict[str, str]:
     return overrides
 
 
-def _detached(installation: Installation, alone: Exclusive) -> None:
+def _detached(installation: Installation, alone: Exclusive, *, demo: bool) -> None:
     """Starts the supervisor on its own, to which the folder's lock goes over, and returns when it
     says that everything is ready."""
     directory, ports = installation.directory, installation.ports
     command = [
         sys.executable, "-m", "api.commands.supervisor", "--dir", str(directory.root),
         "--api-port", str(ports.api), "--node-port", str(ports.node),
-        "--node-http-port", str(ports.node_http),
+        "--node-http-port", str(ports.node_http), *(["--demo"] if demo else []),
     ]  # fmt: skip
     log_path = directory.logs / "supervisor.log"
     begun = {name: directory.log_size(name) for name in LOGS}

@@ -4,19 +4,25 @@ use the public API and nothing else.
     GET    /console/session      who is signed in, and the CSRF token of this session
     POST   /console/session      {"secret": password or key}
     DELETE /console/session      sign out
+    POST   /console/password     {}: another password, told this once; the operator's owner key only
     GET    /console/assets/...   what Vite built
     GET    /console/...          the page; its script reads the rest of the path
 """
 
+import mimetypes
+import stat
 from pathlib import Path
 from typing import Annotated, Final
 
 from fastapi import Depends, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import Field
+from starlette.datastructures import Headers
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from api.access.cookies import (
     COOKIE,
@@ -27,12 +33,28 @@ from api.access.cookies import (
 )
 from api.access.guard import authenticate
 from api.access.rate import Limits
-from api.console.service import sign_in, sign_out
-from api.errors import NotFoundError, UnauthenticatedError
+from api.console.service import replace_password, sign_in, sign_out
+from api.errors import ForbiddenError, NotFoundError, UnauthenticatedError
 from api.resource import Command
 from api.routing import DatabaseOf, Route
 
 DIST: Final = Path(__file__).parent / "dist"
+
+
+class Assets(StaticFiles):
+    """The built files; to whoever takes it the compressed one that stands beside the file."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """The file, the compressed file, or 404."""
+        if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
+            place, found = await run_in_threadpool(self.lookup_path, f"{path}.gz")
+            if found is not None and stat.S_ISREG(found.st_mode):
+                kind = mimetypes.guess_type(path)[0]
+                headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+                return FileResponse(place, headers=headers, media_type=kind, stat_result=found)
+        response = await super().get_response(path, scope)
+        response.headers["Vary"] = "Accept-Encoding"
+        return response
 
 
 class SignIn(Command):
@@ -79,6 +101,21 @@ def delete_session(request: Request, database: DatabaseOf) -> Response:
     return response
 
 
+def post_password(
+    request: Request, database: DatabaseOf, _counted: Annotated[None, Depends(_attempt)]
+) -> JSONResponse:
+    """Makes another password: what `headrace up --new-password` asks of a service that runs."""
+    with database.read() as session:
+        caller = authenticate(session, request.headers.get("authorization"), database)
+    if not caller.operator or caller.role != "owner" or caller.project_id is not None:
+        raise ForbiddenError(
+            "Only the operator's owner key may replace the console's password.",
+            hint="Run `headrace up --new-password` where the service runs.",
+            permission="objects:force",
+        )
+    return JSONResponse({"password": replace_password(database, request.state.request_id)})
+
+
 def get_page(path: str = "") -> FileResponse:
     """The one page of the console; what its path means is read in the browser."""
     page = DIST / "index.html"
@@ -101,6 +138,7 @@ def routes() -> list[APIRoute]:
         Route(session, get_session, methods=["GET"], include_in_schema=False),
         Route(session, post_session, methods=["POST"], include_in_schema=False),
         Route(session, delete_session, methods=["DELETE"], include_in_schema=False),
+        Route("/console/password", post_password, methods=["POST"], include_in_schema=False),
         APIRoute("/console", get_page, include_in_schema=False),
         APIRoute("/console/{path:path}", get_page, include_in_schema=False),
     ]
@@ -108,7 +146,7 @@ def routes() -> list[APIRoute]:
 
 def assets() -> BaseRoute:
     """The built files, if there are any."""
-    return Mount("/console/assets", StaticFiles(directory=DIST / "assets", check_dir=False))
+    return Mount("/console/assets", Assets(directory=DIST / "assets", check_dir=False))
 
 
 def _described(database: DatabaseOf, token: str) -> dict[str, object]:

@@ -6,12 +6,12 @@ to know HTTP.
 """
 
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from api.access.cookies import SESSION_SECONDS
@@ -29,21 +29,32 @@ from api.organizations.models import Organization
 PASSWORD_ROW: Final = "console_password"
 # Without what looks alike: it is read from a terminal and typed.
 PASSWORD_ALPHABET: Final = "abcdefghjkmnpqrstuvwxyz23456789"
+# Sign-ins are few: more than so many sessions at once are nobody's.
+ENDED_AT_ONCE: Final = 1000
 HASHER: Final = PasswordHasher()
 
 
 def new_password(session: Session, *, replace: bool = False) -> str | None:
-    """Makes the administrator's password (5 x 5 characters, 124 bits); None if there is one, unless
-    it shall be replaced."""
+    """Makes the administrator's password (5 x 5 characters, 124 bits); None if there is one.
+
+    :param replace: make another one, and let the one that there is open nothing any more.
+    """
     row = session.get(Meta, PASSWORD_ROW)
     if row is not None and not replace:
         return None
     words = ("".join(secrets.choice(PASSWORD_ALPHABET) for _ in range(5)) for _ in range(5))
     password = "-".join(words)
-    if row is None:
-        row = Meta(key=PASSWORD_ROW)
-        session.add(row)
-    row.value = HASHER.hash(password)
+    session.merge(Meta(key=PASSWORD_ROW, value=HASHER.hash(password)))
+    return password
+
+
+def replace_password(database: Database, request_id: str) -> str:
+    """Another password. The one before opens nothing any more, and sessions that are open end."""
+    with database.write() as session:
+        password = new_password(session, replace=True)
+        now = database.now(session)
+        _end_sessions(session, now, request_id, ApiKey.expires_at > now)
+    assert password is not None
     return password
 
 
@@ -69,6 +80,8 @@ def sign_in(database: Database, secret: str, request_id: str) -> str:
             "a key (hr_user_...) opens the console too.",
         )
     with database.write() as session:
+        now = database.now(session)
+        _end_sessions(session, now, request_id, ApiKey.expires_at <= now)
         return _session_key(session, database, request_id)
 
 
@@ -92,6 +105,19 @@ def _fits(kept: str, password: str) -> bool:
         return HASHER.verify(kept, password)
     except VerificationError:
         return False
+
+
+def _end_sessions(
+    session: Session, now: datetime, request_id: str, which: ColumnElement[bool]
+) -> None:
+    """Revokes keys of sessions, so that the nodes forget them. Their records stay, for the audit
+    and the bill name them; lists leave them out."""
+    wanted = select(ApiKey).where(
+        ApiKey.name.startswith(SESSION_PREFIX, autoescape=True), ApiKey.revoked_at.is_(None), which
+    )
+    for key in session.scalars(wanted.order_by(ApiKey.id).limit(ENDED_AT_ONCE)).all():
+        caller = Caller("console", key.org_id, role="owner")
+        revoke_key(session, Actor(caller, request_id, now), key_id=key.id, if_match=None)
 
 
 def _session_key(session: Session, database: Database, request_id: str) -> str:

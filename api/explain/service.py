@@ -12,9 +12,10 @@ from sqlalchemy.orm import Session
 from api.access.permissions import Caller
 from api.clusters.models import Cluster
 from api.explain.schemas import ExplainedObject, ExplanationBody, Step
-from api.explain.steps import commands, in_order, outlook, turns, wishes
+from api.explain.steps import commands, holding, in_order, outlook, turns, wishes
 from api.explain.subjects import Subject
 from api.explain.summary import State, sentence
+from api.holds.models import LegalHold
 from api.nodes.models import Node
 from api.operations.models import Operation
 from api.operations.schemas import OperationBody
@@ -41,6 +42,7 @@ def explain(
     conditions = condition_bodies(status)
     steps = [
         *wishes(session, row.id),
+        *holding(session, row.id),
         *commands(status),
         *turns(conditions),
         *extra,
@@ -76,6 +78,8 @@ def _summary(
         ended = f" since {format_instant(row.finished_at)}" if row.finished_at else ""
         why = f": {_plain(row.error)}" if row.error else ""
         return f"The {subject.name} report run is {row.state}{ended}{why}."
+    if isinstance(row, LegalHold):
+        return _of_hold(row, status)
     if isinstance(row, Node):
         return f"The {title} is registered at {row.address}."
     if isinstance(row, Cluster):
@@ -105,6 +109,12 @@ def _of_operation(session: Session, row: Operation, now: datetime) -> str:
     )
 
 
+def _of_hold(row: LegalHold, status: ResourceStatus | None) -> str:
+    ready = next((each for each in condition_bodies(status) if each.type == "Ready"), None)
+    why = f": {ready.message}" if ready is not None and ready.message else ""
+    return f"The hold {row.id} of case {row.case_id} on {row.topic_id} is {row.state}{why}."
+
+
 def _plain(error: Mapping[str, Json]) -> str:
     """What went wrong, to stand inside a sentence."""
     return str(error["detail"]).rstrip(".")
@@ -114,7 +124,7 @@ def _operations(session: Session, row: object, now: datetime) -> list[OperationB
     """The latest operations of an object, or of an operation itself alone, oldest first."""
     if isinstance(row, Operation):
         return _bodies(session, [row], now)
-    assert isinstance(row, ResourceColumns | ReportRun)
+    assert isinstance(row, ResourceColumns | ReportRun | LegalHold)
     query = select(Operation).where(Operation.target_id == row.id, Operation.org_id == row.org_id)
     rows = session.scalars(query.order_by(Operation.id.desc()).limit(OPERATIONS_MAX)).all()
     return _bodies(session, list(reversed(rows)), now)

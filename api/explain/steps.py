@@ -11,11 +11,13 @@ from sqlalchemy.orm import Session
 from api.audit.models import AuditEvent
 from api.database import meta_value
 from api.explain.schemas import Step
+from api.holds.models import LegalHold
 from api.reconcile.actions import DETAIL
 from api.reconcile.models import ResourceStatus, Work
 from api.resource import ConditionBody
 
 EVENTS_MAX: Final = 20
+HOLDS_MAX: Final = 20
 
 
 def wishes(session: Session, object_id: str) -> list[Step]:
@@ -47,6 +49,21 @@ def commands(status: ResourceStatus | None) -> list[Step]:
         )
         for entry in (entries if isinstance(entries, list) else [])
         if isinstance(entry, dict)
+    ]
+
+
+def holding(session: Session, topic_id: str) -> list[Step]:
+    """What holds a topic, if it is one; the latest holds that are not released."""
+    query = select(LegalHold).where(LegalHold.topic_id == topic_id, LegalHold.state != "RELEASED")
+    rows = session.scalars(query.order_by(LegalHold.id.desc()).limit(HOLDS_MAX)).all()
+    return [
+        Step(
+            at=row.created_at,
+            what=f"{row.id} holds it for case {row.case_id}",
+            why=f"by {row.created_by}: {row.reason}",
+            next=f"it is {row.state}: what it holds is not trimmed, purged or deleted",
+        )
+        for row in reversed(rows)
     ]
 
 

@@ -3,7 +3,7 @@
     topic/orders           topic `orders` of stream `default`
     topic/billing/orders   topic `orders` of stream `billing`
     stream/billing  project/sales  organization/acme  key/ci  cluster/local  node/node-1
-    operation/op_..  report-run/run_..
+    hold/hold_..  operation/op_..  report-run/run_..
 
 Streams and topics are looked for in the key's project, or in `default`, and then in the others. A
 name means the object that has it now, and if none has, the one that had it last. This module
@@ -22,6 +22,7 @@ from api.access.models import ApiKey
 from api.access.permissions import Caller
 from api.clusters.models import Cluster
 from api.errors import InvalidRequestError, NotFoundError, Violation
+from api.holds.models import LegalHold
 from api.nodes.models import Node
 from api.operations.models import Operation
 from api.organizations.models import Organization
@@ -31,7 +32,16 @@ from api.streams.models import Stream
 from api.topics.models import Topic
 
 Row: TypeAlias = (
-    Organization | Project | Stream | Topic | ApiKey | Cluster | Node | Operation | ReportRun
+    Organization
+    | Project
+    | Stream
+    | Topic
+    | LegalHold
+    | ApiKey
+    | Cluster
+    | Node
+    | Operation
+    | ReportRun
 )
 Placed = TypeVar("Placed", Stream, Topic)
 
@@ -51,6 +61,7 @@ KINDS: Final = {
     "prj": Kind("project", "projects:read", Project, "project"),
     "st": Kind("stream", "streams:read", Stream, "stream"),
     "tp": Kind("topic", "topics:read", Topic, "topic"),
+    "hold": Kind("hold", "holds:read", LegalHold, "hold"),
     "key": Kind("key", "keys:read", ApiKey, "key"),
     "cl": Kind("cluster", "clusters:read", Cluster),
     "nd": Kind("node", "nodes:read", Node),
@@ -111,7 +122,7 @@ def owner_of(session: Session, row: Row) -> Owner:
             return Owner(row.org_id, row.id)
         case ApiKey():
             return Owner(row.org_id, row.project_id or "")
-        case Stream() | Topic() | Operation():
+        case Stream() | Topic() | LegalHold() | Operation():
             return Owner(row.org_id, row.project_id)
         case ReportRun():
             return Owner(row.org_id, run_id=row.id)
@@ -183,6 +194,8 @@ def _name_of(session: Session, row: Row) -> str:
         return f"{session.get_one(Stream, row.stream_id).name}/{row.name}"
     if isinstance(row, Operation | ReportRun):
         return row.kind
+    if isinstance(row, LegalHold):
+        return row.id
     return row.name
 
 

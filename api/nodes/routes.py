@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
@@ -11,6 +11,7 @@ from api.access.permissions import Caller
 from api.clusters.service import cluster_nodes_owner
 from api.errors import NotFoundError
 from api.idempotency import RequestFacts, change, created
+from api.nodes.live import enliven
 from api.nodes.models import Node
 from api.nodes.schemas import NodeBody, NodeCreate
 from api.nodes.service import register_node
@@ -20,6 +21,7 @@ from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageSize, Pag
 router = APIRouter(prefix="/v1/clusters/{object_id}/nodes", route_class=Route, tags=["nodes"])
 
 Reader = Annotated[Caller, Depends(Guard("nodes:read", cluster_nodes_owner))]
+Live = Annotated[bool, Query(description="Also ask the node itself, for a second at most.")]
 Creator = Annotated[Caller, Depends(Guard("nodes:create", cluster_nodes_owner))]
 
 
@@ -28,6 +30,8 @@ def list_nodes(
     object_id: str,
     caller: Reader,
     database: DatabaseOf,
+    request: Request,
+    live: Live = False,
     page_size: PageSize = 0,
     page_token: PageToken = "",
 ) -> Page[NodeBody]:
@@ -47,17 +51,29 @@ def list_nodes(
             render=lambda rows: [NodeBody.of(row) for row in rows],
             key_of=lambda row: row.id,
         )
+    if live:
+        enliven(request.app.state.settings, items)
     return Page(items=items, next_page_token=token)
 
 
 @router.get("/{node_id}", operation_id="getNode", responses=READ_PROBLEMS)
-def get_node(object_id: str, node_id: str, caller: Reader, database: DatabaseOf) -> NodeBody:
+def get_node(
+    object_id: str,
+    node_id: str,
+    caller: Reader,
+    database: DatabaseOf,
+    request: Request,
+    live: Live = False,
+) -> NodeBody:
     """One node."""
     with database.read() as session:
         row = session.get(Node, node_id)
         if row is None or row.cluster_id != object_id:
             raise NotFoundError(f"The cluster has no node {node_id}.")
-        return NodeBody.of(row)
+        body = NodeBody.of(row)
+    if live:
+        enliven(request.app.state.settings, [body])
+    return body
 
 
 @router.post(

@@ -2,15 +2,17 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from api.nodes.models import Node
 from api.resource import (
     Command,
     CreateCommand,
+    Int64,
     Name,
     PlainStatus,
     ResourceBody,
+    Timestamp,
     shared_members,
 )
 
@@ -31,12 +33,32 @@ class NodeCreate(CreateCommand):
     spec: NodeSpec
 
 
+class NodeSaid(BaseModel):
+    """What the node itself answered at ``answered_at``, and how long that took. ``incarnation`` is
+    another number after each start; ``warning`` is what must be seen to although it serves."""
+
+    version: str
+    shards: int
+    incarnation: Int64
+    metadata_op: Int64
+    started_at: Timestamp
+    answered_at: Timestamp
+    answer_ms: int
+    warning: str
+
+
+class NodeStatus(PlainStatus):
+    """``said`` and the condition Reachable are there if they were asked for (`live=true`)."""
+
+    said: NodeSaid | None = None
+
+
 class NodeBody(ResourceBody):
     """A process that serves partitions."""
 
     cluster_id: str
     spec: NodeSpec
-    status: PlainStatus = PlainStatus()
+    status: NodeStatus
 
     @classmethod
     def of(cls, row: Node) -> "NodeBody":
@@ -46,5 +68,6 @@ class NodeBody(ResourceBody):
                 **shared_members(row),
                 "cluster_id": row.cluster_id,
                 "spec": {"address": row.address},
+                "status": NodeStatus(),
             }
         )

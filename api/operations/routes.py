@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from sqlalchemy import select
 
 from api.access.guard import Guard
@@ -27,10 +27,11 @@ def list_operations(
     caller: Lister,
     database: DatabaseOf,
     target_id: IdFilter = "",
+    newest_first: Annotated[bool, Query(description="Begin with the latest.")] = False,
     page_size: PageSize = 0,
     page_token: PageToken = "",
 ) -> Page[OperationBody]:
-    """The operations of the caller's organization, oldest first."""
+    """The operations of the caller's organization, oldest first unless asked otherwise."""
     with database.read() as session:
         now = database.now(session)
         query = select(Operation).where(Operation.org_id == caller.org_id)
@@ -39,9 +40,17 @@ def list_operations(
         if target_id:
             query = query.where(Operation.target_id == target_id)
         request = PageRequest(
-            caller.org_id, (("list", "operations"), ("target_id", target_id)),
-            page_size, page_token, now,
-        )  # fmt: skip
+            caller.org_id,
+            (
+                ("list", "operations"),
+                ("target_id", target_id),
+                ("newest_first", str(newest_first)),
+            ),
+            page_size,
+            page_token,
+            now,
+            newest_first=newest_first,
+        )
         items, token = page_of(
             session,
             query,

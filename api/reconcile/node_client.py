@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeVar, cast
 
 import grpc
 
+from api.groups.positions import Position, Question, ask
 from api.reconcile.outcome import FailureKind, PassFailure
 from api.reconcile.silence import Silence
 from dataplane.wire import node_pb2, node_pb2_grpc
@@ -22,6 +23,7 @@ from headrace.wire import stream_pb2
 DEADLINE_SECONDS: Final = 5.0
 # The one call that waits for work: every partition closes its window and publishes it.
 FLUSH_SECONDS: Final = 30.0
+NO_KEY: Final = "key_none"
 OPTIONS: Final = (
     ("grpc.max_receive_message_length", 32 << 20),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -62,6 +64,13 @@ def _flush(
     return cast(
         "_Method[node_pb2.FlushUsageRequest, node_pb2.FlushUsageReply]",
         node_pb2_grpc.AdminStub(channel).FlushUsage,
+    )
+
+
+def _purge(channel: grpc.Channel) -> _Method[node_pb2.PurgeRequest, node_pb2.PurgeReply]:
+    return cast(
+        "_Method[node_pb2.PurgeRequest, node_pb2.PurgeReply]",
+        node_pb2_grpc.AdminStub(channel).Purge,
     )
 
 
@@ -116,6 +125,20 @@ class NodeClients:
         request = node_pb2.DescribeRequest(topic_ids=topic_ids, key_ids=key_ids)
         return self._call(addresses, _describe, request)
 
+    def look(self, addresses: Sequence[str]) -> node_pb2.DescribeReply:
+        """Every topic and every group of a cluster."""
+        return self._call(addresses, _describe, node_pb2.DescribeRequest(all=True, groups=True))
+
+    def node_status(self, address: str) -> node_pb2.DescribeReply:
+        """What a node says of itself."""
+        # The key that is named is none: nothing named would be everything.
+        return self._call([address], _describe, node_pb2.DescribeRequest(key_ids=[NO_KEY]))
+
+    def positions(self, address: str, questions: Sequence[Question]) -> dict[Question, Position]:
+        """How far groups have read, of any organization."""
+        metadata = (("authorization", f"Bearer {self.node_key()}"),)
+        return ask(self._channel(address), metadata, questions)
+
     def put_topic(
         self, addresses: Sequence[str], fence: Fence, topic: node_pb2.PutTopic
     ) -> node_pb2.ApplyReply:
@@ -145,9 +168,30 @@ class NodeClients:
             addresses, node_pb2.ApplyRequest(fence=fence.message(), revoke_key=revoke)
         )
 
-    def flush_usage(self, address: str) -> int:
-        """Closes the open metering windows of one node; how many are still not in `_usage`."""
-        request = node_pb2.FlushUsageRequest()
+    def put_hold(
+        self, addresses: Sequence[str], fence: Fence, hold: node_pb2.PutHold
+    ) -> node_pb2.ApplyReply:
+        """Wishes a hold. It is in force once Describe says that it is confirmed."""
+        return self._apply(addresses, node_pb2.ApplyRequest(fence=fence.message(), put_hold=hold))
+
+    def release_hold(
+        self, addresses: Sequence[str], fence: Fence, hold_id: str, topic_id: str
+    ) -> node_pb2.ApplyReply:
+        """Wishes a hold no longer, for ever."""
+        command = node_pb2.ReleaseHold(hold_id=hold_id, topic_id=topic_id)
+        request = node_pb2.ApplyRequest(fence=fence.message(), release_hold=command)
+        return self._apply(addresses, request)
+
+    def purge(
+        self, addresses: Sequence[str], request: node_pb2.PurgeRequest
+    ) -> node_pb2.PurgeReply:
+        """Moves the beginnings of partitions up; each answers for itself."""
+        return self._call(addresses, _purge, request)
+
+    def flush_usage(self, address: str, *, inventory: bool = False) -> int:
+        """Closes the open metering windows of one node; how many are still not in `_usage`.
+        inventory: also how every partition stands, into `_retention`."""
+        request = node_pb2.FlushUsageRequest(inventory=inventory)
         return self._call([address], _flush, request, FLUSH_SECONDS).outstanding
 
     def node_key(self) -> str:

@@ -70,9 +70,15 @@ def remove_topic(database: Database, nodes: NodeClients, item: Claim, removal: R
         log.error("deletion_breaker_open", kind=item.kind, reason=removal.stopped)
         return _again(removal, "DeletionBreakerOpen", removal.stopped, None, BREAKER_POLL)
     seen = _observed(nodes, removal.addresses, removal.topic_id)
-    reply = nodes.delete_topic(
-        removal.addresses, removal.fence, removal.topic_id, removal.force_reason
-    )
+    try:
+        reply = nodes.delete_topic(
+            removal.addresses, removal.fence, removal.topic_id, removal.force_reason
+        )
+    except PassFailure as failure:
+        if failure.code != "TOPIC_HELD":
+            raise
+        # The cluster has not applied the release of its holds yet.
+        return _again(removal, "TopicHeld", failure.message, seen, poll_after(removal.age))
     why = f"by force: {removal.force_reason}" if removal.force_reason else "it shall go"
     command = sent("DeleteTopic", why, removal.fence, reply)
     poll = poll_after(removal.age)

@@ -5,6 +5,7 @@ process list shows it. A start replaces the token of the start before: a job tha
 worker cannot publish. A worker that lost its lease writes nothing: the run is another's.
 """
 
+import json
 import os
 import secrets
 import signal
@@ -85,15 +86,17 @@ class ReportReconciler:
     def reconcile(self, item: Claim) -> Outcome:
         """Starts the job of a run and stays with it until it ends."""
         with self._database.read() as session:
-            if session.get_one(ReportRun, item.object_id).state in ENDED:
+            run = session.get_one(ReportRun, item.object_id)
+            if run.state in ENDED:
                 return Settled(Found(1), final=True)
+            kind = run.kind
             nodes = _nodes(session)
         if not nodes:
             raise PassFailure(FailureKind.UNREACHABLE, "NO_NODES", "No node is registered.")
         for address in nodes:
             # A report is of everything up to now, so what was measured up to now is asked for. A
             # window that stays open is no loss: it is in the next report.
-            self._nodes.flush_usage(address)
+            self._nodes.flush_usage(address, inventory=kind == "retention")
         with self._database.write() as session:
             start = self._begin(session, item, ",".join(nodes))
         code, why = self._run(start)
@@ -150,10 +153,12 @@ class ReportReconciler:
         now = self._database.now(session)
         if run.state == "SUCCEEDED":
             return Settled(Found(1, ready=True), final=True)
+        log = _tail(run.log_path)
         error: dict[str, Json] = {
             "code": "REPORT_FAILED" if code else "RESULT_MISSING",
             "detail": why or f"The job ended with status {code} and published nothing.",
-            "log": _tail(run.log_path),
+            **({} if why else _said(log, run.id)),
+            "log": log,
         }
         run.state = "FAILED"
         run.finished_at = now
@@ -203,6 +208,21 @@ def _end(job: subprocess.Popen[bytes]) -> None:
             job.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             continue
+
+
+def _said(log: str, run_id: str) -> dict[str, Json]:
+    """What the job itself says it failed with: its last line, which is one of JSON."""
+    lines = log.splitlines()
+    try:
+        outcome = json.loads(lines[-1]) if lines else None
+    except ValueError:
+        return {}
+    if not isinstance(outcome, dict) or outcome.get("outcome") != "failed":
+        return {}
+    words = [outcome.get(name) for name in ("run", "code", "message", "hint")]
+    if words[0] != run_id or not all(isinstance(word, str) for word in words):
+        return {}
+    return {"code": outcome["code"], "detail": outcome["message"], "hint": outcome["hint"]}
 
 
 def _tail(path: str | None) -> str:

@@ -4,8 +4,8 @@
 repeatable: the topic goes by its id, so a create whose answer was lost is found and not repeated.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from api.database import Database, meta_value
 from api.nodes.service import addresses
 from api.projects.models import Project
+from api.reconcile import purges
 from api.reconcile.actions import sent
 from api.reconcile.conditions import Condition, lasting
 from api.reconcile.models import ResourceStatus
@@ -24,6 +25,7 @@ from api.reconcile.queue import Claim
 from api.reconcile.removals import poll_after, removal_of, remove_topic
 from api.streams.models import Stream
 from api.topics.models import Topic
+from api.topics.purging import pending_purge
 from api.topics.spec import effective
 from dataplane.wire import node_pb2
 
@@ -52,13 +54,15 @@ STOPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A topic as it shall be, and where. ``waiting``: for how long it is not Ready."""
+    """A topic as it shall be, and where. ``waiting``: for how long it is not Ready; ``purge``: what
+    shall go of it, by partition."""
 
     generation: int
     waiting: timedelta
     addresses: tuple[str, ...]
     fence: Fence
     topic: node_pb2.PutTopic
+    purge: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +114,9 @@ class TopicReconciler:
                 wish = _wish(session, row, item, self._database.now(session))
         if wish is None:
             return remove_topic(self._database, self._nodes, item, removal)
-        return self._bring(wish)
+        return self._bring(item, wish)
 
-    def _bring(self, wish: Wish) -> Outcome:
+    def _bring(self, item: Claim, wish: Wish) -> Outcome:
         observed = self._observe(wish)
         commands = tuple(
             sent(
@@ -124,6 +128,9 @@ class TopicReconciler:
             for action in plan(wish.topic, observed)
         )
         if commands:
+            observed = self._observe(wish)
+        if wish.purge and observed is not None and observed.spec == wish.topic:
+            commands += purges.carry_out(self._database, self._nodes, item, _purge(wish))
             observed = self._observe(wish)
         return _with(judge(wish, observed), commands)
 
@@ -140,6 +147,12 @@ def _with(outcome: Outcome, commands: tuple[Sent, ...]) -> Outcome:
     if isinstance(outcome, Failed):
         return outcome
     return replace(outcome, found=replace(outcome.found, sent=commands))
+
+
+def _purge(wish: Wish) -> purges.Purge:
+    return purges.Purge(
+        wish.topic.topic_id, wish.addresses, wish.fence, wish.generation, wish.purge
+    )
 
 
 def judge(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
@@ -233,4 +246,5 @@ def _wish(session: Session, row: Topic, item: Claim, now: datetime) -> Wish:
             message_bytes_max=spec.max_message_bytes,
             retention_ms_min=spec.min_retention_ms,
         ),
+        purge=pending_purge(session, row.id),
     )

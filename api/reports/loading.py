@@ -8,7 +8,7 @@ spreadsheet could take for a formula has an apostrophe before it.
 import csv
 import hashlib
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from api.errors import ResultRejectedError
 from api.organizations.models import Organization
 from api.reports.models import CurrentRun, ReportRun
-from api.reports.schemas import ReportResult
+from api.reports.schemas import PublishedFile, ReportResult
 from api.topics.models import Topic
 from api.usage.models import UsageRow
 
@@ -43,24 +43,35 @@ def folder_of(uri: str) -> Path:
     return Path(unquote(parts.path))
 
 
-def read_result(root: Path, result: ReportResult) -> str:
-    """The text of usage.csv, once every file of the manifest is there with its digest."""
+def read_result(root: Path, result: ReportResult) -> dict[str, str]:
+    """The text of usage.csv and of each invoice's document by name, once every file of the manifest
+    is there with its digest."""
+    wanted = (USAGE_FILE, *(f"{invoice.name}.json" for invoice in result.invoices))
+    texts = checked_files(root, result.path, result.files, wanted)
+    _check_totals(texts[USAGE_FILE], result)
+    return texts
+
+
+def checked_files(
+    root: Path, path: str, files: Sequence[PublishedFile], wanted: Sequence[str]
+) -> dict[str, str]:
+    """The texts of the wanted files, once every file of a manifest is there with its digest."""
     root = root.absolute()
-    folder = (root / folder_of(result.path)).resolve()
+    folder = (root / folder_of(path)).resolve()
     if not folder.is_relative_to(root.resolve()):
         raise ResultRejectedError(
             "The path of the result leaves the folder of reports.",
             hint="Publish below reports.uri, which the worker passes as --uri.",
         )
-    text = None
-    for file in result.files:
+    texts = {}
+    for file in files:
         content = _checked(folder / file.name, size=file.bytes, sha256=file.sha256)
-        if file.name == USAGE_FILE:
-            text = content.decode("utf-8")
-    if text is None:
-        raise ResultRejectedError(f"The manifest names no {USAGE_FILE}.")
-    _check_totals(text, result)
-    return text
+        if file.name in wanted:
+            texts[file.name] = content.decode("utf-8")
+    for name in wanted:
+        if name not in texts:
+            raise ResultRejectedError(f"The manifest names no {name}.")
+    return texts
 
 
 def load_usage(session: Session, run: ReportRun, text: str) -> None:
@@ -100,10 +111,11 @@ def _lines(text: str) -> Iterator[dict[str, str]]:
     if tuple(reader.fieldnames or ()) != COLUMNS:
         raise ResultRejectedError(f"{USAGE_FILE} has other columns than this version reads.")
     for line in reader:
-        yield {name: _unescaped(value or "") for name, value in line.items()}
+        yield {name: unescaped(value or "") for name, value in line.items()}
 
 
-def _unescaped(cell: str) -> str:
+def unescaped(cell: str) -> str:
+    """A cell of text without the apostrophe that keeps spreadsheets from running it."""
     return cell[1:] if cell.startswith("'") else cell
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import FileResponse, JSONResponse
+from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -13,11 +14,13 @@ from api.access.permissions import Caller
 from api.audit.service import Actor
 from api.idempotency import Reply, RequestFacts, change
 from api.pagination import Page, PageRequest, page_of
+from api.reports.files import files_owner, run_file
 from api.reports.loading import folder_of
 from api.reports.models import ReportRun
 from api.reports.schemas import ReportInputs, ReportResult, ReportRunBody, ReportRunCreate
-from api.reports.service import inputs_of, publish_result, queue_run, run_owner
+from api.reports.service import publish_result, queue_run, report_inputs, run_owner
 from api.resource import body_json
+from api.retention.schemas import RetentionInputs, RetentionResult
 from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
 from api.settings import Settings
 
@@ -27,6 +30,8 @@ Lister = Annotated[Caller, Depends(Guard("reports:read"))]
 Reader = Annotated[Caller, Depends(Guard("reports:read", run_owner))]
 InputReader = Annotated[Caller, Depends(Guard("reports:inputs", run_owner))]
 Creator = Annotated[Caller, Depends(Guard("reports:create", cost=20))]
+FileReader = Annotated[Caller, Depends(Guard("usage:read", files_owner))]
+AnyResult = Annotated[ReportResult | RetentionResult, Field(discriminator="kind")]
 Publisher = Annotated[Caller, Depends(Guard("reports:publish", run_owner))]
 
 
@@ -72,10 +77,28 @@ def get_report_run(object_id: str, caller: Reader, database: DatabaseOf) -> Repo
 
 
 @router.get("/{object_id}/inputs", operation_id="getReportInputs", responses=READ_PROBLEMS)
-def get_report_inputs(object_id: str, caller: InputReader, database: DatabaseOf) -> ReportInputs:
-    """Every name and price the run needs."""
+def get_report_inputs(
+    object_id: str, caller: InputReader, database: DatabaseOf
+) -> RetentionInputs | ReportInputs:
+    """Every name and price the run needs; for retention also policies and holds."""
     with database.read() as session:
-        return inputs_of(session, session.get_one(ReportRun, object_id))
+        run = session.get_one(ReportRun, object_id)
+        return report_inputs(session, run, database.now(session))
+
+
+@router.get(
+    "/{object_id}/files/{name}",
+    operation_id="getReportFile",
+    response_class=FileResponse,
+    responses=READ_PROBLEMS,
+)
+def get_report_file(
+    object_id: str, name: str, caller: FileReader, database: DatabaseOf, root: Root
+) -> FileResponse:
+    """A file of a run that has published: any for the operator, those of its own invoices for an
+    organization. Pages open in a sandbox, everything else is saved."""
+    with database.read() as session:
+        return run_file(session, caller, object_id, name, root)
 
 
 @router.post(
@@ -106,7 +129,7 @@ def post_report_run(body: ReportRunCreate, caller: Creator, facts: RequestFacts)
     responses=WRITE_PROBLEMS,
 )
 def put_report_result(
-    object_id: str, body: ReportResult, caller: Publisher, facts: RequestFacts, root: Root
+    object_id: str, body: AnyResult, caller: Publisher, facts: RequestFacts, root: Root
 ) -> JSONResponse:
     """Takes the manifest of a finished job; files are checked, rows loaded and shown, or nothing
     is. Only the token of the present start of the run may. The same manifest again is a replay."""

@@ -19,9 +19,10 @@ Count = Annotated[
 
 
 class ReportRunCreate(Command):
-    """Starts a report. The only kind of this version is `usage`."""
+    """Starts a report: `usage` is what the bill is made of, `retention` what was and will be
+    deleted."""
 
-    kind: Literal["usage"] = "usage"
+    kind: Literal["usage", "retention"] = "usage"
 
 
 class ReportRunBody(BaseModel):
@@ -63,6 +64,19 @@ class PublishedFile(BaseModel):
     sha256: Sha256
 
 
+class ResultInvoice(BaseModel):
+    """A draft invoice of a result; ``name`` is that of its files, without what comes after the last
+    dot."""
+
+    model_config = ConfigDict(extra="allow")
+
+    organization_id: Annotated[str, Field(max_length=40)]
+    period: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$")]
+    blocked: bool
+    total: DecimalText
+
+
 class ReportTotals(BaseModel):
     """The sums of a usage report."""
 
@@ -85,8 +99,9 @@ class ReportResult(BaseModel):
     kind: Literal["usage"]
     input_sha256: Sha256
     path: Annotated[str, Field(max_length=1024)]
-    files: Annotated[list[PublishedFile], Field(min_length=1, max_length=64)]
+    files: Annotated[list[PublishedFile], Field(min_length=1, max_length=16384)]
     totals: ReportTotals
+    invoices: list[ResultInvoice] = []
 
 
 class NamedObject(BaseModel):
@@ -94,6 +109,12 @@ class NamedObject(BaseModel):
 
     id: str
     name: str
+
+
+class NamedOrganization(NamedObject):
+    """An organization and since when it is one."""
+
+    created_at: Timestamp
 
 
 class NamedProject(NamedObject):
@@ -123,6 +144,21 @@ class NamedKey(NamedObject):
     role: str
 
 
+class NamedSpan(BaseModel):
+    """A topic with so many partitions over [from, until); without ``until`` it goes on."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    topic_id: str
+    organization_id: str
+    project_id: str
+    cluster_id: str
+    generation: int
+    partitions: int
+    started_at: Annotated[Timestamp, Field(alias="from")]
+    until: Timestamp | None = None
+
+
 class PriceBody(BaseModel):
     """The price of ``unit_quantity`` of a meter's own unit."""
 
@@ -142,14 +178,16 @@ class PriceBookBody(BaseModel):
 
 
 class ReportInputs(BaseModel):
-    """Every name and price a report needs, in order of id: the same database gives the same
-    text."""
+    """Every name and price a report needs, in order of id: the same database and start of the run
+    give the same text. ``as_of`` is that start: up to then the lifecycle is known."""
 
     kind: str
-    organizations: list[NamedObject]
+    as_of: Timestamp
+    organizations: list[NamedOrganization]
     projects: list[NamedProject]
     clusters: list[NamedObject]
     streams: list[NamedStream]
     topics: list[NamedTopic]
+    topic_lifecycle: list[NamedSpan]
     api_keys: list[NamedKey]
     price_book: PriceBookBody

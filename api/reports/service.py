@@ -5,7 +5,7 @@ of that start. A result counts only while the run is RUNNING; its files are chec
 digests before one row is loaded.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -16,18 +16,21 @@ from api.access.guard import Owner
 from api.access.models import ApiKey
 from api.audit.service import Actor, Change, record_change
 from api.clusters.models import Cluster
-from api.errors import ConflictError
+from api.errors import ConflictError, ResultRejectedError
 from api.identifiers import new_id
+from api.invoices.service import load_invoices
 from api.operations.service import Target, start_operation
 from api.organizations.models import Organization
 from api.projects.models import Project
 from api.reconcile.queue import enqueue
-from api.reports.loading import load_usage, read_result
+from api.reports.loading import USAGE_FILE, load_usage, read_result
 from api.reports.models import CurrentRun, ReportRun
 from api.reports.schemas import (
     NamedKey,
     NamedObject,
+    NamedOrganization,
     NamedProject,
+    NamedSpan,
     NamedStream,
     NamedTopic,
     PriceBody,
@@ -38,8 +41,11 @@ from api.reports.schemas import (
     ReportRunCreate,
 )
 from api.resource import body_json
+from api.retention.inputs import retention_inputs
+from api.retention.loading import load_retention, read_retention
+from api.retention.schemas import RetentionInputs, RetentionResult
 from api.streams.models import Stream
-from api.topics.models import Topic
+from api.topics.models import Topic, TopicSpan
 from api.usage.models import Price, PriceBook
 
 RUN_DEADLINE: Final = timedelta(hours=1)
@@ -81,8 +87,9 @@ def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
     streams = {row.id: row for row in session.scalars(select(Stream).order_by(Stream.id))}
     return ReportInputs(
         kind=run.kind,
+        as_of=run.started_at or run.created_at,
         organizations=[
-            NamedObject(id=row.id, name=row.name)
+            NamedOrganization(id=row.id, name=row.name, created_at=row.created_at)
             for row in session.scalars(select(Organization).order_by(Organization.id))
         ],
         projects=[
@@ -114,6 +121,7 @@ def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
             )
             for row in session.scalars(select(Topic).order_by(Topic.id))
         ],
+        topic_lifecycle=_lifecycle(session),
         api_keys=[
             NamedKey(id=row.id, name=row.name, organization_id=row.org_id, role=row.role)
             for row in session.scalars(select(ApiKey).order_by(ApiKey.id))
@@ -122,8 +130,21 @@ def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
     )
 
 
+def report_inputs(
+    session: Session, run: ReportRun, now: datetime
+) -> RetentionInputs | ReportInputs:
+    """What a run of its kind needs."""
+    names = inputs_of(session, run)
+    return retention_inputs(session, names, now) if run.kind == "retention" else names
+
+
 def publish_result(
-    session: Session, actor: Actor, *, run_id: str, result: ReportResult, root: Path
+    session: Session,
+    actor: Actor,
+    *,
+    run_id: str,
+    result: ReportResult | RetentionResult,
+    root: Path,
 ) -> ReportRun:
     """Checks the files, loads their rows and shows them: all of it or nothing."""
     run = session.get_one(ReportRun, run_id)
@@ -132,8 +153,14 @@ def publish_result(
         return run
     if run.state != "RUNNING":
         raise ConflictError(f"The run is {run.state}; it takes no result now.")
-    content = read_result(root, result)
-    load_usage(session, run, content)
+    if result.kind != run.kind:
+        raise ResultRejectedError(f"The result is of kind {result.kind}, the run {run.kind}.")
+    if isinstance(result, RetentionResult):
+        load_retention(session, run, *read_retention(root, result))
+    else:
+        files = read_result(root, result)
+        load_usage(session, run, files[USAGE_FILE])
+        load_invoices(session, run, result, files)
     previous = session.get(CurrentRun, run.kind)
     if previous is None:
         session.add(CurrentRun(kind=run.kind, run_id=run.id, updated_at=actor.now))
@@ -156,6 +183,23 @@ def run_owner(session: Session, object_id: str) -> Owner | None:
     """Whose a run is; its own token sees it too."""
     row = session.get(ReportRun, object_id)
     return Owner(row.org_id, run_id=row.id) if row else None
+
+
+def _lifecycle(session: Session) -> list[NamedSpan]:
+    query = select(TopicSpan).order_by(TopicSpan.topic_id, TopicSpan.generation)
+    return [
+        NamedSpan(
+            topic_id=row.topic_id,
+            organization_id=row.org_id,
+            project_id=row.project_id,
+            cluster_id=row.cluster_id,
+            generation=row.generation,
+            partitions=row.partitions,
+            started_at=row.started_at,
+            until=row.ended_at,
+        )
+        for row in session.scalars(query)
+    ]
 
 
 def _price_book(session: Session) -> PriceBookBody:

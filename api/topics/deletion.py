@@ -25,10 +25,12 @@ from api.deletion import (
     take_off,
 )
 from api.errors import ConflictError
+from api.holds.service import refuse_held
 from api.operations.service import Target, settle_operations, start_operation
 from api.reconcile.queue import enqueue
 from api.resource import body_json
 from api.streams.models import Stream
+from api.topics.lifecycle import end_span
 from api.topics.models import Topic
 from api.topics.preview import loss_of
 from api.topics.schemas import TopicBody
@@ -54,10 +56,13 @@ def delete_topic(
 
 
 def check_topics(session: Session, org_id: str, rows: Sequence[Topic], deletion: Deletion) -> None:
-    """Whether topics may be marked together: none is protected, and they are not too many.
+    """Whether topics may be marked together: none is held or protected, and they are not too
+    many.
 
-    :raises ConflictError: DELETION_PROTECTED names them; DELETION_BREAKER says how many go.
+    :raises ConflictError: TOPIC_HELD names the holds, DELETION_PROTECTED the topics, and
+        DELETION_BREAKER says how many go.
     """
+    refuse_held(session, rows)
     protected = [row for row in rows if effective(row.spec).deletion_protection]
     if protected:
         names = ", ".join(row.name for row in protected[:10])
@@ -87,6 +92,7 @@ def mark_topic(
     """Sets the mark of one topic, with its operation, its work and its records."""
     before = _body(session, row)
     mark(session, actor, row, deletion, "topic")
+    end_span(session, row.id, actor.now)
     target = Target("topic", row.id, row.org_id, row.project_id, row.generation)
     operation = start_operation(session, actor, DELETE, target)
     body = _body(session, row)

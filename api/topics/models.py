@@ -1,10 +1,12 @@
-"""Table of topics: what users wish. What is so stands in `resource_status`."""
+"""Tables of topics: what users wish. What is so stands in `resource_status`."""
+
+from datetime import datetime
 
 from pydantic import JsonValue as Json
 from sqlalchemy import JSON, ForeignKey, Index, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from api.database import Base
+from api.database import Base, Instant
 from api.resource import DeletableColumns
 
 
@@ -34,3 +36,32 @@ class Topic(DeletableColumns, Base):
     stream_id: Mapped[str] = mapped_column(ForeignKey("streams.id"), index=True)
     folded_name: Mapped[str] = mapped_column(String(255))
     spec: Mapped[dict[str, Json]] = mapped_column(JSON)
+
+
+class TopicPurge(Base):
+    """What shall go of a topic and has not been said to its cluster: by partition the first offset
+    that is kept, as decimal strings. ``generation`` is the topic's that wished it last."""
+
+    __tablename__ = "topic_purges"
+
+    topic_id: Mapped[str] = mapped_column(ForeignKey("topics.id"), primary_key=True)
+    org_id: Mapped[str] = mapped_column(String(40))
+    before: Mapped[dict[str, str]] = mapped_column(JSON)
+    generation: Mapped[int]
+    created_at: Mapped[datetime] = mapped_column(Instant)
+    created_by: Mapped[str] = mapped_column(String(40))
+
+
+class TopicSpan(Base):
+    """How many partitions a topic had from one of its generations on; open while it goes on."""
+
+    __tablename__ = "topic_lifecycle"
+
+    topic_id: Mapped[str] = mapped_column(ForeignKey("topics.id"), primary_key=True)
+    generation: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    org_id: Mapped[str] = mapped_column(String(40))
+    project_id: Mapped[str] = mapped_column(String(40))
+    cluster_id: Mapped[str] = mapped_column(String(40))
+    partitions: Mapped[int]
+    started_at: Mapped[datetime] = mapped_column(Instant)
+    ended_at: Mapped[datetime | None] = mapped_column(Instant)

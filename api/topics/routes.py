@@ -35,7 +35,14 @@ from api.streams.models import Stream
 from api.topics.deletion import delete_topic
 from api.topics.live import enliven, read_topic
 from api.topics.models import Topic
-from api.topics.schemas import PartitionBody, TopicBody, TopicCreate, TopicPatch
+from api.topics.purging import purge_topic
+from api.topics.schemas import (
+    PartitionBody,
+    TopicBody,
+    TopicCreate,
+    TopicPatch,
+    TopicPurgeCommand,
+)
 from api.topics.service import create_topic, fold, patch_topic, topic_bodies, topic_owner
 
 router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["topics"])
@@ -209,6 +216,42 @@ def update_topic(
                 patch=body,
                 if_match=if_match,
                 update_mask=update_mask,
+            ),
+            "/v1/topics",
+        ),
+    )
+
+
+@router.post(
+    "/{object_id}:purge",
+    operation_id="deleteTopicRecords",
+    status_code=202,
+    response_model=TopicBody,
+    responses=WRITE_PROBLEMS,
+)
+def purge_records(
+    object_id: str,
+    body: TopicPurgeCommand,
+    caller: Deleter,
+    facts: RequestFacts,
+    settings: SettingsOf,
+    if_match: IfMatch = None,
+) -> JSONResponse:
+    """Deletes the records before an offset, in each partition that is named. Demands If-Match.
+    Nothing that is held goes. The operation says what the cluster refused; the wish is dropped
+    then. ``dry_run`` says how many records go, by the node's figures of now if it answers."""
+    figures = read_topic(facts.database, settings, object_id, live=True).status.partitions
+    return change(
+        facts,
+        caller,
+        lambda session, actor: changed(
+            purge_topic(
+                session,
+                actor,
+                topic_id=object_id,
+                places=body.partitions,
+                if_match=if_match,
+                figures=figures,
             ),
             "/v1/topics",
         ),

@@ -28,6 +28,7 @@ from api.reconcile.status import create_status, statuses
 from api.resource import body_json, etag, revision_wanted
 from api.streams.models import Stream
 from api.streams.service import stream_for
+from api.topics.lifecycle import begin_span
 from api.topics.masks import masked
 from api.topics.models import Topic
 from api.topics.preview import growth_of
@@ -103,6 +104,7 @@ def create_topic(session: Session, actor: Actor, command: TopicCreate) -> Change
     session.add(row)
     session.flush()
     create_status(session, object_id=row.id, org_id=row.org_id, types=CONDITIONS, now=actor.now)
+    begin_span(session, row, actor.now)
     return _changed(session, actor, row, "topics.create", before=None)
 
 
@@ -138,6 +140,8 @@ def patch_topic(
                 hint=f'Read the topic, then send If-Match: "{etag(row.revision)}".',
             )
     _replace(session, actor, row, wanted, wish)
+    if partitions[0] != partitions[1]:
+        begin_span(session, row, actor.now)
     changed = _changed(
         session, actor, row, "topics.update", before=body_json(before), reshaped=reshaped
     )

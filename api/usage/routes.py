@@ -6,6 +6,8 @@ from fastapi import APIRouter, Depends, Query
 
 from api.access.guard import Guard
 from api.access.permissions import Caller
+from api.invoices.schemas import ReconciliationBody
+from api.invoices.service import reconciliation
 from api.resource import Moment
 from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, Route
 from api.usage.schemas import GroupBy, UsageBody
@@ -14,6 +16,7 @@ from api.usage.service import UsageQuery, usage
 router = APIRouter(prefix="/v1/usage", route_class=Route, tags=["usage"])
 
 Reader = Annotated[Caller, Depends(Guard("usage:read"))]
+Biller = Annotated[Caller, Depends(Guard("invoices:read"))]
 Since = Annotated[Moment | None, Query(alias="from", description="Window start, inclusive.")]
 Until = Annotated[Moment | None, Query(alias="to", description="Window start, exclusive.")]
 Meter = Annotated[str, Query(max_length=32, description="Only this meter.")]
@@ -33,3 +36,11 @@ def get_usage(
     organization or project; the operator sees all."""
     with database.read() as session:
         return usage(session, caller, UsageQuery(group_by, since, until, topic_id, meter))
+
+
+@router.get("/reconciliation", operation_id="getReconciliation", responses=READ_PROBLEMS)
+def get_reconciliation(caller: Biller, database: DatabaseOf) -> ReconciliationBody:
+    """What the last usage report proved of each invoice that the caller may see: six checks, with
+    the figures that were compared. The operator sees those of the whole run too."""
+    with database.read() as session:
+        return reconciliation(session, caller)

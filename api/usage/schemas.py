@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from api.resource import Timestamp
 
-GroupBy = Literal["hour", "day", "topic", "principal", "organization"]
+GroupBy = Literal["hour", "day", "topic", "principal", "organization", "hour_topic", "day_topic"]
 
 
 class Money(BaseModel):
@@ -18,10 +18,12 @@ class Money(BaseModel):
 
 class UsageItem(BaseModel):
     """The sum of one meter over one group. ``group`` is an hour, a day, `stream/topic`, a key's
-    name, or an organization's name, as ``group_by`` asked."""
+    name, or an organization's name, as ``group_by`` asked. With `hour_topic` and `day_topic` it is
+    the time, and ``topic`` is `stream/topic`."""
 
     group: str
     topic_id: str | None = None
+    topic: str | None = None
     meter: str
     unit: str
     quantity: str

@@ -19,12 +19,24 @@ from api.usage.schemas import GroupBy, MeterTotal, Money, UsageBody, UsageItem
 # Sums of 64-digit text stay exact far below this precision.
 EXACT: Final = Context(prec=120)
 
-GROUPS: Final[dict[str, Callable[[UsageRow], tuple[str, str | None]]]] = {
-    "hour": lambda row: (_hour(row.window_start), None),
-    "day": lambda row: (row.window_start.astimezone(UTC).strftime("%Y-%m-%d"), None),
-    "topic": lambda row: (_topic_name(row), row.topic_id),
-    "principal": lambda row: (row.principal, None),
-    "organization": lambda row: (row.organization, None),
+
+@dataclass(frozen=True, slots=True, order=True)
+class Group:
+    """What a sum is of; what a grouping does not tell apart is empty."""
+
+    name: str
+    topic_id: str = ""
+    topic: str = ""
+
+
+GROUPS: Final[dict[str, Callable[[UsageRow], Group]]] = {
+    "hour": lambda row: Group(_hour(row.window_start)),
+    "day": lambda row: Group(_day(row.window_start)),
+    "topic": lambda row: Group(_topic_name(row), row.topic_id),
+    "principal": lambda row: Group(row.principal),
+    "organization": lambda row: Group(row.organization),
+    "hour_topic": lambda row: Group(_hour(row.window_start), row.topic_id, _topic_name(row)),
+    "day_topic": lambda row: Group(_day(row.window_start), row.topic_id, _topic_name(row)),
 }
 
 
@@ -59,13 +71,12 @@ def usage(session: Session, caller: Caller, query: UsageQuery) -> UsageBody:
     if current is None:
         return UsageBody(group_by=query.group_by, items=[], totals=[], cost=[])
     run = session.get_one(ReportRun, current.run_id)
-    groups: dict[tuple[str, str, str, str, str], _Sum] = defaultdict(_Sum)
+    groups: dict[tuple[Group, str, str, str], _Sum] = defaultdict(_Sum)
     totals: dict[tuple[str, str, str], _Sum] = defaultdict(_Sum)
     costs: dict[str, _Sum] = defaultdict(_Sum)
-    name_of = GROUPS[query.group_by]
+    group_of = GROUPS[query.group_by]
     for row in session.scalars(_rows(caller, query, run.id)):
-        group, topic_id = name_of(row)
-        groups[group, topic_id or "", row.meter, row.unit, row.currency].add(row)
+        groups[group_of(row), row.meter, row.unit, row.currency].add(row)
         totals[row.meter, row.unit, row.currency].add(row)
         costs[row.currency].add(row)
     return UsageBody(
@@ -75,14 +86,17 @@ def usage(session: Session, caller: Caller, query: UsageQuery) -> UsageBody:
         group_by=query.group_by,
         items=[
             UsageItem(
-                group=group,
-                topic_id=topic_id or None,
+                group=group.name,
+                topic_id=group.topic_id or None,
+                topic=group.topic or None,
                 meter=meter,
                 unit=unit,
                 quantity=_plain(total.quantity),
                 cost=Money(amount=_plain(total.amount), currency=currency),
             )
-            for (group, topic_id, meter, unit, currency), total in sorted(groups.items())
+            for (group, meter, unit, currency), total in sorted(
+                groups.items(), key=lambda found: found[0]
+            )
         ],
         totals=[
             MeterTotal(
@@ -134,6 +148,10 @@ def _check_meter(session: Session, meter: str, run_id: str | None) -> None:
 
 def _topic_name(row: UsageRow) -> str:
     return row.topic if "/" in row.topic else f"{row.stream}/{row.topic}"
+
+
+def _day(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d")
 
 
 def _hour(moment: datetime) -> str:

@@ -9,6 +9,7 @@ machine's.
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import Final
 
 from dataplane.frames import (
@@ -24,10 +25,12 @@ from dataplane.frames import (
     unpack_meter_flushed,
     unpack_partition_state,
 )
+from dataplane.groups.membership import Group
 from dataplane.metadata.commands import fence_message, topic_message
-from dataplane.metadata.state import Hold, Topic, partitions_of
+from dataplane.metadata.state import Hold, State, Topic, partitions_of
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
+from dataplane.retention import Inventory
 from dataplane.ring import Ring
 from dataplane.rpc import Call
 from dataplane.wire import node_pb2 as wire
@@ -57,17 +60,21 @@ class AdminService:
         ring: Ring,
         replica: MetadataReplica,
         metering: Metering,
+        inventory: Inventory,
         *,
         node_id: str,
         incarnation: int,
         shards_count: int,
+        status: Callable[[], wire.NodeStatus] = wire.NodeStatus,
     ) -> None:
         self._ring = ring
         self._replica = replica
         self._metering = metering
+        self._inventory = inventory
         self._node_id = node_id
         self._incarnation = incarnation
         self._shards_count = shards_count
+        self._status = status
 
     async def apply(self, call: Call, request: wire.ApplyRequest) -> wire.ApplyReply:
         """Put one command through the metadata log; repeatable."""
@@ -88,7 +95,10 @@ class AdminService:
                 node_id=self._node_id,
                 incarnation=self._incarnation,
                 metadata_op=state.op,
+                node=self._status(),
             )
+            if request.groups:
+                reply.groups.extend(_group_status(state, each) for each in state.groups.values())
             topics = [
                 topic
                 for topic in state.topics_by_number()
@@ -109,10 +119,12 @@ class AdminService:
         self, call: Call, request: wire.FlushUsageRequest
     ) -> wire.FlushUsageReply:
         """Close every open window now; return once what they hold is in `_usage`, or at the
-        deadline.
+        deadline. The picture comes last; where it fails the one of the hour still stands.
         """
         wait_s = call.remaining_s(most=FLUSH_TIMEOUT_S + REPLY_MARGIN_S) - REPLY_MARGIN_S
         outstanding = await self.flush_everything(max(0.0, wait_s))
+        if request.inventory and not await self._inventory.take(time.time_ns() // 1000):
+            log.warning("an inventory was asked for and could not be taken")
         return wire.FlushUsageReply(
             closes=self._metering.published_count(), outstanding=outstanding
         )
@@ -127,7 +139,9 @@ class AdminService:
         return wire.ConfirmClockReply(time_us=time_us)
 
     async def flush_everything(self, timeout_s: float) -> int:
-        """Close and publish every open window. Returns how many partitions are not done in time."""
+        """Close and publish every open window, and what shards have counted. Returns how many
+        partitions and shards are not done in time.
+        """
         with self._replica.reading() as state:
             partitions = [
                 partition
@@ -135,16 +149,27 @@ class AdminService:
                 if not topic.is_system()
                 for partition in partitions_of(topic)
             ]
-        done = dict.fromkeys(partitions, False)
+        done: dict[PartitionId | int, bool] = dict.fromkeys(partitions, False)
+        done.update(dict.fromkeys(range(self._shards_count), False))
         try:
             async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as tasks:
                 for partition in partitions:
                     tasks.create_task(self._flush(partition, done))
+                for shard in range(self._shards_count):
+                    tasks.create_task(self._flush_counters(shard, done))
         except TimeoutError:
             pass  # What is missing is counted below.
         return sum(not finished for finished in done.values())
 
-    async def _flush(self, partition: PartitionId, done: dict[PartitionId, bool]) -> None:
+    async def _flush_counters(self, shard: int, done: dict[PartitionId | int, bool]) -> None:
+        frame = Frame(Kind.COUNTERS_FLUSH, shard=shard)
+        reply = await self._ring.request(frame, timeout_s=2 * FLUSH_TIMEOUT_S)
+        if reply.result == EngineResult.OK:
+            # What it counted came before its reply.
+            await self._metering.wait_counted()
+            done[shard] = True
+
+    async def _flush(self, partition: PartitionId, done: dict[PartitionId | int, bool]) -> None:
         frame = self._frame(Kind.METER_FLUSH, partition)
         while True:
             # The caller's timeout ends this sooner; a TimeoutError of its own would end the others.
@@ -218,6 +243,19 @@ class AdminService:
         return Frame(
             kind, shard=owner_of(partition, self._shards_count), body=pack_partition(partition)
         )
+
+
+def _group_status(state: State, group: Group) -> wire.GroupStatus:
+    read = sorted({number for member in group.members.values() for number in member.topics})
+    topics = [topic for number in read if (topic := state.topic_numbered(number)) is not None]
+    return wire.GroupStatus(
+        group=group.number,
+        organization_id=group.organization_id,
+        project_id=group.project_id,
+        name=group.name,
+        state=group.state(),
+        topic_ids=[topic.spec.topic_id for topic in topics],
+    )
 
 
 def _hold_status(row: Hold) -> wire.HoldStatus:

@@ -46,7 +46,12 @@ def organization_of(state: State, caller: Caller) -> Organization:
 
 
 def project_of(state: State, caller: Caller, name: str) -> Project:
-    """The project a caller means: the one it names, its key's, or `default`. Raises Refused."""
+    """The project a caller means: the one it names, its key's, or `default`. Raises Refused.
+
+    The node key, which belongs to no organization, names one by its id.
+    """
+    if caller.principal == NODE_KEY_PRINCIPAL and name in state.projects:
+        return state.projects[name]
     organization = organization_of(state, caller)
     own = state.project_numbered(caller.project) if caller.project else None
     if own is not None:

@@ -134,17 +134,19 @@ class ApplyReply(_message.Message):
     def __init__(self, metadata_op: _Optional[int] = ..., number: _Optional[int] = ..., created_revision: _Optional[int] = ..., changed: bool = ..., deleted: bool = ...) -> None: ...
 
 class DescribeRequest(_message.Message):
-    __slots__ = ("topic_ids", "key_ids", "all")
+    __slots__ = ("topic_ids", "key_ids", "all", "groups")
     TOPIC_IDS_FIELD_NUMBER: _ClassVar[int]
     KEY_IDS_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     topic_ids: _containers.RepeatedScalarFieldContainer[str]
     key_ids: _containers.RepeatedScalarFieldContainer[str]
     all: bool
-    def __init__(self, topic_ids: _Optional[_Iterable[str]] = ..., key_ids: _Optional[_Iterable[str]] = ..., all: bool = ...) -> None: ...
+    groups: bool
+    def __init__(self, topic_ids: _Optional[_Iterable[str]] = ..., key_ids: _Optional[_Iterable[str]] = ..., all: bool = ..., groups: bool = ...) -> None: ...
 
 class DescribeReply(_message.Message):
-    __slots__ = ("cluster_id", "node_id", "incarnation", "metadata_op", "topics", "keys", "holds")
+    __slots__ = ("cluster_id", "node_id", "incarnation", "metadata_op", "topics", "keys", "holds", "node", "groups")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -152,6 +154,8 @@ class DescribeReply(_message.Message):
     TOPICS_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     HOLDS_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     node_id: str
     incarnation: int
@@ -159,7 +163,39 @@ class DescribeReply(_message.Message):
     topics: _containers.RepeatedCompositeFieldContainer[TopicStatus]
     keys: _containers.RepeatedCompositeFieldContainer[KeyStatus]
     holds: _containers.RepeatedCompositeFieldContainer[HoldStatus]
-    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., metadata_op: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[TopicStatus, _Mapping]]] = ..., keys: _Optional[_Iterable[_Union[KeyStatus, _Mapping]]] = ..., holds: _Optional[_Iterable[_Union[HoldStatus, _Mapping]]] = ...) -> None: ...
+    node: NodeStatus
+    groups: _containers.RepeatedCompositeFieldContainer[GroupStatus]
+    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., metadata_op: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[TopicStatus, _Mapping]]] = ..., keys: _Optional[_Iterable[_Union[KeyStatus, _Mapping]]] = ..., holds: _Optional[_Iterable[_Union[HoldStatus, _Mapping]]] = ..., node: _Optional[_Union[NodeStatus, _Mapping]] = ..., groups: _Optional[_Iterable[_Union[GroupStatus, _Mapping]]] = ...) -> None: ...
+
+class NodeStatus(_message.Message):
+    __slots__ = ("version", "shards", "started_us", "warning", "fetched_bytes")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SHARDS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_US_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
+    FETCHED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    shards: int
+    started_us: int
+    warning: str
+    fetched_bytes: int
+    def __init__(self, version: _Optional[str] = ..., shards: _Optional[int] = ..., started_us: _Optional[int] = ..., warning: _Optional[str] = ..., fetched_bytes: _Optional[int] = ...) -> None: ...
+
+class GroupStatus(_message.Message):
+    __slots__ = ("group", "organization_id", "project_id", "name", "state", "topic_ids")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_IDS_FIELD_NUMBER: _ClassVar[int]
+    group: int
+    organization_id: str
+    project_id: str
+    name: str
+    state: str
+    topic_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, group: _Optional[int] = ..., organization_id: _Optional[str] = ..., project_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[str] = ..., topic_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class HoldStatus(_message.Message):
     __slots__ = ("hold_id", "topic_id", "partitions", "from_offset", "active", "confirmed", "intent_op", "fence")
@@ -245,9 +281,45 @@ class KeyStatus(_message.Message):
     fence: Fence
     def __init__(self, key_id: _Optional[str] = ..., active: bool = ..., fence: _Optional[_Union[Fence, _Mapping]] = ...) -> None: ...
 
+class PurgeRequest(_message.Message):
+    __slots__ = ("topic_id", "partitions", "version")
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    topic_id: str
+    partitions: _containers.RepeatedCompositeFieldContainer[PurgePartition]
+    version: int
+    def __init__(self, topic_id: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[PurgePartition, _Mapping]]] = ..., version: _Optional[int] = ...) -> None: ...
+
+class PurgePartition(_message.Message):
+    __slots__ = ("index", "before_offset")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    before_offset: int
+    def __init__(self, index: _Optional[int] = ..., before_offset: _Optional[int] = ...) -> None: ...
+
+class PurgeReply(_message.Message):
+    __slots__ = ("partitions",)
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    partitions: _containers.RepeatedCompositeFieldContainer[PurgedPartition]
+    def __init__(self, partitions: _Optional[_Iterable[_Union[PurgedPartition, _Mapping]]] = ...) -> None: ...
+
+class PurgedPartition(_message.Message):
+    __slots__ = ("index", "log_start", "refused")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    LOG_START_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    log_start: int
+    refused: _stream_pb2.Error
+    def __init__(self, index: _Optional[int] = ..., log_start: _Optional[int] = ..., refused: _Optional[_Union[_stream_pb2.Error, _Mapping]] = ...) -> None: ...
+
 class FlushUsageRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("inventory",)
+    INVENTORY_FIELD_NUMBER: _ClassVar[int]
+    inventory: bool
+    def __init__(self, inventory: bool = ...) -> None: ...
 
 class FlushUsageReply(_message.Message):
     __slots__ = ("closes", "outstanding")

@@ -44,6 +44,11 @@ class AdminStub(object):
                 request_serializer=dataplane_dot_wire_dot_node__pb2.DescribeRequest.SerializeToString,
                 response_deserializer=dataplane_dot_wire_dot_node__pb2.DescribeReply.FromString,
                 _registered_method=True)
+        self.Purge = channel.unary_unary(
+                '/headrace.node.v1.Admin/Purge',
+                request_serializer=dataplane_dot_wire_dot_node__pb2.PurgeRequest.SerializeToString,
+                response_deserializer=dataplane_dot_wire_dot_node__pb2.PurgeReply.FromString,
+                _registered_method=True)
         self.FlushUsage = channel.unary_unary(
                 '/headrace.node.v1.Admin/FlushUsage',
                 request_serializer=dataplane_dot_wire_dot_node__pb2.FlushUsageRequest.SerializeToString,
@@ -67,6 +72,13 @@ class AdminServicer(object):
 
     def Describe(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Purge(self, request, context):
+        """Records before an offset go, in the partitions that are named. Repeatable.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -98,6 +110,11 @@ def add_AdminServicer_to_server(servicer, server):
                     servicer.Describe,
                     request_deserializer=dataplane_dot_wire_dot_node__pb2.DescribeRequest.FromString,
                     response_serializer=dataplane_dot_wire_dot_node__pb2.DescribeReply.SerializeToString,
+            ),
+            'Purge': grpc.unary_unary_rpc_method_handler(
+                    servicer.Purge,
+                    request_deserializer=dataplane_dot_wire_dot_node__pb2.PurgeRequest.FromString,
+                    response_serializer=dataplane_dot_wire_dot_node__pb2.PurgeReply.SerializeToString,
             ),
             'FlushUsage': grpc.unary_unary_rpc_method_handler(
                     servicer.FlushUsage,
@@ -164,6 +181,33 @@ class Admin(object):
             '/headrace.node.v1.Admin/Describe',
             dataplane_dot_wire_dot_node__pb2.DescribeRequest.SerializeToString,
             dataplane_dot_wire_dot_node__pb2.DescribeReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Purge(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.node.v1.Admin/Purge',
+            dataplane_dot_wire_dot_node__pb2.PurgeRequest.SerializeToString,
+            dataplane_dot_wire_dot_node__pb2.PurgeReply.FromString,
             options,
             channel_credentials,
             insecure,

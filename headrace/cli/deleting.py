@@ -112,9 +112,9 @@ def _in_flags(name: str) -> Iterator[None]:
         raise
 
 
-def confirm(kind: Kind, name: str, lost: Sequence[str]) -> None:
+def confirm(kind: Kind, name: str, lost: Sequence[str], verb: str = "") -> None:
     """Say what goes, and read the name from the terminal. Raises NotConfirmed for another one."""
-    verb = "revoke" if kind == "key" else "delete"
+    verb = verb or {"key": "revoke", "hold": "release"}.get(kind, "delete")
     note(f"This {verb}s the {kind} {name}, and with it:")
     for line in lost:
         note(f"  {line}")

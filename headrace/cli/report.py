@@ -1,9 +1,12 @@
-"""`headrace report run|list`."""
+"""`headrace report run|list|verify`."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from headrace import evidence
 from headrace.cli.main import Tree
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, Row, note, path
@@ -23,13 +26,20 @@ COLUMNS = (
 )
 
 
+CHECKS = (
+    Column("check", path("name")),
+    Column("state", path("state")),
+    Column("detail", path("detail")),
+)
+
+
 @click.group(cls=Tree)
 def report() -> None:
-    """Run and list reports."""
+    """Run, list and verify reports."""
 
 
 @report.command(cls=Verb)
-@click.argument("kind", type=click.Choice(["usage"]), default="usage")
+@click.argument("kind", type=click.Choice(["usage", "retention"]), default="usage")
 @click.option("--wait", is_flag=True, help="Return when it has succeeded or failed.")
 @click.option("--timeout", default="10m", show_default=True, metavar="DURATION")
 def run(kind: str, wait: bool, timeout: str) -> None:
@@ -49,8 +59,8 @@ def run(kind: str, wait: bool, timeout: str) -> None:
         if isinstance(files, list)
         else []
     )
-    if folder and "usage.html" in names:
-        note(f"{folder}/usage.html")
+    if folder and f"{kind}.html" in names:
+        note(f"{folder}/{kind}.html")
 
 
 def _tell(run: Row) -> None:
@@ -64,3 +74,18 @@ def list_reports() -> None:
     with client() as c:
         found = c.admin.reports()
     printer().many(found, COLUMNS, name="id")
+
+
+@report.command(cls=Verb)
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--public-key", default="", metavar="HEX", help="The key it must be signed with.")
+def verify(folder: Path, public_key: str) -> None:
+    """Check a run, or all runs, in FOLDER: files, sums, signature, chain.
+
+    Nothing is asked of any service. Exit code 1 if a check fails.
+    """
+    checks = evidence.verify(folder, public_key)
+    printer().many([check.row() for check in checks], CHECKS)
+    failed = [check.name for check in checks if check.ok is False]
+    if failed:
+        raise evidence.NotAsPublished(f"{folder} fails: {', '.join(failed)}")

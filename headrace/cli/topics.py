@@ -1,4 +1,4 @@
-"""`headrace topic list|describe|create|alter|delete`."""
+"""`headrace topic list|describe|create|alter|purge|delete`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import contextmanager
 import click
 
 from headrace.cli.completion import topic_names
+from headrace.cli.deleting import confirm, deletion_options, held_by
 from headrace.cli.deleting import delete as delete_object
-from headrace.cli.deleting import deletion_options, held_by
 from headrace.cli.described import STATUS
 from headrace.cli.described import describe as show
 from headrace.cli.main import Tree
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, Row, note, path
 from headrace.cli.watching import WatchedVerb
-from headrace.cli.words import duration_of, in_words_typed
+from headrace.cli.words import count_of, duration_of, in_words_typed
 from headrace.errors import Conflict, Invalid
 from headrace.retry import seconds
 
@@ -59,9 +59,12 @@ _TYPED = {
 }
 
 
+_PURGED = {"#/partitions/0/index": "--partition", "#/partitions/0/before_offset": "--before"}
+
+
 @click.group(cls=Tree)
 def topic() -> None:
-    """Topics: list, describe, create, alter, delete."""
+    """Topics: list, describe, create, alter, purge, delete."""
 
 
 @contextmanager
@@ -197,6 +200,67 @@ def describe(name: str) -> None:
         found = c.admin.topic(name, live=True)
     lists = (*STATUS, (("status", "partitions"), _PARTITIONS))
     show(found, COLUMNS, name=_name, lists=lists)
+
+
+@topic.command(cls=Verb)
+@click.argument("name", shell_complete=topic_names)
+@click.option(
+    "--before", required=True, metavar="OFFSET", help="The first offset that is kept, or `end`."
+)
+@click.option("--partition", type=click.IntRange(min=0), help="This one alone; default: all.")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and take nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--wait/--no-wait", default=True, help="Return when they are gone (default).")
+@click.option("--timeout", default="60s", show_default=True, metavar="DURATION")
+def purge(
+    name: str,
+    before: str,
+    partition: int | None,
+    dry_run: bool,
+    yes: bool,
+    wait: bool,
+    timeout: str,
+) -> None:
+    """Delete the records of the topic NAME that lie before an offset. Nothing held goes."""
+    with client() as c, in_words_typed(_PURGED):
+        found = c.admin.topic(name, live=True)
+        wish = _before(found, before, partition)
+        planned = c.admin.purge_topic(found, wish, dry_run=True)
+        if not dry_run and not yes:
+            confirm("topic", str(found["name"]), [_planned(planned)], "purge")
+        purged = planned
+        if not dry_run:
+            purged = c.admin.purge_topic(found, wish, wait=wait, timeout=timeout)
+    printer().done(purged, COLUMNS, name=_name)
+    if dry_run:
+        note(f"Would go: {_planned(planned)}.")
+    else:
+        note("Purged." if wait else f"Being purged. See it: headrace explain {found['id']}")
+
+
+def _before(found: Row, text: str, partition: int | None) -> dict[int, int]:
+    """By partition the first offset that is kept, as of now for `end`."""
+    rows = path("status", "partitions")(found)
+    ends = {
+        int(str(each["index"])): int(str(each["end_offset"]))
+        for each in (rows if isinstance(rows, list) else [])
+        if isinstance(each, dict)
+    }
+    chosen = sorted(ends) if partition is None else [partition]
+    if text == "end":
+        wish = {index: ends.get(index, 0) for index in chosen}
+        return {index: offset for index, offset in wish.items() if offset} or {chosen[0]: 1}
+    if not text.isdigit():
+        raise Invalid(f"--before {text} is no offset", hint="Write an offset, or end.")
+    if len(chosen) != 1:
+        raise click.UsageError("An offset is one partition's: pass --partition too, or end.")
+    return {chosen[0]: int(text)}
+
+
+def _planned(planned: Row) -> str:
+    records = str(path("plan", "data_loss", "records")(planned))
+    size = path("plan", "data_loss", "bytes_estimate")(planned)
+    return f"{count_of(int(records), 'record')}, about {size} bytes"
 
 
 @topic.command(cls=Verb)

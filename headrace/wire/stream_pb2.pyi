@@ -205,18 +205,20 @@ class FetchOffsetsRequest(_message.Message):
     def __init__(self, topic: _Optional[int] = ..., created_revision: _Optional[int] = ..., partition: _Optional[int] = ..., group: _Optional[int] = ...) -> None: ...
 
 class FetchOffsetsReply(_message.Message):
-    __slots__ = ("found", "offset", "generation", "log_start", "high_watermark")
+    __slots__ = ("found", "offset", "generation", "log_start", "high_watermark", "start")
     FOUND_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     LOG_START_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
     found: bool
     offset: int
     generation: int
     log_start: int
     high_watermark: int
-    def __init__(self, found: bool = ..., offset: _Optional[int] = ..., generation: _Optional[int] = ..., log_start: _Optional[int] = ..., high_watermark: _Optional[int] = ...) -> None: ...
+    start: int
+    def __init__(self, found: bool = ..., offset: _Optional[int] = ..., generation: _Optional[int] = ..., log_start: _Optional[int] = ..., high_watermark: _Optional[int] = ..., start: _Optional[int] = ...) -> None: ...
 
 class ListOffsetsRequest(_message.Message):
     __slots__ = ("topic", "created_revision", "partition", "time_us")

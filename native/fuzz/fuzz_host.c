@@ -18,9 +18,10 @@
 enum { FRAMES_MAX = 32, BODY_SIZE = 2048, TURNS_MAX = 100000 };
 
 static const uint16_t kinds[] = {
-    ENGINE_SEND_MESSAGE, ENGINE_SEND_CREDIT, ENGINE_SEND_STATUS,   ENGINE_PUBLISH,
-    ENGINE_GROUP_FENCE,  ENGINE_METER_ACK,   ENGINE_METER_FLUSH,   ENGINE_DESCRIBE,
-    ENGINE_HOST_BEAT,    ENGINE_OPEN,        ENGINE_CLOCK_CONFIRM, ENGINE_PUBLISH,
+    ENGINE_SEND_MESSAGE, ENGINE_SEND_CREDIT, ENGINE_SEND_STATUS,    ENGINE_PUBLISH,
+    ENGINE_GROUP_FENCE,  ENGINE_METER_ACK,   ENGINE_METER_FLUSH,    ENGINE_DESCRIBE,
+    ENGINE_HOST_BEAT,    ENGINE_OPEN,        ENGINE_CLOCK_CONFIRM,  ENGINE_PUBLISH,
+    ENGINE_PURGE,        ENGINE_HOLD,        ENGINE_COUNTERS_FLUSH, ENGINE_TRIM_ACK,
 };
 
 static struct fuzz_node node;
@@ -80,6 +81,20 @@ static size_t body_partition(uint8_t *body, struct fuzz_input *input, uint16_t k
     return sizeof id + part_size;
 }
 
+/* What a PURGE or a HOLD says. Intents are small: a high one overtakes all that come after. */
+static size_t body_retention(uint8_t *target, struct fuzz_input *input, uint16_t kind)
+{
+    uint8_t how = fuzz_byte(input);
+    struct engine_purge purge = {.log_start = how & 1 ? fuzz_u64(input) : fuzz_byte(input),
+                                 .version = fuzz_byte(input)};
+    struct engine_hold hold = {.intent_op = fuzz_byte(input),
+                               .from_offset = how & 2 ? fuzz_u64(input) : fuzz_byte(input),
+                               .held = how & 4 ? fuzz_byte(input) : how >> 7};
+    size_t size = kind == ENGINE_PURGE ? sizeof purge : sizeof hold;
+    memcpy(target, kind == ENGINE_PURGE ? (const void *)&purge : (const void *)&hold, size);
+    return size;
+}
+
 static size_t frame_make(uint8_t *target, struct fuzz_input *input)
 {
     uint8_t body[BODY_SIZE];
@@ -95,6 +110,9 @@ static size_t frame_make(uint8_t *target, struct fuzz_input *input)
         frame.generation = how & 16 ? fuzz_u32(input) : node.opened.generation;
     } else if (frame.kind < ENGINE_HOST_BEAT) {
         size = body_partition(body, input, frame.kind);
+        if (frame.kind == ENGINE_PURGE || frame.kind == ENGINE_HOLD)
+            size += body_retention(body + size, input, frame.kind);
+        if (frame.kind == ENGINE_COUNTERS_FLUSH && how & 4) frame.shard = fuzz_u16(input);
     }
     size_t more;
     const uint8_t *rest = fuzz_bytes(input, fuzz_byte(input), &more);

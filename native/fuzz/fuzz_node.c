@@ -116,6 +116,36 @@ static void serve_meter(struct fuzz_node *node, const uint8_t *body)
     send_frame(node, &frame, &close.id, sizeof close.id);
 }
 
+static void serve_trim(struct fuzz_node *node, const uint8_t *body)
+{
+    struct engine_trimmed trimmed;
+    memcpy(&trimmed, body, sizeof trimmed);
+    struct engine_frame frame = {.kind = ENGINE_TRIM_ACK, .arg1 = trimmed.sequence};
+    send_frame(node, &frame, &trimmed.id, sizeof trimmed.id);
+}
+
+/* Windows follow each other, lie within an hour, and say something. */
+static void serve_counters(struct fuzz_node *node, const struct engine_frame *asked,
+                           const uint8_t *body, size_t size)
+{
+    static int64_t end_us[ENGINE_SHARDS_MAX];
+    struct engine_counters counters;
+    assert(size >= sizeof counters);
+    memcpy(&counters, body, sizeof counters);
+    assert(size == sizeof counters + counters.rows_count * sizeof(struct engine_counter));
+    assert(counters.rows_count > 0 || counters.final);
+    assert(counters.window_end_us >= end_us[asked->shard]);
+    end_us[asked->shard] = counters.window_end_us;
+    for (uint32_t index = 0; index < counters.rows_count; index++) {
+        struct engine_counter row;
+        memcpy(&row, body + sizeof counters + index * sizeof row, sizeof row);
+        assert(row.delta > 0 && row.delta <= row.cumulative);
+        assert(row.window_start_us < counters.window_end_us);
+        assert(row.topic == FUZZ_TOPIC);
+    }
+    node->counter_rows += counters.rows_count;
+}
+
 /* A cold call: every message comes back, and its end with OK. */
 static void serve_call(struct fuzz_node *node, const struct engine_frame *asked,
                        const uint8_t *body, size_t size)
@@ -157,6 +187,8 @@ static void serve_frame(struct fuzz_node *node, const struct engine_frame *asked
             __atomic_store_n(&node->furnished, 1, __ATOMIC_RELEASE);
         return;
     case ENGINE_METER_CLOSE: serve_meter(node, body); return;
+    case ENGINE_TRIMMED: serve_trim(node, body); return;
+    case ENGINE_COUNTERS: serve_counters(node, asked, body, size); return;
     case ENGINE_STOPPED: node->stopped = 1; return;
     default: serve_call(node, asked, body, size); return;
     }

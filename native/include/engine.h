@@ -111,6 +111,8 @@ enum engine_frame_kind {
     ENGINE_METER_CLOSE = 33,
     /* what a trim took away, repeated until acknowledged: struct engine_trimmed */
     ENGINE_TRIMMED = 35,
+    /* what a shard counted in a window, said once: struct engine_counters, then engine_counter[] */
+    ENGINE_COUNTERS = 36,
     /* a shard failed, the node must end: arg0 = enum engine_result, arg1 = the negated status */
     ENGINE_STOPPED = 34,
 
@@ -143,6 +145,9 @@ enum engine_frame_kind {
     ENGINE_PURGE = 103,
     /* then struct engine_hold: propose SET_HOLD. REPLY body = struct engine_retained; repeatable */
     ENGINE_HOLD = 104,
+    /* Host to one shard, its number in the header. arg0 = cookie: COUNTERS with all that was not
+     * told, then REPLY */
+    ENGINE_COUNTERS_FLUSH = 105,
     /* Host to every shard. */
     ENGINE_HOST_BEAT = 112,     /* the host is alive; without one for 5 s health says NOT_SERVING */
     ENGINE_CLOCK_CONFIRM = 113, /* the operator vouches for the wall clock */
@@ -292,6 +297,29 @@ struct engine_meter_sum {
     uint64_t ingress_bytes;
     uint64_t records;
     uint64_t batches;
+};
+
+enum engine_meter {
+    ENGINE_METER_EGRESS_BYTES = 1, /* of batches and messages that the kernel took */
+    ENGINE_METER_REQUESTS = 2,
+    ENGINE_METER_STORED_BYTE_SECONDS = 3, /* principal 0 */
+};
+
+struct engine_counters {
+    int64_t window_end_us;
+    uint32_t rows_count;
+    uint32_t final; /* 1 = the shard stopped in order: its last */
+};
+
+/* One row: what was counted since it was last told. A window lies within one hour, UTC. */
+struct engine_counter {
+    uint64_t topic; /* 0 = unattributed: the shard had no room to say whose it is */
+    uint64_t created_revision;
+    uint64_t delta;      /* > 0 */
+    uint64_t cumulative; /* since the row began, modulo 2^63 */
+    int64_t window_start_us;
+    uint32_t principal;
+    uint32_t meter; /* enum engine_meter */
 };
 
 /* The compiled tables (A8): a delta is rows end to end, each padded to 8; applied whole, by every

@@ -229,6 +229,36 @@ void sim_check_logs(struct sim_world *world)
     }
 }
 
+static int sim_same_topic(const struct sim_partition *left, const struct sim_partition *right)
+{
+    return !right->deleted && left->id.topic == right->id.topic
+           && left->id.created_revision == right->id.created_revision;
+}
+
+void sim_check_stored(struct sim_world *world)
+{
+    for (uint32_t index = 0; index < world->partitions_count && !world->result->failed; index++) {
+        const struct sim_partition *first = &world->partitions[index];
+        if (first->deleted) continue;
+        uint64_t bytes = 0;
+        int sure = 1;
+        for (uint32_t each = 0; each < world->partitions_count; each++) {
+            const struct sim_partition *partition = &world->partitions[each];
+            if (!sim_same_topic(first, partition)) continue;
+            struct engine_partition_state state;
+            enum status status = store_describe(world->store, &partition->id, &state);
+            /* One that a start found stopped is nobody's to pay; one that stops later is. */
+            if (status != STATUS_OK || (state.state != 1 && state.state != 4)) sure = 0;
+            bytes += state.bytes;
+        }
+        uint64_t paid =
+            store_stored_bytes(world->store, first->id.topic, first->id.created_revision);
+        if (sure ? paid != bytes : paid > bytes)
+            sim_fail(world, "partition %u: its topic stores %llu bytes and pays for %llu", index,
+                     (unsigned long long)bytes, (unsigned long long)paid);
+    }
+}
+
 /* One fetch in the middle of everything: what comes back is what was stored. */
 void sim_check_fetch(struct sim_world *world, uint32_t partition, uint64_t offset)
 {
@@ -314,6 +344,7 @@ void sim_check_meters(struct sim_world *world)
         }
     }
     sim_check_logs(world);
+    if (!world->result->failed) sim_check_stored(world);
     if (world->result->failed) return;
     for (uint32_t index = 0; index < world->partitions_count && !world->result->failed; index++) {
         const struct sim_partition *partition = &world->partitions[index];

@@ -161,3 +161,18 @@ void sim_host_meters(struct sim_world *world)
             (void)store_meter_ack(world->store, &close.id, close.sequence);
     }
 }
+
+void sim_host_counters(struct sim_world *world)
+{
+    struct engine_counter row;
+    int64_t end_us = store_window_us(world->store);
+    store_stored_turn(world->store);
+    while (end_us > 0 && store_stored_next(world->store, 0, 0, end_us, &row)) {
+        int known = row.topic != 0 && row.created_revision != 0;
+        int rises = row.delta > 0 && row.delta <= row.cumulative;
+        if (!known || !rises || row.window_start_us >= end_us || row.principal != 0)
+            sim_fail(world, "topic %llu stored %llu byte-seconds of %llu",
+                     (unsigned long long)row.topic, (unsigned long long)row.delta,
+                     (unsigned long long)row.cumulative);
+    }
+}

@@ -200,6 +200,7 @@ void sim_recover(struct sim_world *world)
     sim_topics_restored(world);
     sim_damage_judge(world);
     sim_check_logs(world);
+    sim_check_stored(world);
     sim_check_groups(world);
     world->hash = world->hash * 31 + sim_storage_digest(&world->storage, "");
     sim_trace(world, "recovery", "done, %llu requests so far",
@@ -290,6 +291,7 @@ static void sim_step_end(struct sim_world *world)
     if (sim_ended(world)) return;
     sim_client_outcomes(world);
     sim_host_meters(world);
+    sim_host_counters(world);
     sim_host_trims(world);
 }
 

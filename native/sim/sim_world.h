@@ -257,6 +257,8 @@ void sim_client_produce(struct sim_world *world, uint32_t partition);
 void sim_host_act(struct sim_world *world, uint32_t ops_max);
 void sim_host_restore(struct sim_world *world);
 void sim_host_meters(struct sim_world *world);
+/* Stored byte-seconds, as a shard tells them: each rises, none comes twice. */
+void sim_host_counters(struct sim_world *world);
 
 /* sim_trims.c */
 void sim_trims_act(struct sim_world *world);
@@ -306,6 +308,8 @@ void sim_check_logs(struct sim_world *world);
 void sim_check_fetch(struct sim_world *world, uint32_t partition, uint64_t offset);
 void sim_check_groups(struct sim_world *world);
 void sim_check_meters(struct sim_world *world);
+/* What is paid for storage is what the partitions hold. */
+void sim_check_stored(struct sim_world *world);
 
 /* sim_world.c: let I/O complete. */
 void sim_io(struct sim_world *world, uint32_t requests_max);

@@ -13,6 +13,7 @@
 #include "engine.h"
 #include "grpc_error.h"
 #include "queue.h"
+#include "tally.h"
 #include "timer_wheel.h"
 
 enum call_method {
@@ -53,6 +54,10 @@ struct reply {
     uint8_t charged;               /* in a budget of the owner: bucket + 1; 0 = not */
     uint8_t kind;                  /* enum reply_kind: in which */
     struct connection *connection; /* whose share of pushed replies it takes; NULL = no one's */
+    struct tally_key payer;        /* topic 0 = nobody; else of its body, once all of it is sent */
+    uint64_t sent_at;              /* of the connection's output: where its last byte ends */
+    uint32_t body_bytes;           /* of batches or messages */
+    uint32_t reserved;
 };
 
 struct call {
@@ -75,6 +80,7 @@ struct call {
     uint32_t headers_size;
     uint64_t deadline_ns; /* 0 = none */
     struct engine_caller caller;
+    struct tally_key payer; /* of what the call last named; topic 0 = nobody */
     /* What `caller` rests on (answer OK): judged again when the grants change or it expires. */
     uint32_t grants_revision;
     int64_t expires_at_us; /* 0 = never */

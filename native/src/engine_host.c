@@ -41,6 +41,7 @@ static int frame_target(const struct engine *engine, const struct engine_frame *
     case ENGINE_SEND_MESSAGE:
     case ENGINE_SEND_CREDIT:
     case ENGINE_SEND_STATUS:
+    case ENGINE_COUNTERS_FLUSH:
         return frame->shard < engine->shards_count ? frame->shard : TARGET_MALFORMED;
     case ENGINE_METADATA_SUBMIT:
     case ENGINE_METADATA_APPLIED:

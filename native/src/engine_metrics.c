@@ -70,6 +70,10 @@ static const struct metric counters[] = {
     COUNTER("headrace_fetch_holds_total", "", fetch_holds),
     COUNTER("headrace_fetch_disk_reads_total", "", fetch_reads),
     COUNTER("headrace_fetch_bytes_total", "", fetch_bytes),
+    COUNTER("headrace_metered_egress_bytes_total", "", egress_bytes),
+    COUNTER("headrace_metered_egress_unsent_bytes_total", "", egress_unsent),
+    COUNTER("headrace_metered_requests_total", "", requests_metered),
+    COUNTER("headrace_usage_unattributed_total", "", usage_unattributed),
     COUNTER("headrace_produce_waits_total", "", produce_waits),
     COUNTER("headrace_consume_holds_total", ",reason=\"connection\"", consume_holds_connection),
     COUNTER("headrace_consume_holds_total", ",reason=\"memory\"", consume_holds_memory),
@@ -83,6 +87,8 @@ static const struct metric counters[] = {
     COUNTER("headrace_frame_drops_total", ",variant=\"main\",reason=\"full\"", frame_drops_main),
     COUNTER("headrace_frames_delayed_total", "", frames_delayed_reply),
     COUNTER("headrace_meter_frames_total", "", meter_frames),
+    COUNTER("headrace_counter_frames_total", "", counter_frames),
+    COUNTER("headrace_counter_rows_total", "", counter_rows),
     COUNTER("headrace_pump_turns_total", "", turns),
 };
 
@@ -118,6 +124,7 @@ static const struct metric statistics[] = {
     STATISTIC("headrace_trims_full_total", trims_full, "counter"),
     STATISTIC("headrace_trimmed_bytes_total", trimmed_bytes, "counter"),
     STATISTIC("headrace_trimmed_records_total", trimmed_records, "counter"),
+    STATISTIC("headrace_stored_unattributed_total", stored_unattributed, "counter"),
     STATISTIC("headrace_held_bytes", held_bytes, "gauge"),
     STATISTIC("headrace_partitions_trimming", partitions_trimming, "gauge"),
     STATISTIC("headrace_partitions_trimming_failures_total", trim_failures, "counter"),

@@ -57,6 +57,7 @@ void grpc_reply_release(struct shard *shard, struct reply *reply)
     assert(reply->references > 0);
     reply->references--;
     if (reply->references > 0) return;
+    if (reply->payer.topic != 0) shard->counters.egress_unsent += reply->body_bytes;
     if (reply->connection != NULL) stream_consume_sent(reply);
     if (reply->owner == shard->index) {
         grpc_reply_give(shard, reply);
@@ -64,6 +65,14 @@ void grpc_reply_release(struct shard *shard, struct reply *reply)
     }
     struct lane_frame frame = {.kind = LANE_RELEASE, .released = reply};
     lanes_post(shard, &frame, reply->owner, LANE_REPLY);
+}
+
+void grpc_reply_sent(struct shard *shard, struct reply *reply)
+{
+    tally_add(&shard->tally, &reply->payer, TALLY_EGRESS_BYTES, reply->body_bytes);
+    shard->counters.egress_bytes += reply->body_bytes;
+    reply->payer.topic = 0;
+    grpc_reply_release(shard, reply);
 }
 
 void grpc_reply_give(struct shard *shard, struct reply *reply)
@@ -82,7 +91,10 @@ static void reply_pop(struct call *call)
     assert(call->replies_bytes >= reply->size);
     call->replies_bytes -= reply->size;
     if (call->method == METHOD_HOST) host_call_credit(call, reply->size - GRPC_PREFIX_SIZE);
-    grpc_reply_release(call->connection->shard, reply);
+    if (reply->payer.topic != 0)
+        http2_output_follow(call->connection, reply);
+    else
+        grpc_reply_release(call->connection->shard, reply);
     if (call->method == METHOD_CONSUME) stream_consume_ready(call);
     if (call->method == METHOD_PRODUCE_STREAM) produce_queue_read(call);
 }
@@ -195,7 +207,9 @@ static ssize_t on_read(nghttp2_session *session, int32_t stream_id, uint8_t *buf
     trailers_make(&trailers, call);
     *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
     int failed = nghttp2_submit_trailer(session, stream_id, trailers.entries, trailers.count);
-    return failed != 0 ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : size;
+    if (failed == 0) return size;
+    http2_output_unframed(call->connection);
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 void grpc_reply_send(struct call *call, const uint8_t header[9], size_t size)

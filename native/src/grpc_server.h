@@ -41,6 +41,8 @@ struct reply *grpc_reply_make(struct shard *shard, size_t size);
 /* The reply becomes the call's; starts the response. */
 void grpc_reply_queue(struct call *call, struct reply *reply);
 void grpc_reply_release(struct shard *shard, struct reply *reply);
+/* The kernel has all of it: whoever pays for it does. */
+void grpc_reply_sent(struct shard *shard, struct reply *reply);
 /* Its last reference is gone: back to the pool of this shard, its owner. */
 void grpc_reply_give(struct shard *shard, struct reply *reply);
 /* Copy a small message and queue it. No memory ends the call. */

@@ -5,6 +5,7 @@
 #include "assert.h"
 #include "engine_state.h"
 #include "host_calls.h"
+#include "host_counters.h"
 #include "host_metadata.h"
 #include "host_partitions.h"
 #include "shard.h"
@@ -101,6 +102,7 @@ static void receive_frame(struct shard *shard, const struct engine_frame *frame,
     case ENGINE_PURGE:
     case ENGINE_HOLD:
     case ENGINE_DESCRIBE: host_partition_frame(shard, frame, body, size); return;
+    case ENGINE_COUNTERS_FLUSH: host_counters_flush(shard, frame); return;
     case ENGINE_CLOCK_CONFIRM: store_clock_confirm(shard->store, shard->now); return;
     case ENGINE_HOST_FAILED: engine_fail(shard->engine, shard, STATUS_MESSAGE_TOO_LARGE); return;
     case ENGINE_HOST_BEAT: shard->host_beat_ns = shard->now.monotonic_ns; return;

@@ -80,6 +80,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 {
     if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
         http2_guard_reset(user);
+    if (frame->hd.type == NGHTTP2_DATA) http2_output_framed(user);
     if (frame->hd.type != NGHTTP2_HEADERS) return 0;
     if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) return 0;
     struct call *call = stream_call(session, frame->hd.stream_id);

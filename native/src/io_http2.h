@@ -96,6 +96,12 @@ struct connection {
     uint32_t vectors_first;
     uint32_t vectors_count;
     struct output_vector vectors[HTTP2_VECTORS_MAX];
+    /* Replies that somebody pays for once their last byte is sent, in the order of their bytes. */
+    struct reply *followed_head;
+    struct reply *followed_tail;
+    struct reply *followed_open; /* from here on in the frame that is being written */
+    uint64_t output_total;       /* bytes ever put into the output */
+    uint64_t sent_total;         /* of those, taken by the kernel */
     struct cached_token tokens[HTTP2_TOKENS_CACHED];
     struct queue calls;
     struct connection *next_dirty;
@@ -139,6 +145,12 @@ void http2_guard_end(struct connection *connection);
 ssize_t http2_output_copy(struct connection *connection, const uint8_t *data, size_t size);
 int http2_output_data(struct connection *connection, const uint8_t header[9], struct reply *reply,
                       const uint8_t *data, size_t size);
+/* All of this reply is in the frame that is being written: whoever pays for it does so once the
+ * kernel has taken it. Its reference goes to the connection. */
+void http2_output_follow(struct connection *connection, struct reply *reply);
+/* That frame is in the output, or will never be. */
+void http2_output_framed(struct connection *connection);
+void http2_output_unframed(struct connection *connection);
 /* 1 = everything left, 0 = the socket takes no more now, -1 = the peer is gone. */
 int http2_output_write(struct connection *connection);
 void http2_output_drop(struct connection *connection);

@@ -1,5 +1,9 @@
 /* io_http2_output.c: the output of one connection: a block of copied bytes, references to large
- * bodies, and the writev that sends both. A reference is counted until its bytes have left. */
+ * bodies, and the writev that sends both. A reference is counted until its bytes have left.
+ *
+ * Replies that are paid for are followed to the kernel: bytes leave in the order in which frames
+ * are written, so the place of a reply's last byte says when all of it was taken. What is dropped
+ * with its connection before that is nobody's to pay. */
 #include <string.h>
 
 #include "assert.h"
@@ -55,6 +59,7 @@ ssize_t http2_output_copy(struct connection *connection, const uint8_t *data, si
     }
     memcpy(target, data, taken);
     connection->output_used += (uint32_t)taken;
+    connection->output_total += taken;
     return (ssize_t)taken;
 }
 
@@ -70,12 +75,71 @@ int http2_output_data(struct connection *connection, const uint8_t header[9], st
     assert(last < HTTP2_VECTORS_MAX);
     connection->vectors[last] = (struct output_vector){.data = data, .size = size, .reply = reply};
     connection->vectors_count++;
+    connection->output_total += size;
     reply->references++;
     return 1;
 }
 
+void http2_output_follow(struct connection *connection, struct reply *reply)
+{
+    assert(reply->payer.topic != 0);
+    reply->next = NULL;
+    if (connection->followed_tail != NULL)
+        connection->followed_tail->next = reply;
+    else
+        connection->followed_head = reply;
+    connection->followed_tail = reply;
+    if (connection->followed_open == NULL) connection->followed_open = reply;
+}
+
+void http2_output_framed(struct connection *connection)
+{
+    struct reply *reply = connection->followed_open;
+    for (; reply != NULL; reply = reply->next) reply->sent_at = connection->output_total;
+    connection->followed_open = NULL;
+}
+
+static struct reply *followed_pop(struct connection *connection)
+{
+    struct reply *reply = connection->followed_head;
+    connection->followed_head = reply->next;
+    if (reply->next == NULL) connection->followed_tail = NULL;
+    reply->next = NULL;
+    return reply;
+}
+
+void http2_output_unframed(struct connection *connection)
+{
+    struct reply *open = connection->followed_open;
+    if (open == NULL) return;
+    /* Those before it stay: they are few, and this is a failure. */
+    struct reply *last = NULL;
+    for (struct reply *at = connection->followed_head; at != open; at = at->next) last = at;
+    if (last != NULL)
+        last->next = NULL;
+    else
+        connection->followed_head = NULL;
+    connection->followed_tail = last;
+    connection->followed_open = NULL;
+    while (open != NULL) {
+        struct reply *next = open->next;
+        open->next = NULL;
+        grpc_reply_release(connection->shard, open);
+        open = next;
+    }
+}
+
+/* What the kernel has all of. */
+static void followed_sent(struct connection *connection)
+{
+    while (connection->followed_head != connection->followed_open
+           && connection->followed_head->sent_at <= connection->sent_total)
+        grpc_reply_sent(connection->shard, followed_pop(connection));
+}
+
 static void output_advance(struct connection *connection, size_t sent)
 {
+    connection->sent_total += sent;
     while (sent > 0) {
         assert(connection->vectors_count > 0);
         struct output_vector *vector = &connection->vectors[connection->vectors_first];
@@ -113,6 +177,7 @@ int http2_output_write(struct connection *connection)
         http2_guard_earn(connection, connection->unearned / HTTP2_BYTES_PER_FRAME);
         connection->unearned %= HTTP2_BYTES_PER_FRAME;
         output_advance(connection, sent);
+        followed_sent(connection);
     }
     connection->vectors_first = 0;
     connection->output_used = 0;
@@ -127,6 +192,9 @@ void http2_output_drop(struct connection *connection)
         struct output_vector *vector = &connection->vectors[connection->vectors_first + index];
         if (vector->reply != NULL) grpc_reply_release(connection->shard, vector->reply);
     }
+    connection->followed_open = NULL;
+    while (connection->followed_head != NULL)
+        grpc_reply_release(connection->shard, followed_pop(connection));
     connection->vectors_first = 0;
     connection->vectors_count = 0;
     connection->output_used = 0;

@@ -59,12 +59,22 @@ static struct producer_batch partition_producer_batch(const struct batch_client 
     return batch;
 }
 
-/* A smaller one of the topic's row comes into the log with the next operation. */
-static uint64_t partition_segment_bytes_least(const struct partition *partition)
+static struct segment_limit partition_limit(const struct partition *partition)
 {
-    uint64_t least = partition->config.segment_bytes;
-    uint64_t next = partition->segment_bytes_next;
-    return next != 0 && next < least ? next : least;
+    return (struct segment_limit){.bytes = partition->config.segment_bytes,
+                                  .time_us = partition->config.segment_us};
+}
+
+/* A smaller one of the topic's row comes into the log with the next operation. */
+static struct segment_limit partition_limit_least(const struct partition *partition)
+{
+    struct segment_limit least = partition_limit(partition);
+    const struct segment_limit *next = &partition->segment_next;
+    if (next->bytes == 0) return least;
+    if (next->bytes < least.bytes) least.bytes = next->bytes;
+    if (next->time_us > 0 && (least.time_us <= 0 || next->time_us < least.time_us))
+        least.time_us = next->time_us;
+    return least;
 }
 
 /* Stored before: told so in every state of the partition (P3). */
@@ -89,9 +99,9 @@ struct partition_admission partition_admit_batch(struct partition *partition,
 {
     struct partition_admission admission = {.status = STATUS_OK,
                                             .record_count = client->record_count};
-    uint64_t segment_bytes = partition_segment_bytes_least(partition);
+    const struct segment_limit limit = partition_limit_least(partition);
     uint32_t size_bytes = BATCH_SERVER_HEADER_BYTES + client->size_bytes;
-    enum status full = segment_admit(&partition->segments, segment_bytes, size_bytes);
+    enum status full = segment_admit(&partition->segments, &limit, size_bytes, partition->now_us);
     if (full == STATUS_OK && partition->config.metered)
         full = meter_admit(&partition->meter, principal);
     struct producer_batch batch = partition_producer_batch(client);
@@ -103,7 +113,7 @@ struct partition_admission partition_admit_batch(struct partition *partition,
                                             : producer_table_decide(&partition->producers, &batch);
     int fresh = decision.status == STATUS_OK && !decision.duplicate;
     if (fresh && full == STATUS_OK)
-        segment_promise(&partition->segments, segment_bytes, size_bytes);
+        segment_promise(&partition->segments, &limit, size_bytes, partition->now_us);
     admission.status = fresh || (closed && !partition_stored(&decision)) ? full : decision.status;
     admission.duplicate = decision.duplicate;
     admission.base_offset = decision.base_offset;
@@ -136,7 +146,8 @@ static void partition_append(struct partition *partition, const struct batch_ser
         .op = server->op,
         .append_time_us = server->append_time_us,
     };
-    segment_append(&partition->segments, &batch, partition->config.segment_bytes, &result->place);
+    const struct segment_limit limit = partition_limit(partition);
+    segment_append(&partition->segments, &batch, &limit, &result->place);
     if (partition->config.metered) {
         enum status status = meter_add(&partition->meter, server->principal, server->size_bytes,
                                        client->record_count, server->append_time_us);
@@ -151,12 +162,14 @@ static void partition_append(struct partition *partition, const struct batch_ser
 }
 
 /* May a fresh batch be appended? From applied state alone, but NO_MEMORY: it was promised. */
-static enum status partition_room(const struct partition *partition, uint32_t principal)
+static enum status partition_room(const struct partition *partition,
+                                  const struct batch_server *server)
 {
     if (partition_sealed(partition)) return STATUS_CLOSED;
-    enum status status = segment_room(&partition->segments, partition->config.segment_bytes);
+    const struct segment_limit limit = partition_limit(partition);
+    enum status status = segment_room(&partition->segments, &limit, server->append_time_us);
     if (status == STATUS_OK && partition->config.metered)
-        status = meter_admit(&partition->meter, principal);
+        status = meter_admit(&partition->meter, server->principal);
     return status;
 }
 
@@ -184,7 +197,7 @@ static enum status partition_apply_batch(struct partition *partition, uint64_t o
     struct producer_decision decision = producer_table_decide(&partition->producers, &batch);
     int fresh = decision.status == STATUS_OK && !decision.duplicate;
     int judged = fresh || (partition_sealed(partition) && !partition_stored(&decision));
-    enum status room = judged ? partition_room(partition, server.principal) : STATUS_OK;
+    enum status room = judged ? partition_room(partition, &server) : STATUS_OK;
     if (room == STATUS_NO_MEMORY) return room;
     if (room != STATUS_OK) {
         result->status = room;

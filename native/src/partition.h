@@ -153,7 +153,8 @@ enum status partition_pools_init(struct partition_pools *pools, struct arena *ar
 
 struct partition_config {
     uint64_t segment_bytes;
-    uint8_t metered; /* 0 = a system topic */
+    int64_t segment_us; /* 0 = no segment ends for its age */
+    uint8_t metered;    /* 0 = a system topic */
 };
 
 struct partition {
@@ -169,8 +170,9 @@ struct partition {
     struct meter meter;
     struct retention retention;
     struct segment_list segments;
-    /* Primary only: the topic's, before it is in the log; 0 = as configured. */
-    uint64_t segment_bytes_next;
+    /* Primary only: the topic's, before it is in the log; 0 bytes = as configured. */
+    struct segment_limit segment_next;
+    int64_t now_us; /* Primary only: what is admitted has no earlier append time */
     /* Primary only: the topic is being deleted: what is new is refused before it reaches the log */
     uint8_t closing;
 };

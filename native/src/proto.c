@@ -294,6 +294,7 @@ size_t proto_encode_offsets_reply(const struct proto_offsets_reply *reply, uint8
     at = put_scalar(at, 3, reply->generation);
     at = put_scalar(at, 4, reply->log_start);
     at = put_scalar(at, 5, reply->high_watermark);
+    at = put_scalar(at, 6, reply->start);
     assert((size_t)(at - target) <= PROTO_OFFSETS_REPLY_SIZE_MAX);
     return (size_t)(at - target);
 }

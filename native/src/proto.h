@@ -121,6 +121,7 @@ struct proto_offsets_reply {
     uint64_t generation;
     uint64_t log_start;
     uint64_t high_watermark;
+    uint64_t start;
 };
 
 enum proto_size {

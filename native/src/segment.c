@@ -114,108 +114,23 @@ struct segment *segment_find(struct segment_list *list, uint64_t offset)
     return offset < segment->end_offset ? segment : NULL;
 }
 
-/* Would the next batch begin a segment? */
-static int segment_rolls(const struct segment_list *list, uint64_t segment_bytes)
+int segment_rolls(const struct segment_list *list, const struct segment_limit *limit,
+                  int64_t append_time_us)
 {
     if (!list->last) return 1;
     const struct segment *segment = &list->last->segments[list->last->count - 1];
-    return segment->sealed || segment->data_bytes >= segment_bytes;
+    if (segment->sealed || segment->data_bytes >= limit->bytes) return 1;
+    if (limit->time_us <= 0 || list->count >= SEGMENT_AGED_COUNT_MAX) return 0;
+    return append_time_us - segment->min_time_us >= limit->time_us;
 }
 
-enum status segment_room(const struct segment_list *list, uint64_t segment_bytes)
+enum status segment_room(const struct segment_list *list, const struct segment_limit *limit,
+                         int64_t append_time_us)
 {
-    if (!segment_rolls(list, segment_bytes)) return STATUS_OK;
+    if (!segment_rolls(list, limit, append_time_us)) return STATUS_OK;
     if (list->count >= SEGMENTS_COUNT_MAX) return STATUS_SEGMENTS_FULL;
     if (list->last && list->last->count < SEGMENT_CHUNK_COUNT) return STATUS_OK;
     return list->pool->free ? STATUS_OK : STATUS_NO_MEMORY;
-}
-
-/* Chunks that the promised batches take at most. Each segment but the active one begins with less
- * than it will hold: to begin `n` segments, n * segment_bytes must lie before the last batch. */
-static uint32_t segment_promise_chunks(const struct segment_list *list,
-                                       const struct segment_promise *promise)
-{
-    if (promise->batches == 0) return 0;
-    uint64_t filled = promise->segment_bytes;
-    if (!segment_rolls(list, promise->segment_bytes))
-        filled = list->last->segments[list->last->count - 1].data_bytes;
-    uint64_t begun = (filled + promise->bytes - promise->last_bytes) / promise->segment_bytes;
-    if (begun > promise->batches) begun = promise->batches;
-    if (begun > SEGMENTS_COUNT_MAX - list->count) begun = SEGMENTS_COUNT_MAX - list->count;
-    uint32_t room = list->last ? SEGMENT_CHUNK_COUNT - list->last->count : 0;
-    if (begun <= room) return 0;
-    return (uint32_t)((begun - room + SEGMENT_CHUNK_COUNT - 1) / SEGMENT_CHUNK_COUNT);
-}
-
-static struct segment_promise segment_promise_more(const struct segment_list *list,
-                                                   uint64_t segment_bytes, uint32_t size_bytes)
-{
-    assert(segment_bytes > 0);
-    struct segment_promise promise = list->promise;
-    if (promise.batches == 0 || segment_bytes < promise.segment_bytes)
-        promise.segment_bytes = segment_bytes;
-    promise.batches++;
-    promise.bytes += size_bytes;
-    promise.last_bytes = size_bytes;
-    promise.chunks = segment_promise_chunks(list, &promise);
-    return promise;
-}
-
-static uint32_t segment_reserved(const struct segment_list *list,
-                                 const struct segment_promise *promise)
-{
-    const struct segment_chunks *chunks = &list->chunks;
-    uint32_t replay = chunks->peak > chunks->used ? chunks->peak - chunks->used : 0;
-    return promise->chunks > replay ? promise->chunks : replay;
-}
-
-enum status segment_admit(const struct segment_list *list, uint64_t segment_bytes,
-                          uint32_t size_bytes)
-{
-    enum status status = segment_room(list, segment_bytes);
-    if (status == STATUS_SEGMENTS_FULL) return status;
-    struct segment_promise promise = segment_promise_more(list, segment_bytes, size_bytes);
-    uint32_t others = list->pool->promised - list->chunks.reserved;
-    uint32_t own = segment_reserved(list, &promise);
-    return others + own <= list->pool->free_count ? STATUS_OK : STATUS_SEGMENT_POOL_FULL;
-}
-
-static void segment_promise_set(struct segment_list *list, const struct segment_promise *promise)
-{
-    uint32_t reserved = segment_reserved(list, promise);
-    assert(list->pool->promised >= list->chunks.reserved);
-    list->pool->promised += reserved - list->chunks.reserved;
-    list->chunks.reserved = reserved;
-    list->promise = *promise;
-}
-
-void segment_promise_renew(struct segment_list *list)
-{
-    struct segment_promise promise = list->promise;
-    promise.chunks = segment_promise_chunks(list, &promise);
-    segment_promise_set(list, &promise);
-}
-
-void segment_promise(struct segment_list *list, uint64_t segment_bytes, uint32_t size_bytes)
-{
-    struct segment_promise promise = segment_promise_more(list, segment_bytes, size_bytes);
-    segment_promise_set(list, &promise);
-    assert(list->pool->promised <= list->pool->free_count);
-}
-
-void segment_resolve(struct segment_list *list, uint32_t size_bytes)
-{
-    struct segment_promise promise = list->promise;
-    if (promise.batches == 0) {
-        segment_promise_renew(list);
-        return;
-    }
-    promise.batches--;
-    promise.bytes -= size_bytes < promise.bytes ? size_bytes : promise.bytes;
-    if (promise.last_bytes > promise.bytes) promise.last_bytes = promise.bytes;
-    if (promise.batches == 0) promise = (struct segment_promise){0};
-    promise.chunks = segment_promise_chunks(list, &promise);
-    segment_promise_set(list, &promise);
 }
 
 /* Room for one more segment at the end; NULL: none left. */
@@ -293,9 +208,9 @@ static void segment_extend(struct segment_list *list, struct segment *segment,
 }
 
 void segment_append(struct segment_list *list, const struct segment_batch *batch,
-                    uint64_t segment_bytes, struct segment_place *place)
+                    const struct segment_limit *limit, struct segment_place *place)
 {
-    assert(segment_bytes > 0);
+    assert(limit->bytes > 0);
     assert(batch->size_bytes > BATCH_HEADERS_BYTES);
     assert(list->digest_valid);
     memset(place, 0, sizeof *place);
@@ -306,8 +221,8 @@ void segment_append(struct segment_list *list, const struct segment_batch *batch
         assert(batch->append_time_us > segment->max_time_us);
         assert(segment->index.walked_bytes == segment->data_bytes);
     }
-    if (segment_rolls(list, segment_bytes)) {
-        assert(segment_room(list, segment_bytes) == STATUS_OK);
+    if (segment_rolls(list, limit, batch->append_time_us)) {
+        assert(segment_room(list, limit, batch->append_time_us) == STATUS_OK);
         if (segment) segment_seal(list, segment, place);
         segment = segment_open(list, batch->base_offset);
         assert(segment != NULL);

@@ -1,8 +1,9 @@
 /* segment.h: the segments of a partition: their list, where the next batch goes, and the footer of
  * a sealed one.
  *
- * A segment is sealed when the next batch would begin at or beyond the topic's segment_bytes:
- * decided at apply, by committed bytes alone, so that replicas' files are equal.
+ * A segment is sealed when the next batch would begin at or beyond the topic's segment_bytes, or
+ * comes so late that what is old would be kept for what is young (segment_limit): decided at apply,
+ * by committed bytes and append times alone, so that replicas' files are equal.
  *
  * The active segment carries a running XXH3-128 of its bytes. It is in memory only: after a restart
  * the active segment is walked from its beginning (segment_walk), which also rebuilds its offset
@@ -24,6 +25,16 @@ struct bytes_writer;
 /* The digest's state wants 64-byte alignment, which cffi cannot declare: there is room to align it
  * by hand. */
 enum { SEGMENT_CHUNK_COUNT = 16, SEGMENT_DIGEST_WORDS = 80 };
+
+/* A partition with so many segments begins none for its age: those are short beside what it keeps,
+ * and one that nothing leaves (a hold) must not come to SEGMENTS_COUNT_MAX by the clock. */
+enum { SEGMENT_AGED_COUNT_MAX = 64 };
+
+/* Where a segment ends; in the log, and so the same on every replica. */
+struct segment_limit {
+    uint64_t bytes;
+    int64_t time_us; /* between its first batch and the one that begins the next; 0 = any */
+};
 
 struct segment {
     uint64_t base_offset;
@@ -61,8 +72,10 @@ struct segment_pool {
 /* Primary only: the admitted batches of one partition, not yet applied. */
 struct segment_promise {
     uint64_t bytes;
-    uint64_t last_bytes;    /* of the last admitted, within `bytes` */
-    uint64_t segment_bytes; /* the least under which any of them may be applied */
+    uint64_t last_bytes;        /* of the last admitted, within `bytes` */
+    struct segment_limit limit; /* the least under which any of them may be applied */
+    int64_t first_us;           /* no append time of theirs is before that .. */
+    int64_t last_us;            /* .. and none behind that, but by a microsecond for each */
     uint32_t batches;
     uint32_t chunks; /* what they take from the pool at most */
 };
@@ -133,9 +146,10 @@ void segment_list_deinit(struct segment_list *list);
 /* May a batch be appended after all that was promised room? SEGMENT_POOL_FULL: the shard's chunks
  * are used or promised; SEGMENTS_FULL. segment_promise counts the batch until segment_resolve, so
  * that applying it never finds the pool empty, whatever other partitions take meanwhile. */
-enum status segment_admit(const struct segment_list *list, uint64_t segment_bytes,
-                          uint32_t size_bytes);
-void segment_promise(struct segment_list *list, uint64_t segment_bytes, uint32_t size_bytes);
+enum status segment_admit(const struct segment_list *list, const struct segment_limit *limit,
+                          uint32_t size_bytes, int64_t now_us);
+void segment_promise(struct segment_list *list, const struct segment_limit *limit,
+                     uint32_t size_bytes, int64_t now_us);
 /* A batch was applied, refused or cancelled. Nothing if none is promised: a replay. */
 void segment_resolve(struct segment_list *list, uint32_t size_bytes);
 /* The same promise after the list has changed. */
@@ -143,12 +157,16 @@ void segment_promise_renew(struct segment_list *list);
 
 /* The decision at apply, from applied state only: SEGMENTS_FULL: the batch would begin segment
  * SEGMENTS_COUNT_MAX + 1. NO_MEMORY: there is no chunk though it was promised. */
-enum status segment_room(const struct segment_list *list, uint64_t segment_bytes);
+enum status segment_room(const struct segment_list *list, const struct segment_limit *limit,
+                         int64_t append_time_us);
+/* 1 = a batch of that append time begins a segment. */
+int segment_rolls(const struct segment_list *list, const struct segment_limit *limit,
+                  int64_t append_time_us);
 
-/* Append a batch; seals before it if the active segment has reached `segment_bytes`. segment_room
- * said OK. */
+/* Append a batch; seals before it if the active segment has reached its limit. segment_room said
+ * OK. */
 void segment_append(struct segment_list *list, const struct segment_batch *batch,
-                    uint64_t segment_bytes, struct segment_place *place);
+                    const struct segment_limit *limit, struct segment_place *place);
 
 /* What left with a trim. */
 struct segment_trimmed {

@@ -9,6 +9,7 @@
 #include "engine_state.h"
 #include "grpc_server.h"
 #include "host_calls.h"
+#include "host_counters.h"
 #include "host_metadata.h"
 #include "host_partitions.h"
 #include "host_ring.h"
@@ -187,6 +188,7 @@ static void turn_outcomes(struct shard *shard)
     if (shard->ready && !shard->checkpointing) {
         host_meters(shard);
         host_trims(shard);
+        host_counters(shard);
     }
     enum status failed = store_failed(shard->store);
     if (failed != STATUS_OK) engine_fail(shard->engine, shard, failed);
@@ -330,6 +332,7 @@ void *shard_run(void *context)
         if (shard->connections[index].open) http2_mark_closing(&shard->connections[index]);
     }
     http2_close_marked(shard);
+    if (__atomic_load_n(&shard->engine->failed, __ATOMIC_ACQUIRE) == 0) host_counters_final(shard);
     host_flush(shard);
     __atomic_fetch_add(&shard->engine->done_count, 1, __ATOMIC_ACQ_REL);
     wake_raise_always(&shard->engine->stop_wake);

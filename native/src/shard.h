@@ -4,7 +4,7 @@
  *
  *     wait -> stop -> tick (timers, store_tick)
  *          -> main lane (I/O completions, host, other shards, sockets) -> store_flush
- *          -> outcomes, advances, metadata, meters -> reply lane
+ *          -> outcomes, advances, metadata, meters, counters -> reply lane
  *          -> flush connections -> close connections
  *
  * Nothing here waits for Python, for another shard or for the disk. Other threads reach a shard
@@ -18,6 +18,7 @@
 #include "arena.h"
 #include "buffer_pool.h"
 #include "call.h"
+#include "counting.h"
 #include "engine.h"
 #include "io_file.h"
 #include "io_http2.h"
@@ -29,6 +30,7 @@
 #include "store.h"
 #include "stream_messages.h"
 #include "tables.h"
+#include "tally.h"
 #include "timer_wheel.h"
 
 enum {
@@ -184,6 +186,8 @@ struct shard_counters {
     uint64_t access_ended, calls_late;
     uint64_t late_outcomes, late_host_answers, host_opens_refused, host_frames_out, host_frames_in;
     uint64_t frame_drops_main, frames_delayed_reply, frames_misrouted, meter_frames, turns;
+    uint64_t egress_bytes, egress_unsent, requests_metered, usage_unattributed, counter_frames,
+        counter_rows;
 };
 
 struct shard {
@@ -201,6 +205,8 @@ struct shard {
     struct arena arena;
     struct buffer_pool pool;
     struct store *store;
+    struct tally tally;
+    struct counting counting;
     struct io_file file;
     struct tables tables;
     struct poll poll;

@@ -96,7 +96,7 @@ static size_t memory_bytes(const struct engine *engine, const struct store_confi
     total += arena_size(tables_topics_bytes()) + arena_size(grants_slots_bytes());
     total += arena_size(names_bytes(TABLES_TOPICS_COUNT_MAX, ENGINE_TOPIC_NAME_SIZE_MAX));
     total += arena_size(names_bytes(NAMES_PROJECTS_COUNT_MAX, ENGINE_PROJECT_NAME_SIZE_MAX));
-    total += arena_size(BATCH_RECORDS_BYTES_MAX);
+    total += arena_size(BATCH_RECORDS_BYTES_MAX) + arena_size(tally_bytes());
     total += arena_size(timer_wheel_bytes());
     total += arena_size(sizeof(struct call) * SHARD_CALLS_COUNT_MAX);
     total += 2 * arena_size(sizeof(uint32_t) * SHARD_CALLS_COUNT_MAX);
@@ -216,7 +216,9 @@ static enum status open_memory(struct shard *shard)
     struct table_topic *topics = arena_take(arena, tables_topics_bytes());
     struct grant *grants = arena_take(arena, grants_slots_bytes());
     void *wheel = arena_take(arena, timer_wheel_bytes());
-    if (!region || !table || !topics || !grants || !wheel) return STATUS_NO_MEMORY;
+    void *tally = arena_take(arena, tally_bytes());
+    if (!region || !table || !topics || !grants || !wheel || !tally) return STATUS_NO_MEMORY;
+    tally_init(&shard->tally, tally);
     buffer_pool_init(&shard->pool, region, pool, table);
     tables_init(&shard->tables, topics);
     timer_wheel_init(&shard->timers, wheel, clock_monotonic_ns());

@@ -129,7 +129,8 @@ size_t store_memory_bytes(const struct store_config *given)
     total += journal_memory_bytes(&sizes.journal) + partition_pools_bytes(&sizes.partitions);
     total += arena_size(sizes.groups * sizeof(struct store_group))
              + arena_size(STORE_TOPICS_MAX * sizeof(struct store_topic));
-    total += arena_size(store_buckets(sizes.groups) * sizeof(uint32_t));
+    total += 2 * arena_size(store_buckets(sizes.groups) * sizeof(uint32_t));
+    total += arena_size(store_accounts_max(sizes.groups) * sizeof(struct store_account));
     total += arena_size(sizes.groups * sizeof(uint32_t));
     total += arena_size(store_buckets(STORE_TOPICS_MAX) * sizeof(uint32_t))
              + arena_size(STORE_FILES_MAX * sizeof(uint32_t));
@@ -154,6 +155,7 @@ static void store_free_lists(struct store *store)
         store->topics[index].next = index + 1 < STORE_TOPICS_MAX ? index + 2 : 0;
     }
     store->topics_free = 1;
+    store_stored_init(store);
     for (uint32_t index = 0; index < STORE_IOS_MAX; index++) {
         store->ios[index].next_free = store->ios_free;
         store->ios_free = &store->ios[index];
@@ -195,6 +197,8 @@ struct store *store_allocate(const struct store_config *given, struct arena *are
     store->groups = arena_take(arena, sizes.groups * sizeof *store->groups);
     store->topics = arena_take(arena, STORE_TOPICS_MAX * sizeof *store->topics);
     store->group_buckets = arena_take(arena, store->group_buckets_count * sizeof(uint32_t));
+    store->account_buckets = arena_take(arena, store->group_buckets_count * sizeof(uint32_t));
+    store->accounts = arena_take(arena, store_accounts_max(sizes.groups) * sizeof *store->accounts);
     store->expiries = arena_take(arena, sizes.groups * sizeof *store->expiries);
     store->topic_buckets = arena_take(arena, store->topic_buckets_count * sizeof(uint32_t));
     store->file_buckets = arena_take(arena, STORE_FILES_MAX * sizeof(uint32_t));

@@ -220,6 +220,17 @@ int store_trimmed_next(struct store *store, struct engine_trimmed *trimmed);
 enum status store_trim_ack(struct store *store, const struct engine_partition_id *id,
                            uint64_t sequence);
 
+/* Stored byte-seconds: a turn, then what is to be told in it: what changed and what was not told
+ * for a minute, or `all` that rose. `end_us` is where the window ends, `from_us` before which none
+ * begins. 1 = filled; there is no principal. */
+void store_stored_turn(struct store *store);
+int store_stored_next(struct store *store, int all, int64_t from_us, int64_t end_us,
+                      struct engine_counter *counter);
+/* What a topic stores here now. */
+uint64_t store_stored_bytes(struct store *store, uint64_t topic, uint64_t created_revision);
+/* What windows close by: goes on when the wall clock is not believed. */
+int64_t store_window_us(const struct store *store);
+
 /* Time, I/O, turn's end. flush starts a round when none is in flight, and the segment writes of
  * what was applied. */
 void store_tick(struct store *store, struct store_now now);
@@ -254,6 +265,7 @@ struct store_statistics {
     uint64_t refused_op_unknown, groups_op_unknown; /* their log is of a newer release */
     uint64_t trims, trims_held, trims_full, trimmed_bytes, trimmed_records;
     uint64_t partitions_trimming, trim_failures; /* files of what was trimmed */
+    uint64_t stored_unattributed;                /* topics whose bytes found no account */
     uint64_t held_bytes;      /* that policies would have taken, as of their last looks */
     uint64_t clock_uncertain; /* 1 = expiry is held until store_clock_confirm (C2) */
 };

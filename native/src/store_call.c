@@ -53,7 +53,8 @@ enum status store_produce(struct store *store, const struct store_produce *reque
     status = store_admit_op(store, BATCH_SERVER_HEADER_BYTES + request->batch_size);
     if (status != STATUS_OK) return status;
 
-    group->state.segment_bytes_next = topic->segment_bytes;
+    group->state.segment_next = topic->segment_limit;
+    group->state.now_us = store_time_us(store);
     group->state.closing = (topic->flags & ENGINE_TOPIC_CLOSING) != 0;
     if (!group->state.closing) {
         status = store_producers_share(store, group, &client);

@@ -76,7 +76,7 @@ struct store_group {
     uint8_t corrupt;       /* a read found damage: nothing is served any more */
     struct vsr vsr;
     struct journal_mark mark;
-    uint64_t segment_bytes; /* configuration as of the last view state entry */
+    struct segment_limit segment_limit; /* configuration as of the last view state entry */
     uint8_t metered;
     uint8_t metered_wanted;
     uint8_t checkpoint_is_file;
@@ -102,6 +102,8 @@ struct store_group {
     struct store_walk walks[STORE_WALKS_COUNT];
     uint32_t walk_next;       /* the one to be given up when another segment is read */
     uint32_t organization;    /* 0 = not asked for yet (store_producers.c) */
+    uint32_t account;         /* it adds its bytes to, index + 1; 0 = none */
+    uint64_t stored_bytes;    /* in it */
     struct reconcile removal; /* its phase is NONE while the group lives */
     struct queue_link removal_link;
     struct queue_link write_link;

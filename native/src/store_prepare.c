@@ -72,8 +72,9 @@ void store_entry_ready(struct store_record *record)
 }
 
 /*  version u16 | flags u16 (1 = metered) | members u32 | view | log_view | epoch u32 | tenure u32 |
- *  segment_bytes | 0 .. */
-void store_view_state_put(const struct store_group *group, uint64_t segment_bytes, uint8_t *at)
+ *  segment_bytes | segment_us | 0 .. */
+void store_view_state_put(const struct store_group *group, const struct segment_limit *limit,
+                          uint8_t *at)
 {
     memset(at, 0, STORE_VIEW_STATE_BYTES);
     bytes_put_u16(at, VSR_VERSION);
@@ -83,7 +84,14 @@ void store_view_state_put(const struct store_group *group, uint64_t segment_byte
     bytes_put_u64(at + 16, group->vsr.log_view);
     bytes_put_u32(at + 24, group->vsr.epoch);
     bytes_put_u32(at + 28, group->vsr.tenure);
-    bytes_put_u64(at + 32, segment_bytes);
+    bytes_put_u64(at + 32, limit->bytes);
+    bytes_put_i64(at + 40, limit->time_us);
+}
+
+void store_view_state_limit(struct partition_config *config, const uint8_t *body)
+{
+    config->segment_bytes = bytes_get_u64(body + 32);
+    config->segment_us = bytes_get_i64(body + 40);
 }
 
 static struct journal_entry store_group_entry(const struct store_group *group, uint16_t kind,
@@ -112,7 +120,7 @@ void store_view_state_entry(struct store *store, struct store_group *group)
     uint64_t position;
     struct store_record *record = store_entry_begin(store, ring, &entry, &position);
     record->group = store_group_index(store, group);
-    store_view_state_put(group, group->segment_bytes,
+    store_view_state_put(group, &group->segment_limit,
                          store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES);
     store_entry_ready(record);
     group->configured = 1;
@@ -136,8 +144,10 @@ void store_abstain_entry(struct store *store, struct store_group *group)
 static void store_group_configure(struct store *store, struct store_group *group)
 {
     const struct store_topic *topic = store_topic_find(store, group->topic);
-    if (topic && topic->segment_bytes != group->segment_bytes) {
-        group->segment_bytes = topic->segment_bytes;
+    const struct segment_limit *limit = topic ? &topic->segment_limit : &group->segment_limit;
+    if (limit->bytes != group->segment_limit.bytes
+        || limit->time_us != group->segment_limit.time_us) {
+        group->segment_limit = *limit;
         group->configured = 0;
     }
     if (!group->configured) store_view_state_entry(store, group);

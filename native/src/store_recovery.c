@@ -158,7 +158,8 @@ static void store_apply_damage(struct store *store)
         struct store_group *group =
             store_group_find(store, damage->item.topic, damage->item.partition);
         if (!group)
-            group = store_group_make(store, damage->item.topic, 0, damage->item.partition, 1, 0);
+            group = store_group_make(store, damage->item.topic, 0, damage->item.partition,
+                                     &store_limit_unknown, 0);
         if (!group || group->removal.phase != RECONCILE_NONE) continue;
         /* What stopped it may be known from nowhere else. */
         const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND,
@@ -223,6 +224,7 @@ static void store_recover_groups(struct store *store)
         if (group->state.meter.open_count > 0) store_meter_appended(store, group);
         store_meter_watch(store, group);
         store_retention_watch(store, group);
+        store_stored_recovered(store, group);
         /* What the last trims left behind; a log that was never trimmed has nothing. */
         if (group->state.log_start > 0) store_trim_begin(store, group);
     }
@@ -284,7 +286,7 @@ enum status store_open(struct store *store, struct io *io, struct store_now now,
     store->recovering = 1;
     if (store->config.shard == 0) {
         /* A node has its metadata group from the first start on, whatever its journal shows. */
-        store->metadata_group = store_group_make(store, 0, 0, 0, 1, 0);
+        store->metadata_group = store_group_make(store, 0, 0, 0, &store_limit_unknown, 0);
         assert(store->metadata_group != NULL);
     }
     struct store_recovery recovery = {.store = store, .now = now};

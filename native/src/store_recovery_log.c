@@ -23,8 +23,8 @@ static struct store_group *recover_group(struct store *store, const struct journ
         group = NULL;
     }
     if (!group)
-        group =
-            store_group_make(store, entry->topic, entry->created_revision, entry->partition, 1, 0);
+        group = store_group_make(store, entry->topic, entry->created_revision, entry->partition,
+                                 &store_limit_unknown, 0);
     return group;
 }
 
@@ -35,12 +35,14 @@ static enum status recover_configure(struct store *store, struct store_group *gr
     uint64_t view = bytes_get_u64(body + 8);
     uint64_t log_view = bytes_get_u64(body + 16);
     uint64_t segment_bytes = bytes_get_u64(body + 32);
+    int64_t segment_us = bytes_get_i64(body + 40);
     if (bytes_get_u16(body) != VSR_VERSION || log_view > view) return STATUS_JOURNAL_DAMAGED;
     if (segment_bytes == 0 && group != store->metadata_group) return STATUS_JOURNAL_DAMAGED;
+    if (segment_us < 0) return STATUS_JOURNAL_DAMAGED;
     group->metered = group->metered_wanted = bytes_get_u16(body + 2) & 1;
-    group->segment_bytes = segment_bytes;
+    group->segment_limit = (struct segment_limit){.bytes = segment_bytes, .time_us = segment_us};
     group->state.config.metered = group->metered;
-    group->state.config.segment_bytes = group->segment_bytes;
+    store_view_state_limit(&group->state.config, body);
     group->vsr.view = view;
     group->vsr.log_view = log_view;
     group->vsr.epoch = bytes_get_u32(body + 24);

@@ -32,7 +32,9 @@ int store_release_due(const struct store *store)
 void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t blob_size,
                           const uint8_t digest[16], uint8_t *at)
 {
-    store_view_state_put(group, group->state.config.segment_bytes, at);
+    const struct segment_limit limit = {.bytes = group->state.config.segment_bytes,
+                                        .time_us = group->state.config.segment_us};
+    store_view_state_put(group, &limit, at);
     memcpy(at + 64, group->vsr.executed_checksum, 16);
     bytes_put_i64(at + 80, group->vsr.executed_time_us);
     bytes_put_u32(at + 88, is_file ? 2 : 1);

@@ -209,6 +209,7 @@ static void remove_doom(struct store *store, struct store_group *group, uint64_t
     assert(group != store->metadata_group);
     if (op > store->floor_wanted) store->floor_wanted = op;
     reconcile_doom(&group->removal);
+    store_stored_forget(store, group);
     store_advance_push(store, group); /* fetches that wait learn that nothing will come */
     queue_push(&store->removals, &group->removal_link);
 }
@@ -278,7 +279,8 @@ enum status store_removal_found(struct store *store, const struct journal_entry 
                                      .partition = entry->partition};
     if (remove_now(store, &name) == STATUS_OK) return STATUS_OK;
     store->statistics.removal_failures++;
-    group = store_group_make(store, entry->topic, entry->created_revision, entry->partition, 1, 0);
+    group = store_group_make(store, entry->topic, entry->created_revision, entry->partition,
+                             &store_limit_unknown, 0);
     if (!group) return STATUS_NO_MEMORY;
     group->pin = generation;
     reconcile_found(&group->removal, store->now.monotonic_ns);

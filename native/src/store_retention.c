@@ -191,6 +191,7 @@ static void retention_trim_executed(struct store *store, struct store_group *gro
     store->statistics.trims++;
     store->statistics.trimmed_bytes += event->bytes;
     store->statistics.trimmed_records += event->to_offset - event->from_offset;
+    store_stored_take(store, group, event->bytes);
     store_advance_push(store, group);
     if (event->segments > 0) store_trim_begin(store, group);
 }

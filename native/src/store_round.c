@@ -134,6 +134,7 @@ static void store_execute_result(struct store *store, struct store_group *group,
             store_batch_queue(store, group, record, position, result);
             store_advance_push(store, group);
             store_meter_appended(store, group);
+            store_stored_add(store, group, record->batch_bytes);
             if (result->place.opened) store_retention_touch(store, group);
         } else if (result->duplicate) {
             store->statistics.duplicates++;
@@ -234,7 +235,7 @@ void store_execute(struct store *store, struct store_ring *ring, uint64_t positi
     case JOURNAL_VIEW_STATE:
         group->live_bytes += size;
         store->live_bytes += size;
-        group->state.config.segment_bytes = bytes_get_u64(entry + JOURNAL_ENTRY_HEADER_BYTES + 32);
+        store_view_state_limit(&group->state.config, entry + JOURNAL_ENTRY_HEADER_BYTES);
         break;
     case JOURNAL_FORGET:
         /* From here on the tombstone alone must live. */

@@ -11,6 +11,7 @@
  *     store_remove.c     groups that go
  *     store_meter.c      windows and unacknowledged closes
  *     store_producers.c  who may take entries of the shard's table, and who gives them back
+ *     store_stored.c     what is stored for how long
  *     store_retention.c  what policies, purges and holds propose, and its evidence
  *     store_trim.c       segment files that no log names any more
  *     store_seal.c       the last operations of a partition whose topic is being deleted
@@ -56,11 +57,13 @@ enum store_limit {
     STORE_RESUME_WAYS = 4,
     STORE_SNAPSHOT_OPS = 1024,
     STORE_SNAPSHOT_BYTES = 1048576,
-    STORE_VIEW_STATE_BYTES = 64,  /* [bytes] */
-    STORE_CHECKPOINT_BYTES = 112, /* [bytes] before the blob */
-    STORE_ABSTAIN_BYTES = 24,     /* [bytes] */
-    STORE_TAIL_CLOSED_BYTES = 16, /* [bytes] */
-    STORE_FLOOR_BYTES = 8,        /* [bytes] */
+    STORE_SEGMENT_SHARE = 8,        /* a segment spans an eighth of what the topic keeps .. */
+    STORE_SEGMENT_US_MIN = 1000000, /* .. and no less than a second */
+    STORE_VIEW_STATE_BYTES = 64,    /* [bytes] */
+    STORE_CHECKPOINT_BYTES = 112,   /* [bytes] before the blob */
+    STORE_ABSTAIN_BYTES = 24,       /* [bytes] */
+    STORE_TAIL_CLOSED_BYTES = 16,   /* [bytes] */
+    STORE_FLOOR_BYTES = 8,          /* [bytes] */
     STORE_DETAIL_BYTES = 256,
     STORE_REMOVAL_NAMES_BYTES = 524288, /* one folder: twice the names of all its segments */
     STORE_REAPPENDED = 65535,           /* operation of a record that is a copy of an older entry */
@@ -112,12 +115,29 @@ struct store_file {
 struct store_topic {
     uint64_t topic;
     uint64_t created_revision;
-    uint64_t segment_bytes;
+    struct segment_limit segment_limit;
     uint32_t partitions_count;
     uint32_t flags;
     uint32_t next; /* in its bucket or the free list, index + 1 */
     uint32_t organization;
     struct partition_policy policy;
+};
+
+/* What one incarnation of a topic stores in this shard (store_stored.c). */
+struct store_account {
+    uint64_t topic; /* 0 = free, and of the first: nobody's */
+    uint64_t created_revision;
+    uint64_t bytes;    /* now */
+    uint64_t until_ms; /* monotonic: byte_seconds is complete up to then */
+    uint64_t rest;     /* byte-milliseconds, less than a byte-second */
+    uint64_t byte_seconds;
+    uint64_t told;
+    uint64_t told_ns;
+    uint64_t turn;   /* in which it was told last */
+    int64_t told_us; /* where its next window begins */
+    uint32_t groups; /* partitions that add to it */
+    uint32_t next;   /* in its bucket or the free list; 0 = none */
+    struct queue_link link;
 };
 
 enum store_release_phase {
@@ -220,6 +240,12 @@ struct store {
     uint32_t *topic_buckets;
     uint32_t topic_buckets_count;
     struct gone_topics gone;
+    struct store_account *accounts;
+    uint32_t *account_buckets; /* group_buckets_count; 0 = none */
+    uint32_t accounts_free;
+    struct queue accounts_changed; /* since they were last told */
+    struct queue accounts_quiet;   /* the others with bytes, oldest told first */
+    uint64_t stored_turn;
     struct store_group *metadata_group;
     uint64_t metadata_handed; /* metadata ring: next to hand out, next to be applied */
     uint64_t metadata_applied;
@@ -309,8 +335,10 @@ enum status store_perform(struct store *store, struct io_request *request);
 /* store_tables.c */
 struct store_topic *store_topic_find(struct store *store, uint64_t topic);
 struct store_group *store_group_find(struct store *store, uint64_t topic, uint32_t partition);
+extern const struct segment_limit store_limit_unknown;
 struct store_group *store_group_make(struct store *store, uint64_t topic, uint64_t created_revision,
-                                     uint32_t partition, uint64_t segment_bytes, int metered);
+                                     uint32_t partition, const struct segment_limit *limit,
+                                     int metered);
 void store_group_drop(struct store *store, struct store_group *group);
 enum status store_group_lookup(struct store *store, const struct engine_partition_id *id,
                                struct store_group **group);
@@ -330,7 +358,9 @@ void store_prepare_op(struct store *store, struct store_ring *ring, struct store
                       int outcome);
 void store_prepare_batch(struct store *store, struct store_group *group,
                          const struct store_produce *request, const struct batch_client *client);
-void store_view_state_put(const struct store_group *group, uint64_t segment_bytes, uint8_t *at);
+void store_view_state_put(const struct store_group *group, const struct segment_limit *limit,
+                          uint8_t *at);
+void store_view_state_limit(struct partition_config *config, const uint8_t *body);
 void store_view_state_entry(struct store *store, struct store_group *group);
 void store_abstain_entry(struct store *store, struct store_group *group);
 
@@ -395,6 +425,16 @@ void store_meter_tick(struct store *store);
 void store_meter_watch(struct store *store, struct store_group *group);
 enum status store_meter_propose(struct store *store, struct store_group *group, int force,
                                 uint64_t token, int outcome);
+
+/* store_stored.c */
+uint32_t store_accounts_max(uint32_t groups_max);
+void store_stored_init(struct store *store);
+void store_stored_add(struct store *store, struct store_group *group, uint64_t bytes);
+void store_stored_take(struct store *store, struct store_group *group, uint64_t bytes);
+/* All that recovery found. */
+void store_stored_recovered(struct store *store, struct store_group *group);
+/* The group goes: it stores nothing any more. */
+void store_stored_forget(struct store *store, struct store_group *group);
 
 /* store_retention.c */
 void store_retention_touch(struct store *store, struct store_group *group);

@@ -48,8 +48,20 @@ uint32_t store_group_index(const struct store *store, const struct store_group *
     return (uint32_t)(group - store->groups);
 }
 
+/* Records outlive their time by the age of their segment at most: so much of it. */
+static int64_t store_segment_us(int64_t time_us)
+{
+    if (time_us <= 0) return 0;
+    int64_t share_us = time_us / STORE_SEGMENT_SHARE;
+    return share_us > STORE_SEGMENT_US_MIN ? share_us : STORE_SEGMENT_US_MIN;
+}
+
+/* Before its log says where its segments end. */
+const struct segment_limit store_limit_unknown = {.bytes = 1};
+
 struct store_group *store_group_make(struct store *store, uint64_t topic, uint64_t created_revision,
-                                     uint32_t partition, uint64_t segment_bytes, int metered)
+                                     uint32_t partition, const struct segment_limit *limit,
+                                     int metered)
 {
     assert(store_group_find(store, topic, partition) == NULL);
     if (store->groups_free == 0) return NULL;
@@ -60,11 +72,11 @@ struct store_group *store_group_make(struct store *store, uint64_t topic, uint64
     group->topic = topic;
     group->created_revision = created_revision;
     group->partition = partition;
-    group->segment_bytes = segment_bytes;
+    group->segment_limit = *limit;
     group->metered = group->metered_wanted = metered != 0;
     vsr_init(&group->vsr, 0, 0);
-    const struct partition_config config = {.segment_bytes = segment_bytes,
-                                            .metered = metered != 0};
+    const struct partition_config config = {
+        .segment_bytes = limit->bytes, .segment_us = limit->time_us, .metered = metered != 0};
     partition_init(&group->state, &store->pools, &config);
     uint32_t *bucket = store_group_bucket(store, topic, partition);
     group->next = *bucket;
@@ -95,6 +107,7 @@ void store_group_drop(struct store *store, struct store_group *group)
     store_link_remove(&group->trim_link);
     store_link_remove(&group->events_link);
     store_retention_forget(store, group);
+    store_stored_forget(store, group);
     /* The slot's next group must not meet an open file of this one. */
     int closed = store_files_forget(store, group, UINT64_MAX);
     assert(closed);
@@ -146,7 +159,7 @@ enum status store_group_open(struct store *store, const struct engine_partition_
     if (!*group) {
         if (topic->flags & ENGINE_TOPIC_CLOSING) return STATUS_CLOSED;
         *group = store_group_make(store, id->topic, id->created_revision, id->partition,
-                                  topic->segment_bytes, metered);
+                                  &topic->segment_limit, metered);
         /* Not BUSY: a wait does not help, a partition has to go or partitions_max to grow. */
         if (!*group) return STATUS_PARTITIONS_FULL;
         const struct vsr_event event = {.kind = VSR_RECOVERED};
@@ -198,13 +211,14 @@ static void store_topic_put(struct store *store, const struct engine_row_topic *
     topic->organization = row->organization;
     topic->partitions_count = row->partitions_count;
     topic->flags = row->flags;
-    topic->segment_bytes = row->segment_bytes;
     const struct partition_policy policy = {.time_us = store_policy_us(row->retention_ms),
                                             .bytes = row->retention_bytes,
                                             .time_us_min = store_policy_us(row->retention_ms_min),
                                             .version = row->policy_version};
     int changed = memcmp(&policy, &topic->policy, sizeof policy) != 0;
     topic->policy = policy;
+    topic->segment_limit = (struct segment_limit){.bytes = row->segment_bytes,
+                                                  .time_us = store_segment_us(policy.time_us)};
     if (changed) store_retention_policy(store, topic);
 }
 

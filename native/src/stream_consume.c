@@ -5,6 +5,7 @@
 #include "shard.h"
 #include "stream_access.h"
 #include "stream_fetch.h"
+#include "stream_payer.h"
 #include "stream_work.h"
 
 static struct consume *consume_of(const struct call *call)
@@ -31,12 +32,11 @@ static void consume_end_error(struct call *call, enum grpc_error error)
     consume_end(call, &failure);
 }
 
-static enum grpc_error consume_access(const struct call *call)
+static enum grpc_error consume_access(const struct call *call, const struct table_topic **topic)
 {
     const struct shard *shard = call->connection->shard;
-    const struct table_topic *topic;
     return stream_access(&shard->tables, &call->caller, &consume_of(call)->request.id,
-                         ENGINE_VERB_CONSUME, &topic);
+                         ENGINE_VERB_CONSUME, topic);
 }
 
 static void credit_add(struct consume *consume, uint64_t credit)
@@ -66,9 +66,13 @@ static void consume_begin(struct call *call, const struct proto_consume_begin *b
         .begun = 1,
     };
     credit_add(consume, begin->credit);
-    enum grpc_error error = consume_access(call);
+    const struct table_topic *topic;
+    enum grpc_error error = consume_access(call, &topic);
     if (error == GRPC_ERROR_NONE && call->connection->shard->draining) error = GRPC_ERROR_STOPPING;
-    if (error != GRPC_ERROR_NONE) consume_end_error(call, error);
+    if (error != GRPC_ERROR_NONE)
+        consume_end_error(call, error);
+    else
+        stream_payer_request(call, topic);
 }
 
 void stream_consume(struct call *call, const uint8_t *message, size_t size)
@@ -119,7 +123,8 @@ void stream_consume_step(struct call *call)
         call->connection->pushed_held = 1;
         return;
     }
-    enum grpc_error error = consume_access(call);
+    const struct table_topic *topic;
+    enum grpc_error error = consume_access(call, &topic);
     if (error == GRPC_ERROR_NONE) {
         struct lane_fetch *request = &consume->request;
         request->flags = LANE_FETCH_CONSUME | (consume->caught_up ? 0 : LANE_FETCH_TELL_EMPTY);
@@ -163,6 +168,7 @@ void stream_consume_fetched(struct call *call, const struct lane_fetched *fetche
     assert(reply->connection == NULL);
     reply->connection = call->connection;
     call->connection->pushed_bytes += reply->size;
+    stream_payer_reply(call, reply);
     grpc_reply_queue(call, reply);
     stream_consume_ready(call);
 }
@@ -186,7 +192,8 @@ void stream_consume_sent(struct reply *reply)
 void stream_consume_again(struct call *call)
 {
     if (call->finished || !consume_of(call)->begun) return;
-    enum grpc_error error = consume_access(call);
+    const struct table_topic *topic;
+    enum grpc_error error = consume_access(call, &topic);
     if (error == GRPC_ERROR_NONE) return;
     call->connection->shard->counters.access_ended++;
     consume_end_error(call, error);

@@ -20,6 +20,7 @@ void fetch_reply_front(struct reply *reply, const uint8_t *encoded, size_t encod
     data[4] = (uint8_t)size;
     memcpy(data + GRPC_PREFIX_SIZE, encoded, encoded_size);
     reply->data = data;
+    reply->body_bytes = (uint32_t)body_size;
     reply->size = (uint32_t)(GRPC_PREFIX_SIZE + size);
 }
 

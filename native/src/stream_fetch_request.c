@@ -4,6 +4,7 @@
 #include "shard.h"
 #include "stream_access.h"
 #include "stream_fetch.h"
+#include "stream_payer.h"
 #include "stream_work.h"
 
 /* A caller whose deadline is its wait wants EMPTY, not DEADLINE_EXCEEDED: answer a part earlier. */
@@ -54,7 +55,10 @@ void stream_fetch(struct call *call, const uint8_t *message, size_t size)
     const struct table_topic *topic;
     enum grpc_error error =
         stream_access(&shard->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
-    if (error == GRPC_ERROR_NONE) error = stream_fetch_begin(call, &wanted);
+    if (error == GRPC_ERROR_NONE) {
+        stream_payer_request(call, topic);
+        error = stream_fetch_begin(call, &wanted);
+    }
     if (error != GRPC_ERROR_NONE) grpc_finish_error(call, error);
 }
 
@@ -70,6 +74,7 @@ void stream_fetch_answer(struct call *call, const struct lane_fetched *fetched)
         grpc_finish(call, &failure);
         return;
     }
+    stream_payer_reply(call, fetched->reply);
     grpc_reply_queue(call, fetched->reply);
     grpc_finish_ok(call);
 }

@@ -11,6 +11,7 @@
 #include "stream_fetch.h"
 #include "stream_fetch_reply.h"
 #include "stream_names.h"
+#include "stream_payer.h"
 
 enum {
     /* The largest buffer of the pool, but for what lies in front of the messages. */
@@ -56,6 +57,7 @@ void stream_fetch_messages(struct call *call, const uint8_t *message, size_t siz
         grpc_finish(call, &failure);
         return;
     }
+    stream_payer_request(call, topic);
     wanted.bytes_max = request.bytes_max == 0 ? SHARD_FETCH_BYTES_DEFAULT : request.bytes_max;
     if (wanted.bytes_max > SHARD_FETCH_BYTES_MAX) wanted.bytes_max = SHARD_FETCH_BYTES_MAX;
     wanted.messages_max =

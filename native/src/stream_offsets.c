@@ -6,6 +6,7 @@
 #include "shard.h"
 #include "stream_access.h"
 #include "stream_fetch.h"
+#include "stream_payer.h"
 #include "stream_work.h"
 
 enum {
@@ -111,6 +112,7 @@ void stream_list_offsets(struct call *call, const uint8_t *message, size_t size)
         grpc_finish_error(call, error);
         return;
     }
+    stream_payer_request(call, topic);
     search_begin(call);
 }
 

@@ -8,6 +8,7 @@
 #include "proto_messages.h"
 #include "shard.h"
 #include "stream_access.h"
+#include "stream_payer.h"
 
 enum { HEALTH_SERVING = 1, HEALTH_NOT_SERVING = 2 };
 
@@ -123,6 +124,7 @@ int stream_produce(struct call *call, const uint8_t *message, size_t size, uint8
         return 0;
     }
     produce.message_bytes_max = topic->message_bytes_max;
+    stream_payer_request(call, topic);
     return stream_produce_submit(call, &produce, request.request, owned);
 }
 
@@ -190,6 +192,7 @@ void stream_commit(struct call *call, const uint8_t *message, size_t size)
     const struct table_topic *topic;
     enum grpc_error error =
         stream_access(&shard->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
+    if (error == GRPC_ERROR_NONE) stream_payer_request(call, topic);
     uint64_t token = error == GRPC_ERROR_NONE ? call_pending(call, PENDING_COMMIT, 0) : 0;
     if (error == GRPC_ERROR_NONE && token == 0) error = GRPC_ERROR_BUSY;
     if (error != GRPC_ERROR_NONE) {
@@ -269,9 +272,11 @@ static void offsets_answer(struct call *call, const struct lane_offsets *offsets
         grpc_finish(call, &failure);
         return;
     }
+    uint64_t committed = offsets->found ? offsets->offset : 0;
     struct proto_offsets_reply reply = {
         .found = offsets->found,
-        .offset = offsets->found ? offsets->offset : 0,
+        .offset = committed,
+        .start = committed > offsets->log_start ? committed : offsets->log_start,
         .generation = offsets->generation,
         .log_start = offsets->log_start,
         .high_watermark = offsets->high_watermark,
@@ -298,6 +303,7 @@ void stream_fetch_offsets(struct call *call, const uint8_t *message, size_t size
         grpc_finish_error(call, error);
         return;
     }
+    stream_payer_request(call, topic);
     uint16_t owner = owner_of(id.topic, id.partition, shard->shards_count);
     if (owner == shard->index) {
         struct lane_offsets offsets;

@@ -8,6 +8,7 @@
 #include "shard.h"
 #include "stream_access.h"
 #include "stream_names.h"
+#include "stream_payer.h"
 #include "stream_produce.h"
 
 static struct grpc_failure failure_error(enum grpc_error error)
@@ -72,6 +73,7 @@ void stream_publish(struct call *call, const uint8_t *message, size_t size)
         return;
     }
     message_batch_write(&request, &batch, part);
+    stream_payer_request(call, topic);
     struct store_produce produce = {
         .id = {.topic = topic->topic,
                .created_revision = topic->created_revision,

@@ -22,6 +22,7 @@ from api.access.tokens import new_token
 from api.app import create_app
 from api.bootstrap import Bootstrapped, bootstrap, readdress
 from api.database import Database
+from api.reconcile.holds import HoldReconciler
 from api.reconcile.keys import KeyReconciler
 from api.reconcile.loop import Loop
 from api.reconcile.node_client import NodeClients
@@ -85,6 +86,11 @@ class Service:
     def topic(self, name: str = "orders", **spec: Json) -> Body:
         """A new topic's body."""
         return self.post("/v1/topics", {"name": name, "spec": dict(spec)})
+
+    def hold(self, topic: Body, case: str = "C-1", **more: Json) -> Body:
+        """A new hold's body."""
+        wish: dict[str, Json] = {"topic_id": topic["id"], "case_id": case, "reason": "a suit"}
+        return self.post("/v1/legal-holds", {**wish, **more})
 
     def key(self, role: str, organization_id: str | None = None, **more: Json) -> dict[str, str]:
         """The header of a new key."""
@@ -200,6 +206,7 @@ def service(
         database,
         {
             "topic": TopicReconciler(database, nodes),
+            "hold": HoldReconciler(database, nodes),
             "key": KeyReconciler(database, nodes),
             "stream": ParentReconciler(database),
             "project": ParentReconciler(database),

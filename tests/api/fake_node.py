@@ -55,6 +55,9 @@ class FakeNode(node_pb2_grpc.AdminServicer):
     applied: list[node_pb2.ApplyRequest] = field(default_factory=list)
     fenced: int = 0
     flushes: int = 0
+    inventories: int = 0
+    purged: list[node_pb2.PurgeRequest] = field(default_factory=list)
+    purge_refusals: dict[int, str] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
     partition_state: str = "READY"
     # How often DeleteTopic is answered with "not yet"; and what a force reason spares.
@@ -62,8 +65,14 @@ class FakeNode(node_pb2_grpc.AdminServicer):
     deleted: dict[str, node_pb2.Fence] = field(default_factory=dict)
     given_up: dict[str, str] = field(default_factory=dict)
     lagging: set[str] = field(default_factory=set)
+    # Holds, and the partitions whose logs have not heard of any yet.
+    holds: dict[str, node_pb2.HoldStatus] = field(default_factory=dict)
+    deaf: set[int] = field(default_factory=set)
     # Topics that Describe does not show yet.
     unseen: set[str] = field(default_factory=set)
+    groups: list[node_pb2.GroupStatus] = field(default_factory=list)
+    node_id: str = "nd_fake"
+    warning: str = ""
     address: str = ""
 
     def Apply(  # noqa: N802
@@ -79,8 +88,13 @@ class FakeNode(node_pb2_grpc.AdminServicer):
             refuse(grpc.StatusCode.ABORTED, "FENCED")(context)
         if kind == "put_topic":
             self._refuse_put(request.put_topic, context)
-        gone = self._delete(request) if kind == "delete_topic" else False
-        if kind != "delete_topic":
+        if kind in ("put_hold", "release_hold"):
+            self._hold(request, context)
+        gone = False
+        if kind == "delete_topic":
+            self._refuse_held(request.delete_topic.topic_id, context)
+            gone = self._delete(request)
+        elif kind not in ("put_hold", "release_hold"):
             self._store(request, kind)
         self.applied.append(request)
         self.on_apply()
@@ -93,14 +107,43 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         """What is held of the objects that were asked for."""
         self._see(context)
         _play(self.describe, context)
+        wanted = list(self.topics) if request.all else request.topic_ids
+        topics = [
+            self._held(self.topics[each])
+            for each in wanted
+            if each in self.topics and each not in self.unseen
+        ]
         return node_pb2.DescribeReply(
-            topics=[
-                self.topics[each]
-                for each in request.topic_ids
-                if each in self.topics and each not in self.unseen
+            node_id=self.node_id,
+            topics=topics,
+            holds=[
+                self._confirmed(each)
+                for each in self.holds.values()
+                if each.topic_id in {topic.topic_id for topic in topics}
             ],
+            groups=self.groups if request.groups else [],
+            node=node_pb2.NodeStatus(version="1.2.3", shards=2, warning=self.warning),
             keys=[self.keys[each] for each in request.key_ids if each in self.keys],
         )
+
+    def Purge(  # noqa: N802
+        self, request: node_pb2.PurgeRequest, context: grpc.ServicerContext
+    ) -> node_pb2.PurgeReply:
+        """Moves the beginnings up, as far as a log goes."""
+        self._see(context)
+        _play(self.before, context)
+        topic = self.topics[request.topic_id]
+        reply = node_pb2.PurgeReply()
+        for wish in request.partitions:
+            found, answer = topic.partitions[wish.index], reply.partitions.add(index=wish.index)
+            if wish.index in self.purge_refusals:
+                answer.refused.code = answer.refused.message = self.purge_refusals[wish.index]
+                continue
+            found.log_start = max(found.log_start, wish.before_offset)
+            answer.log_start = found.log_start
+        self.purged.append(request)
+        _play(self.after, context)
+        return reply
 
     def FlushUsage(  # noqa: N802
         self, request: node_pb2.FlushUsageRequest, context: grpc.ServicerContext
@@ -108,6 +151,7 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         """Counts that it was asked."""
         self._see(context)
         self.flushes += 1
+        self.inventories += request.inventory
         return node_pb2.FlushUsageReply()
 
     def _see(self, context: grpc.ServicerContext) -> None:
@@ -116,12 +160,14 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         )
 
     def _fence_of(self, request: node_pb2.ApplyRequest, kind: str | None) -> node_pb2.Fence | None:
-        held: node_pb2.TopicStatus | node_pb2.KeyStatus | None
+        held: node_pb2.TopicStatus | node_pb2.KeyStatus | node_pb2.HoldStatus | None
         if kind in ("put_topic", "delete_topic"):
             topic_id = request.put_topic.topic_id or request.delete_topic.topic_id
             if topic_id in self.deleted:
                 return self.deleted[topic_id]
             held = self.topics.get(topic_id)
+        elif kind in ("put_hold", "release_hold"):
+            held = self.holds.get(request.put_hold.hold_id or request.release_hold.hold_id)
         else:
             held = self.keys.get(request.put_key.key_id or request.revoke_key.key_id)
         return held.fence if held is not None else None
@@ -133,6 +179,55 @@ class FakeNode(node_pb2_grpc.AdminServicer):
             refuse(grpc.StatusCode.FAILED_PRECONDITION, "TOPIC_CLOSED")(context)
         if held is not None and wish.partitions < len(held.partitions):
             refuse(grpc.StatusCode.FAILED_PRECONDITION, "PARTITIONS_DECREASE")(context)
+
+    def _hold(self, request: node_pb2.ApplyRequest, context: grpc.ServicerContext) -> None:
+        """The intent, as the metadata of a cluster keeps it."""
+        put, release = request.put_hold, request.release_hold
+        hold_id, topic_id = put.hold_id or release.hold_id, put.topic_id or release.topic_id
+        topic, known = self.topics.get(topic_id), self.holds.get(hold_id)
+        if topic is None:
+            refuse(grpc.StatusCode.NOT_FOUND, "TOPIC_NOT_FOUND")(context)
+        elif topic.closing:
+            refuse(grpc.StatusCode.FAILED_PRECONDITION, "TOPIC_CLOSING")(context)
+        if put.hold_id and known is not None and not known.active:
+            refuse(grpc.StatusCode.FAILED_PRECONDITION, "HOLD_RELEASED")(context)
+        self.holds[hold_id] = node_pb2.HoldStatus(
+            hold_id=hold_id,
+            topic_id=topic_id,
+            partitions=put.partitions if put.hold_id or known is None else known.partitions,
+            from_offset=put.from_offset,
+            active=bool(put.hold_id),
+            intent_op=len(self.applied) + 1,
+            fence=request.fence,
+        )
+
+    def _refuse_held(self, topic_id: str, context: grpc.ServicerContext) -> None:
+        if any(each.active and each.topic_id == topic_id for each in self.holds.values()):
+            refuse(grpc.StatusCode.FAILED_PRECONDITION, "TOPIC_HELD")(context)
+
+    def _concerned(self, hold: node_pb2.HoldStatus) -> set[int]:
+        everywhere = {each.index for each in self.topics[hold.topic_id].partitions}
+        return set(hold.partitions) or everywhere
+
+    def _confirmed(self, hold: node_pb2.HoldStatus) -> node_pb2.HoldStatus:
+        """A hold as Describe shows it: confirmed once every partition has heard of it."""
+        shown = node_pb2.HoldStatus()
+        shown.CopyFrom(hold)
+        shown.confirmed = not self._concerned(hold) & self.deaf
+        return shown
+
+    def _held(self, topic: node_pb2.TopicStatus) -> node_pb2.TopicStatus:
+        """A topic with what holds its partitions, where they have heard of it."""
+        for each in topic.partitions:
+            holds = [
+                hold.from_offset
+                for hold in self.holds.values()
+                if hold.active and hold.topic_id == topic.topic_id
+                if each.index in self._concerned(hold)
+            ]
+            each.held = bool(holds) and each.index not in self.deaf
+            each.held_from = min(holds) if each.held else 0
+        return topic
 
     def _delete(self, request: node_pb2.ApplyRequest) -> bool:
         """One DeleteTopic: whether nothing of the topic is left after it."""

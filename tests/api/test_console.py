@@ -177,3 +177,38 @@ def test_one_tail_too_many_is_refused_and_one_that_ended_makes_room() -> None:
 
 def test_a_place_does_not_show_the_key() -> None:
     assert "secret" not in repr(Place("127.0.0.1:1", "default", "default/a", 1, "Bearer secret"))
+
+
+def test_a_new_password_replaces_the_one_before(
+    service: Service, browser: TestClient, password: str
+) -> None:
+    with service.database.write() as session:
+        another = new_password(session, replace=True)
+    assert another is not None
+    refused = browser.post("/console/session", json={"secret": password})
+    assert refused.json()["code"] == "SIGN_IN_FAILED"
+    sign_in(browser, another)
+
+
+def test_keys_of_sessions_are_not_listed_and_expired_ones_are_revoked_at_the_next_sign_in(
+    service: Service, browser: TestClient, password: str
+) -> None:
+    sign_in(browser, password)
+    assert [each["name"] for each in service.get("/v1/api-keys")["items"]] == ["owner"]
+    service.clock.advance(13 * 3600)
+    browser.cookies.clear()
+    sign_in(browser, password)
+    keys = service.get("/v1/api-keys?sessions=true")["items"]
+    assert ["revoked_at" in each for each in keys if each["name"] != "owner"] == [True, False]
+
+
+def test_only_the_operators_owner_key_replaces_the_password(
+    service: Service, browser: TestClient, password: str
+) -> None:
+    csrf = sign_in(browser, password)
+    place = "/console/password"
+    assert browser.post(place, headers=csrf).status_code == 401
+    assert browser.post(place, headers=service.key("owner")).status_code == 403
+    made = browser.post(place, headers=service.owner).json()["password"]
+    assert browser.get("/console/session").json() is None, "the session has ended"
+    sign_in(browser, made)

@@ -255,6 +255,7 @@ def _explain(service: Service, text: str) -> Body:
 def _objects(service: Service) -> dict[str, tuple[str, str]]:
     """An object of every kind: its id, and how it is called after its kind."""
     topic = service.topic("orders")
+    hold = service.hold(topic)
     key = service.post("/v1/api-keys", {"name": "object", "spec": {"role": "viewer"}})
     run = service.post("/v1/report-runs", {"kind": "usage"})
     operation = service.get("/v1/operations")["items"][0]
@@ -264,6 +265,7 @@ def _objects(service: Service) -> dict[str, tuple[str, str]]:
         "project": (topic["project_id"], "default"),
         "stream": (topic["stream_id"], "default"),
         "topic": (topic["id"], "orders"),
+        "hold": (hold["id"], hold["id"]),
         "key": (key["id"], "object"),
         "cluster": (topic["cluster_id"], "local"),
         "node": (node["id"], node["name"]),

@@ -48,10 +48,12 @@ BEYOND_SCHEMA: Final = frozenset(
         "FORCE_AND_REASON",
         "METER_UNKNOWN",
         "MISSING",  # another member makes it necessary: time for from=time
+        "NEEDS_PARTITION",
         "NOT_ENOUGH_NODES",
         "NO_SUCH_PARTITION",
         "PAGE_TOKEN_INVALID",
         "PARTITIONS_DECREASE",
+        "REPEATED",
         "REQUIRED",  # of several clusters one must be named
         "UNKNOWN_PATH",
         "WEAK_TAG",

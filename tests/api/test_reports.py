@@ -36,7 +36,7 @@ def test_a_run_is_queued_started_with_its_token_and_fails_if_it_published_nothin
     assert response.status_code == 202
     run = response.json()
     assert run["state"] == "QUEUED"
-    assert _loop(service, status=0).run_once() == 1
+    assert loop_of(service, status=0).run_once() == 1
     assert service.node.flushes == 1
     token, node_key, *arguments = _told(service, run)
     assert arguments == [
@@ -55,12 +55,26 @@ def test_a_run_is_queued_started_with_its_token_and_fails_if_it_published_nothin
 
 def test_a_job_that_fails_is_not_started_again(service: Service) -> None:
     run = service.post("/v1/report-runs", {"kind": "usage"})
-    loop = _loop(service, status=3)
+    loop = loop_of(service, status=3)
     assert loop.run_once() == 1
     found = service.get(f"/v1/report-runs/{run['id']}")
     assert "status 3" in found["error"]["detail"]
     service.clock.advance(3600)
     assert loop.run_once() == 0
+
+
+def test_a_job_that_fails_says_why_and_what_to_do_in_its_own_words(service: Service) -> None:
+    run = service.post("/v1/report-runs", {"kind": "usage"})
+    said = {"run": run["id"], "outcome": "failed", "code": "OUT_OF_REACH"}
+    words = {"message": "The node was <away>.", "hint": "Start it."}
+    lines = [json.dumps({**said, "run": "run_other", **words}), json.dumps({**said, **words})]
+    script = f"printf '%s\\n' '{lines[0]}' '{lines[1]}'; exit 3"
+    assert loop_of(service, script=script).run_once() == 1
+    error = service.get(f"/v1/report-runs/{run['id']}")["error"]
+    assert [error[name] for name in ("code", "detail", "hint")] == ["OUT_OF_REACH", *words.values()]
+    again = service.post("/v1/report-runs", {"kind": "usage"})
+    assert loop_of(service, script=script).run_once() == 1
+    assert service.get(f"/v1/report-runs/{again['id']}")["error"]["code"] == "REPORT_FAILED"
 
 
 def test_a_job_that_takes_too_long_is_ended(service: Service) -> None:
@@ -90,7 +104,7 @@ def test_a_job_whose_worker_stops_is_ended_and_its_run_taken_up_again(service: S
     reconciler.stop()
     assert Loop(service.database, {"report": reconciler}).run_once() == 1
     assert service.get(f"/v1/report-runs/{run['id']}")["state"] == "RUNNING"
-    assert _loop(service, status=1).run_once() == 1
+    assert loop_of(service, status=1).run_once() == 1
     assert service.get(f"/v1/report-runs/{run['id']}")["state"] == "FAILED"
 
 
@@ -101,7 +115,7 @@ def test_a_worker_that_slept_over_its_lease_before_the_job_starts_none(service: 
     service.clock.advance(60)
     header = _taken_up(service, run)
     told = _told(service, run)
-    assert not _loop(service, status=0).run(sleeper)
+    assert not loop_of(service, status=0).run(sleeper)
     assert _told(service, run) == told
     assert service.get(f"/v1/report-runs/{run['id']}", header)["state"] == "RUNNING"
 
@@ -130,7 +144,7 @@ def test_a_worker_that_lost_its_lease_during_the_job_ends_nothing(service: Servi
 
 def test_inputs_hold_every_name_and_the_prices_and_are_the_same_twice(service: Service) -> None:
     topic = service.topic("orders")
-    run, header = _started(service)
+    run, header = started(service)
     inputs = service.get(f"/v1/report-runs/{run['id']}/inputs", header)
     assert {each["name"] for each in inputs["organizations"]} == {"_system", "default"}
     assert inputs["topics"] == [
@@ -144,35 +158,35 @@ def test_inputs_hold_every_name_and_the_prices_and_are_the_same_twice(service: S
         }
     ]
     assert inputs["price_book"]["version"] == "demo-1"
-    assert inputs["price_book"]["prices"][0] == {
+    assert {
         "meter": "ingress_bytes",
         "unit": "GiB",
         "unit_quantity": "1073741824",
         "unit_price": "0.05",
-    }
+    } in inputs["price_book"]["prices"]
     assert "secret" not in json.dumps(inputs)
-    second, header = _started(service)
+    second, header = started(service)
     assert service.get(f"/v1/report-runs/{second['id']}/inputs", header) == inputs
 
 
 def test_a_topic_that_is_gone_keeps_its_name_in_the_inputs(service: Service) -> None:
     topic = service.topic("orders")
     service.settle()
-    before, header = _started(service)
+    before, header = started(service)
     inputs = service.get(f"/v1/report-runs/{before['id']}/inputs", header)
     service.client.delete(
         f"/v1/topics/{topic['id']}", headers={**service.owner, "If-Match": '"r1"'}
     )
     service.settle()
     again = service.topic("orders")
-    after, header = _started(service)
+    after, header = started(service)
     named = service.get(f"/v1/report-runs/{after['id']}/inputs", header)["topics"]
     assert [each["id"] for each in named] == [topic["id"], again["id"]]
     assert named[0] == inputs["topics"][0]
 
 
 def test_the_token_of_a_run_opens_that_run_and_nothing_else(service: Service) -> None:
-    run, header = _started(service)
+    run, header = started(service)
     other = service.post("/v1/report-runs", {"kind": "usage"})
     assert service.client.get(f"/v1/report-runs/{run['id']}", headers=header).status_code == 200
     assert service.client.get(f"/v1/report-runs/{other['id']}", headers=header).status_code == 404
@@ -182,7 +196,7 @@ def test_the_token_of_a_run_opens_that_run_and_nothing_else(service: Service) ->
 
 
 def test_a_new_start_of_a_run_closes_the_token_of_the_last(service: Service) -> None:
-    run, header = _started(service)
+    run, header = started(service)
     with service.database.write() as session:
         session.get_one(ReportRun, run["id"]).token_sha256 = bytes(32)
     response = service.client.get(f"/v1/report-runs/{run['id']}/inputs", headers=header)
@@ -193,8 +207,8 @@ def test_a_result_is_loaded_and_shown_and_the_same_result_again_is_a_replay(
     service: Service,
 ) -> None:
     topic = service.topic("orders")
-    run, header = _started(service)
-    manifest = _publish(service, [_row(topic, "1073741824", "0.05")])
+    run, header = started(service)
+    manifest = publish(service, [row_of(topic, "1073741824", "0.05")])
     path = f"/v1/report-runs/{run['id']}/result"
     first = service.client.put(path, json=manifest, headers=header)
     assert (first.status_code, first.json()["state"]) == (200, "SUCCEEDED")
@@ -218,8 +232,8 @@ def test_a_result_is_loaded_and_shown_and_the_same_result_again_is_a_replay(
 def test_a_later_run_takes_the_place_of_an_earlier_one(service: Service) -> None:
     topic = service.topic("orders")
     for quantity in ("1", "2"):
-        run, header = _started(service)
-        manifest = _publish(service, [_row(topic, quantity, "0")])
+        run, header = started(service)
+        manifest = publish(service, [row_of(topic, quantity, "0")])
         service.client.put(f"/v1/report-runs/{run['id']}/result", json=manifest, headers=header)
     usage = service.get("/v1/usage")
     assert (usage["run_id"], usage["totals"][0]["quantity"]) == (run["id"], "2")
@@ -228,9 +242,9 @@ def test_a_later_run_takes_the_place_of_an_earlier_one(service: Service) -> None
 
 def test_a_result_that_does_not_hold_is_refused_whole(service: Service) -> None:
     topic = service.topic("orders")
-    run, header = _started(service)
+    run, header = started(service)
     path = f"/v1/report-runs/{run['id']}/result"
-    manifest = _publish(service, [_row(topic, "10", "0.5")])
+    manifest = publish(service, [row_of(topic, "10", "0.5")])
     spoiled = [
         {**manifest, "path": "../elsewhere"},
         {**manifest, "path": "usage/none"},
@@ -250,10 +264,10 @@ def test_a_result_that_does_not_hold_is_refused_whole(service: Service) -> None:
 
 def test_a_topic_that_nobody_owns_is_refused(service: Service) -> None:
     topic = {**service.topic("orders"), "id": "tp_unknown"}
-    row = {**_row(topic, "1", "0"), "organization": "nobody"}
-    run, header = _started(service)
+    row = {**row_of(topic, "1", "0"), "organization": "nobody"}
+    run, header = started(service)
     response = service.client.put(
-        f"/v1/report-runs/{run['id']}/result", json=_publish(service, [row]), headers=header
+        f"/v1/report-runs/{run['id']}/result", json=publish(service, [row]), headers=header
     )
     assert (response.status_code, response.json()["code"]) == (400, "RESULT_REJECTED")
 
@@ -266,6 +280,8 @@ def test_a_topic_that_nobody_owns_is_refused(service: Service) -> None:
         ("topic", ["default/orders"]),
         ("principal", ["=evil", "owner"]),
         ("organization", ["default"]),
+        ("hour_topic", ["2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", "2026-03-02T00:00:00Z"]),
+        ("day_topic", ["2026-03-01", "2026-03-02"]),
     ],
 )
 def test_usage_is_summed_exactly_by_every_grouping(
@@ -273,13 +289,13 @@ def test_usage_is_summed_exactly_by_every_grouping(
 ) -> None:
     topic = service.topic("orders")
     rows = [
-        _row(topic, "9007199254740993", "0.100000000000000000001", hour="2026-03-01T10"),
-        _row(topic, "9007199254740993", "0.200000000000000000002", hour="2026-03-01T11"),
-        {**_row(topic, "1", "0", hour="2026-03-02T00"), "principal": "'=evil"},
+        row_of(topic, "9007199254740993", "0.100000000000000000001", hour="2026-03-01T10"),
+        row_of(topic, "9007199254740993", "0.200000000000000000002", hour="2026-03-01T11"),
+        {**row_of(topic, "1", "0", hour="2026-03-02T00"), "principal": "'=evil"},
     ]
-    run, header = _started(service)
+    run, header = started(service)
     response = service.client.put(
-        f"/v1/report-runs/{run['id']}/result", json=_publish(service, rows), headers=header
+        f"/v1/report-runs/{run['id']}/result", json=publish(service, rows), headers=header
     )
     assert response.status_code == 200, response.text
     usage = service.get(f"/v1/usage?group_by={group_by}")
@@ -290,11 +306,27 @@ def test_usage_is_summed_exactly_by_every_grouping(
     assert part["totals"][0]["quantity"] == "9007199254740993"
 
 
+def test_usage_by_day_tells_the_topics_apart_where_it_is_asked_to(service: Service) -> None:
+    topics = [service.topic("orders"), service.topic("returns")]
+    run, header = started(service)
+    rows = [row_of(each, "5", "0.1") for each in topics]
+    service.client.put(
+        f"/v1/report-runs/{run['id']}/result", json=publish(service, rows), headers=header
+    )
+    found = service.get("/v1/usage?group_by=day_topic")["items"]
+    assert sorted((each["group"], each["topic"], each["topic_id"]) for each in found) == [
+        ("2026-03-01", "default/orders", topics[0]["id"]),
+        ("2026-03-01", "default/returns", topics[1]["id"]),
+    ]
+    (day,) = service.get("/v1/usage?group_by=day")["items"]
+    assert (day["quantity"], "topic" in day) == ("10", False)
+
+
 def test_a_meter_that_is_none_is_answered_with_those_there_are(service: Service) -> None:
     response = service.client.get("/v1/usage?meter=foo", headers=service.owner)
     assert (response.status_code, response.json()["code"]) == (400, "INVALID_REQUEST")
     assert response.json()["errors"][0]["pointer"] == "?meter"
-    assert response.json()["detail"].startswith('meter: "foo" is none of ingress_bytes, ')
+    assert response.json()["detail"].startswith('meter: "foo" is none of egress_bytes, ')
     assert service.get("/v1/usage?meter=ingress_bytes")["items"] == []
 
 
@@ -303,10 +335,10 @@ def test_usage_shows_an_organization_its_own_rows_only(
 ) -> None:
     mine = service.topic("orders")
     theirs = service.post("/v1/topics", {"name": "orders"}, other[1])
-    run, header = _started(service)
-    rows = [_row(mine, "1", "0"), {**_row(theirs, "2", "0"), "organization": "globex"}]
+    run, header = started(service)
+    rows = [row_of(mine, "1", "0"), {**row_of(theirs, "2", "0"), "organization": "globex"}]
     service.client.put(
-        f"/v1/report-runs/{run['id']}/result", json=_publish(service, rows), headers=header
+        f"/v1/report-runs/{run['id']}/result", json=publish(service, rows), headers=header
     )
     seen = service.get("/v1/usage?group_by=organization", other[1])["items"]
     assert [(each["group"], each["quantity"]) for each in seen] == [("globex", "2")]
@@ -314,18 +346,18 @@ def test_usage_shows_an_organization_its_own_rows_only(
     assert [each["group"] for each in everything] == ["default", "globex"]
 
 
-def _loop(service: Service, *, status: int) -> Loop:
+def loop_of(service: Service, *, status: int = 0, script: str = JOB) -> Loop:
     reconciler = ReportReconciler(
         service.database,
         NodeClients(service.settings.node.admin_key_file),
         service.settings.reports,
         "http://api.test",
-        command=["/bin/sh", "-c", JOB.replace("STATUS", str(status)), "job"],
+        command=["/bin/sh", "-c", script.replace("STATUS", str(status)), "job"],
     )
     return Loop(service.database, {"report": reconciler})
 
 
-def _started(service: Service) -> tuple[Body, dict[str, str]]:
+def started(service: Service) -> tuple[Body, dict[str, str]]:
     """A run in the middle of its job, and the header of the job's token."""
     run = service.post("/v1/report-runs", {"kind": "usage"})
     return run, _taken_up(service, run)
@@ -356,7 +388,7 @@ def _told(service: Service, run: Body) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def _row(topic: Body, quantity: str, amount: str, hour: str = "2026-03-01T10") -> dict[str, str]:
+def row_of(topic: Body, quantity: str, amount: str, hour: str = "2026-03-01T10") -> dict[str, str]:
     return {
         "organization": "default", "project": "default", "cluster": "local",
         "stream": "default", "topic": topic["name"], "topic_id": topic["id"],
@@ -367,7 +399,7 @@ def _row(topic: Body, quantity: str, amount: str, hour: str = "2026-03-01T10") -
     }  # fmt: skip
 
 
-def _publish(service: Service, rows: Sequence[dict[str, str]]) -> Body:
+def publish(service: Service, rows: Sequence[dict[str, str]]) -> Body:
     """Writes usage.csv as a job does; the manifest."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\r\n")

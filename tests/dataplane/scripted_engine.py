@@ -11,13 +11,16 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from dataplane.frames import EngineResult, Kind, PartitionId
+from dataplane.counters import counters_of
+from dataplane.frames import CountedRow, EngineResult, Kind, PartitionId
 from headrace import codec
 from headrace.wire import usage_pb2 as usage
 from native.engine import Frame
 
 _CLOSE = struct.Struct("<QQIIQQQqqII")
 _PARTITION = struct.Struct("<QQII")
+_COUNTERS = struct.Struct("<qII")
+_COUNTER = struct.Struct("<QQQQqII")
 MINUTE_US = 60_000_000
 PATIENCE_S = 10.0
 LOOK_S = 0.01
@@ -33,6 +36,7 @@ class ScriptedEngine:
         self.closed: dict[PartitionId, int] = {}
         self.acknowledged: dict[PartitionId, int] = {}
         self.batches: dict[tuple[bytes, int], list[tuple[PartitionId, int]]] = {}
+        self.counters: dict[tuple[bytes, int], list[usage.Counter]] = {}
         self.refuse_publish: EngineResult | None = None
         self.appended: set[PartitionId] = set()
         self.foreign: set[tuple[bytes, int]] = set()
@@ -61,6 +65,19 @@ class ScriptedEngine:
             *partition, 0, sequence, sequence, sequence, start_us, start_us + MINUTE_US, 0, 0
         )
         self.post(Frame(Kind.METER_CLOSE, body=body))
+
+    def count(
+        self, *rows: CountedRow, end_us: int = MINUTE_US, shard: int = 0, final: bool = False
+    ) -> None:
+        """What a shard counted in a window, once."""
+        body = _COUNTERS.pack(end_us, len(rows), final) + b"".join(
+            _COUNTER.pack(*row) for row in rows
+        )
+        self.post(Frame(Kind.COUNTERS, shard=shard, body=body))
+
+    def counted(self) -> list[usage.Counter]:
+        """The counters in `_usage`."""
+        return [counter for batch in self.counters.values() for counter in batch]
 
     def repeat(self) -> None:
         """Every window without an acknowledgement again, in order."""
@@ -165,16 +182,23 @@ class ScriptedEngine:
             return self.refuse_publish
         batch = codec.client_batch(body[_PARTITION.size :])
         name = (bytes(batch.producer_id), batch.base_sequence)
-        windows = [_window(value) for value in codec.decode(batch).values if value is not None]
+        values = [value for value in codec.decode(batch).values if value is not None]
+        windows = [_window(value) for value in values]
         if name in self.foreign:
             return EngineResult.DUPLICATE
         if name in self.batches:
             assert self.batches[name] == windows
             return EngineResult.DUPLICATE
         self.batches[name] = windows
+        records = [usage.UsageRecord.FromString(value[1:]) for value in values]
+        self.counters[name] = [one.counter for one in records if one.HasField("counter")]
         return EngineResult.OK
 
 
 def _window(value: bytes) -> tuple[PartitionId, int]:
-    close = usage.UsageRecord.FromString(value[1:]).close
+    record = usage.UsageRecord.FromString(value[1:])
+    if record.HasField("counter"):
+        counter = record.counter
+        return counters_of(counter.shard, counter.incarnation), counter.sequence
+    close = record.close
     return PartitionId(close.topic, close.created_revision, close.partition), close.sequence

@@ -8,12 +8,13 @@ import grpc
 import pytest
 
 from dataplane.wire import node_pb2
-from headrace.wire import stream_pb2, usage_pb2
+from headrace.wire import stream_pb2
 from tests.dataplane import builders
 from tests.support.consume_reader import Reader
 from tests.support.furnishing import EDITOR, furnish, topic_wish
 from tests.support.node_process import NodeProcess, refusal
 from tests.support.platform import wait_until
+from tests.support.usage_log import closes
 
 
 @pytest.fixture
@@ -41,13 +42,8 @@ def _is_gone(node: NodeProcess, topic_id: str) -> bool:
 
 
 def _records_metered(node: NodeProcess, topic: int) -> int:
-    admin = node.admin()
-    closes = [
-        usage_pb2.UsageRecord.FromString(value[1:]).close
-        for value in admin.values(admin.topic("_usage"), 0)
-        if value is not None
-    ]
-    return sum(row.records for close in closes if close.topic == topic for row in close.sums)
+    found = [close for close in closes(node) if close.topic == topic]
+    return sum(row.records for close in found for row in close.sums)
 
 
 def _refused(node: NodeProcess, topic: stream_pb2.Topic) -> str:

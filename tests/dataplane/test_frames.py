@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane import frames
-from dataplane.frames import EngineResult, FenceKind, Kind, PartitionId, TrimCause, Verb
+from dataplane.frames import EngineResult, FenceKind, Kind, Meter, PartitionId, TrimCause, Verb
 from dataplane.metadata import tables
 
 HEADER = Path(__file__).parents[2] / "native" / "include" / "engine.h"
@@ -40,6 +40,7 @@ def test_every_structure_has_the_size_the_header_gives_it(header: FFI) -> None:
         (EngineResult, "enum engine_result", "ENGINE_RESULT_"),
         (FenceKind, "enum engine_fence_kind", "ENGINE_FENCE_"),
         (TrimCause, "enum engine_trim_cause", "ENGINE_TRIM_"),
+        (Meter, "enum engine_meter", "ENGINE_METER_"),
         (Verb, "enum engine_verb", "ENGINE_VERB_"),
     ],
 )

@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from dataplane.wire import node_pb2, node_pb2_grpc
-from headrace.wire import stream_pb2, usage_pb2
+from headrace.wire import stream_pb2
 from tests.support.furnishing import (
     EDITOR,
     VIEWER,
@@ -22,6 +22,7 @@ from tests.support.furnishing import (
 )
 from tests.support.node_process import ROOT, NodeProcess, Session, refusal
 from tests.support.platform import wait_until
+from tests.support.usage_log import closes
 
 PARTITION_GROUPS_MAX = 64  # native/src/limits.h
 FENCE = node_pb2.Fence(db_epoch=1, generation=1, lease_token=1)
@@ -255,17 +256,13 @@ def test_flushed_usage_is_exactly_what_the_log_holds(node: NodeProcess) -> None:
     client.produce(topic, 1, [b"four"])
     assert node.admin().flush_usage().outstanding == 0
     admin = node.admin()
-    closes = [
-        close
-        for close in _closes(admin.values(admin.topic("_usage"), 0))
-        if close.topic == topic.number
-    ]
-    assert {close.partition for close in closes} == {0, 1}
+    windows = [close for close in closes(node) if close.topic == topic.number]
+    assert {close.partition for close in windows} == {0, 1}
     assert {
         (close.topic_id, close.topic_name, close.organization_id, close.project_id)
-        for close in closes
+        for close in windows
     } == {("tp_billed", "default/billed", "org_1", "prj_1")}
-    sums = [found for close in closes for found in close.sums]
+    sums = [found for close in windows for found in close.sums]
     assert {found.principal_id for found in sums} == {"key_editor"}
     assert sum(found.records for found in sums) == 4
     described = next(t for t in admin.describe_node().topics if t.topic_id == "tp_billed")
@@ -309,15 +306,6 @@ def test_grpcio_is_never_loaded_in_the_node(node: NodeProcess) -> None:
 # ---- ends and beginnings ----
 
 
-def _closes(values: list[bytes | None]) -> list[usage_pb2.Close]:
-    closes = []
-    for value in values:
-        assert value is not None
-        assert value[0] == 1
-        closes.append(usage_pb2.UsageRecord.FromString(value[1:]).close)
-    return closes
-
-
 def test_sigterm_drains_and_a_restart_keeps_everything(tmp_path: Path) -> None:
     with NodeProcess(tmp_path) as running:
         furnish(running, "kept")
@@ -336,9 +324,8 @@ def test_sigterm_drains_and_a_restart_keeps_everything(tmp_path: Path) -> None:
         assert client.topic("kept") == topic
         assert client.values(topic, 0) == [b"a", b"b", b"c"]
         # The drain closed the window and published it.
-        admin = running.admin()
-        closes = _closes(admin.values(admin.topic("_usage"), 0))
-        assert [(close.sequence, close.sums[0].records) for close in closes] == [(1, 3)]
+        windows = closes(running)
+        assert [(close.sequence, close.sums[0].records) for close in windows] == [(1, 3)]
         # The member goes on where it was, under a new fence.
         member = client.join("member", "kept")
         again = member.assigned(2)
@@ -367,11 +354,11 @@ def test_kill_9_loses_nothing_acknowledged_and_bills_nothing_twice(tmp_path: Pat
         assert client.values(topic, 0) == [b"0"] * 10 + [b"1"] * 10 + [b"2"] * 10
         admin = running.admin()
         assert admin.flush_usage().outstanding == 0
-        closes = _closes(admin.values(admin.topic("_usage"), 0))
+        windows = closes(running)
         # Contiguous, without a repetition: every window once.
-        assert [close.sequence for close in closes] == list(range(1, len(closes) + 1))
-        assert all(after.from_op == before.to_op + 1 for before, after in pairwise(closes))
-        assert sum(found.records for close in closes for found in close.sums) == 30
+        assert [close.sequence for close in windows] == list(range(1, len(windows) + 1))
+        assert all(after.from_op == before.to_op + 1 for before, after in pairwise(windows))
+        assert sum(found.records for close in windows for found in close.sums) == 30
 
 
 def _flush_until_killed(running: NodeProcess) -> None:

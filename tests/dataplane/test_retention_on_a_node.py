@@ -130,3 +130,53 @@ def test_a_hold_in_force_outlives_its_policy_and_a_kill_and_ends_by_release_alon
         lambda: all(row.topic_id != "tp_ages" for row in node.admin().describe_node().topics),
         "the topic is gone",
     )
+
+
+def test_a_purge_takes_what_lies_before_and_tells_every_kind_of_reader(node: NodeProcess) -> None:
+    node.admin().apply(topic_wish("ages", partitions=2))
+    client = node.client(EDITOR)
+    topic = client.topic("ages")
+    for index in range(8):
+        client.produce(topic, 0, [VALUE], sequence=index)
+    first, empty = node.admin().purge("tp_ages", p0=5, p1=1)
+    assert (first.log_start, first.HasField("refused")) == (5, False)
+    assert empty.refused.code == "OFFSET_BEYOND_END"
+    early = client.fetch(topic, 0, 0)
+    assert (early.status, early.log_start) == (stream_pb2.TRUNCATED, 5)
+    assert client.fetch(topic, 0, 5).status == stream_pb2.OK
+    wait_until(lambda: len(_trims(node)) == 1, "the purge is in `_retention`")
+    (trim,) = _trims(node)
+    assert (trim.cause, trim.policy_version, trim.first_offset) == ("purge", 9, 0)
+    assert [row.log_start for row in node.admin().purge("tp_ages", p0=5)] == [5], "repeatable"
+    assert [row.log_start for row in node.admin().purge("tp_ages", p0=2)] == [5], "a delayed one"
+    assert node.admin().purge("tp_ages", p0=9)[0].refused.code == "OFFSET_BEYOND_END"
+    assert node.admin().purge("tp_ages", p0=8)[0].log_start == 8
+    node.kill()
+    node.start()
+    assert (_partition(node).log_start, _partition(node).log_end) == (8, 8)
+
+
+def test_a_purge_takes_nothing_that_is_held_and_names_only_what_is_there(
+    node: NodeProcess,
+) -> None:
+    node.admin().apply(_wish())
+    client = node.client(EDITOR)
+    topic = client.topic("ages")
+    for index in range(4):
+        client.produce(topic, 0, [VALUE], sequence=index)
+    hold = builders.put_hold(topic_id="tp_ages").control.request
+    hold.put_hold.from_offset = 2
+    node.admin().apply(hold)
+    # At once: a hold that its log does not know yet counts too.
+    assert node.admin().purge("tp_ages", p0=3)[0].refused.code == "TOPIC_HELD"
+    wait_until(lambda: _hold(node).confirmed, "the hold is in force")
+    assert node.admin().purge("tp_ages", p0=3)[0].refused.code == "TOPIC_HELD"
+    assert node.admin().purge("tp_ages", p0=2)[0].log_start == 2
+    for topic_id, before, code in (
+        ("tp_none", {"p0": 1}, "TOPIC_NOT_FOUND"),
+        ("tp_ages", {"p1": 1}, "INVALID_ARGUMENT"),
+        ("tp_ages", {"p0": 0}, "INVALID_ARGUMENT"),
+    ):
+        with pytest.raises(grpc.RpcError) as caught:
+            node.admin().purge(topic_id, **before)
+        assert refusal(caught.value)[1].code == code

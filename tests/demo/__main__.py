@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT))
 from tests.demo.bill import play_bill  # noqa: E402 - the line above makes these importable
 from tests.demo.crash import play_crash  # noqa: E402
 from tests.demo.flow import play_flow  # noqa: E402
+from tests.demo.retain import play_retain  # noqa: E402
 from tests.support.platform import Platform  # noqa: E402
 from tests.support.stage import Act, Figures, Stage  # noqa: E402
 
@@ -24,6 +25,7 @@ ACTS: tuple[tuple[str, Act], ...] = (
     ("flow", play_flow),
     ("crash", play_crash),
     ("bill", play_bill),
+    ("retain", play_retain),
 )
 # Top level of demo.json: these come from one act ...
 FIGURES_OF_FLOW = (
@@ -33,7 +35,16 @@ FIGURES_OF_FLOW = (
     "consume_records_per_second",
     "topic_ready_seconds",
 )
-FIGURES_OF_BILL = ("bytes_in_log", "bytes_billed", "usage_rows")
+FIGURES_OF_BILL = (
+    "bytes_in_log",
+    "bytes_billed",
+    "usage_rows",
+    "invoice_total",
+    "invoice_currency",
+    "invoice_lines",
+    "reconciliation",
+)
+FIGURES_OF_RETAIN = ("retention_deleted_bytes", "retention_violations", "hold_blocked_bytes")
 # ... and these are summed over the acts that have them.
 FIGURES_SUMMED = ("duplicates", "missing", "acked_lost")
 
@@ -73,7 +84,11 @@ def top_level(played: list[dict[str, object]]) -> Figures:
         assert isinstance(of_act, dict)
         figures[str(act["name"])] = of_act
     found: Figures = {}
-    for act_name, names in (("flow", FIGURES_OF_FLOW), ("bill", FIGURES_OF_BILL)):
+    for act_name, names in (
+        ("flow", FIGURES_OF_FLOW),
+        ("bill", FIGURES_OF_BILL),
+        ("retain", FIGURES_OF_RETAIN),
+    ):
         of_act = figures.get(act_name, {})
         found.update({name: of_act[name] for name in names if name in of_act})
     for name in FIGURES_SUMMED:

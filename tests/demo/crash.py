@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 import headrace
-from tests.demo.flights import flights, row_of
+from api.commands.flights import flights
+from tests.demo.flights import row_of
 from tests.support.stage import Figures, Stage, account
 
 TOPIC = "departures-crash"

@@ -4,8 +4,9 @@ import time
 import urllib.request
 
 import headrace
+from api.commands.flights import flights
 from headrace.admin import is_ready
-from tests.demo.flights import FLIGHTS_COUNT, flights, row_of
+from tests.demo.flights import FLIGHTS_COUNT, row_of
 from tests.support.stage import Figures, Stage, account
 
 TOPIC = "departures"

@@ -35,8 +35,11 @@ class ScriptedApi:
     streams: list[Body] = field(default_factory=list)
     runs: list[Body] = field(default_factory=list)
     keys: list[Body] = field(default_factory=list)
+    holds: list[Body] = field(default_factory=list)
     projects: list[Body] = field(default_factory=lambda: [named("prj_1", "team")])
     orgs: list[Body] = field(default_factory=lambda: [named("org_1", "default")])
+    operations: list[Body] = field(default_factory=list)
+    purge_ends: Body = field(default_factory=lambda: {"state": "SUCCEEDED"})
     reads_until_gone: int = 1
     seen: list[Seen] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
@@ -113,6 +116,8 @@ class ScriptedApi:
             ("GET", "streams"): lambda seen: listed(self.streams, seen),
             ("POST", "streams"): self._create_stream,
             ("GET", "usage"): self._usage,
+            ("GET", "invoices"): lambda seen: listed(INVOICES, seen),
+            ("GET", "reports"): lambda seen: (200, retention(seen.query)),
             ("GET", "report-runs"): self._runs,
             ("POST", "report-runs"): self._create_run,
             ("GET", "projects"): lambda seen: listed(self.projects, seen),
@@ -121,6 +126,9 @@ class ScriptedApi:
             ("POST", "orgs"): lambda seen: self._create(self.orgs, "org", seen),
             ("GET", "api-keys"): lambda seen: listed(self.keys, seen),
             ("POST", "api-keys"): self._create_key,
+            ("GET", "operations"): lambda seen: listed(self.operations, seen),
+            ("GET", "legal-holds"): lambda seen: listed(self.holds, seen),
+            ("POST", "legal-holds"): self._create_hold,
             ("GET", "clusters"): self._clusters,
             ("GET", "explain"): self._explain,
         }
@@ -169,9 +177,9 @@ class ScriptedApi:
                     },
                     {
                         "type": "RetentionEnforced",
-                        "status": "False",
-                        "reason": "NotEnforcedYet",
-                        "message": "segments are kept",
+                        "status": "True",
+                        "reason": "Enforced",
+                        "message": "whole segments go",
                     },
                 ],
                 "observed_generation": topic["generation"] if ready else 0,
@@ -180,7 +188,24 @@ class ScriptedApi:
             },
         }
 
+    def _purge(self, seen: Seen) -> Answer:
+        found = seen.path.rpartition("/")[2].removesuffix(":purge")
+        topic = next(each for each in self.topics if each["id"] == found)
+        if seen.headers.get("if-match") != topic["etag"]:
+            return problem(412, "ETAG_MISMATCH", "It was changed meanwhile")
+        if seen.query.get("dry_run"):
+            loss = {"records": "3", "bytes_estimate": "96"}
+            return 200, {**self._as_found(topic), "plan": {"data_loss": loss, "warnings": []}}
+        generation = int(str(topic["generation"])) + 1
+        topic |= {"generation": generation, "etag": f"r{generation}"}
+        target = {"kind": "topic", "id": found, "generation": generation}
+        operation: Body = {"id": "op_1", "kind": "delete_topic_records", "target": target}
+        self.operations.append(operation | self.purge_ends)
+        return 202, self._as_found(topic)
+
     def _create_topic(self, seen: Seen) -> Answer:
+        if seen.path.endswith(":purge"):
+            return self._purge(seen)
         stream = seen.body.get("stream", "default")
         if any((t["name"], t["stream"]) == (seen.body["name"], stream) for t in self.topics):
             return problem(409, "NAME_TAKEN", f"{seen.body['name']} exists")
@@ -220,6 +245,18 @@ class ScriptedApi:
         self.keys.append(key)
         return 202, {**key, "secret": "hr_user_new"}
 
+    def _create_hold(self, seen: Seen) -> Answer:
+        hold = {**named(f"hold_{len(self.holds) + 1}", ""), **seen.body}
+        del hold["name"]  # A hold has none.
+        topic = next(each for each in self.topics if each["id"] == seen.body["topic_id"])
+        hold |= {"topic": f"{topic['stream']}/{topic['name']}", "created_by": "key_1"}
+        self.holds.append(hold | _held("ACTIVE", 1))
+        return 202, hold | _held("PROPAGATING", 1)
+
+    def _release(self, hold: Body) -> Answer:
+        hold |= {"generation": 2, "etag": "r2", "released_by": "key_1"} | _held("RELEASED", 2)
+        return 202, hold | _held("RELEASING", 2)
+
     def _clusters(self, seen: Seen) -> Answer:
         if seen.path.endswith("/nodes"):
             node = named("nd_1", "node-1") | {"spec": {"address": "127.0.0.1:8461"}}
@@ -227,11 +264,13 @@ class ScriptedApi:
         return 200, {"items": [named("cl_1", "local")]}
 
     def _delete(self, seen: Seen) -> Answer:
-        rows = (self.topics, self.streams, self.projects, self.keys)
+        rows = (self.topics, self.streams, self.projects, self.keys, self.holds)
         wanted = seen.path.rpartition("/")[2]
         row = next(row for each in rows for row in each if row["id"] == wanted)
         if seen.headers.get("if-match") != row["etag"]:
             return problem(412, "ETAG_MISMATCH", "It was changed meanwhile")
+        if row in self.holds:
+            return self._release(row)
         row["deleted_at"] = NOW
         if row not in self.topics:
             self._forget(row)
@@ -283,6 +322,61 @@ class ScriptedApi:
         return 200, {**self.runs[0], **done}
 
 
+def _held(state: str, generation: int) -> Body:
+    """The state of a hold, and what was found of it."""
+    done = state in ("ACTIVE", "RELEASED")
+    ready = {
+        "type": "Ready",
+        "status": "True" if done else "False",
+        "reason": "Confirmed" if done else "Propagating",
+        "message": "" if done else "waits for the logs of partitions 0",
+    }
+    partition = {"index": 0, "missing": not done, "held_from": "0", "held_bytes": "4096"}
+    return {
+        "state": state,
+        "status": {
+            "conditions": [ready],
+            "observed_generation": generation,
+            "missing_partitions": [] if done else [0],
+            "partitions": [partition],
+        },
+    }
+
+
+INVOICES: list[Body] = [
+    {
+        "id": f"inv_{period}",
+        "name": f"inv_{period}",
+        "organization_id": "org_1",
+        "run_id": "run_1",
+        "state": "DRAFT",
+        "blocked": blocked,
+        "period": period,
+        "as_of": NOW,
+        "currency": "EUR",
+        "total": "5.00",
+        "amount_per_month": "7.500000000",
+        "lines": [
+            {
+                "line": 1,
+                "sku": "ingress_bytes",
+                "quantity": "1024",
+                "unit": "B",
+                "unit_price": "0.05",
+                "amount_exact": "4.996000000",
+                "amount": "5.00",
+                "currency": "EUR",
+                "description": "Ingress",
+            }
+        ],
+        "reconciliation": [
+            {"name": "log", "state": "RED" if blocked else "GREEN", "detail": "2 bytes differ."}
+        ],
+    }
+    for period, blocked in (("2026-10", False), ("2026-11", True))
+]
+
+
 def named(object_id: str, name: str) -> Body:
     """An object as every list has it."""
     head = {"id": object_id, "name": name, "generation": 1, "etag": "r1", "created_at": NOW}
@@ -296,7 +390,35 @@ def listed(rows: list[Body], seen: Seen) -> Answer:
         found = next((row for row in rows if row["id"] == wanted), None)
         return (200, found) if found is not None else problem(404, "NOT_FOUND", wanted)
     name = seen.query.get("name")
-    return 200, {"items": [row for row in rows if name in (None, row["name"])]}
+    return 200, {"items": [row for row in rows if name in (None, row.get("name"))]}
+
+
+def retention(query: dict[str, str]) -> Body:
+    """A trim and a partition of one topic, and what is due of it."""
+    topic = {"topic": "default/known", "topic_id": "tp_0", "partition": 0, "policy_source": "topic"}
+    offsets = {"first_offset": "0", "last_offset": "9", "hold_id": "", "violation": ""}
+    went: Body = {"deleted_bytes": "1024", "deleted_records": "10", "live_bytes": "0"}
+    lives: Body = {"deleted_bytes": "0", "deleted_records": "0", "live_bytes": "4096"}
+    went |= {"cause": "size", "deleted_at": NOW, "age_at_deletion_ms": "60000"}
+    lives |= {"cause": "", "next_deletion_at": NOW}
+    told: Body = {
+        **topic,
+        "live_bytes": "4096",
+        "hold_blocked_bytes": "512",
+        "schedule": [
+            {"day": day, "bytes": str(100 * (day + 1)), "records": "1"} for day in (0, 1, 9)
+        ],
+    }
+    return {
+        "run_id": "run_1",
+        "as_of": NOW,
+        "summary": {
+            "deleted": [{"cause": "size", "trims": "1", "bytes": "1024", "records": "10"}],
+            "violations": {"UNBOUNDED": 2},
+        },
+        "items": [{**topic, **offsets, **went}, {**topic, **offsets, **lives}],
+        **({"topic": told} if "topic_id" in query else {}),
+    }
 
 
 def problem(status: int, code: str, detail: str) -> Answer:

@@ -34,7 +34,13 @@ from api.tables import Base
 from tests.support.postgres import Postgres
 
 # What the checks of the tables want; an organization is its own.
-FIXED: Mapping[str, object] = {"role": "owner", "state": "QUEUED", "org_id": "org_1"}
+FIXED: Mapping[str, object] = {
+    "role": "owner",
+    "state": "QUEUED",
+    "invoices.state": "DRAFT",
+    "legal_holds.state": "RELEASED",
+    "org_id": "org_1",
+}
 ORGANIZATION = "org_1"
 REVISIONS = [
     script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions("base", "head")
@@ -141,6 +147,26 @@ def test_going_back_drops_tombstones_and_refuses_while_something_goes(
         assert counts[table] == 0, table
 
 
+def test_topics_that_are_there_get_a_lifecycle_and_the_demo_book_its_new_prices(
+    url: str, engine: Engine
+) -> None:
+    config = alembic_config(url)
+    command.upgrade(config, "0004")
+    _fill(engine)
+    book = next(table for table in _tables(engine) if table.name == "price_books")
+    with engine.begin() as connection:
+        connection.execute(
+            insert(book).values({**_row(engine, "price_books"), "version": "demo-1"})
+        )
+    command.upgrade(config, "0007")
+    span, topic = _row(engine, "topic_lifecycle"), _row(engine, "topics")
+    assert (span["topic_id"], span["partitions"]) == (topic["id"], 1)
+    assert (span["started_at"], span["ended_at"]) == (topic["created_at"], None)
+    assert _counts(engine)["prices"] == 1 + 3
+    command.downgrade(config, "0004")
+    assert _counts(engine)["prices"] == 1
+
+
 def _tables(engine: Engine) -> list[Table]:
     """Every table, parents first."""
     found = MetaData()
@@ -163,8 +189,9 @@ def _value(column: Column[object]) -> object:
     """Of the column's type; the ids of a row's parents are those that were put into theirs."""
     for key in column.foreign_keys:
         return ORGANIZATION if key.column.table.name == "organizations" else _value(key.column)
-    if column.name in FIXED:
-        return FIXED[column.name]
+    for name in (f"{column.table.name}.{column.name}", column.name):
+        if name in FIXED:
+            return FIXED[name]
     if column.nullable:
         return None
     kind = column.type

@@ -21,7 +21,6 @@ from tests.support.grpc_client import (
     request,
 )
 from tests.support.messages_client import EVENTS, NAMED_ROWS, fetch_messages
-from tests.support.moved_start import move_log_start
 
 PARTITIONS = 3
 BATCHES, START = 20, 15  # of two records each: the start lies inside the eighth
@@ -43,7 +42,8 @@ def times(
             for index in range(BATCHES)
             for partition in range(PARTITIONS)
         ][1::PARTITIONS]
-    move_log_start(folder, EVENTS, 1, START)
+        assert before.purge(EVENTS, 3, 1, START) == 0
+    # What a purge did is replayed from the journal.
     with Host(settings) as after:
         yield after, found
 
@@ -138,18 +138,48 @@ def test_committed_offsets_below_the_start_stay_as_they_are(via: grpc.Channel) -
     assert (found.log_start, found.high_watermark) == (START, 2 * BATCHES)
 
 
+def test_a_group_goes_on_at_what_it_committed_and_never_below_the_start(via: grpc.Channel) -> None:
+    stub = stubs.StreamStub(via)
+    for group, committed, start in ((6, None, START), (7, 4, START), (8, START + 3, START + 3)):
+        if committed is not None:
+            commit = wire.CommitOffsetsRequest(partition=1, group=group, offset=committed, **HANDLE)
+            stub.CommitOffsets(commit, metadata=bearer(), timeout=WAIT_S)
+        asked = wire.FetchOffsetsRequest(partition=1, group=group, **HANDLE)
+        found = stub.FetchOffsets(asked, metadata=bearer(), timeout=WAIT_S)
+        assert (found.found, found.start) == (committed is not None, start)
+
+
 def test_the_start_survives_new_records_and_restarts(tmp_path: Path) -> None:
     settings = engine_host.config(tmp_path / "node")
-    count = 0
-    for begin in (0, 15, 15, 23):
-        if begin:
-            move_log_start(tmp_path / "node", EVENTS, 1, begin)
+    count, begins = 0, 0
+    for purged in (15, 15, 55, 0):
         with Host(settings) as node, grpc.insecure_channel(node.address, GRPC_OPTIONS) as via:
             node.submit(*ROWS, *NAMED_ROWS, ROW)
             for _ in range(BATCHES):
                 assert produce(via, two(count, 1)).base_offset == 2 * count
                 count += 1
-            found = fetch(via, 1, begin)
-            assert (found.status, found.log_start) == (wire.OK, begin)
+            found = fetch(via, 1, begins)
+            assert (found.status, found.log_start) == (wire.OK, begins)
+            if purged:
+                begins = purged
+                assert node.purge(EVENTS, 3, 1, begins) == 0
+                assert fetch(via, 1, begins - 1).status == wire.TRUNCATED
     with Host(settings) as node, grpc.insecure_channel(node.address, GRPC_OPTIONS) as via:
-        assert (fetch(via, 1, 0).status, fetch(via, 1, 0).log_start) == (wire.TRUNCATED, 23)
+        assert (fetch(via, 1, 0).status, fetch(via, 1, 0).log_start) == (wire.TRUNCATED, 55)
+
+
+def test_a_purge_of_everything_tells_a_reader_that_waits_where_the_log_begins(
+    tmp_path: Path,
+) -> None:
+    settings = engine_host.config(tmp_path / "node")
+    with Host(settings) as node, grpc.insecure_channel(node.address, GRPC_OPTIONS) as via:
+        node.submit(*ROWS, *NAMED_ROWS, ROW)
+        produce(via, two(0, 1))
+        assert node.purge(EVENTS, 3, 1, 0) == 0
+        early = fetch(via, 1, 0)
+        assert (early.status, early.log_start, early.log_end) == (wire.TRUNCATED, 2, 2)
+        with Reader(via, partition=1, offset=0, **HANDLE) as reader:
+            told = reader.next()
+            assert (told.status, told.log_start) == (wire.TRUNCATED, 2)
+            produce(via, two(1, 1))
+            assert reader.read(2) == [b"2", b"3"]

@@ -260,7 +260,8 @@ def test_what_a_trim_gave_back_is_kept_for_a_replay_until_a_checkpoint_has_it() 
 def admit(partition: Partition) -> str:
     """What a batch that begins a segment is told."""
     segments = ffi.addressof(partition.struct, "segments")
-    return name(lib.segment_admit(segments, 1, 200))
+    limit = ffi.new("struct segment_limit *", {"bytes": 1})
+    return name(lib.segment_admit(segments, limit, 200, 0))
 
 
 def test_pools_are_whole_again_after_all_partitions_went() -> None:

@@ -96,6 +96,52 @@ class Close:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One counter of topic 16: what a shard counted in a window."""
+
+    sequence: int
+    delta: int
+    cumulative: int
+    meter: str = "egress_bytes"
+    incarnation: int = 1
+    shard: int = 0
+    start_us: int = TEN_US
+    end_us: int = TEN_US + 10_000_000
+    principal_id: str = "key_loader"
+    final: bool = False
+    topic_id: str = "tp_flights"
+    organization_id: str = "org_acme"
+    node_id: str = "nd_one"
+
+    def row(self, offset: int) -> dict[str, object]:
+        """As `_usage` holds it at `offset`."""
+        return {
+            "offset": offset,
+            "counter": {
+                "node_id": self.node_id,
+                "incarnation": self.incarnation,
+                "shard": self.shard,
+                "sequence": self.sequence,
+                "topic": 16,
+                "principal": 16 if self.principal_id else 0,
+                "meter": self.meter,
+                "delta": self.delta,
+                "cumulative": self.cumulative,
+                "window_start_us": self.start_us,
+                "window_end_us": self.end_us,
+                "created_revision": 3,
+                "final": self.final,
+                "cluster_id": "cl_local",
+                "topic_id": self.topic_id,
+                "topic_name": "default/flights",
+                "organization_id": self.organization_id,
+                "project_id": "prj_default",
+                "principal_id": self.principal_id,
+            },
+        }
+
+
 def minutes(quantities: Iterable[tuple[int, int]]) -> list[Close]:
     """Consecutive one-minute windows of (bytes, records) each, from 10:00."""
     return [
@@ -136,12 +182,31 @@ def batches_of(closes: Sequence[Close]) -> list[dict[str, object]]:
     return rows
 
 
+PRICES = (
+    ("ingress_bytes", "GiB", 1 << 30, "0.05"),
+    ("partition_seconds", "partition-hour", 3600, "0.002"),
+    ("egress_bytes", "GiB", 1 << 30, "0"),
+    ("requests", "million requests", 1_000_000, "0"),
+    ("stored_byte_seconds", "GiB-hour", 3600 << 30, "0"),
+    ("node_seconds", "node-hour", 3600, "1"),
+)
+
+
 def export(unit_price: str = "0.05", **names: str) -> Export:
-    """One organization with one topic; `names` replaces the name of organization, topic, ..."""
+    """One organization with one topic; `names` replaces the name of organization, topic, ...
+
+    as_of, minimum: up to when the topic's two partitions are known, from 10:00 on, and the monthly
+    minimum; without them the export says nothing of either, as that of an older release.
+    """
     organization = names.get("organization", "acme")
+    known: dict[str, object] = {}
+    if "as_of" in names:
+        known = {"as_of": names["as_of"], "topic_lifecycle": [span("tp_flights", 2)]}
+    made = {"created_at": "2026-11-27T09:30:00Z"} if "as_of" in names else {}
     return export_of(
         {
-            "organizations": [{"id": "org_acme", "name": organization}],
+            **known,
+            "organizations": [{"id": "org_acme", "name": organization, **made}],
             "projects": [
                 {"id": "prj_default", "organization_id": "org_acme", "name": "default"},
             ],
@@ -158,23 +223,39 @@ def export(unit_price: str = "0.05", **names: str) -> Export:
             "price_book": {
                 "version": "demo-1",
                 "currency": "EUR",
+                "monthly_minimum": names.get("minimum", "0"),
                 "prices": [
                     {
-                        "meter": "ingress_bytes",
-                        "unit": "GiB",
-                        "unit_quantity": 1 << 30,
-                        "unit_price": unit_price,
-                    },
-                    {
-                        "meter": "partition_seconds",
-                        "unit": "partition-hour",
-                        "unit_quantity": 3600,
-                        "unit_price": "0.002",
-                    },
+                        "meter": meter,
+                        "unit": unit,
+                        "unit_quantity": size,
+                        "unit_price": unit_price if meter == "ingress_bytes" else price,
+                    }
+                    for meter, unit, size, price in PRICES
                 ],
             },
         }
     )
+
+
+def span(
+    topic_id: str,
+    partitions: int,
+    start: str = "2026-11-27T10:00:00Z",
+    until: str | None = None,
+    generation: int = 1,
+) -> dict[str, object]:
+    """A topic's number of partitions over a time, as the control plane exports it."""
+    return {
+        "topic_id": topic_id,
+        "organization_id": "org_acme",
+        "project_id": "prj_default",
+        "cluster_id": "cl_local",
+        "generation": generation,
+        "partitions": partitions,
+        "from": start,
+        "until": until,
+    }
 
 
 def closes_frame(spark: SparkSession, closes: Sequence[Close]) -> DataFrame:
@@ -182,6 +263,13 @@ def closes_frame(spark: SparkSession, closes: Sequence[Close]) -> DataFrame:
     rows = [close.row(offset) for offset, close in enumerate(closes)]
     table = pa.Table.from_pylist(rows, schema=ARROW)
     return spark.createDataFrame(table).select("offset", "close.*")
+
+
+def counters_frame(spark: SparkSession, counters: Sequence[Counter]) -> DataFrame:
+    """Counters in `_usage` order, as inputs.Frozen.counters gives them."""
+    rows = [counter.row(offset) for offset, counter in enumerate(counters)]
+    table = pa.Table.from_pylist(rows, schema=ARROW)
+    return spark.createDataFrame(table).select("offset", "counter.*")
 
 
 def batches_frame(spark: SparkSession, rows: Sequence[dict[str, object]]) -> DataFrame:
@@ -195,9 +283,11 @@ def frozen(
     closes: Sequence[Close],
     batches: Sequence[dict[str, object]] | None = None,
     names: Export | None = None,
+    counters: Sequence[Counter] = (),
 ) -> Frozen:
-    """An archive of these closes and batches (by default the ones that fit)."""
-    rows = [close.row(offset) for offset, close in enumerate(closes)]
+    """An archive of these closes, counters, and batches (by default the ones that fit)."""
+    records: list[Close | Counter] = [*closes, *counters]
+    rows = [record.row(offset) for offset, record in enumerate(records)]
     usage = spark.createDataFrame(pa.Table.from_pylist(rows, schema=ARROW))
     headers = batches_frame(spark, batches_of(closes) if batches is None else batches)
     with pending_folder(root / "inputs") as folder:

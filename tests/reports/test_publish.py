@@ -20,7 +20,7 @@ from reports.run import report_of
 from tests.reports.building import Close, Sum, batches_of, export, frozen, minutes
 
 FORMULA = "=cmd|' /C calc'!A0"
-PRICED = ("ingress_bytes", "partition_seconds")
+PRICED = ("ingress_bytes", "node_seconds")
 MARKUP = "<script>alert(1)</script>"
 
 
@@ -41,7 +41,7 @@ def csv_rows(report: Report) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_folder_holds_the_five_files_that_its_manifest_lists(report: Report) -> None:
+def test_the_folder_holds_the_files_that_its_manifest_lists(report: Report) -> None:
     manifest = json.loads((report.folder / "manifest.json").read_bytes())
     assert manifest == report.manifest
     listed = {entry["name"]: entry for entry in manifest["files"]}
@@ -138,7 +138,7 @@ def test_the_page_says_which_prices_nothing_is_metered_for(report: Report) -> No
     text = (report.folder / "usage.html").read_text(encoding="utf-8")
     rows = [row.partition("</tr>")[0] for row in text.split("<tr>")]
     said = {name: next(row for row in rows if f"<td>{name}</td>" in row) for name in PRICED}
-    assert "not metered yet" in said["partition_seconds"]
+    assert "not metered yet" in said["node_seconds"]
     assert "not metered yet" not in said["ingress_bytes"]
 
 

@@ -25,8 +25,8 @@ OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 class Console:
     """A platform whose console is open in a browser."""
 
-    def __init__(self, folder: Path) -> None:
-        self.platform = Platform(folder)
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.platform = Platform(folder, *options)
         self.password = ""
         self.url = ""
         self._playwright = sync_playwright()
@@ -34,7 +34,8 @@ class Console:
 
     def __enter__(self) -> Self:
         self.platform.folder.mkdir(parents=True, exist_ok=True)
-        options = ("--dir", str(self.platform.data), "--port", "0", "--detach")
+        place = ("--dir", str(self.platform.data), "--port", "0", "--detach")
+        options = (*place, *self.platform.options)
         said = self.platform.cli("up", *options).stderr.decode()
         self.password = said.partition("shown this once: ")[2].split()[0]
         self.url = self.platform.profile().api_url
@@ -78,7 +79,7 @@ class Console:
     def _strays(self, url: str) -> bool:
         return not url.startswith((self.url, "data:"))
 
-    def sign_in(self, page: Page, path: str = "/console/") -> None:
+    def sign_in(self, page: Page, path: str = "/console/topics") -> None:
         """As the administrator."""
         page.goto(self.url + path)
         page.fill("#secret", self.password)

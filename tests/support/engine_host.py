@@ -29,12 +29,14 @@ REPLY, METER_CLOSE, STOPPED = 32, 33, 34
 SEND_MESSAGE, SEND_CREDIT, SEND_STATUS = 64, 65, 66
 SUBMIT, APPLIED, RESTORED, SNAPSHOT_IS = 80, 81, 82, 83
 PUBLISH, GROUP_FENCE, METER_ACK, METER_FLUSH, DESCRIBE, SEAL = 96, 97, 98, 99, 100, 101
+PURGE = 103
 HOST_BEAT, CLOCK_CONFIRM = 112, 113
 
 PRODUCE, CONSUME = 1, 2
 
 PARTITION_ID: Final = struct.Struct("<QQII")
 CALLER: Final = struct.Struct("<IIII16s")
+_PURGE: Final = struct.Struct("<QQ")
 _TOPIC: Final = struct.Struct("<HHI QQ IIII Q II qqqQ")
 _PROJECT: Final = struct.Struct("<HHI II II")
 _GRANT: Final = struct.Struct("<HHI 16s 32s IIII q")
@@ -192,6 +194,12 @@ class Host:
             self._futures[cookie] = future
         self._send(Frame(kind, arg0=cookie, arg1=arg1, body=body))
         return future
+
+    def purge(self, topic: int, revision: int, partition: int, log_start: int) -> int:
+        """Move the beginning of a partition's log up to an offset. Returns the engine's result."""
+        place = PARTITION_ID.pack(topic, revision, partition, 0)
+        result, _ = self.request(PURGE, place + _PURGE.pack(log_start, 1))
+        return result
 
     def submit(self, *rows: bytes) -> None:
         """Commit table rows through the metadata log and wait until every shard has them."""

@@ -332,10 +332,23 @@ class Client:
         )
         return reply
 
-    def flush_usage(self) -> node_pb2.FlushUsageReply:
+    def purge(self, topic_id: str, **before: int) -> list[node_pb2.PurgedPartition]:
+        """Admin.Purge: `p0=15` moves the beginning of partition 0 up to 15."""
+        partitions = [
+            node_pb2.PurgePartition(index=int(name[1:]), before_offset=offset)
+            for name, offset in before.items()
+        ]
+        request = node_pb2.PurgeRequest(topic_id=topic_id, partitions=partitions, version=9)
+        reply: node_pb2.PurgeReply = self._admin.Purge(
+            request, metadata=self._metadata, timeout=CALL_SECONDS
+        )
+        return list(reply.partitions)
+
+    def flush_usage(self, *, inventory: bool = False) -> node_pb2.FlushUsageReply:
         """Admin.FlushUsage."""
+        request = node_pb2.FlushUsageRequest(inventory=inventory)
         reply: node_pb2.FlushUsageReply = self._admin.FlushUsage(
-            node_pb2.FlushUsageRequest(), metadata=self._metadata, timeout=CALL_SECONDS
+            request, metadata=self._metadata, timeout=CALL_SECONDS
         )
         return reply
 

@@ -127,7 +127,8 @@ class Platform:
 
     def pids(self) -> list[int]:
         """Every process of the platform, supervisor first."""
-        found = [self._pid_of(name) for name in ("supervisor", "api", "node")]
+        names = ("supervisor", "api", "node", "demo")
+        found = [self._pid_of(name) for name in names if name in self.up_file()]
         return [pid for pid in found if pid is not None]
 
     def _pid_of(self, name: str) -> int | None:

@@ -36,7 +36,8 @@ OPTIONS: Final = {
 class Postgres:
     """One server with the databases that tests make in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, user: str = USER) -> None:
+        self._user = user
         # pytest's folders are closed to other accounts, and their paths too long for a socket.
         self.folder = Path(tempfile.mkdtemp(prefix="headrace-pg-"))
         self._data = self.folder / "data"
@@ -51,7 +52,7 @@ class Postgres:
 
     def __enter__(self) -> Self:
         locale = ("--locale=C", "--encoding=UTF8")
-        self._run("initdb", "--no-sync", "--auth=trust", f"--username={USER}", *locale)
+        self._run("initdb", "--no-sync", "--auth=trust", f"--username={self._user}", *locale)
         self.start()
         return self
 
@@ -81,7 +82,7 @@ class Postgres:
 
     def url(self, database: str) -> str:
         """The address of one of its databases, as SQLAlchemy takes it."""
-        return f"postgresql://{USER}@/{database}?host={self.folder}"
+        return f"postgresql://{self._user}@/{database}?host={self.folder}"
 
     def create(self, database: str, template: str = "template0") -> str:
         """A new database, a copy of another that nobody uses; its address."""
@@ -96,10 +97,10 @@ class Postgres:
             sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database))
         )
 
-    def execute(self, statement: sql.Composed, database: str = ACCOUNT) -> None:
+    def execute(self, statement: sql.Composed | bytes, database: str = ACCOUNT) -> None:
         """One statement outside any transaction, as the administrator of the server."""
         with psycopg.connect(
-            host=str(self.folder), user=USER, dbname=database, autocommit=True
+            host=str(self.folder), user=self._user, dbname=database, autocommit=True
         ) as connection:
             connection.execute(statement)
 

@@ -1,8 +1,9 @@
 """Fenced blocks of the documents, and how they are run: in order, page by page, as a reader would.
 
-A block of `sh` or `python` runs unless the line above it says `<!-- not run: why -->`. Variables of
-a shell live from one block of a page to the next. The ports of the service that the tests started
-stand in for the usual ones; nothing else is changed.
+A block of `sh` or `python` runs, one of `toml` is loaded as the control plane's settings, one of
+`sql` is executed by a PostgreSQL server of its own; unless the line above says
+`<!-- not run: why -->`. Variables of a shell live from one block of a page to the next. The ports
+of the service that the tests started stand in for the usual ones; nothing else is changed.
 """
 
 import os
@@ -15,9 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.platform import Platform, Profile
+from tests.support.postgres import Postgres
 
 ROOT = Path(__file__).resolve().parents[2]
-LANGUAGES = ("sh", "python")
+LANGUAGES = ("sh", "python", "toml", "sql")
+# Not the name that the pages give to the product's own account.
+ADMINISTRATOR = "administrator"
 # Two blocks start Spark, which takes its time on a busy machine.
 BLOCK_SECONDS_MAX = 240
 FENCE = re.compile(
@@ -83,18 +87,23 @@ class Reader:
             code = snippet.code
             for usual, here in self._usual.items():
                 code = code.replace(usual, here)
-            command = shell(code) if snippet.language == "sh" else python(code)
-            done = subprocess.run(
-                command,
-                cwd=self._folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=BLOCK_SECONDS_MAX,
-                check=False,
-            )
-            assert done.returncode == 0, f"{snippet}\n{code}\n{done.stdout}{done.stderr}"
+            if snippet.language == "sql":
+                execute(code)
+            else:
+                self._run(snippet, COMMANDS[snippet.language](code))
+
+    def _run(self, snippet: Snippet, command: Sequence[str]) -> None:
+        done = subprocess.run(
+            command,
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=BLOCK_SECONDS_MAX,
+            check=False,
+        )
+        assert done.returncode == 0, f"{snippet}\n{snippet.code}\n{done.stdout}{done.stderr}"
 
 
 def shell(code: str) -> list[str]:
@@ -112,3 +121,25 @@ def python(code: str) -> list[str]:
         body = textwrap.indent(code, "    ")
         code = f"import asyncio, headrace\nasync def main():\n{body}\nasyncio.run(main())"
     return [sys.executable, "-c", code]
+
+
+def settings(code: str) -> list[str]:
+    """The file, loaded as every process of the control plane would."""
+    program = (
+        "import pathlib, sys\n"
+        "from api.settings import Settings\n"
+        "file = pathlib.Path('headrace.toml')\n"
+        "file.write_text(sys.argv[1])\n"
+        "Settings.load(file)\n"
+    )
+    return [sys.executable, "-c", program, code]
+
+
+COMMANDS = {"sh": shell, "python": python, "toml": settings}
+
+
+def execute(code: str) -> None:
+    """Statement by statement: some may not stand in a transaction."""
+    with Postgres(ADMINISTRATOR) as server:
+        for statement in filter(None, map(str.strip, code.split(";\n"))):
+            server.execute(statement.encode())

@@ -90,11 +90,17 @@ class Partition:
     """A partition and its next operation."""
 
     def __init__(
-        self, pools: Pools | None = None, *, segment_bytes: int = 1 << 30, metered: bool = True
+        self,
+        pools: Pools | None = None,
+        *,
+        segment_bytes: int = 1 << 30,
+        segment_us: int = 0,
+        metered: bool = True,
     ) -> None:
         self.pools = pools or Pools()
         self.config = ffi.new(
-            "struct partition_config *", {"segment_bytes": segment_bytes, "metered": metered}
+            "struct partition_config *",
+            {"segment_bytes": segment_bytes, "segment_us": segment_us, "metered": metered},
         )
         self.struct = ffi.new("struct partition *")
         lib.partition_init(self.struct, self.pools.pools, self.config)
@@ -197,6 +203,7 @@ class Partition:
         other = Partition(
             self.pools,
             segment_bytes=self.config.segment_bytes,
+            segment_us=self.config.segment_us,
             metered=bool(self.config.metered),
         )
         blob = self.checkpoint() if blob is None else blob

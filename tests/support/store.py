@@ -411,6 +411,13 @@ class Store:
         assert lib.store_describe(self.store, self.id(partition), found) == 0
         return found
 
+    def state_of(self, topic: int, revision: int, partition: int = 0) -> CData:
+        """struct engine_partition_state of another topic."""
+        found = ffi.new("struct engine_partition_state *")
+        id_ = self.id(partition, revision=revision, topic=topic)
+        assert lib.store_describe(self.store, id_, found) == 0
+        return found
+
     def described(self, partition: int = 0) -> int:
         """The state that store_describe shows."""
         found = ffi.new("struct engine_partition_state *")

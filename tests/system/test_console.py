@@ -43,7 +43,7 @@ def test_a_wrong_password_teaches_and_the_right_one_opens(console: Console) -> N
         expect(page.get_by_text("headrace up").first).to_be_visible()
         page.fill("#secret", console.password)
         page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", level=1)).to_have_text("Topics")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Home")
         page.get_by_role("button", name="Sign out").click()
         page.locator("#secret").wait_for()
 

@@ -1,15 +1,28 @@
 import "@patternfly/react-core/dist/styles/base.css";
 import "./style.css";
 import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createRootRoute, createRoute, createRouter, RouterProvider } from "@tanstack/react-router";
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  RouterProvider,
+} from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { ApiError } from "./api/client";
 import { Frame } from "./frame/Frame";
+import { ApiKeys } from "./pages/ApiKeys";
+import { Group } from "./pages/Group";
+import { Groups } from "./pages/Groups";
+import { Nodes } from "./pages/Nodes";
 import { NotFound } from "./pages/NotFound";
+import { Operations } from "./pages/Operations";
+import { retentionSearch } from "./pages/retention/search";
 import { Streams } from "./pages/Streams";
 import { Topic } from "./pages/Topic";
 import { Topics } from "./pages/Topics";
+import { usageSearch } from "./pages/usage/search";
 
 export type TopicSearch = {
   tab?: "messages" | "partitions" | "settings";
@@ -23,8 +36,30 @@ const TABS = ["messages", "partitions", "settings"] as const;
 const STARTS = ["latest", "earliest", "offset", "time"] as const;
 
 const root = createRootRoute({ component: Frame, notFoundComponent: NotFound });
-const topics = createRoute({ getParentRoute: () => root, path: "/", component: Topics });
+// Charts come when they are asked for, so that what all pages share stays small.
+const home = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  component: lazyRouteComponent(() => import("./pages/Home"), "Home"),
+});
+const topics = createRoute({ getParentRoute: () => root, path: "/topics", component: Topics });
 const streams = createRoute({ getParentRoute: () => root, path: "/streams", component: Streams });
+const groups = createRoute({ getParentRoute: () => root, path: "/groups", component: Groups });
+const group = createRoute({
+  getParentRoute: () => root,
+  path: "/groups/$name",
+  component: Group,
+  validateSearch: (given: Record<string, unknown>): { project?: string } => ({
+    project: /^prj_[0-9a-z]{26}$/.test(String(given.project)) ? String(given.project) : undefined,
+  }),
+});
+const operations = createRoute({
+  getParentRoute: () => root,
+  path: "/operations",
+  component: Operations,
+});
+const nodes = createRoute({ getParentRoute: () => root, path: "/nodes", component: Nodes });
+const keys = createRoute({ getParentRoute: () => root, path: "/keys", component: ApiKeys });
 const topic = createRoute({
   getParentRoute: () => root,
   path: "/topics/$topicId",
@@ -38,8 +73,58 @@ const topic = createRoute({
   }),
 });
 
+// Pages with charts come when they are asked for, so that the first one stays small.
+const usage = createRoute({
+  getParentRoute: () => root,
+  path: "/usage",
+  component: lazyRouteComponent(() => import("./pages/usage/Usage"), "Usage"),
+  validateSearch: usageSearch,
+});
+const invoices = createRoute({
+  getParentRoute: () => root,
+  path: "/invoices",
+  component: lazyRouteComponent(() => import("./pages/invoices/Invoices"), "Invoices"),
+});
+const invoice = createRoute({
+  getParentRoute: () => root,
+  path: "/invoices/$invoiceId",
+  component: lazyRouteComponent(() => import("./pages/invoices/Invoice"), "Invoice"),
+});
+const retention = createRoute({
+  getParentRoute: () => root,
+  path: "/retention",
+  component: lazyRouteComponent(() => import("./pages/retention/Retention"), "Retention"),
+  validateSearch: retentionSearch,
+});
+const runs = createRoute({
+  getParentRoute: () => root,
+  path: "/reports",
+  component: lazyRouteComponent(() => import("./pages/reports/Runs"), "Runs"),
+});
+const run = createRoute({
+  getParentRoute: () => root,
+  path: "/reports/$runId",
+  component: lazyRouteComponent(() => import("./pages/reports/Run"), "Run"),
+});
+
 const router = createRouter({
-  routeTree: root.addChildren([topics, streams, topic]),
+  routeTree: root.addChildren([
+    home,
+    topics,
+    topic,
+    streams,
+    groups,
+    group,
+    usage,
+    invoices,
+    invoice,
+    retention,
+    runs,
+    run,
+    operations,
+    nodes,
+    keys,
+  ]),
   basepath: "/console",
 });
 
@@ -57,7 +142,19 @@ const queries: QueryClient = new QueryClient({
       if (ended) queries.setQueryData(["session"], null);
     },
   }),
-  defaultOptions: { queries: { retry: 1, refetchOnWindowFocus: false, staleTime: 1000 } },
+  defaultOptions: {
+    queries: {
+      // A node learns the key of a new session within a moment; until then the answer is 503.
+      // What the request itself is refused for is no better a second time.
+      retry: (failures, error) => {
+        if (!(error instanceof ApiError)) return failures < 1;
+        return failures < (error.status === 503 ? 5 : error.status >= 500 ? 1 : 0);
+      },
+      retryDelay: 1000,
+      refetchOnWindowFocus: false,
+      staleTime: 1000,
+    },
+  },
 });
 
 const place = document.getElementById("root");

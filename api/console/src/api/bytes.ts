@@ -120,6 +120,20 @@ export function moment(iso: string): string {
   return iso.slice(0, 23).replace("T", " ");
 }
 
+/** "3 min" for the time that has passed since a moment. */
+export function ago(iso: string, now = Date.now()): string {
+  const seconds = Math.max(0, Math.round((now - Date.parse(iso)) / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}
+
+/** A figure that may be absent: then nobody knows it, which is not 0. */
+export function known(text: string | number | null | undefined, unit = ""): string {
+  return text === null || text === undefined ? "unknown" : `${count(BigInt(text))}${unit}`;
+}
+
 /** What partitions hold together; null while none was observed. */
 export function held(partitions: Partition[]): { records: bigint; bytes: bigint } | null {
   // Nothing was observed yet: that is not the same as nothing being there.

@@ -30,9 +30,21 @@ import { Keys } from "./Keys";
 import { ThemeChoice } from "./ThemeChoice";
 
 const PLACES = [
-  { to: "/", title: "Topics" },
+  { to: "/", title: "Home" },
+  { to: "/topics", title: "Topics" },
   { to: "/streams", title: "Streams" },
+  { to: "/groups", title: "Groups" },
+  { to: "/usage", title: "Usage and cost" },
+  { to: "/invoices", title: "Invoices" },
+  { to: "/retention", title: "Retention" },
+  { to: "/reports", title: "Reports" },
+  { to: "/operations", title: "Operations" },
+  { to: "/nodes", title: "Nodes" },
+  { to: "/keys", title: "API keys" },
 ] as const;
+
+// Only whoever runs the service sees its nodes and starts its reports.
+const OF_OPERATOR: readonly string[] = ["/nodes", "/reports"];
 
 export function Frame() {
   const queries = useQueryClient();
@@ -49,6 +61,7 @@ export function Frame() {
   }
   if (who.data === null) return <SignIn />;
 
+  const operator = who.data.operator;
   const leave = async () => {
     await signOut();
     queries.removeQueries({ predicate: (query) => query.queryKey[0] !== "session" });
@@ -93,8 +106,9 @@ export function Frame() {
       <PageSidebarBody>
         <Nav aria-label="Pages">
           <NavList>
-            {PLACES.map(({ to, title }) => {
-              const here = to === "/" ? path === "/" || path.startsWith("/topics") : path === to;
+            {PLACES.filter(({ to }) => operator || !OF_OPERATOR.includes(to)).map((place) => {
+              const { to, title } = place;
+              const here = to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`);
               return (
                 <NavItem key={to} isActive={here}>
                   <Link to={to} aria-current={here ? "page" : undefined}>

@@ -13,9 +13,22 @@ import {
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 
+const PLACES = {
+  h: ["/", "Home"],
+  t: ["/topics", "Topics"],
+  s: ["/streams", "Streams"],
+  g: ["/groups", "Groups"],
+  u: ["/usage", "Usage and cost"],
+  i: ["/invoices", "Invoices"],
+  r: ["/retention", "Retention"],
+  e: ["/reports", "Reports"],
+  o: ["/operations", "Operations"],
+  n: ["/nodes", "Nodes"],
+  k: ["/keys", "API keys"],
+} as const;
+
 const SHEET = [
-  ["g t", "Topics"],
-  ["g s", "Streams"],
+  ...Object.entries(PLACES).map(([key, [, title]]) => [`g ${key}`, title]),
   ["/", "Search in the list"],
   ["j  k", "Next, previous message"],
   ["Space", "Pause or resume the live tail"],
@@ -41,10 +54,10 @@ export function Keys() {
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (isTyping(event)) return;
-      const both = `${before.current} ${event.key}`;
-      before.current = event.key;
-      if (both === "g t") navigate({ to: "/" });
-      else if (both === "g s") navigate({ to: "/streams" });
+      const place = before.current === "g" && PLACES[event.key as keyof typeof PLACES];
+      // The second of "g g" begins nothing new.
+      before.current = place ? "" : event.key;
+      if (place) navigate({ to: place[0] });
       else if (event.key === "?") setOpen(true);
       else if (event.key === "/") {
         const search = document.querySelector<HTMLInputElement>(

@@ -48,7 +48,7 @@ export function Topic() {
       <PageSection>
         <Title headingLevel="h1">This topic cannot be shown</Title>
         <Problem error={topic.error} />
-        <Link to="/">All topics</Link>
+        <Link to="/topics">All topics</Link>
       </PageSection>
     );
   }
@@ -61,7 +61,7 @@ export function Topic() {
   return (
     <PageSection>
       <Breadcrumb aria-label="Where this is">
-        <BreadcrumbItem render={() => <Link to="/">Topics</Link>} />
+        <BreadcrumbItem render={() => <Link to="/topics">Topics</Link>} />
         <BreadcrumbItem isActive>{name}</BreadcrumbItem>
       </Breadcrumb>
       <Toolbar>
@@ -105,7 +105,7 @@ export function Topic() {
           name={name}
           etag={body.etag}
           onClose={() => setDeleting(false)}
-          onDone={() => navigate({ to: "/" })}
+          onDone={() => navigate({ to: "/topics" })}
         />
       )}
     </PageSection>
@@ -147,15 +147,25 @@ function Partitions({ topic }: { topic: TopicBody }) {
     <Table className="hr-panel" aria-label="Partitions" variant="compact">
       <Thead>
         <Tr>
-          <Th className="hr-number">Partition</Th>
-          <Th>State</Th>
-          <Th>Reason</Th>
-          <Th className="hr-number">First offset</Th>
-          <Th className="hr-number">End offset</Th>
-          <Th className="hr-number">Records</Th>
-          <Th className="hr-number">Size</Th>
-          <Th>Primary</Th>
-          <Th>As of (UTC)</Th>
+          <Th modifier="nowrap" className="hr-number">
+            Partition
+          </Th>
+          <Th modifier="nowrap">State</Th>
+          <Th modifier="nowrap">Reason</Th>
+          <Th modifier="nowrap" className="hr-number">
+            First offset
+          </Th>
+          <Th modifier="nowrap" className="hr-number">
+            End offset
+          </Th>
+          <Th modifier="nowrap" className="hr-number">
+            Records
+          </Th>
+          <Th modifier="nowrap" className="hr-number">
+            Size
+          </Th>
+          <Th modifier="nowrap">Primary</Th>
+          <Th modifier="nowrap">As of (UTC)</Th>
         </Tr>
       </Thead>
       <Tbody>

@@ -73,12 +73,22 @@ function List({ topics }: { topics: Topic[] }) {
       <Table aria-label="Topics">
         <Thead>
           <Tr>
-            <Th width={30}>Topic</Th>
-            <Th>State</Th>
-            <Th className="hr-number">Partitions</Th>
-            <Th className="hr-number">Records</Th>
-            <Th className="hr-number">Size</Th>
-            <Th className="hr-number">Retention</Th>
+            <Th modifier="nowrap" width={30}>
+              Topic
+            </Th>
+            <Th modifier="nowrap">State</Th>
+            <Th modifier="nowrap" className="hr-number">
+              Partitions
+            </Th>
+            <Th modifier="nowrap" className="hr-number">
+              Records
+            </Th>
+            <Th modifier="nowrap" className="hr-number">
+              Size
+            </Th>
+            <Th modifier="nowrap" className="hr-number">
+              Retention
+            </Th>
           </Tr>
         </Thead>
         <Tbody>

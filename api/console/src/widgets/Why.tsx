@@ -3,6 +3,7 @@
 import {
   Button,
   Label,
+  type LabelProps,
   Modal,
   ModalBody,
   ModalHeader,
@@ -13,7 +14,7 @@ import {
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { moment } from "../api/bytes";
-import { type Condition, call, type Explanation } from "../api/client";
+import { ApiError, type Condition, call, type Explanation } from "../api/client";
 import { Problem } from "./Problem";
 
 type Shown = { id: string; deleted_at?: string | null; status: { conditions: Condition[] } };
@@ -29,11 +30,24 @@ function word(shown: Shown): { text: string; status: "success" | "warning" | "da
 }
 
 export function Why({ shown, name }: { shown: Shown; name: string }) {
-  const [open, setOpen] = useState(false);
   const state = word(shown);
+  return <State id={shown.id} name={name} {...state} />;
+}
+
+type StateProps = {
+  id: string;
+  orElse?: string;
+  name: string;
+  text: string;
+  status: LabelProps["status"];
+};
+
+/** A state that is known already, and its "Why?": of `id`, or of `orElse` if that is gone. */
+export function State({ id, orElse, name, text, status }: StateProps) {
+  const [open, setOpen] = useState(false);
   return (
     <>
-      <Label status={state.status}>{state.text}</Label>{" "}
+      <Label status={status}>{text}</Label>{" "}
       <Button
         variant="link"
         isInline
@@ -43,17 +57,25 @@ export function Why({ shown, name }: { shown: Shown; name: string }) {
         Why?
       </Button>
       <Modal isOpen={open} onClose={() => setOpen(false)} variant="medium" aria-label="Why?">
-        <ModalHeader title={`Why is ${name} ${state.text.toLowerCase()}?`} />
-        <ModalBody tabIndex={0}>{open && <Explained id={shown.id} />}</ModalBody>
+        <ModalHeader title={`Why is ${name} ${text.toLowerCase()}?`} />
+        <ModalBody tabIndex={0}>{open && <Explained id={id} orElse={orElse} />}</ModalBody>
       </Modal>
     </>
   );
 }
 
-function Explained({ id }: { id: string }) {
+function explained(id: string): Promise<Explanation> {
+  return call<Explanation>("GET", `/v1/explain?object=${encodeURIComponent(id)}`);
+}
+
+function Explained({ id, orElse }: { id: string; orElse?: string }) {
   const found = useQuery({
-    queryKey: ["explain", id],
-    queryFn: () => call<Explanation>("GET", `/v1/explain?object=${encodeURIComponent(id)}`),
+    queryKey: ["explain", id, orElse],
+    queryFn: () =>
+      explained(id).catch((error: unknown) => {
+        if (orElse && error instanceof ApiError && error.status === 404) return explained(orElse);
+        throw error;
+      }),
   });
   if (found.isPending) return <Spinner aria-label="Asking" />;
   if (found.isError) return <Problem error={found.error} />;

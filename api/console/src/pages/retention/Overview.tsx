@@ -1,0 +1,162 @@
+// How old what is there is, what went and why, and what goes next: three charts, one table.
+
+import { Card, CardBody, CardTitle } from "@patternfly/react-core";
+import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
+import { Link } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { count, size } from "../../api/bytes";
+import { sum } from "../../api/decimal";
+import { StackedBars } from "../../charts/StackedBars";
+import { stack } from "../../charts/stacks";
+import {
+  ageBuckets,
+  ageParts,
+  ageTitle,
+  CAUSES,
+  causeTitle,
+  comingDays,
+  type Day,
+  deletedParts,
+  dueParts,
+  HORIZONS,
+  pastDays,
+  type TopicReport,
+} from "./report";
+
+const TOPICS_MAX = 50;
+
+export const bytes = (text: string) => size(BigInt(text));
+const axis = (amount: number) => size(Math.round(amount));
+
+type Props = { topics: TopicReport[]; days: Day[]; asOf: string };
+
+export function Overview({ topics, days, asOf }: Props) {
+  const ages = useMemo(() => {
+    const buckets = ageBuckets(topics);
+    return { buckets, ...stack(ageParts(topics), buckets, bytes) };
+  }, [topics]);
+  const gone = useMemo(() => {
+    const buckets = pastDays(asOf);
+    return { buckets, ...stack(deletedParts(days), buckets, bytes, CAUSES.map(causeTitle)) };
+  }, [days, asOf]);
+  const due = useMemo(() => {
+    const buckets = comingDays(asOf);
+    // A topic has one colour on the whole page.
+    const order = ages.series.map((each) => each.name);
+    return { buckets, ...stack(dueParts(topics, asOf), buckets, bytes, order) };
+  }, [topics, asOf, ages]);
+  return (
+    <div className="hr-stack hr-panel">
+      <Figures topics={topics} />
+      <StackedBars
+        title="What is there, by age"
+        of="Age of the records"
+        {...ages}
+        buckets={ages.buckets.map(ageTitle)}
+        steps="binary"
+        format={axis}
+      />
+      <div className="hr-grid">
+        <StackedBars
+          title="What was deleted"
+          of="Day (UTC)"
+          {...gone}
+          steps="binary"
+          format={axis}
+        />
+        <StackedBars title="What goes next" of="Day (UTC)" {...due} steps="binary" format={axis} />
+      </div>
+      <Upcoming topics={topics} />
+    </div>
+  );
+}
+
+function sumOf(topics: TopicReport[], of: (topic: TopicReport) => string[]): string {
+  return sum(topics.flatMap(of));
+}
+
+function Figures({ topics }: { topics: TopicReport[] }) {
+  const deleted = (name: "bytes" | "records") =>
+    sumOf(topics, (topic) => topic.deleted.map((each) => each[name]));
+  const violations = topics.reduce((total, topic) => total + topic.violations.length, 0);
+  // A topic without an inventory is unknown, and so is the sum over it.
+  const isKnown = topics.every((topic) => topic.hold_blocked_bytes != null);
+  const figures: [string, string, string?][] = [
+    ["Stored", bytes(sumOf(topics, (topic) => [topic.live_bytes]))],
+    ["Deleted", bytes(deleted("bytes")), `${count(BigInt(deleted("records")))} records`],
+    ["Due in 24 hours", bytes(sumOf(topics, (topic) => [topic.upcoming["24h"]?.bytes ?? "0"]))],
+    [
+      "Kept by holds alone",
+      isKnown ? bytes(sumOf(topics, (topic) => [topic.hold_blocked_bytes ?? "0"])) : "unknown",
+    ],
+  ];
+  return (
+    <dl className="hr-figures">
+      {figures.map(([term, value, more]) => (
+        <div className="hr-figure" key={term}>
+          <dt>{term}</dt>
+          <dd>
+            {value}
+            {more && <span className="hr-exact">{more}</span>}
+          </dd>
+        </div>
+      ))}
+      <div className="hr-figure">
+        <dt>Violations</dt>
+        <dd>
+          <Link to="/retention" search={{ tab: "violations" }}>
+            {violations}
+          </Link>
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
+function Upcoming({ topics }: { topics: TopicReport[] }) {
+  const lasting = topics.filter((topic) => topic.exists);
+  return (
+    <Card component="section" aria-label="What policies take">
+      <CardTitle component="h2">What policies take, from each topic</CardTitle>
+      <CardBody>
+        <Table aria-label="What policies take, from each topic" variant="compact">
+          <Thead>
+            <Tr>
+              <Th width={30}>Topic</Th>
+              <Th className="hr-number">Stored</Th>
+              {HORIZONS.map(([name, title]) => (
+                <Th key={name} className="hr-number">
+                  {title}
+                </Th>
+              ))}
+            </Tr>
+          </Thead>
+          <Tbody>
+            {lasting.slice(0, TOPICS_MAX).map((topic) => (
+              <Tr key={topic.topic_id}>
+                <Td dataLabel="Topic" modifier="breakWord">
+                  <Link to="/topics/$topicId" params={{ topicId: topic.topic_id }}>
+                    {topic.topic}
+                  </Link>
+                </Td>
+                <Td dataLabel="Stored" className="hr-number">
+                  {bytes(topic.live_bytes)}
+                </Td>
+                {HORIZONS.map(([name, title]) => (
+                  <Td key={name} dataLabel={title} className="hr-number">
+                    {topic.upcoming[name] ? bytes(topic.upcoming[name].bytes) : "unknown"}
+                  </Td>
+                ))}
+              </Tr>
+            ))}
+          </Tbody>
+        </Table>
+        {lasting.length > TOPICS_MAX && (
+          <p className="hr-note">
+            The first {TOPICS_MAX} of {lasting.length} topics; the CSV holds them all.
+          </p>
+        )}
+      </CardBody>
+    </Card>
+  );
+}

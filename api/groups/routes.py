@@ -1,0 +1,67 @@
+"""HTTP for consumer groups: who reads what, and how far behind. Asked of the node with the
+caller's own key, so it is true now; groups begin and end with their members, not here."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+
+from api.access.cookies import credential
+from api.access.guard import Guard
+from api.access.permissions import Caller
+from api.errors import NotFoundError
+from api.groups.node import Place, places_of
+from api.groups.schemas import GroupBody, GroupDetail
+from api.groups.service import detail, list_page
+from api.pagination import Page, PageRequest, last_shown, token_after
+from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
+
+router = APIRouter(prefix="/v1/groups", route_class=Route, tags=["groups"])
+
+Reader = Annotated[Caller, Depends(Guard("groups:read", cost=5))]
+Name = Annotated[str, Path(max_length=249)]
+
+
+@router.get("", operation_id="listGroups", responses=READ_PROBLEMS)
+def list_groups(
+    request: Request,
+    caller: Reader,
+    database: DatabaseOf,
+    project_id: IdFilter = "",
+    lag: Annotated[bool, Query(description="Also ask how far behind each is.")] = False,
+    page_size: PageSize = 0,
+    page_token: PageToken = "",
+) -> Page[GroupBody]:
+    """The groups of a project that ever had a member, by name; of the key's project, or `default`,
+    if none is named. A page holds at most 200."""
+    with database.read() as session:
+        places = places_of(session, caller, project_id, credential(request) or "")
+        asked = PageRequest(
+            caller.org_id,
+            (("list", "groups"), ("project_id", project_id)),
+            page_size,
+            page_token,
+            database.now(session),
+        )
+        after = last_shown(session, asked)
+    items, last = list_page(places, after, asked.limit(), lag=lag)
+    if not last:
+        return Page(items=items)
+    with database.read() as session:
+        return Page(items=items, next_page_token=token_after(session, asked, last))
+
+
+@router.get("/{name}", operation_id="getGroup", responses=READ_PROBLEMS)
+def get_group(
+    name: Name, request: Request, caller: Reader, database: DatabaseOf, project_id: IdFilter = ""
+) -> GroupDetail:
+    """One group: its members, and its position in every partition that it reads or has read."""
+    with database.read() as session:
+        places: list[Place] = places_of(session, caller, project_id, credential(request) or "")
+    found = detail(places, name)
+    if found is None:
+        raise NotFoundError(
+            f"There is no group {name} in this project.",
+            code="GROUP_NOT_FOUND",
+            hint="A group begins with its first member: headrace consume TOPIC --group NAME.",
+        )
+    return found

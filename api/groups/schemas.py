@@ -1,0 +1,57 @@
+"""What of a consumer group crosses HTTP. Absent figures are unknown, which is not 0."""
+
+from pydantic import BaseModel
+
+from api.resource import Int64
+
+
+class GroupBody(BaseModel):
+    """A group as a line of a list. ``state`` is an open set: EMPTY, STABLE, MOVING. ``lag``, in
+    records, is there if it was asked for and every partition answered."""
+
+    name: str
+    project_id: str
+    cluster_id: str
+    state: str
+    generation: Int64
+    members: int
+    partitions: int
+    topics: list[str]
+    lag: Int64 | None = None
+
+
+class PlaceBody(BaseModel):
+    """One partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+class GroupMemberBody(BaseModel):
+    """One member, and what it reads."""
+
+    member: str
+    partitions: list[PlaceBody]
+
+
+class PositionBody(BaseModel):
+    """How far the group has read a partition. Without ``committed`` it never committed there;
+    without ``end_offset`` nobody knows; without ``member`` nobody reads it now."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    member: str | None = None
+    committed: Int64 | None = None
+    start_offset: Int64 | None = None
+    end_offset: Int64 | None = None
+    lag: Int64 | None = None
+
+
+class GroupDetail(GroupBody):
+    """A group, its members, and its positions in what it reads or has read. ``complete`` is false
+    if the project has more partitions than were asked."""
+
+    readers: list[GroupMemberBody]
+    positions: list[PositionBody]
+    complete: bool

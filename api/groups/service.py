@@ -1,0 +1,163 @@
+"""Which groups a page shows, and what is known of each. Bounded whatever is asked: in groups,
+partitions and questions."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from api.groups.node import GroupReader, Place
+from api.groups.positions import Position, Question, lag_of
+from api.groups.schemas import (
+    GroupBody,
+    GroupDetail,
+    GroupMemberBody,
+    PlaceBody,
+    PositionBody,
+)
+from headrace.wire import stream_pb2
+
+# What the node gives at most on a page.
+PAGE_MAX: Final = 200
+# Each is a call to the node: groups beyond them stay without a lag.
+QUESTIONS_MAX: Final = 1024
+SEPARATOR: Final = "|"
+
+
+def list_page(
+    places: Sequence[Place], after: str, most: int, *, lag: bool
+) -> tuple[list[GroupBody], str]:
+    """Groups in order of cluster and name, and where the next page begins; "" at the end.
+
+    :param after: what the page before answered; "" for the first one.
+    """
+    begin_at, _, name = after.partition(SEPARATOR)
+    for place in places:
+        if place.cluster_id < begin_at:
+            continue
+        with GroupReader(place) as reader:
+            reply = reader.page(name if place.cluster_id == begin_at else "", min(most, PAGE_MAX))
+            if not reply.groups:
+                continue
+            bodies = _bodies(reader, reply.groups, lag=lag)
+        later = any(each.cluster_id > place.cluster_id for each in places)
+        last = reply.groups[-1].name
+        return bodies, f"{place.cluster_id}{SEPARATOR}{last}" if reply.next or later else ""
+    return [], ""
+
+
+def detail(places: Sequence[Place], name: str) -> GroupDetail | None:
+    """One group as its cluster sees it now; None if no cluster has it."""
+    for place in places:
+        with GroupReader(place) as reader:
+            found = reader.described(name)
+            if found is not None:
+                return _detail(reader, name, found)
+    return None
+
+
+def _bodies(
+    reader: GroupReader, rows: Sequence[stream_pb2.GroupRow], *, lag: bool
+) -> list[GroupBody]:
+    asked = _questions(reader.topics(), rows) if lag else {}
+    known = reader.positions([each for some in asked.values() for each in some])
+    return [
+        GroupBody(
+            name=row.name,
+            project_id=reader.place.project_id,
+            cluster_id=reader.place.cluster_id,
+            state=row.state,
+            generation=row.generation,
+            members=row.members,
+            partitions=row.partitions,
+            topics=list(row.topics),
+            lag=lag_of(known, asked.get(row.name, ())),
+        )
+        for row in rows
+    ]
+
+
+def _questions(
+    topics: Mapping[str, stream_pb2.Topic], rows: Sequence[stream_pb2.GroupRow]
+) -> dict[str, list[Question]]:
+    """What to ask of which group. A group whose topics are not all known has no lag to tell."""
+    found: dict[str, list[Question]] = {}
+    left = QUESTIONS_MAX
+    for row in rows:
+        if any(name not in topics for name in row.topics):
+            continue
+        wanted = [each for name in row.topics for each in _of_topic(row.group, topics[name])]
+        if len(wanted) <= left:
+            found[row.name] = wanted
+            left -= len(wanted)
+    return found
+
+
+def _of_topic(group: int, topic: stream_pb2.Topic) -> list[Question]:
+    return [
+        Question(group, topic.number, topic.created_revision, partition.index)
+        for partition in topic.partitions
+    ]
+
+
+def _detail(reader: GroupReader, name: str, found: stream_pb2.DescribeGroupReply) -> GroupDetail:
+    topics = reader.topics()
+    readers = {
+        (held.name, held.partition): member.member
+        for member in found.members
+        for held in member.assigned
+    }
+    read = {topic for topic, _ in readers}
+    # What it reads comes first: if there is too much, it is what nobody reads that is left out.
+    ordered = sorted(topics.values(), key=lambda topic: (topic.name not in read, topic.name))
+    asked = [(topic, each) for topic in ordered for each in _of_topic(found.group, topic)]
+    known = reader.positions([question for _, question in asked[:QUESTIONS_MAX]])
+    concerned = read | {
+        topic.name
+        for topic, question in asked
+        if question in known and known[question].committed is not None
+    }
+    shown = [(topic, question) for topic, question in asked if topic.name in concerned]
+    return GroupDetail(
+        name=name,
+        project_id=reader.place.project_id,
+        cluster_id=reader.place.cluster_id,
+        state=found.state,
+        generation=found.generation,
+        members=len(found.members),
+        partitions=len(readers),
+        topics=sorted(concerned),
+        lag=lag_of(known, [question for _, question in shown]),
+        readers=[
+            GroupMemberBody(
+                member=member.member,
+                partitions=[
+                    PlaceBody(topic=held.name, partition=held.partition)
+                    for held in sorted(member.assigned, key=lambda a: (a.name, a.partition))
+                ],
+            )
+            for member in found.members
+        ],
+        positions=[
+            _position(topic, question, known.get(question), readers) for topic, question in shown
+        ],
+        complete=len(asked) <= QUESTIONS_MAX,
+    )
+
+
+def _position(
+    topic: stream_pb2.Topic,
+    question: Question,
+    known: Position | None,
+    readers: Mapping[tuple[str, int], str],
+) -> PositionBody:
+    body = PositionBody(
+        topic=topic.name,
+        topic_id=topic.id,
+        partition=question.partition,
+        member=readers.get((topic.name, question.partition)),
+    )
+    if known is not None:
+        body.committed = known.committed
+        body.start_offset = known.start_offset
+        body.end_offset = known.end_offset
+        body.lag = known.lag
+    return body

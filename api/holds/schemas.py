@@ -1,0 +1,124 @@
+"""What of a legal hold crosses HTTP. 64-bit numbers are decimal strings."""
+
+import re
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
+
+from api.holds.models import LegalHold
+from api.reconcile.models import ResourceStatus
+from api.reconcile.status import condition_bodies
+from api.resource import Command, ConditionBody, Int64, Timestamp, etag
+from api.topics.schemas import PartitionIndex
+
+CASE_CHARACTERS_MAX: Final = 128
+REASON_CHARACTERS_MAX: Final = 1024
+
+
+# Control characters, line and paragraph separators, and what turns the direction of what follows.
+UNSEEN: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+SAID: Final = rf"^[^{UNSEEN}]*[^{UNSEEN}\s][^{UNSEEN}]*$"
+
+
+def _said(text: str) -> str:
+    """A case and a reason are shown in reports and lists: one line, and something in it."""
+    if re.fullmatch(SAID, text) is None:
+        raise ValueError("must be one line of text that can be seen, and not blank")
+    return text.strip()
+
+
+Said = Annotated[str, AfterValidator(_said)]
+Case = Annotated[Said, Field(max_length=CASE_CHARACTERS_MAX, json_schema_extra={"pattern": SAID})]
+Reason = Annotated[
+    Said, Field(max_length=REASON_CHARACTERS_MAX, json_schema_extra={"pattern": SAID})
+]
+FromOffset = Annotated[Int64, WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,18}$"})]
+
+
+class LegalHoldCreate(Command):
+    """A new hold. Without ``partition`` it is on all, also those to come; without ``from_offset``
+    on everything that is there."""
+
+    topic_id: str = Field(max_length=40)
+    partition: PartitionIndex | None = None
+    from_offset: FromOffset | None = None
+    case_id: Case
+    reason: Reason
+
+
+class HeldPartition(BaseModel):
+    """What a partition's own log said when it was looked at. ``missing``: it does not know the
+    hold yet, so that a trim may still go on there. ``held_bytes``: what its policy would have
+    taken, were it not for all its holds."""
+
+    index: int
+    missing: bool
+    held_from: Int64 | None = None
+    held_bytes: Int64 = 0
+
+
+class LegalHoldStatus(BaseModel):
+    """What was found. In force means: ``Held`` is True for the present generation."""
+
+    conditions: list[ConditionBody]
+    observed_generation: int
+    missing_partitions: list[int]
+    partitions: list[HeldPartition]
+
+
+class LegalHoldBody(BaseModel):
+    """A hold. ``state`` is an open set: PROPAGATING, ACTIVE, RELEASING, RELEASED. It is in force
+    while ACTIVE; a release reaches one partition after the other. ``created_by`` is its owner."""
+
+    id: str
+    organization_id: str
+    project_id: str
+    topic_id: str
+    topic: str
+    partition: int | None = None
+    from_offset: Int64 | None = None
+    case_id: str
+    reason: str
+    state: str
+    generation: int
+    etag: str
+    created_at: Timestamp
+    created_by: str
+    activated_at: Timestamp | None = None
+    release_wished_at: Timestamp | None = None
+    released_at: Timestamp | None = None
+    released_by: str | None = None
+    status: LegalHoldStatus
+
+    @classmethod
+    def of(cls, row: LegalHold, topic: str, status: ResourceStatus | None) -> "LegalHoldBody":
+        """The body of a row, its topic as ``stream/topic``, and what was found."""
+        found = status.detail.get("partitions") if status is not None else None
+        rows = found if isinstance(found, list) else []
+        held = [HeldPartition.model_validate(each) for each in rows]
+        return cls(
+            id=row.id,
+            organization_id=row.org_id,
+            project_id=row.project_id,
+            topic_id=row.topic_id,
+            topic=topic,
+            partition=row.partition,
+            from_offset=row.from_offset,
+            case_id=row.case_id,
+            reason=row.reason,
+            state=row.state,
+            generation=row.revision,
+            etag=etag(row.revision),
+            created_at=row.created_at,
+            created_by=row.created_by,
+            activated_at=row.activated_at,
+            release_wished_at=row.release_wished_at,
+            released_at=row.released_at,
+            released_by=row.released_by,
+            status=LegalHoldStatus(
+                conditions=condition_bodies(status),
+                observed_generation=status.observed_generation if status else 0,
+                missing_partitions=[each.index for each in held if each.missing],
+                partitions=held,
+            ),
+        )

@@ -1,0 +1,49 @@
+"""HTTP for invoices: read only; a usage report draws them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from api.access.guard import Guard
+from api.access.permissions import Caller
+from api.invoices.models import Invoice
+from api.invoices.schemas import InvoiceBody
+from api.invoices.service import invoice, invoice_owner, invoices_of
+from api.pagination import Page, PageRequest, page_of
+from api.routing import READ_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
+
+router = APIRouter(prefix="/v1/invoices", route_class=Route, tags=["invoices"])
+
+Lister = Annotated[Caller, Depends(Guard("invoices:read"))]
+Reader = Annotated[Caller, Depends(Guard("invoices:read", invoice_owner))]
+
+
+@router.get("", operation_id="listInvoices", responses=READ_PROBLEMS)
+def list_invoices(
+    caller: Lister, database: DatabaseOf, page_size: PageSize = 0, page_token: PageToken = ""
+) -> Page[InvoiceBody]:
+    """The invoices of the caller's organization, of all for the operator; without their lines. A
+    key of one project sees none."""
+    with database.read() as session:
+        items, token = page_of(
+            session,
+            invoices_of(caller),
+            Invoice.id,
+            PageRequest(
+                caller.org_id,
+                (("list", "invoices"),),
+                page_size,
+                page_token,
+                database.now(session),
+            ),
+            render=lambda rows: [InvoiceBody.of(row) for row in rows],
+            key_of=lambda row: row.id,
+        )
+    return Page(items=items, next_page_token=token)
+
+
+@router.get("/{object_id}", operation_id="getInvoice", responses=READ_PROBLEMS)
+def get_invoice(object_id: str, caller: Reader, database: DatabaseOf) -> InvoiceBody:
+    """One invoice with its lines, each with its topics, and its reconciliation."""
+    with database.read() as session:
+        return invoice(session, object_id)

@@ -1,0 +1,144 @@
+"""What of invoices crosses HTTP, and the document that a report job draws."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from api.invoices.models import Invoice, InvoiceLine
+from api.resource import Timestamp
+
+DecimalText = Annotated[str, Field(pattern=r"^-?[0-9]+(\.[0-9]+)?$", max_length=64)]
+Currency = Annotated[str, Field(pattern="^[A-Z]{3}$")]
+PERIOD_PATTERN = r"^[0-9]{4}-[0-9]{2}$"
+
+
+class Check(BaseModel):
+    """One question of the reconciliation: its name, GREEN or RED, and the figures compared."""
+
+    name: str
+    state: Literal["GREEN", "RED"]
+    figures: dict[str, str]
+    detail: str
+
+
+class Share(BaseModel):
+    """A topic's part of a line; amounts of all add up to the line's."""
+
+    project: str
+    topic: str
+    topic_id: str
+    quantity: str
+    amount_exact: DecimalText
+    amount: DecimalText
+
+
+class LineBody(BaseModel):
+    """A line: quantity x unit price, exact to 9 places and rounded once to the minor unit."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    line: int
+    sku: str
+    description: str
+    quantity: str
+    unit: str
+    unit_price: DecimalText
+    amount_exact: DecimalText
+    amount: DecimalText
+    currency: Currency
+    period_start: Timestamp
+    period_end: Timestamp
+    charge_class: str
+    corrects_line: str
+    topics: list[Share] = []
+
+
+class DrawnInvoice(BaseModel):
+    """An invoice as the job wrote it; what else its file holds leads back to the log."""
+
+    organization_id: str
+    name: str
+    state: Literal["DRAFT"]
+    blocked: bool
+    period: Annotated[str, Field(pattern=PERIOD_PATTERN)]
+    period_start: Timestamp
+    period_end: Timestamp
+    as_of: Timestamp
+    currency: Currency
+    total: DecimalText
+    metered_exact: DecimalText
+    monthly_minimum: DecimalText
+    amount_per_month: DecimalText
+    price_book_version: Annotated[str, Field(max_length=32)]
+    lines: list[LineBody]
+    reconciliation: list[Check]
+
+
+class InvoiceBody(BaseModel):
+    """An invoice. A draft is drawn anew by every usage report; while ``blocked``, some check of its
+    reconciliation is RED and it cannot be issued. ``lines`` and ``reconciliation`` come with one
+    invoice, not with lists. ``files`` are served by its run."""
+
+    id: str
+    organization_id: str
+    run_id: str
+    state: str
+    blocked: bool
+    period: str
+    period_start: Timestamp
+    period_end: Timestamp
+    as_of: Timestamp
+    currency: str
+    total: str
+    metered_exact: str
+    monthly_minimum: str
+    amount_per_month: str
+    price_book_version: str
+    files: list[str]
+    lines: list[LineBody] | None = None
+    reconciliation: list[JsonValue] | None = None
+
+    @classmethod
+    def of(cls, row: Invoice, lines: list[InvoiceLine] | None = None) -> "InvoiceBody":
+        """The body of a row, with its lines and checks if they are given."""
+        return cls(
+            id=row.id,
+            organization_id=row.org_id,
+            run_id=row.run_id,
+            state=row.state,
+            blocked=row.blocked,
+            period=f"{row.period_start:%Y-%m}",
+            period_start=row.period_start,
+            period_end=row.period_end,
+            as_of=row.as_of,
+            currency=row.currency,
+            total=row.total,
+            metered_exact=row.metered_exact,
+            monthly_minimum=row.monthly_minimum,
+            amount_per_month=row.amount_per_month,
+            price_book_version=row.price_book_version,
+            files=[f"{row.files}.{kind}" for kind in ("csv", "html", "json", "parquet")],
+            lines=None if lines is None else [LineBody.model_validate(line) for line in lines],
+            reconciliation=None if lines is None else row.checks,
+        )
+
+
+class InvoiceChecks(BaseModel):
+    """The reconciliation of one invoice."""
+
+    invoice_id: str
+    organization_id: str
+    period: str
+    blocked: bool
+    checks: list[JsonValue]
+
+
+class ReconciliationBody(BaseModel):
+    """What the last usage report proved, invoice by invoice; ``checks`` are those of the whole run
+    and the operator's alone. No ``run_id`` means that no report ran yet."""
+
+    run_id: str | None = None
+    input_sha256: str | None = None
+    green: bool
+    checks: list[JsonValue] | None = None
+    invoices: list[InvoiceChecks]

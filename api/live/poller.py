@@ -1,0 +1,117 @@
+"""Looks at the clusters every two seconds while anybody follows, once for all of them.
+
+Owns the one task that looks and the short history it leaves. The task begins with the first reader
+and ends with the last. A reader that is slow skips looks, so nothing grows; a look that takes long
+makes the next one come later.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from api.database import Database
+from api.live.look import Look, Point, look, point_between
+from api.reconcile.node_client import NodeClients
+from api.settings import Settings
+
+LOOK_SECONDS: Final = 2.0
+# A look that takes a second is worth waiting four for.
+REST_FACTOR: Final = 4.0
+NODE_SECONDS: Final = 2.0
+QUIET_SECONDS: Final = 10.0
+HISTORY_POINTS: Final = 150
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The latest look; ``point`` is None for the first one after a pause."""
+
+    number: int
+    look: Look
+    point: Point | None
+
+
+class Poller:
+    """At most one task, whoever asks."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.readers = 0
+        self._history: deque[Point] = deque(maxlen=HISTORY_POINTS)
+        self._seen: Seen | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._fresh = asyncio.Event()
+
+    def history(self) -> list[Point]:
+        """The points before the latest one, the oldest first."""
+        return list(self._history)[:-1]
+
+    def is_looking(self) -> bool:
+        """Whether the task runs."""
+        return self._task is not None
+
+    async def follow(
+        self, database: Database, settings: Settings
+    ) -> AsyncGenerator[Seen | None, None]:
+        """Each look as it is made, or the newest of those since the last; None when it is quiet.
+        Ends when looking ends."""
+        self.readers += 1
+        if self._task is None:
+            self._seen, self._fresh = None, asyncio.Event()
+            self._task = asyncio.ensure_future(self._run(database, settings))
+        try:
+            number = 0
+            while self._task is not None:
+                seen = self._seen
+                if seen is not None and seen.number > number:
+                    number = seen.number
+                    yield seen
+                    continue
+                try:
+                    await asyncio.wait_for(self._fresh.wait(), QUIET_SECONDS)
+                except TimeoutError:
+                    yield None
+        finally:
+            self.readers -= 1
+            if self.readers == 0 and self._task is not None:
+                ended, self._task = self._task, None
+                ended.cancel()
+                await asyncio.gather(ended, return_exceptions=True)
+
+    async def _run(self, database: Database, settings: Settings) -> None:
+        nodes = NodeClients(settings.node.admin_key_file, deadline_seconds=NODE_SECONDS)
+        before: Look | None = None
+        try:
+            while True:
+                began = time.monotonic()
+                try:
+                    now = await asyncio.to_thread(look, database, nodes, before)
+                except SQLAlchemyError as error:
+                    log.warning("live_look_failed", error=type(error).__name__)
+                else:
+                    self._publish(before, now)
+                    before = now
+                took = time.monotonic() - began
+                await asyncio.sleep(max(LOOK_SECONDS - took, REST_FACTOR * took, 0.0))
+        finally:
+            nodes.close()
+            if self._task is asyncio.current_task():
+                self._task = None
+            self._fresh.set()
+
+    def _publish(self, before: Look | None, now: Look) -> None:
+        self.looks += 1
+        point = point_between(before, now) if before is not None else None
+        if point is not None:
+            self._history.append(point)
+        self._seen = Seen(self.looks, now, point)
+        fresh, self._fresh = self._fresh, asyncio.Event()
+        fresh.set()

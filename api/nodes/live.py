@@ -1,0 +1,68 @@
+"""What nodes say of themselves now: one bounded question to each, all at once.
+
+A node that does not answer in time is a condition of its body and never an error of the read.
+"""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Final
+
+from api.nodes.schemas import NodeBody, NodeSaid
+from api.reconcile.node_client import NodeClients
+from api.reconcile.outcome import PassFailure
+from api.resource import ConditionBody
+from api.settings import Settings
+
+DEADLINE_SECONDS: Final = 1.0
+AT_ONCE: Final = 16
+
+
+def enliven(settings: Settings, bodies: Sequence[NodeBody]) -> None:
+    """Puts into bodies what their nodes answer, and the condition Reachable."""
+    if not bodies:
+        return
+    nodes = NodeClients(settings.node.admin_key_file, deadline_seconds=DEADLINE_SECONDS)
+    try:
+        with ThreadPoolExecutor(min(AT_ONCE, len(bodies))) as pool:
+            list(pool.map(lambda body: _ask(nodes, body), bodies))
+    finally:
+        nodes.close()
+
+
+def _ask(nodes: NodeClients, body: NodeBody) -> None:
+    began = time.monotonic()
+    try:
+        reply = nodes.node_status(body.spec.address)
+    except PassFailure as failure:
+        body.status.conditions = [_reachable(body, "False", failure.code, failure.message)]
+        return
+    now = datetime.now(UTC)
+    if reply.node_id != body.id:
+        why = f"Another node answers at {body.spec.address}: {reply.node_id}."
+        body.status.conditions = [_reachable(body, "False", "ANOTHER_NODE", why)]
+        return
+    body.status.said = NodeSaid(
+        version=reply.node.version,
+        shards=reply.node.shards,
+        incarnation=reply.incarnation,
+        metadata_op=reply.metadata_op,
+        started_at=datetime.fromtimestamp(reply.node.started_us / 1_000_000, UTC),
+        answered_at=now,
+        answer_ms=round((time.monotonic() - began) * 1000),
+        warning=reply.node.warning,
+    )
+    reason = "WARNING" if reply.node.warning else "ANSWERS"
+    body.status.conditions = [_reachable(body, "True", reason, reply.node.warning)]
+
+
+def _reachable(body: NodeBody, status: str, reason: str, message: str) -> ConditionBody:
+    return ConditionBody(
+        type="Reachable",
+        status=status,
+        reason=reason,
+        message=message,
+        observed_generation=body.generation,
+        last_transition_at=datetime.now(UTC),
+    )

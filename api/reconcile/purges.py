@@ -1,0 +1,89 @@
+"""Purges that were wished: said to the cluster once, and then dropped, whatever it answered.
+
+What it refuses stays refused: the operation says why, and whoever still wants it asks again. Only a
+partition that cannot answer now is asked again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue as Json
+
+from api.database import Database
+from api.deletion import locked
+from api.operations.service import fail_operations
+from api.reconcile.node_client import Fence, NodeClients
+from api.reconcile.outcome import FailureKind, PassFailure, Sent
+from api.reconcile.queue import Claim, holds
+from api.topics.models import Topic, TopicPurge
+from dataplane.wire import node_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """What shall go of a topic: by partition the first offset that is kept. ``version`` is the
+    generation that wished it."""
+
+    topic_id: str
+    addresses: tuple[str, ...]
+    fence: Fence
+    version: int
+    before: Mapping[int, int]
+
+
+def carry_out(
+    database: Database, nodes: NodeClients, item: Claim, purge: Purge
+) -> tuple[Sent, ...]:
+    """Says it, and drops the wish.
+
+    :raises PassFailure: a partition could not answer; all are asked again, which takes no more.
+    """
+    request = node_pb2.PurgeRequest(
+        topic_id=purge.topic_id,
+        version=purge.version,
+        partitions=[
+            node_pb2.PurgePartition(index=index, before_offset=offset)
+            for index, offset in purge.before.items()
+        ],
+    )
+    answers = nodes.purge(purge.addresses, request).partitions
+    refused = [each.refused for each in answers if each.HasField("refused")]
+    for each in refused:
+        if each.code == "PARTITION_UNAVAILABLE":
+            raise PassFailure(FailureKind.TRANSIENT, each.code, each.message)
+    error: dict[str, Json] | None = None
+    if refused:
+        error = {"code": refused[0].code, "detail": "; ".join(each.message for each in refused)}
+    _drop(database, item, purge, error)
+    return (_sent(purge, answers),)
+
+
+def _drop(database: Database, item: Claim, purge: Purge, error: dict[str, Json] | None) -> None:
+    with database.write() as session:
+        locked(session, Topic, purge.topic_id)
+        if not holds(session, item):
+            raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker purges it.")
+        stored = session.get(TopicPurge, purge.topic_id)
+        if stored is not None and stored.generation == purge.version:
+            session.delete(stored)
+            if error is not None:
+                fail_operations(session, purge.topic_id, error, database.now(session))
+
+
+def _sent(purge: Purge, answers: Sequence[node_pb2.PurgedPartition]) -> Sent:
+    asked = ", ".join(f"{index} before {offset}" for index, offset in purge.before.items())
+    said = ", ".join(
+        f"{each.index}: {each.refused.code}"
+        if each.HasField("refused")
+        else f"{each.index} begins at {each.log_start}"
+        for each in answers
+    )
+    fence = purge.fence
+    return Sent(
+        what="Purge",
+        why=f"records of partition {asked} shall go",
+        generation=purge.version,
+        fence=f"{fence.db_epoch}.{fence.generation}.{fence.lease_token}",
+        outcome=said,
+        answer=said,
+    )

@@ -1,0 +1,75 @@
+"""The files of a published run: which one a caller may have, and how it is handed out.
+
+The operator may have every file that the manifest names; an organization those of its own invoices.
+A name counts only if the manifest has it, and a folder only below the reports' own. A page is shown
+(the edge puts it into a sandbox without scripts), everything else is saved.
+"""
+
+import mimetypes
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from fastapi.responses import FileResponse
+from pydantic import JsonValue
+from sqlalchemy.orm import Session
+
+from api.access.guard import Owner
+from api.access.permissions import Caller
+from api.errors import NotFoundError
+from api.reports.loading import folder_of
+from api.reports.models import ReportRun
+
+PAGE: Final = ".html"
+TYPES: Final = {".parquet": "application/vnd.apache.parquet", ".csv": "text/csv; charset=utf-8"}
+
+
+def files_owner(session: Session, object_id: str) -> Owner | None:
+    """A run is there for everybody; which of its files are, `run_file` says."""
+    row = session.get(ReportRun, object_id)
+    return Owner(row.org_id, shared=True, run_id=row.id) if row else None
+
+
+def run_file(session: Session, caller: Caller, run_id: str, name: str, root: Path) -> FileResponse:
+    """A file of a run that has published.
+
+    :raises NotFoundError: no such file, or not one of the caller's.
+    """
+    result = session.get_one(ReportRun, run_id).result or {}
+    listed = result.get("files")
+    entries = listed if isinstance(listed, list) else []
+    names = {one.get("name") for one in entries if isinstance(one, dict)}
+    folder = (root.absolute() / folder_of(str(result.get("path", "")))).resolve()
+    path = folder / name
+    mine = caller.operator or name in _own(caller, result)
+    inside = folder.is_relative_to(root.resolve())
+    if name not in names or not mine or not inside or not path.is_file():
+        raise NotFoundError(
+            f"The run {run_id} has no file {name} that this key can see.",
+            hint="An invoice lists its files; usage files of a run are the operator's.",
+        )
+    return _response(path)
+
+
+def _own(caller: Caller, result: Mapping[str, JsonValue]) -> set[str]:
+    """The files of the invoices of a caller's organization."""
+    entries = result.get("invoices")
+    if not isinstance(entries, list) or caller.project_id is not None:
+        return set()
+    return {
+        f"{entry.get('name')}{suffix}"
+        for entry in entries
+        if isinstance(entry, dict) and entry.get("organization_id") == caller.org_id
+        for suffix in (".csv", ".html", ".json", ".parquet")
+    }
+
+
+def _response(path: Path) -> FileResponse:
+    media_type = TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
+    page = path.suffix == PAGE
+    return FileResponse(
+        path,
+        media_type=media_type or "application/octet-stream",
+        filename=path.name,
+        content_disposition_type="inline" if page else "attachment",
+    )

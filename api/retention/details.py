@@ -1,0 +1,120 @@
+"""HTTP for the retention report, topic by topic and day by day: what its pictures are drawn of.
+
+    GET /v1/reports/retention/topics      what the report says of each topic
+    GET /v1/reports/retention/deletions   what went on each day (UTC), by cause
+
+A key sees the topics of its organization or project; the operator sees all.
+"""
+
+from collections import defaultdict
+from datetime import UTC
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, JsonValue
+from sqlalchemy import ColumnElement, select
+
+from api.access.guard import Guard
+from api.access.permissions import Caller
+from api.pagination import Page, PageRequest, page_of
+from api.reports.models import CurrentRun
+from api.resource import Int64
+from api.retention.models import RetentionRow, RetentionTopic
+from api.retention.service import KIND
+from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
+
+router = APIRouter(prefix="/v1/reports/retention", route_class=Route, tags=["reports"])
+
+Reader = Annotated[Caller, Depends(Guard("retention:read"))]
+
+
+class TopicReport(BaseModel):
+    """What the report that is shown says of a topic: an entry of `topics` in retention.json."""
+
+    topic_id: str
+    report: dict[str, JsonValue]
+
+
+class DayOfDeletions(BaseModel):
+    """What went on a day (UTC) for one cause."""
+
+    day: str
+    cause: str
+    trims: Int64
+    bytes: Int64
+    records: Int64
+
+
+class Deletions(BaseModel):
+    """Every day on which something went, oldest first; no ``run_id``: no report ran yet."""
+
+    run_id: str | None = None
+    days: list[DayOfDeletions]
+
+
+@router.get("/topics", operation_id="listRetentionTopics", responses=READ_PROBLEMS)
+def list_retention_topics(
+    caller: Reader, database: DatabaseOf, page_size: PageSize = 0, page_token: PageToken = ""
+) -> Page[TopicReport]:
+    """What the last retention run says of every topic, in order of their ids."""
+    with database.read() as session:
+        current = session.get(CurrentRun, KIND)
+        run_id = current.run_id if current is not None else ""
+        # A token goes on in the report that it came from, or not at all.
+        members = (("list", "retention-topics"), ("run", run_id))
+        items, token = page_of(
+            session,
+            select(RetentionTopic).where(*_seen(RetentionTopic, caller, run_id)),
+            RetentionTopic.topic_id,
+            PageRequest(caller.org_id, members, page_size, page_token, database.now(session)),
+            render=lambda rows: [
+                TopicReport(topic_id=row.topic_id, report=row.document) for row in rows
+            ],
+            key_of=lambda row: row.topic_id,
+        )
+    return Page(items=items, next_page_token=token)
+
+
+@router.get("/deletions", operation_id="getRetentionDeletions", responses=READ_PROBLEMS)
+def get_retention_deletions(
+    caller: Reader, database: DatabaseOf, topic_id: IdFilter = ""
+) -> Deletions:
+    """What went on each day and why, as the last retention run found it."""
+    with database.read() as session:
+        current = session.get(CurrentRun, KIND)
+        if current is None:
+            return Deletions(days=[])
+        query = select(
+            RetentionRow.deleted_at,
+            RetentionRow.cause,
+            RetentionRow.deleted_bytes,
+            RetentionRow.deleted_records,
+        ).where(RetentionRow.cause != "", *_seen(RetentionRow, caller, current.run_id))
+        if topic_id:
+            query = query.where(RetentionRow.topic_id == topic_id)
+        sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+        for moment, cause, size, records in session.execute(
+            query.execution_options(yield_per=1000)
+        ):
+            day = f"{moment.astimezone(UTC):%Y-%m-%d}" if moment is not None else ""
+            for place, figure in enumerate((1, size, records)):
+                sums[day, cause][place] += figure
+        return Deletions(
+            run_id=current.run_id,
+            days=[
+                DayOfDeletions(day=day, cause=cause, trims=trims, bytes=size, records=records)
+                for (day, cause), (trims, size, records) in sorted(sums.items())
+            ],
+        )
+
+
+def _seen(
+    table: type[RetentionRow] | type[RetentionTopic], caller: Caller, run_id: str
+) -> list[ColumnElement[bool]]:
+    """Of a run, what the caller may see."""
+    conditions = [table.run_id == run_id]
+    if not caller.operator:
+        conditions.append(table.org_id == caller.org_id)
+    if caller.project_id is not None:
+        conditions.append(table.project_id == caller.project_id)
+    return conditions

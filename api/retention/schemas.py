@@ -1,0 +1,174 @@
+"""What of retention crosses HTTP. Whole numbers of 64 bits are strings."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, WithJsonSchema
+
+from api.reports.schemas import PublishedFile, ReportInputs, Sha256
+from api.resource import Int64, Timestamp
+from api.retention.models import RetentionRow
+
+# A limit as the node has it: -1 is unlimited.
+SignedLimit = Annotated[
+    int,
+    Field(ge=-1),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": "^(-1|[0-9]+)$"}),
+]
+Cause = Literal["time", "size", "purge"]
+Violation = Literal[
+    "OVER_RETAINED",
+    "UNDER_RETAINED",
+    "POLICY_MISMATCH",
+    "UNBOUNDED",
+    "CLOCK_SKEW",
+    "UNREAD_DELETED",
+    "UNREAD_AT_RISK",
+]
+
+
+class PolicyBody(BaseModel):
+    """What a topic keeps from one change on; -1 is unlimited. ``sources`` says of each limit
+    whether the topic sets it or the default holds."""
+
+    topic_id: str
+    generation: int
+    changed_at: Timestamp
+    by: str
+    retention_ms: SignedLimit
+    retention_bytes: SignedLimit
+    min_retention_ms: Int64
+    segment_bytes: Int64
+    sources: dict[str, str]
+
+
+class HeldBody(BaseModel):
+    """A legal hold, whatever its state."""
+
+    id: str
+    topic_id: str
+    partition: int | None
+    from_offset: Int64 | None
+    case_id: str
+    owner: str
+    reason: str
+    state: str
+    created_at: Timestamp
+    activated_at: Timestamp | None
+    released_at: Timestamp | None
+    released_by: str | None
+
+
+class RetentionInputs(ReportInputs):
+    """What a retention run needs: names, every policy that ever held, holds, and the moment that
+    the report tells of."""
+
+    as_of: Timestamp
+    policies: list[PolicyBody]
+    holds: list[HeldBody]
+
+
+class RetentionTotals(BaseModel):
+    """The sums of a retention report."""
+
+    model_config = ConfigDict(extra="allow")
+
+    rows: Int64
+    deleted_bytes: Int64
+    deleted_records: Int64
+    live_bytes: Int64
+
+
+class RetentionResult(BaseModel):
+    """The manifest that a retention job publishes; what else it holds is kept as it came."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: Literal["retention"]
+    input_sha256: Sha256
+    as_of: Timestamp
+    path: Annotated[str, Field(max_length=1024)]
+    files: Annotated[list[PublishedFile], Field(min_length=1, max_length=64)]
+    totals: RetentionTotals
+
+
+class RetentionItem(BaseModel):
+    """A line of the report. With a ``cause`` it tells of a deletion, without one of a partition as
+    it stands; ``violation`` and ``hold_id`` hold any number of words."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    policy_source: str
+    retention_ms: SignedLimit | None = None
+    retention_bytes: SignedLimit | None = None
+    live_bytes: Int64
+    oldest_at: Timestamp | None = None
+    deleted_bytes: Int64
+    deleted_records: Int64
+    first_offset: Int64
+    last_offset: SignedLimit
+    cause: str
+    deleted_at: Timestamp | None = None
+    age_at_deletion_ms: Int64 | None = None
+    next_deletion_at: Timestamp | None = None
+    hold_id: str
+    violation: str
+
+    @classmethod
+    def of(cls, row: RetentionRow) -> "RetentionItem":
+        """The body of a row."""
+        return cls(**{name: getattr(row, name) for name in cls.model_fields})
+
+
+class DeletedSum(BaseModel):
+    """What went for one cause."""
+
+    cause: str
+    trims: Int64
+    bytes: Int64
+    records: Int64
+
+
+class AgeSum(BaseModel):
+    """Live bytes and records of one age, by append time."""
+
+    bucket: str
+    bytes: Int64
+    records: Int64
+
+
+class DueSum(BaseModel):
+    """What the policy lets go within a horizon: now, 1h, 24h, 7d."""
+
+    within: str
+    bytes: Int64
+    records: Int64
+
+
+class RetentionSummary(BaseModel):
+    """Sums over every topic that was asked for and may be seen."""
+
+    topics: int
+    live_bytes: Int64
+    live_records: Int64
+    hold_blocked_bytes: Int64
+    deleted: list[DeletedSum]
+    upcoming: list[DueSum]
+    ages: list[AgeSum]
+    violations: dict[str, int]
+
+
+class RetentionBody(BaseModel):
+    """The retention report that is shown now; no ``run_id`` means that none ran yet. ``topic`` is
+    what it says of the one topic that was asked for: policy and history, causes and ages, what is
+    due by day, holds, violations."""
+
+    run_id: str | None = None
+    input_sha256: str | None = None
+    as_of: str | None = None
+    computed_at: Timestamp | None = None
+    summary: RetentionSummary
+    topic: dict[str, JsonValue] | None = None
+    items: list[RetentionItem]
+    next_page_token: str | None = None

@@ -1,0 +1,135 @@
+"""`headrace retention report|plan`: what was and what will be deleted, as the last run found it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import click
+
+from headrace.cli.completion import topic_names
+from headrace.cli.main import Tree
+from headrace.cli.options import Verb, client, printer
+from headrace.cli.output import Column, Row, note, path
+from headrace.cli.words import count_of, duration_of, in_words_typed
+
+DAYS_MAX = 30
+_CAUSES = ("time", "size", "purge")
+_TYPED = {"?cause": "--cause", "?violation": "--violation"}
+_NO_RUN = "No retention report has run yet. Run one: headrace report run retention --wait"
+
+
+def _age(row: Row) -> object:
+    return duration_of(path("age_at_deletion_ms")(row))
+
+
+COLUMNS = (
+    Column("topic", path("topic")),
+    Column("partition", path("partition"), right=True),
+    Column("cause", path("cause")),
+    Column("deleted", path("deleted_at")),
+    Column("bytes", path("deleted_bytes"), right=True),
+    Column("records", path("deleted_records"), right=True),
+    Column("first", path("first_offset"), right=True),
+    Column("last", path("last_offset"), right=True),
+    Column("live bytes", path("live_bytes"), right=True),
+    Column("next", path("next_deletion_at")),
+    Column("violation", path("violation")),
+    Column("age", _age, wide=True, right=True),
+    Column("hold", path("hold_id"), wide=True),
+    Column("policy", path("policy_source"), wide=True),
+)
+_PLAN = (
+    Column("until", path("until")),
+    Column("bytes", path("bytes"), right=True),
+    Column("records", path("records"), right=True),
+    Column("left", path("live_bytes"), right=True),
+)
+
+
+@click.group(cls=Tree)
+def retention() -> None:
+    """What was deleted and why, and what will be."""
+
+
+@retention.command(cls=Verb)
+@click.option("--topic", default="", help="Only of this topic.", shell_complete=topic_names)
+@click.option("--cause", type=click.Choice(_CAUSES), help="Only what was deleted for this.")
+@click.option("--violation", default="", metavar="RULE", help="Only what breaks this rule.")
+def report(topic: str, cause: str | None, violation: str) -> None:
+    """Show every deletion and every partition, as the last report saw them."""
+    with client() as c, in_words_typed(_TYPED):
+        found = c.admin.retention(topic=topic, cause=cause or "", violation=violation)
+    printer().listing(found, _rows(found, "items"), COLUMNS, name="topic")
+    if not found.get("run_id"):
+        note(_NO_RUN)
+        return
+    for one in _rows(path("summary")(found), "deleted"):
+        size, trims = int(str(one["bytes"])), int(str(one["trims"]))
+        note(f"Deleted by {one['cause']}: {count_of(size, 'byte')} in {count_of(trims, 'trim')}")
+    broken = path("summary", "violations")(found)
+    for code, count in sorted(broken.items()) if isinstance(broken, Mapping) else ():
+        note(f"{code}: {count}")
+    note(f"As of {found.get('as_of')}")
+
+
+@retention.command(cls=Verb)
+@click.argument("topic", shell_complete=topic_names)
+@click.option(
+    "--days",
+    type=click.IntRange(1, DAYS_MAX),
+    default=7,
+    show_default=True,
+    help="How far to look ahead.",
+)
+def plan(topic: str, days: int) -> None:
+    """Show what the policy of TOPIC lets go in the days to come, at its present rate of writing."""
+    with client() as c:
+        found = c.admin.retention(topic=topic)
+    told = found.get("topic")
+    if not isinstance(told, Mapping):
+        printer().many([], _PLAN, name="until")
+        note(_NO_RUN if not found.get("run_id") else f"The last report does not know {topic}.")
+        return
+    rows = planned(told, str(found["as_of"]), days)
+    body: dict[str, object] = {
+        "topic": told.get("topic"),
+        "topic_id": told.get("topic_id"),
+        "as_of": found["as_of"],
+        "days": days,
+        "items": rows,
+    }
+    printer().listing(body, rows, _PLAN, name="until")
+    total = sum(int(str(row["bytes"])) for row in rows)
+    note(f"{count_of(total, 'byte')} of {told.get('topic')} are due within {count_of(days, 'day')}")
+    if int(str(told.get("hold_blocked_bytes") or 0)):
+        kept = count_of(int(str(told["hold_blocked_bytes"])), "byte")
+        note(f"Holds keep {kept} that the policy would have taken: headrace hold list")
+    note("Records go in whole segments, at the latest when the youngest of a segment is due.")
+
+
+def planned(told: Row, as_of: str, days: int) -> list[dict[str, object]]:
+    """What is due until each day's end, and what is left then; what is due already comes first."""
+    begin = datetime.fromisoformat(as_of)
+    left = int(str(told["live_bytes"]))
+    rows: list[dict[str, object]] = []
+    for due in _rows(told, "schedule"):
+        day = int(str(due["day"]))
+        if day > days:
+            break
+        left -= int(str(due["bytes"]))
+        moment = (begin + timedelta(days=day)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        rows.append(
+            {
+                "until": moment,
+                "bytes": str(due["bytes"]),
+                "records": str(due["records"]),
+                "live_bytes": str(left),
+            }
+        )
+    return rows
+
+
+def _rows(body: object, name: str) -> Sequence[Row]:
+    found = body.get(name) if isinstance(body, Mapping) else None
+    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []

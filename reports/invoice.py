@@ -1,0 +1,247 @@
+"""Draft invoices: one per organization and calendar month (UTC), from sums and the price book.
+
+Owns rounding: a line is rated once from its whole quantity, exact to 9 places (`amount_exact`), and
+rounded once, half-even, to the minor unit (`amount`); the total is the sum of the lines as shown. A
+line's shares by topic are cut by the largest remainder, so they add up to the line. The monthly
+minimum is a line of its own that tops the others up. Pure; no float. Refuses to issue anything:
+a draft is drawn anew by every run until somebody issues it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from reports.accounts import Account, Accounts, Period, TopicName, period_of, periods_between
+from reports.export import Export, Organization
+from reports.formats import Value
+from reports.rating import COUNTED_IN, INFORMATIONAL, Price, amount_of, rounded
+
+COLUMNS = (
+    "line",
+    "sku",
+    "description",
+    "quantity",
+    "unit",
+    "unit_price",
+    "amount_exact",
+    "amount",
+    "currency",
+    "period_start",
+    "period_end",
+    "charge_class",
+    "corrects_line",
+)
+MINIMUM = "monthly_minimum"
+DESCRIPTIONS = {
+    "ingress_bytes": "Ingress, stored batch bytes",
+    "partition_seconds": "Partitions, for as long as they were there",
+    "egress_bytes": "Egress, batch bytes sent to readers",
+    "requests": "Requests",
+    "stored_byte_seconds": "Storage, one copy",
+    "records": "Records",
+}
+# The order of lines; what is dear comes first.
+SKUS = tuple(DESCRIPTIONS)
+COVERED_MIN = timedelta(hours=1)
+NINE = Decimal("0.000000001")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A topic's part of a line: quantity, and minor units that add up to the line's amount."""
+
+    topic: TopicName
+    quantity: int
+    amount_exact: Decimal
+    amount: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line. quantity is in whole counted units (bytes, seconds), unit_price that of one."""
+
+    number: int
+    sku: str
+    description: str
+    quantity: int
+    unit: str
+    unit_price: Decimal
+    amount_exact: Decimal
+    amount: Decimal
+    currency: str
+    price: Price | None
+    """What the price book says; None for the minimum."""
+    shares: tuple[Share, ...] = ()
+
+    def row(self, period: Period) -> dict[str, Value]:
+        """The columns, in their order. Nothing corrects anything: that begins with issuing."""
+        return {
+            "line": self.number,
+            "sku": self.sku,
+            "description": self.description,
+            "quantity": self.quantity,
+            "unit": self.unit,
+            "unit_price": self.unit_price,
+            "amount_exact": self.amount_exact,
+            "amount": self.amount,
+            "currency": self.currency,
+            "period_start": period.start,
+            "period_end": period.end,
+            "charge_class": "",
+            "corrects_line": "",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An invoice that nobody has issued. as_of: what it knows of; per_month: the whole period at
+    the rate so far, exact to 9 places, and not below the minimum."""
+
+    organization: Organization
+    period: Period
+    as_of: datetime
+    currency: str
+    minimum: Decimal
+    lines: tuple[Line, ...]
+    per_month: Decimal
+    account: Account
+
+    @property
+    def stem(self) -> str:
+        """The name of its files, without what comes after the dot."""
+        return f"invoice-{self.organization.id}-{self.period.name}"
+
+    @property
+    def total(self) -> Decimal:
+        """The sum of the lines as they are shown."""
+        return sum((line.amount for line in self.lines), Decimal("0.00"))
+
+    @property
+    def metered_exact(self) -> Decimal:
+        """The sum of what was metered, before any rounding to minor units and without top-up."""
+        metered = (line.amount_exact for line in self.lines if line.sku != MINIMUM)
+        return sum(metered, Decimal("0.000000000"))
+
+
+def drafts_of(accounts: Accounts, export: Export) -> list[Draft]:
+    """Every draft, by organization id and period. Usage of an organization that the export does not
+    list is in none: the reconciliation shows it and blocks."""
+    found = []
+    for identity in sorted(export.organizations):
+        organization = export.organizations[identity]
+        if organization.name.startswith("_"):
+            continue
+        for period in _periods(organization, accounts, export.as_of):
+            account = accounts.by.get((organization.name, period), Account())
+            as_of = min(export.as_of or account.last or period.end, period.end)
+            found.append(_draft(organization, period, as_of, account, export))
+    return found
+
+
+def lines_of(account: Account, export: Export) -> tuple[Line, ...]:
+    """The lines of an account: one per meter that has rows and a price, then the top-up."""
+    book = export.price_book
+    lines: list[Line] = []
+    for sku in SKUS:
+        if sku not in account.quantities:
+            continue
+        price, quantity = book.price(sku), account.quantities[sku]
+        if sku in INFORMATIONAL and not price.unit_price:
+            continue
+        exact = amount_of(price, quantity)
+        amount = rounded(exact)
+        lines.append(
+            Line(
+                number=len(lines) + 1,
+                sku=sku,
+                description=DESCRIPTIONS[sku],
+                quantity=quantity,
+                unit=COUNTED_IN[sku],
+                unit_price=price.per_counted,
+                amount_exact=exact,
+                amount=amount,
+                currency=book.currency,
+                price=price,
+                shares=shares_of(price, amount, _by_topic(account, sku)),
+            )
+        )
+    missing = book.monthly_minimum - sum((line.amount for line in lines), Decimal(0))
+    if missing > 0:
+        lines.append(_top_up(len(lines) + 1, missing, book.monthly_minimum, book.currency))
+    return tuple(lines)
+
+
+def shares_of(
+    price: Price, amount: Decimal, quantities: Mapping[TopicName, int]
+) -> tuple[Share, ...]:
+    """`amount` cut among topics by the largest remainder; equal remainders in order of name."""
+    total, cents = sum(quantities.values()), int(amount.scaleb(2))
+    floors = {topic: divmod(cents * each, total or 1) for topic, each in quantities.items()}
+    order = sorted(floors, key=lambda topic: (-floors[topic][1], topic))
+    left = cents - sum(whole for whole, _ in floors.values()) if total else 0
+    extra = set(order[:left])
+    return tuple(
+        Share(
+            topic,
+            quantities[topic],
+            amount_of(price, quantities[topic]),
+            Decimal(floors[topic][0] + (topic in extra)).scaleb(-2),
+        )
+        for topic in sorted(quantities)
+    )
+
+
+def _top_up(number: int, missing: Decimal, minimum: Decimal, currency: str) -> Line:
+    return Line(
+        number=number,
+        sku=MINIMUM,
+        description=f"Top-up to the monthly minimum of {minimum:.2f} {currency}",
+        quantity=1,
+        unit="month",
+        unit_price=missing,
+        amount_exact=missing.quantize(NINE),
+        amount=rounded(missing),
+        currency=currency,
+        price=None,
+    )
+
+
+def _draft(
+    organization: Organization, period: Period, as_of: datetime, account: Account, export: Export
+) -> Draft:
+    lines = lines_of(account, export)
+    book = export.price_book
+    metered = sum((one.amount_exact for one in lines if one.sku != MINIMUM), Decimal(0))
+    known = [moment for moment in (organization.created, account.first) if moment is not None]
+    began = max(period.start, min(known, default=period.start))
+    covered = max(COVERED_MIN, as_of - began)
+    whole = period.end - period.start
+    seconds = timedelta(seconds=1)
+    rate = metered if as_of >= period.end else metered * (whole // seconds) / (covered // seconds)
+    return Draft(
+        organization=organization,
+        period=period,
+        as_of=as_of,
+        currency=book.currency,
+        minimum=book.monthly_minimum,
+        lines=lines,
+        per_month=max(rate, book.monthly_minimum).quantize(NINE),
+        account=account,
+    )
+
+
+def _by_topic(account: Account, sku: str) -> dict[TopicName, int]:
+    return {topic: found for (meter, topic), found in account.topics.items() if meter == sku}
+
+
+def _periods(
+    organization: Organization, accounts: Accounts, as_of: datetime | None
+) -> Iterator[Period]:
+    """The months that have usage, and those from the organization's first to the present one."""
+    found = {period for name, period in accounts.by if name == organization.name}
+    if as_of is not None:
+        first = min([organization.created or as_of, *(period.start for period in found)])
+        found |= set(periods_between(first, as_of.astimezone(UTC)))
+        found.add(period_of(as_of))
+    yield from sorted(found)

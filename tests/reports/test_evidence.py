@@ -1,0 +1,154 @@
+"""A signed run: any change to a file, a figure, the manifest or the chain is seen, by name."""
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headrace.evidence import FIRST, MANIFEST, canonical_json, verify
+from reports.errors import PublishError
+from reports.evidence import KEY, PUBLIC_KEY, sign_manifest
+from reports.files import digest
+
+ROWS = "name,amount\r\n'=1,0.100000000\r\nb,0.200000000\r\n"
+
+
+def publish(root: Path, name: str, rows: str = ROWS) -> Path:
+    """A run of one table, as a report job leaves it."""
+    folder = root / "usage" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "usage.csv").write_text(rows, newline="")
+    manifest = sign_manifest(
+        root,
+        "usage",
+        {
+            "kind": "usage",
+            "path": str(folder),
+            "files": [digest(folder / "usage.csv").entry()],
+            "sums": [{"file": "usage.csv", "rows": "2", "columns": {"amount": "0.300000000"}}],
+        },
+    )
+    (folder / MANIFEST).write_bytes(canonical_json(manifest))
+    return folder
+
+
+def failed(folder: Path, public_key: str = "") -> set[str]:
+    """The last word of every check that did not hold."""
+    return {check.name.split()[-1] for check in verify(folder, public_key) if check.ok is False}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Three runs of one service."""
+    for name in ("one", "two", "three"):
+        publish(tmp_path, name)
+    return tmp_path
+
+
+def test_a_published_run_passes_every_check(root: Path) -> None:
+    assert [(check.name, check.ok) for check in verify(root / "usage" / "two")] == [
+        ("files", True),
+        ("totals", True),
+        ("signature", True),
+        ("chain", True),
+    ]
+    assert failed(root) == set()
+
+
+def test_every_run_names_the_one_before_and_the_first_names_none(root: Path) -> None:
+    found = [
+        json.loads((root / "usage" / n / MANIFEST).read_bytes()) for n in ("one", "two", "three")
+    ]
+    assert [one["sequence"] for one in found] == [1, 2, 3]
+    assert [one["previous"] for one in found] == [FIRST, found[0]["sha256"], found[1]["sha256"]]
+
+
+def test_signing_the_same_content_again_gives_the_same_place(root: Path) -> None:
+    before = (root / "usage" / "two" / MANIFEST).read_bytes()
+    assert (publish(root, "two") / MANIFEST).read_bytes() == before
+    assert failed(root) == set()
+
+
+def test_the_key_is_its_owners_alone(root: Path) -> None:
+    assert stat.S_IMODE((root / "evidence" / KEY).stat().st_mode) == 0o600
+    assert len((root / "evidence" / PUBLIC_KEY).read_text().strip()) == 64
+
+
+def _edit(path: Path, change: Callable[[dict[str, object]], None]) -> None:
+    document = json.loads(path.read_bytes())
+    change(document)
+    path.write_bytes(canonical_json(document))
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], set[str]]] = {
+    "a digit in a file": (
+        lambda run: (run / "usage.csv").write_text(ROWS.replace("0.2", "0.3"), newline=""),
+        {"files", "totals"},
+    ),
+    "a file that goes": (lambda run: (run / "usage.csv").unlink(), {"files", "totals"}),
+    "a file that comes": (lambda run: (run / "more.csv").write_text("x"), {"files"}),
+    "a figure of the manifest": (
+        lambda run: _edit(run / MANIFEST, lambda one: one.update(path="elsewhere")),
+        {"signature", "chain"},
+    ),
+    "a name that leaves the folder": (
+        lambda run: _edit(run / MANIFEST, lambda one: one.update(files=[{"name": "../../x"}])),
+        {"files", "signature", "chain"},
+    ),
+    "a signature of another run": (
+        lambda run: _edit(
+            run / MANIFEST,
+            lambda one: one.update(
+                signature=json.loads((run.parent / "one" / MANIFEST).read_bytes())["signature"]
+            ),
+        ),
+        {"signature", "chain"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_is_found_where_it_was_made(root: Path, name: str) -> None:
+    change, seen = CHANGES[name]
+    change(root / "usage" / "two")
+    assert failed(root / "usage" / "two") == seen
+
+
+def test_an_entry_that_is_taken_out_of_the_ledger_breaks_the_chain(root: Path) -> None:
+    next((root / "evidence" / "usage").glob("00000001-*")).unlink()
+    assert failed(root / "usage" / "three") == {"chain"}
+
+
+def test_a_chain_that_is_signed_anew_with_another_key_fails_against_the_pinned_one(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pinned = (root / "evidence" / PUBLIC_KEY).read_text().strip()
+    forged = tmp_path_factory.mktemp("forged")
+    publish(forged, "one")
+    assert failed(forged) == set()
+    assert failed(forged, pinned) == {"signature", "chain"}
+    assert failed(root, pinned) == set()
+
+
+def test_a_run_without_its_ledger_says_that_the_chain_was_not_checked(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    alone = tmp_path_factory.mktemp("alone") / "kind" / "run"
+    alone.parent.mkdir()
+    (root / "usage" / "two").rename(alone)
+    assert [check.ok for check in verify(alone)] == [True, True, True, None]
+
+
+def test_nothing_is_signed_behind_an_end_that_was_changed(root: Path) -> None:
+    last = next((root / "evidence" / "usage").glob("00000003-*"))
+    _edit(last, lambda one: one.update(path="elsewhere"))
+    with pytest.raises(PublishError, match="CHAIN_DAMAGED"):
+        publish(root, "four")
+
+
+def test_a_key_that_is_none_is_refused_and_not_replaced(root: Path) -> None:
+    (root / "evidence" / KEY).write_bytes(b"short")
+    with pytest.raises(PublishError, match="SIGNING_KEY_INVALID"):
+        publish(root, "four")
