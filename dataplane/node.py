@@ -152,7 +152,6 @@ class Node:
         self._replica.handle_closing_topics(self._topic_closing)
         self._holding = Holding(self._ring, self._replica, tasks, shards_count=shards_count)
         self._replica.handle_held_topics(self._holding.topic_held)
-        self._purging = Purging(self._ring, self._replica, shards_count=shards_count)
         self._conditions = Conditions(engine.metrics)
         self._admin = self._make_admin()
 
@@ -304,6 +303,7 @@ class Node:
             ReflectionService(catalogue_of_node()).info,
             access=Access.ANY_KEY,
         )
+        purging = Purging(self._ring, self._replica, shards_count=self._settings.node.shards)
         return {
             **dict.fromkeys(PATHS, reflected),
             "/headrace.stream.v1.Cluster/Describe": unary(
@@ -325,7 +325,7 @@ class Node:
                 node.DescribeRequest, admin.describe, access=Access.NODE_KEY
             ),
             "/headrace.node.v1.Admin/Purge": unary(
-                node.PurgeRequest, self._purging.purge, access=Access.NODE_KEY
+                node.PurgeRequest, purging.purge, access=Access.NODE_KEY
             ),
             "/headrace.node.v1.Admin/FlushUsage": unary(
                 node.FlushUsageRequest, admin.flush_usage, access=Access.NODE_KEY
