@@ -14,6 +14,7 @@ from fastapi.responses import StreamingResponse
 from api.access.cookies import credential
 from api.access.guard import Guard
 from api.access.permissions import Caller
+from api.listener import endless
 from api.messages.node import NodeReader, Place, place_of
 from api.messages.schemas import From, MessagePage, MessagePublish, PublishedBody
 from api.messages.service import View, publish, read_page, wanted_partitions
@@ -59,7 +60,7 @@ def list_messages(
     responses={
         200: {
             "description": "Events `messages`, `moved`, `refused`; their id is where to go on.",
-            "content": {"text/event-stream": {}},
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
         **READ_PROBLEMS,
     },
@@ -82,6 +83,7 @@ async def tail_messages(
     }
     tails: Tails = request.app.state.tails
     tails.check()
+    endless(request)
 
     async def events() -> AsyncIterator[str]:
         with tails:

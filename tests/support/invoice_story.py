@@ -56,7 +56,7 @@ def invoice_of(
         "total": f"{total:.2f}",
         "metered_exact": f"{metered:.9f}",
         "monthly_minimum": f"{MINIMUM:.2f}",
-        "amount_per_month": f"{metered * 31 / max(1, as_of.day):.9f}",
+        "amount_per_month": f"{max(metered * 31 / as_of.day, MINIMUM):.9f}",
         "price_book_version": "demo-1",
         "lines": lines,
         "reconciliation": [_check(name, name != red) for name in CHECKS],

@@ -72,7 +72,7 @@ class ScriptedReports:
             }
             for invoice in invoices
         ]
-        checks = [check for invoice in invoices for check in _checks(invoice)]
+        checks = invoices[0]["reconciliation"] if invoices else []
         manifest = self._written("usage", files, totals)
         self._order({"manifest": {**manifest, "invoices": entries, "checks": checks}})
 
@@ -120,12 +120,6 @@ class ScriptedReports:
     def _order(self, orders: Mapping[str, object]) -> None:
         # Opening waits until a job reads.
         self._pipe.write_text(json.dumps(orders) + "\n")
-
-
-def _checks(invoice: Mapping[str, object]) -> list[object]:
-    checks = invoice["reconciliation"]
-    assert isinstance(checks, list)
-    return checks
 
 
 def csv_of(columns: Sequence[str], rows: Sequence[Line]) -> bytes:

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.browser import Console, violations
+from tests.support.invoice_story import invoice_of
 from tests.support.retention_story import Told
 from tests.support.retention_story import text as moment
 from tests.support.scripted_reports import ScriptedReports
@@ -24,11 +25,12 @@ MONTH = NOW.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A console, the jobs of its platform, and the ids of two topics."""
+    """A console, the jobs of its platform, and the ids of two topics and of who owns them."""
 
     console: Console
     jobs: ScriptedReports
     topics: dict[str, str]
+    organization: str
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +38,12 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     console = Console(tmp_path_factory.mktemp("reports"))
     jobs = ScriptedReports(console)
     with console:
-        topics = {
-            name: str(
-                json.loads(console.platform.cli("topic", "create", name, "-o", "json").stdout)["id"]
-            )
+        made = {
+            name: json.loads(console.platform.cli("topic", "create", name, "-o", "json").stdout)
             for name in ("orders", "returns")
         }
-        yield Bench(console, jobs, topics)
+        topics = {name: str(topic["id"]) for name, topic in made.items()}
+        yield Bench(console, jobs, topics, str(made["orders"]["organization_id"]))
 
 
 def row(bench: Bench, topic: str, when: datetime, quantity: int, principal: str) -> dict[str, str]:
@@ -59,9 +60,11 @@ def row(bench: Bench, topic: str, when: datetime, quantity: int, principal: str)
     }  # fmt: skip
 
 
-def start(page: Page) -> None:
-    page.get_by_role("link", name="Reports").click()
-    page.get_by_role("button", name="Run the usage report").click()
+def start(page: Page, report: str) -> None:
+    """Starts a report and waits until its job does, on its own page."""
+    page.get_by_role("link", name="Reports").first.click()
+    page.get_by_role("button", name=f"Run the {report} report").click()
+    page.wait_for_url("**/reports/run_*")
     expect(page.get_by_text("Running", exact=True)).to_be_visible()
 
 
@@ -84,6 +87,13 @@ def test_a_run_is_started_fails_with_what_to_do_and_is_run_again(bench: Bench) -
         bench.jobs.publish_usage([row(bench, "orders", NOW, GIB, "loader")], PAGE)
         expect(page.get_by_text("Published", exact=True)).to_be_visible()
         expect(page.get_by_text("Operation op_")).to_contain_text("succeeded")
+        with page.expect_popup() as opened:
+            page.get_by_role("link", name="Open usage.html").click()
+        shown = opened.value
+        expect(shown.get_by_role("heading", name="The page")).to_be_visible()
+        assert shown.evaluate("origin") == "null"
+        assert shown.locator("img[src=x]").count() == 1
+        shown.close()
         page.get_by_role("link", name="Reports").first.click()
         table = page.get_by_role("grid", name="Report runs")
         expect(table.get_by_text("NODE_AWAY")).to_be_visible()
@@ -101,7 +111,7 @@ def test_usage_is_drawn_by_topic_and_said_in_the_table(bench: Bench, theme: str)
     with bench.console.page() as page:
         bench.console.sign_in(page)
         page.get_by_role("button", name=theme).click()
-        start(page)
+        start(page, "usage")
         bench.jobs.publish_usage(rows, PAGE)
         expect(page.get_by_text("Published", exact=True)).to_be_visible()
         assert violations(page) == []
@@ -173,10 +183,9 @@ def test_retention_is_drawn_and_told_topic_by_topic(bench: Bench, theme: str) ->
         Told("default/returns", bench.topics["returns"], ages=[mib, *[0] * 9]),
     ]
     with bench.console.page() as page:
-        bench.console.sign_in(page, "/console/reports")
+        bench.console.sign_in(page)
         page.get_by_role("button", name=theme).click()
-        page.get_by_role("button", name="Run the retention report").click()
-        expect(page.get_by_text("Running", exact=True)).to_be_visible()
+        start(page, "retention")
         bench.jobs.publish_retention(
             [each.entry(NOW) for each in told],
             [row for each in told for row in each.rows(NOW)],
@@ -200,4 +209,73 @@ def test_retention_is_drawn_and_told_topic_by_topic(bench: Bench, theme: str) ->
         page.get_by_role("tab", name="Violations").click()
         expect(page.get_by_text(f"12 records {CANARY}")).to_be_visible()
         expect(page.get_by_text("is due within the next 24 hours")).to_be_visible()
+        assert violations(page) == []
+
+
+def test_an_invoice_is_followed_from_its_total_down_to_offsets(bench: Bench) -> None:
+    rows = [
+        row(bench, name, MONTH + timedelta(hours=hour), (2 + index) * GIB, CANARY)
+        for index, name in enumerate(bench.topics)
+        for hour in range(3)
+    ]
+    last_month = (MONTH - timedelta(days=1)).replace(day=1)
+    invoices = [
+        invoice_of(bench.organization, rows, MONTH, NOW),
+        invoice_of(bench.organization, rows, last_month, MONTH - timedelta(days=1), red="log"),
+    ]
+    with bench.console.page() as page:
+        bench.console.sign_in(page)
+        start(page, "usage")
+        bench.jobs.publish_usage(rows, PAGE, invoices)
+        expect(page.get_by_text("Published", exact=True)).to_be_visible()
+        page.get_by_role("link", name="Invoices").click()
+        table = page.get_by_role("grid", name="Invoices")
+        expect(table.locator("tbody tr")).to_have_count(2)
+        expect(page.get_by_text("1 of 2 blocked")).to_be_visible()
+        assert violations(page) == []
+        page.get_by_role("link", name=f"{last_month:%B %Y}").click()
+        expect(page.get_by_text("Not reconciled: 1 of 6 red").first).to_be_visible()
+        expect(page.get_by_text("The log holds 2 bytes more than were billed.")).to_be_visible()
+        page.get_by_role("button", name="Top-up to the monthly minimum").click()
+        expect(page.get_by_text("nothing was metered for it")).to_be_visible()
+        page.get_by_role("link", name="Invoices").first.click()
+        page.get_by_role("link", name=f"{MONTH:%B %Y}").click()
+        expect(page.get_by_text("Reconciled: 6 of 6").first).to_be_visible()
+        page.get_by_role("button", name="Ingress, stored batch bytes").click()
+        chart = page.get_by_role("img", name="Ingress per day: 15.0 GiB in all. default/returns")
+        expect(chart.locator("canvas")).to_be_visible()
+        page.get_by_role("group", name="Show Ingress per day as").get_by_text("Table").click()
+        page.get_by_role("button", name=f"{MONTH:%Y-%m-%d}").click()
+        expect(page.get_by_role("grid", name=f"Ingress on {MONTH:%Y-%m-%d}")).to_contain_text(
+            f"{MONTH:%Y-%m-%d} 02:00"
+        )
+        offsets = page.get_by_role("grid", name="Where in the logs it lies")
+        expect(offsets).to_contain_text("removed by retention since")
+        expect(offsets).to_contain_text("500 to 599")
+        assert violations(page) == []
+
+
+def test_whoever_only_reads_bills_sees_them_and_starts_nothing(bench: Bench) -> None:
+    key = ("key", "create", "accountant", "--role", "billing-viewer", "-o", "json")
+    secret = json.loads(bench.console.platform.cli(*key).stdout)["secret"]
+    rows = [row(bench, "orders", MONTH, GIB, "loader")]
+    with bench.console.page() as page:
+        bench.console.sign_in(page)
+        start(page, "usage")
+        bench.jobs.publish_usage(rows, PAGE, [invoice_of(bench.organization, rows, MONTH, NOW)])
+        expect(page.get_by_text("Published", exact=True)).to_be_visible()
+    with bench.console.page() as page:
+        page.goto(f"{bench.console.url}/console/usage")
+        page.fill("#secret", secret)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("img", name="Cost per day: 0.05 EUR in all")).to_be_visible()
+        expect(page.get_by_role("link", name="Download CSV")).to_have_count(0)
+        expect(page.get_by_role("link", name="Reports")).to_have_count(0)
+        page.get_by_role("link", name="Invoices").click()
+        page.get_by_role("link", name=f"{MONTH:%B %Y}").click()
+        with page.expect_download() as saved:
+            page.get_by_role("link", name="Download JSON").click()
+        assert saved.value.suggested_filename.startswith(f"invoice-{bench.organization}-")
+        page.get_by_role("link", name="Retention").click()
+        expect(page.get_by_text("This needs the permission retention:read")).to_be_visible()
         assert violations(page) == []

@@ -18,8 +18,14 @@ import { isHatched, optionsOf, type Steps, stacked } from "./drawing";
 
 const HEIGHT = 272;
 
-/** One colour: its amounts for the picture, the same exactly for readers, and their sum. */
-export type Series = { name: string; amounts: number[]; texts: string[]; total: string };
+/** One colour of eight: its amounts for the picture, the same exactly for readers, their sum. */
+export type Series = {
+  name: string;
+  colour: number;
+  amounts: number[];
+  texts: string[];
+  total: string;
+};
 
 type Props = {
   title: string;
@@ -72,7 +78,7 @@ function Picture({ title, buckets, series, totals, total, steps, format, onPick 
   const [hovered, setHovered] = useState<number | null>(null);
   const theme = useTheme();
   // What is drawn, as one text: a new drawing only if something in it is another.
-  const drawn = JSON.stringify([buckets, series.map((each) => each.amounts), steps]);
+  const drawn = JSON.stringify([buckets, series.map((s) => [s.colour, s.amounts]), steps]);
   const latest = useRef({ format, onPick });
   latest.current = { format, onPick };
 
@@ -82,7 +88,7 @@ function Picture({ title, buckets, series, totals, total, steps, format, onPick 
     if (!box) return;
     const drawing = {
       labels: buckets,
-      series: series.length,
+      colours: series.map((each) => each.colour),
       steps,
       format: (amount: number) => latest.current.format(amount),
       onHover: setHovered,
@@ -115,9 +121,9 @@ function Picture({ title, buckets, series, totals, total, steps, format, onPick 
           <strong className="hr-legend-when">{at === null ? "In all" : buckets[at]}</strong>
           <strong>{at === null ? total : totals[at]}</strong>
         </li>
-        {series.map((each, index) => (
+        {series.map((each) => (
           <li key={each.name}>
-            <Key index={index} />
+            <Key colour={each.colour} />
             <span className="hr-legend-name" title={each.name}>
               {each.name}
             </span>
@@ -136,9 +142,9 @@ function Picture({ title, buckets, series, totals, total, steps, format, onPick 
 }
 
 /** The colour of a series, hatched if its bars are. */
-export function Key({ index }: { index: number }) {
-  const hatched = isHatched(index) ? " hr-hatched" : "";
-  return <span className={`hr-key hr-series-${index}${hatched}`} aria-hidden="true" />;
+export function Key({ colour }: { colour: number }) {
+  const hatched = isHatched(colour) ? " hr-hatched" : "";
+  return <span className={`hr-key hr-series-${colour}${hatched}`} aria-hidden="true" />;
 }
 
 function Twin({ title, of, buckets, series, totals, total, onPick }: Props) {
@@ -164,7 +170,12 @@ function Twin({ title, of, buckets, series, totals, total, onPick }: Props) {
             <Tr key={bucket}>
               <Td dataLabel={of} className="hr-nowrap">
                 {onPick ? (
-                  <Button variant="link" isInline onClick={() => onPick(index)}>
+                  <Button
+                    variant="link"
+                    isInline
+                    className="hr-nowrap"
+                    onClick={() => onPick(index)}
+                  >
                     {bucket}
                   </Button>
                 ) : (

@@ -13,9 +13,9 @@ function token(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Every second series is hatched, so that no two neighbours differ by hue alone. */
-export function isHatched(index: number): boolean {
-  return index % 2 === 1;
+/** Every second colour is hatched, so that no two neighbours differ by hue alone. */
+export function isHatched(colour: number): boolean {
+  return colour % 2 === 1;
 }
 
 function fillOf(index: number): string | CanvasPattern {
@@ -51,7 +51,7 @@ export function stacked(series: number[][], buckets: number): uPlot.AlignedData 
 
 type Drawing = {
   labels: string[];
-  series: number;
+  colours: number[];
   steps: Steps;
   format: (amount: number) => string;
   onHover: (index: number | null) => void;
@@ -129,9 +129,9 @@ export function optionsOf(drawing: Drawing, width: number, height: number): uPlo
     ],
     series: [
       {},
-      ...Array.from({ length: drawing.series }, (_, place) => ({
+      ...drawing.colours.toReversed().map((colour) => ({
         paths: bars,
-        fill: fillOf(Math.min(drawing.series - 1 - place, SERIES_MAX - 1)) as string,
+        fill: fillOf(colour) as string,
         stroke: surface,
         width: 1,
         points: { show: false },

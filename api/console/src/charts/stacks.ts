@@ -23,7 +23,8 @@ function groupedBy(parts: Part[], key: "bucket" | "name"): Map<string, Part[]> {
 
 const sumOf = (parts: Part[]) => sum(parts.map((part) => part.value));
 
-/** Parts outside of `buckets` do not count. `order` keeps names in place; else the largest is first. */
+/** Parts outside of `buckets` do not count. `order` keeps names in place and in their colours, so
+that pictures beside each other agree; without it the largest is first. */
 export function stack(
   parts: Part[],
   buckets: string[],
@@ -32,7 +33,10 @@ export function stack(
 ): Stacks {
   const known = new Set(buckets);
   const used = parts.filter((part) => known.has(part.bucket));
-  const rank = (name: string) => (order ? (order.indexOf(name) + order.length) % order.length : 0);
+  const rank = (name: string) => {
+    const place = order ? order.indexOf(name) : 0;
+    return place < 0 ? SERIES_MAX - 1 : place;
+  };
   const names = Array.from(groupedBy(used, "name"), ([name, found]) => ({
     name,
     found,
@@ -54,10 +58,11 @@ export function stack(
     return buckets.map((bucket) => sumOf(byBucket.get(bucket) ?? []));
   };
   return {
-    series: groups.map(({ name, found }) => {
+    series: groups.map(({ name, found }, index) => {
       const values = exact(found);
       return {
         name,
+        colour: order ? Math.min(rank(name), SERIES_MAX - 1) : index,
         amounts: values.map(Number),
         texts: values.map(text),
         total: text(sumOf(found)),

@@ -43,8 +43,8 @@ const PLACES = [
   { to: "/keys", title: "API keys" },
 ] as const;
 
-// Only whoever runs the service sees its nodes.
-const OF_OPERATOR: readonly string[] = ["/nodes"];
+// Only whoever runs the service sees its nodes and starts its reports.
+const OF_OPERATOR: readonly string[] = ["/nodes", "/reports"];
 
 export function Frame() {
   const queries = useQueryClient();

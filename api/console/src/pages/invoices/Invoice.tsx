@@ -24,6 +24,7 @@ import { call } from "../../api/client";
 import { grouped, money, trimmed } from "../../api/decimal";
 import { CopyAs, curl, python } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
+import { RunLink } from "../reports/RunLink";
 import { fileAddress } from "../reports/run";
 import { InvoiceState } from "./Invoices";
 import {
@@ -100,16 +101,19 @@ export function Invoice() {
         {file.isError && <Problem error={file.error} />}
         <Reconciliation checks={checksOf(body.reconciliation)} />
         <p className="hr-muted">
-          Drawn by{" "}
-          <Link to="/reports/$runId" params={{ runId: body.run_id }}>
-            {body.run_id}
-          </Link>
-          . A draft is drawn anew by every run until it is issued.
+          Drawn by <RunLink id={body.run_id} />. A draft is drawn anew by every run until it is
+          issued.
         </p>
       </div>
     </PageSection>
   );
 }
+
+const KINDS = [
+  ["csv", "CSV"],
+  ["json", "JSON"],
+  ["parquet", "Parquet"],
+] as const;
 
 function Files({ invoice }: { invoice: InvoiceBody }) {
   const { run_id: run } = invoice;
@@ -124,16 +128,16 @@ function Files({ invoice }: { invoice: InvoiceBody }) {
       >
         Open the page
       </Button>
-      {["csv", "json", "parquet"].map((kind) => (
+      {KINDS.map(([kind, title]) => (
         <Button
           key={kind}
           component="a"
           variant="link"
           href={fileAddress(run, fileOf(invoice, kind))}
           download={fileOf(invoice, kind)}
-          aria-label={`Download ${kind.toUpperCase()}`}
+          aria-label={`Download ${title}`}
         >
-          {kind.toUpperCase()}
+          {title}
         </Button>
       ))}
     </>

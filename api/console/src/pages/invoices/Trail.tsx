@@ -119,11 +119,15 @@ function Offsets({ ranges, topics }: { ranges: OffsetRange[]; topics: TopicShare
       <Table aria-label="Where in the logs it lies" variant="compact">
         <Thead>
           <Tr>
-            <Th>Hour (UTC)</Th>
-            <Th width={30}>Topic</Th>
-            <Th className="hr-number">Partition</Th>
+            <Th modifier="nowrap">Hour (UTC)</Th>
+            <Th width={25}>Topic</Th>
+            <Th className="hr-number" modifier="nowrap">
+              Partition
+            </Th>
             <Th className="hr-number">Offsets</Th>
-            <Th className="hr-number">Records</Th>
+            <Th className="hr-number" modifier="nowrap">
+              Records
+            </Th>
             <Th className="hr-number">Bytes</Th>
           </Tr>
         </Thead>
@@ -145,7 +149,7 @@ function Offsets({ ranges, topics }: { ranges: OffsetRange[]; topics: TopicShare
               <Td dataLabel="Records" className="hr-number">
                 {count(BigInt(range.records))}
               </Td>
-              <Td dataLabel="Bytes" className="hr-number">
+              <Td dataLabel="Bytes" className="hr-number hr-nowrap">
                 {size(BigInt(range.bytes))}
               </Td>
             </Tr>

@@ -7,27 +7,31 @@ import {
 } from "@patternfly/react-core";
 import { python, Snippet } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
-import { KIND_WORDS, type Kind, useStart } from "./run";
+import { KIND_WORDS, type Kind, useOperates, useStart } from "./run";
 
 /** Nothing to show yet: what a run does, and how one is started. */
 export function NoReport({ kind }: { kind: Kind }) {
   const start = useStart();
+  const operates = useOperates();
   const words = KIND_WORDS[kind];
   return (
     <EmptyState titleText={`No ${words.title.toLowerCase()} yet`} headingLevel="h2" variant="lg">
       <EmptyStateBody>
         {words.says} What is shown here is always the last run that was published whole.
       </EmptyStateBody>
+      {!operates && <p className="hr-muted">Whoever runs the service starts it.</p>}
       {start.isError && <Problem error={start.error} />}
-      <EmptyStateFooter>
-        <EmptyStateActions>
-          <Button isLoading={start.isPending} onClick={() => start.mutate(kind)}>
-            Run the {words.title.toLowerCase()}
-          </Button>
-        </EmptyStateActions>
-        <Snippet title="Shell" code={`headrace report run ${kind} --wait`} />
-        <Snippet title="Python" code={python(`b.admin.run_report("${kind}", wait=True)`)} />
-      </EmptyStateFooter>
+      {operates && (
+        <EmptyStateFooter>
+          <EmptyStateActions>
+            <Button isLoading={start.isPending} onClick={() => start.mutate(kind)}>
+              Run the {words.title.toLowerCase()}
+            </Button>
+          </EmptyStateActions>
+          <Snippet title="Shell" code={`headrace report run ${kind} --wait`} />
+          <Snippet title="Python" code={python(`b.admin.run_report("${kind}", wait=True)`)} />
+        </EmptyStateFooter>
+      )}
     </EmptyState>
   );
 }

@@ -1,9 +1,9 @@
 // What of a report run the pages read: its manifest, which is data of a job, field by field.
 
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import type { components } from "../../../build/schema";
-import { call } from "../../api/client";
+import { call, session } from "../../api/client";
 
 export type ReportRun = components["schemas"]["ReportRunBody"];
 export type Kind = NonNullable<components["schemas"]["ReportRunCreate"]["kind"]>;
@@ -93,6 +93,12 @@ export function took(from: string, to: string | number): string {
   const end = typeof to === "number" ? to : Date.parse(to);
   const seconds = Math.max(0, Math.round((end - Date.parse(from)) / 1000));
   return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** Whether who is signed in runs the service: runs and the files of all are theirs alone. */
+export function useOperates(): boolean {
+  const who = useQuery({ queryKey: ["session"], queryFn: session, staleTime: 60_000 });
+  return who.data?.operator === true;
 }
 
 /** Starts a run and shows it. */

@@ -98,7 +98,7 @@ function List({ holds, released, onRelease }: ListProps) {
       <Table aria-label="Legal holds">
         <Thead>
           <Tr>
-            <Th width={15}>Case</Th>
+            <Th width={10}>Case</Th>
             <Th>State</Th>
             <Th width={20}>What is held</Th>
             <Th width={25}>Reason</Th>
@@ -138,7 +138,7 @@ function List({ holds, released, onRelease }: ListProps) {
               <Td dataLabel="Keeps" className="hr-number hr-nowrap">
                 {keptBy(hold)}
               </Td>
-              <Td dataLabel="Since (UTC)" className="hr-nowrap">
+              <Td dataLabel="Since (UTC)" modifier="nowrap">
                 {moment((released ? hold.released_at : hold.activated_at) ?? "").slice(0, 16) ||
                   "not yet"}
               </Td>

@@ -41,8 +41,10 @@ export function Overview({ topics, days, asOf }: Props) {
   }, [days, asOf]);
   const due = useMemo(() => {
     const buckets = comingDays(asOf);
-    return { buckets, ...stack(dueParts(topics, asOf), buckets, bytes) };
-  }, [topics, asOf]);
+    // A topic has one colour on the whole page.
+    const order = ages.series.map((each) => each.name);
+    return { buckets, ...stack(dueParts(topics, asOf), buckets, bytes, order) };
+  }, [topics, asOf, ages]);
   return (
     <div className="hr-stack hr-panel">
       <Figures topics={topics} />

@@ -2,12 +2,12 @@
 
 import { Spinner } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import type { components } from "../../../build/schema";
 import { moment } from "../../api/bytes";
 import { all, call } from "../../api/client";
 import { Problem } from "../../widgets/Problem";
 import { NoReport } from "../reports/NoReport";
+import { RunLink } from "../reports/RunLink";
 import { Overview } from "./Overview";
 import type { TopicReport } from "./report";
 import type { Tab } from "./search";
@@ -53,11 +53,8 @@ export function Report({ view }: { view: Exclude<Tab, "holds"> }) {
       {view === "topics" && <TopicPolicies topics={topics.data} />}
       {view === "violations" && <Violations topics={topics.data} />}
       <p className="hr-note">
-        As of {moment(asOf).slice(0, 19)} UTC, by{" "}
-        <Link to="/reports/$runId" params={{ runId: run ?? "" }}>
-          {run}
-        </Link>
-        . What happened since is in the next run.
+        As of {moment(asOf).slice(0, 19)} UTC, by <RunLink id={run ?? ""} />. What happened since is
+        in the next run.
       </p>
     </>
   );

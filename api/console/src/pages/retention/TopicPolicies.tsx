@@ -108,7 +108,9 @@ function Deleted({ topic }: { topic: TopicReport }) {
           <Th className="hr-number">Deletions</Th>
           <Th className="hr-number">Bytes</Th>
           <Th className="hr-number">Records</Th>
-          <Th className="hr-number">Age when deleted: least, median, most</Th>
+          <Th className="hr-number" modifier="wrap">
+            Age when deleted: least, median, most
+          </Th>
         </Tr>
       </Thead>
       <Tbody>

@@ -27,7 +27,9 @@ export function Violations({ topics }: { topics: TopicReport[] }) {
           <Tr>
             <Th>Rule</Th>
             <Th width={25}>Topic</Th>
-            <Th className="hr-number">Partition</Th>
+            <Th className="hr-number" modifier="nowrap">
+              Partition
+            </Th>
             <Th>Group</Th>
             <Th width={40}>What was found</Th>
           </Tr>

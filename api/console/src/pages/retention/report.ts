@@ -66,7 +66,7 @@ export function causeTitle(cause: string): string {
   return CAUSE_TITLES[cause] ?? cause;
 }
 
-const AGE_TITLES: Record<string, string> = { future: "in the future", unknown: "unknown" };
+const AGE_TITLES: Record<string, string> = { future: "future", unknown: "unknown" };
 
 export function ageTitle(bucket: string): string {
   return AGE_TITLES[bucket] ?? bucket;

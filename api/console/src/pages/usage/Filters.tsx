@@ -65,7 +65,7 @@ export function Filters({ search, span, topics, meters, onChange }: Props) {
             </ToolbarItem>
           </>
         )}
-        <ToolbarItem>
+        <ToolbarItem className="hr-choice">
           <FormSelect
             aria-label="Topic"
             value={search.topic ?? ""}
@@ -77,7 +77,7 @@ export function Filters({ search, span, topics, meters, onChange }: Props) {
             ))}
           </FormSelect>
         </ToolbarItem>
-        <ToolbarItem>
+        <ToolbarItem className="hr-choice">
           <FormSelect
             aria-label="Meter"
             value={search.meter ?? ""}

@@ -15,7 +15,7 @@ import {
   ToolbarItem,
 } from "@patternfly/react-core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { moment } from "../../api/bytes";
 import { call } from "../../api/client";
@@ -24,7 +24,8 @@ import { StackedBars } from "../../charts/StackedBars";
 import { CopyAs, curl, python, shell } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
 import { NoReport } from "../reports/NoReport";
-import { fileAddress } from "../reports/run";
+import { RunLink } from "../reports/RunLink";
+import { fileAddress, useOperates } from "../reports/run";
 import { Filters } from "./Filters";
 import { METERS, shown } from "./meters";
 import { bucketsOf, bucketTitle, type Span, spanOf, type UsageSearch } from "./search";
@@ -40,6 +41,7 @@ function timeOf(span: Span): string {
 export function Usage() {
   const search = useSearch({ from: "/usage" });
   const navigate = useNavigate();
+  const operates = useOperates();
   // The span moves with the clock; by the minute is enough, and keeps the question the same.
   const now = Date.now() - (Date.now() % MINUTE_MS);
   const span = useMemo(() => spanOf(search, now), [search, now]);
@@ -70,13 +72,15 @@ export function Usage() {
           </ToolbarItem>
           {usage.data?.run_id && (
             <ToolbarItem align={{ default: "alignEnd" }}>
-              <Button
-                component="a"
-                variant="secondary"
-                href={fileAddress(usage.data.run_id, "usage.csv")}
-              >
-                Download CSV
-              </Button>
+              {operates && (
+                <Button
+                  component="a"
+                  variant="secondary"
+                  href={fileAddress(usage.data.run_id, "usage.csv")}
+                >
+                  Download CSV
+                </Button>
+              )}
               <CopyAs recipe={recipeOf(search, span)} />
             </ToolbarItem>
           )}
@@ -213,11 +217,8 @@ function Source({ usage }: { usage: UsageBody }) {
   const exact = sum(usage.cost.map((each) => each.amount));
   return (
     <p className="hr-note">
-      Summed exactly ({exact}) by{" "}
-      <Link to="/reports/$runId" params={{ runId: usage.run_id ?? "" }}>
-        {usage.run_id}
-      </Link>{" "}
-      at {moment(usage.computed_at ?? "").slice(0, 19)} UTC. What came later is in the next run.
+      Summed exactly ({exact}) by <RunLink id={usage.run_id ?? ""} /> at{" "}
+      {moment(usage.computed_at ?? "").slice(0, 19)} UTC. What came later is in the next run.
     </p>
   );
 }
