@@ -17,11 +17,13 @@ import json
 import resource
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
 import structlog
+from starlette.requests import HTTPConnection
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from api.bodies import BODY_BYTES_MAX
@@ -70,6 +72,17 @@ def descriptors(wanted: int) -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     room = wanted if most == resource.RLIM_INFINITY else most - DESCRIPTORS_KEPT
     return max(16, min(wanted, room))
+
+
+def endless(request: HTTPConnection) -> None:
+    """Says of an answer that it goes on until its reader or the process ends."""
+    request.state.endless = True
+
+
+def is_endless(scope: Mapping[str, object]) -> bool:
+    """Whether that was said of the answer to a request."""
+    state = scope.get("state")
+    return isinstance(state, dict) and bool(state.get("endless"))
 
 
 def listening(given: Bounds) -> type[HttpToolsProtocol]:
@@ -178,9 +191,11 @@ class Listener(HttpToolsProtocol):
         """A request to change the protocol is answered in this one; nothing is worth a warning."""
 
     def shutdown(self) -> None:
-        """The process ends. A request that is not whole has done nothing yet: it is not waited
-        for."""
-        if self._phase == "body" and not self.cycle.response_started:
+        """The process ends. A request that is not whole has done nothing yet, and a stream of
+        events has no end, but a reader that comes back: neither is waited for."""
+        if self._answering() and is_endless(self.scope):
+            self.transport.close()
+        elif self._phase == "body" and not self.cycle.response_started:
             self._end(
                 UnavailableError("The API is stopping.", hint="Try again.", retry_after_seconds=1)
             )

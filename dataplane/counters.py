@@ -95,7 +95,7 @@ class Counters:
         self._node_id = node_id
         self._waiting: dict[Identity, _Sum] = {}
         self._chosen: list[_Chosen] = []
-        self._sequences: dict[int, int] = {}
+        self._last: dict[int, _Chosen] = {}
         self._closed_topics: dict[int, Names] = {}
         self._on_arrival: Callable[[], None] = lambda: None
         self.arrived = 0
@@ -129,9 +129,11 @@ class Counters:
         """The next records for the spool, the same ones until `settle`."""
         if not self._chosen:
             for identity in tuple(islice(self._waiting, ENTRY_COUNTERS_MAX)):
-                sequence = self._sequences.get(identity.shard, 0) + 1
-                self._sequences[identity.shard] = sequence
-                self._chosen.append(_Chosen(identity, self._waiting.pop(identity), sequence))
+                last = self._last.get(identity.shard)
+                sequence = last.sequence + 1 if last is not None else 1
+                chosen = _Chosen(identity, self._waiting.pop(identity), sequence)
+                self._last[identity.shard] = chosen
+                self._chosen.append(chosen)
         return [self._record(state, chosen) for chosen in self._chosen]
 
     def settle(self) -> None:
@@ -159,13 +161,18 @@ class Counters:
         known.grow(row, window_end_us)
 
     def _end(self, shard: int, counted: Counted) -> None:
-        """The last record of the shard says so, though it may have nothing else to say."""
-        last = next((one for one in reversed(self._waiting) if one.shard == shard), None)
-        if last is None:
-            nothing = CountedRow(0, 0, 0, 0, counted.window_end_us - 1, 0, Meter.REQUESTS)
-            self._take(shard, nothing, counted.window_end_us)
-            last = next(reversed(self._waiting))
-        self._waiting[last].is_final = True
+        """The last record of the shard says so. If all was told, it says the latest again, with
+        nothing more; a shard that never counted anything says nothing.
+        """
+        waits = next((one for one in reversed(self._waiting) if one.shard == shard), None)
+        told = self._last.get(shard)
+        if waits is None and told is not None:
+            start_us = counted.window_end_us - 1
+            again = told.sum.row._replace(delta=0, window_start_us=start_us)
+            self._take(shard, again, counted.window_end_us)
+            waits = next(reversed(self._waiting))
+        if waits is not None:
+            self._waiting[waits].is_final = True
 
     def _record(self, state: State, chosen: _Chosen) -> Record:
         """The value of `_usage`: a version byte, then UsageRecord, deterministic."""

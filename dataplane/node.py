@@ -10,12 +10,11 @@ shard or machine ends the process, and the journal decides what was done.
 import asyncio
 import logging
 import signal
-import time
 from collections.abc import Callable, Coroutine
 from typing import Final, NamedTuple
 
 from dataplane import figures
-from dataplane.conditions import Conditions, total_of
+from dataplane.conditions import Conditions
 from dataplane.counters import Counters
 from dataplane.deletion import Deletion
 from dataplane.errors import Refused
@@ -46,16 +45,15 @@ from dataplane.services.reflection import (
 )
 from dataplane.settings import NodeSettings, read_admin_key
 from dataplane.spool import Spool
+from dataplane.standing import Standing
 from dataplane.telemetry import Telemetry
 from dataplane.wire import node_pb2 as node
 from dataplane.wire import reflection_pb2 as reflection
-from headrace.version import VERSION
 from headrace.wire import stream_pb2 as stream
 from native.engine import Engine, EngineError, Frame
 
 BEAT_S: Final = 1.0
 BOOTSTRAP_RETRY_S: Final = 0.1
-FETCHED_METRIC: Final = "headrace_fetch_bytes_total"
 
 log = logging.getLogger("dataplane.node")
 
@@ -126,7 +124,6 @@ class Node:
         self._background: list[asyncio.Task[None]] = []
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ready = False
-        self._started_us = time.time_ns() // 1000
         shards_count = settings.node.shards
         self._ring = Ring(engine)
         self._ring.handle((Kind.STOPPED,), self._on_stopped)
@@ -155,12 +152,12 @@ class Node:
         self._replica.handle_closing_topics(self._topic_closing)
         self._holding = Holding(self._ring, self._replica, tasks, shards_count=shards_count)
         self._replica.handle_held_topics(self._holding.topic_held)
-        self._purging = Purging(self._ring, self._replica, shards_count=shards_count)
         self._conditions = Conditions(engine.metrics)
         self._admin = self._make_admin()
 
     def _make_admin(self) -> AdminService:
         section = self._settings.node
+        standing = Standing(section.shards, metrics=self._engine.metrics, warning=self._warning)
         return AdminService(
             self._ring,
             self._replica,
@@ -169,7 +166,7 @@ class Node:
             node_id=section.node_id,
             incarnation=read_incarnation(section.data_dir),
             shards_count=section.shards,
-            status=self._status,
+            status=standing.status,
         )
 
     def _topic_closing(self, number: int) -> None:
@@ -306,6 +303,7 @@ class Node:
             ReflectionService(catalogue_of_node()).info,
             access=Access.ANY_KEY,
         )
+        purging = Purging(self._ring, self._replica, shards_count=self._settings.node.shards)
         return {
             **dict.fromkeys(PATHS, reflected),
             "/headrace.stream.v1.Cluster/Describe": unary(
@@ -327,7 +325,7 @@ class Node:
                 node.DescribeRequest, admin.describe, access=Access.NODE_KEY
             ),
             "/headrace.node.v1.Admin/Purge": unary(
-                node.PurgeRequest, self._purging.purge, access=Access.NODE_KEY
+                node.PurgeRequest, purging.purge, access=Access.NODE_KEY
             ),
             "/headrace.node.v1.Admin/FlushUsage": unary(
                 node.FlushUsageRequest, admin.flush_usage, access=Access.NODE_KEY
@@ -355,15 +353,6 @@ class Node:
     def _warning(self) -> str:
         warnings = (self._replica.warning(), self._conditions.warning())
         return "; ".join(found for found in warnings if found)
-
-    def _status(self) -> node.NodeStatus:
-        return node.NodeStatus(
-            version=VERSION,
-            shards=self._settings.node.shards,
-            started_us=self._started_us,
-            warning=self._warning(),
-            fetched_bytes=total_of(self._engine.metrics(), FETCHED_METRIC),
-        )
 
     # ---- life ----
 

@@ -1,7 +1,7 @@
 """From the counters of the shards to hourly usage, and what is known to be missing of them.
 
 Owns egress, requests and stored bytes: what no log can prove, and what is therefore bounded instead
-(rule M3). A shard counts in one life of its process; what it had counted after its last record is
+(rule M2). A shard counts in one life of its process; what it had counted after its last record is
 lost when the life ends without a `final` record, and is never billed. Pure: DataFrame in, DataFrame
 out; integers only; the order of rows never matters. Refuses names, prices and clocks.
 

@@ -47,6 +47,8 @@ class Frozen:
     sha256: str
     export: Export
     usage_from_beginning: bool
+    has_counters: bool
+    """Whether `_usage` held any: without them three passes over it are saved."""
 
     def closes(self, spark: SparkSession) -> DataFrame:
         """One row per close of `_usage`, copies included: offset and the fields of Close."""
@@ -99,7 +101,8 @@ def thawed(root: Path, sha256: str) -> Frozen:
     folder = verified(root, sha256)
     document = json.loads((folder / "inputs.json").read_bytes())
     export = export_of(json.loads((folder / "export.json").read_bytes()))
-    return Frozen(folder, sha256, export, document["usage"]["start"] == 0)
+    from_beginning = document["usage"]["start"] == 0
+    return Frozen(folder, sha256, export, from_beginning, _has_counters(folder))
 
 
 def verified(root: Path, sha256: str) -> Path:
@@ -192,6 +195,19 @@ def offsets_range(folder: Path, name: str) -> dict[str, object]:
             offsets = metadata.row_group(group).column(0).statistics
             found += [offsets.min, offsets.max]
     return {"start": min(found, default=0), "end": max(found, default=-1) + 1}
+
+
+def _has_counters(folder: Path) -> bool:
+    """From the footers alone: whether some value of a counter is not null."""
+    for path in sorted(folder.glob("usage-*.parquet")):
+        with pq.ParquetFile(path) as file:
+            names = [file.schema.column(index).path for index in range(len(file.schema))]
+            place = names.index("counter.delta")
+            for group in range(file.metadata.num_row_groups):
+                column = file.metadata.row_group(group).column(place)
+                if column.statistics.null_count < column.num_values:
+                    return True
+    return False
 
 
 def batch_ranges(batches: DataFrame) -> list[dict[str, object]]:

@@ -213,7 +213,8 @@ def _draft(
     lines = lines_of(account, export)
     book = export.price_book
     metered = sum((one.amount_exact for one in lines if one.sku != MINIMUM), Decimal(0))
-    began = max(period.start, organization.created or account.first or period.start)
+    known = [moment for moment in (organization.created, account.first) if moment is not None]
+    began = max(period.start, min(known, default=period.start))
     covered = max(COVERED_MIN, as_of - began)
     whole = period.end - period.start
     seconds = timedelta(seconds=1)

@@ -130,12 +130,13 @@ def _charts(draft: Draft, export: Export) -> list[str]:
     start = _floor(account.first, hourly=hourly)
     count = -((start - account.last) // step)
     buckets = [start + step * number for number in range(count)]
-    money = Measure("Cost", lambda count: f"{Decimal(count).scaleb(-9):.6f} {draft.currency}")
+    money = Measure(f"Cost in {draft.currency}", _money)
     costs, ingress = _costs(account, export, hourly=hourly), _ingress(account, hourly=hourly)
     charts = []
     if any(costs.values()):
         chart = bars(unit, buckets, costs, money, "meter")
-        charts.append(section(f"Cost per {unit} and meter", chart))
+        title = f"Cost per {unit} and meter ({escape(draft.currency)})"
+        charts.append(section(title, chart))
     if any(ingress.values()):
         chart = bars(unit, buckets, ingress, INGRESS)
         charts.append(section(f"Ingress per {unit} and topic", chart))
@@ -148,12 +149,20 @@ def _costs(account: Account, export: Export, *, hourly: bool) -> dict[tuple[date
     for (hour, meter, _), quantity in account.hours.items():
         key = _floor(hour, hourly=hourly), meter
         quantities[key] = quantities.get(key, 0) + quantity
-    return {
+    costs = {
         (bucket, DESCRIPTIONS[meter]): int(
             amount_of(export.price_book.price(meter), quantity).scaleb(9)
         )
         for (bucket, meter), quantity in quantities.items()
     }
+    return {key: cost for key, cost in costs.items() if cost}
+
+
+def _money(billionths: int) -> str:
+    """Whole digits and as many places as there are."""
+    whole, rest = divmod(billionths, 10**9)
+    places = f"{rest:09d}".rstrip("0")
+    return f"{whole:,}.{places.ljust(2, '0')}"
 
 
 def _ingress(account: Account, *, hourly: bool) -> dict[tuple[datetime, str], int]:

@@ -82,12 +82,19 @@ def checks_table(checks: Sequence[Check]) -> str:
             badge(check.ok, "green" if check.ok else "red"),
             f'<div class="words">{escape(check.detail)}</div>',
             '<div class="small">'
-            + "<br>".join(f"{escape(name)} {escape(text)}" for name, text in check.figures.items())
+            + "<br>".join(
+                f"{escape(name)} {_grouped(text)}" for name, text in check.figures.items()
+            )
             + "</div>",
         ]
         for check in checks
     ]
     return table(["Check", "State", "What was found", "Figures"], rows, 4)
+
+
+def _grouped(text: str) -> str:
+    """Whole numbers in groups of three, for people; anything else as it is."""
+    return f"{int(text):,}" if text.isdecimal() else escape(text)
 
 
 def _heading(tally: Tally, evidence: Evidence) -> str:

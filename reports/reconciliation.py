@@ -57,7 +57,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What Spark summed beside the rows. Rows of counters.lives, counters.series, trail.raw_days,
+    """What Spark summed beside the rows. Rows of counters.lives, counters.series, trail.raw_of_*,
     trail.ingress, usage.reconcile and usage.gaps."""
 
     lives: Sequence[Row]
@@ -123,7 +123,7 @@ def _counters(measured: Measured) -> Check:
     bad = [row for row in measured.lives if row["state"] in LIFE_STATES_BAD]
     lost = [row for row in measured.lives if row["state"] == "POSSIBLY_LOST"]
     missing = len(measured.findings) + sum(max(0, row["missing"]) for row in measured.lives)
-    detail = f"{len(measured.lives)} lives of shards; nothing is missing and each moved by its sum."
+    detail = f"Nothing is missing; lives of shards that counted: {len(measured.lives)}."
     if bad or differing or measured.findings or conflicts:
         detail = "Records of meters are missing or disagree: " + _some(
             [f"{_life(row)} {row['state']}" for row in bad]
@@ -159,7 +159,7 @@ def _quantities(
     """(b) Four sums of one thing. An informational meter has no line; its rows are its rating."""
     raw: dict[str, int] = defaultdict(int)
     for row in measured.raw:
-        if period.start <= _day(row["day_us"]) < period.end:
+        if period.start <= _day(row["at_us"]) < period.end:
             raw[row["meter"]] += row["quantity"]
     rated: dict[str, int] = defaultdict(int)
     for line in (line for draft in drafts for line in draft.lines if line.price is not None):

@@ -58,7 +58,9 @@ def report_of(spark: SparkSession, root: Path, frozen: Frozen) -> Report:
     """Compute and publish the report of an archive; the same archive gives the same bytes."""
     closes = usage.unique_closes(frozen.closes(spark)).cache()
     counted = counters.unique_counters(frozen.counters(spark)).cache()
-    series = counters.series(counted, from_beginning=frozen.usage_from_beginning).collect()
+    series: list[Row] = []
+    if frozen.has_counters:
+        series = counters.series(counted, from_beginning=frozen.usage_from_beginning).collect()
     spans = lifecycle.hourly(spark, frozen.export)
     hours = usage.hourly(closes)
     meters = set(METERS_OF_CLOSES) | {row["meter"] for row in series}
@@ -84,16 +86,17 @@ def measured_of(
     missing = usage.gaps(closes, from_beginning=frozen.usage_from_beginning)
     partitions = usage.reconcile(closes, missing, batches)
     lives: list[Row] = []
-    raw = trail.raw_days_of_closes(closes).collect()
+    ingress = _ordered(trail.ingress(closes, batches), ["hour_us", *usage.PARTITION])
+    raw = trail.raw_of_closes(ingress)
     if series:
         found = counters.lives(counted, from_beginning=frozen.usage_from_beginning)
         lives = _ordered(found, counters.LIFE)
-        raw += trail.raw_days_of_counters(counted).collect()
+        raw += trail.raw_of_counters(counted).collect()
     return Measured(
         lives=lives,
         series=sorted(series, key=lambda row: (row["organization_id"], row["meter"])),
         raw=raw,
-        ingress=_ordered(trail.ingress(closes, batches), ["hour_us", *usage.PARTITION]),
+        ingress=ingress,
         partitions=_ordered(partitions, usage.PARTITION),
         findings=_ordered(missing, [*usage.PARTITION, "next_sequence"]),
     )

@@ -1,10 +1,12 @@
-"""Where a figure came from: raw sums by day, and for each hour its partitions and offsets.
+"""Where a figure came from: raw sums, and for each hour its partitions and offsets.
 
-Owns the second addition of the bill (by day, from closes and counters themselves) and the way back
-from an hour to the log. Pure: DataFrame in, DataFrame out; integers only. Refuses prices.
+Owns the second addition of the bill (from closes and counters, grouped otherwise than its rows) and
+the way back from an hour to the log. Pure; integers only. Refuses prices.
 """
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from reports.usage import HOUR_US, PARTITION
@@ -12,25 +14,27 @@ from reports.usage import HOUR_US, PARTITION
 DAY_US = 24 * HOUR_US
 
 
-def raw_days_of_closes(unique_closes: DataFrame) -> DataFrame:
-    """Quantities per organization, UTC day and meter: organization_id, day_us, meter, quantity."""
-    place = ["organization_id", "day_us"]
-    return (
-        unique_closes.select("organization_id", _day(), F.explode("sums").alias("_sum"))
-        .groupBy(*place)
-        .agg(
-            F.sum("_sum.ingress_bytes").alias("ingress_bytes"),
-            F.sum("_sum.records").alias("records"),
+def raw_of_closes(rows: Sequence[Row]) -> list[Row]:
+    """Quantities per organization, time and meter (organization_id, at_us, meter, quantity), from
+    rows of `ingress`: by partition, where the bill is by principal."""
+    return [
+        Row(
+            organization_id=row["organization_id"],
+            at_us=row["hour_us"],
+            meter=meter,
+            quantity=row[column],
         )
-        .unpivot([F.col(name) for name in place], ["ingress_bytes", "records"], "meter", "quantity")
-    )
+        for row in rows
+        for meter, column in (("ingress_bytes", "bytes"), ("records", "records"))
+    ]
 
 
-def raw_days_of_counters(unique_counters: DataFrame) -> DataFrame:
-    """The same columns, from counters."""
+def raw_of_counters(unique_counters: DataFrame) -> DataFrame:
+    """The same columns from counters, by UTC day."""
+    last_us = F.col("window_end_us") - 1
     return (
-        unique_counters.select("organization_id", _day(), "meter", "delta")
-        .groupBy("organization_id", "day_us", "meter")
+        unique_counters.withColumn("at_us", last_us - F.pmod(last_us, F.lit(DAY_US)))
+        .groupBy("organization_id", "at_us", "meter")
         .agg(F.sum("delta").alias("quantity"))
     )
 
@@ -74,8 +78,3 @@ def ingress(unique_closes: DataFrame, batches: DataFrame) -> DataFrame:
         )
     )
     return closed.join(stored, hour, "left")
-
-
-def _day() -> Column:
-    last_us = F.col("window_end_us") - 1
-    return (last_us - F.pmod(last_us, F.lit(DAY_US))).alias("day_us")

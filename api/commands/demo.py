@@ -1,5 +1,6 @@
-"""`python -m api.commands.demo`: flights into the topic `flights` at a steady rate, and two groups
-that read them, so that whoever looks for the first time sees something.
+"""`python -m api.commands.demo`: flights into the topic `flights` at a steady rate, their weather
+into `weather`, and two groups that read the flights, so that whoever looks for the first time sees
+something.
 
     departures   keeps up
     delays       takes what came every few seconds, as a nightly job would take a day
@@ -14,42 +15,44 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from api.commands.flights import flights
+from api.commands.flights import flights, weather
 from headrace.client import Client
 from headrace.errors import HeadraceError
 from headrace.profiles import read_profiles
 from headrace.settings import Settings
 
 TOPIC: Final = "flights"
-PARTITIONS: Final = 4
+PARTITIONS: Final = {TOPIC: 4, "weather": 1}
 RECORDS_PER_SECOND: Final = 300
+WEATHER_PER_SECOND: Final = 60
 TICK_SECONDS: Final = 0.1
 BATCH_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 0.5
-RETRY_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 5.0
 
 log = logging.getLogger("headrace.demo")
 
 
 class Replay:
-    """The producer and the two groups, each in a thread of its own, until told to stop."""
+    """Two producers and two groups, each in a thread of its own, until told to stop."""
 
     def __init__(self, client: Client, stop: threading.Event) -> None:
         self._client = client
         self._stop = stop
-        self.sent = 0
 
     def run(self) -> None:
         """Until stopped."""
-        self._make_topic()
+        for name, partitions in PARTITIONS.items():
+            self._make_topic(name, partitions)
         threads = [
             threading.Thread(target=self._repeated, args=(work,), name=name)
             for name, work in (
-                ("produce", self._produce),
+                ("flights", lambda: self._produce(TOPIC, flights, RECORDS_PER_SECOND)),
+                ("weather", lambda: self._produce("weather", weather, WEATHER_PER_SECOND)),
                 ("departures", lambda: self._read("departures", 0.0)),
                 ("delays", lambda: self._read("delays", BATCH_SECONDS)),
             )
@@ -59,10 +62,10 @@ class Replay:
         for thread in threads:
             thread.join()
 
-    def _make_topic(self) -> None:
+    def _make_topic(self, name: str, partitions: int) -> None:
         while not self._stop.is_set():
             try:
-                self._client.admin.create_topic(TOPIC, partitions=PARTITIONS, if_not_exists=True)
+                self._client.admin.create_topic(name, partitions=partitions, if_not_exists=True)
             except HeadraceError as error:
                 log.warning("the topic cannot be made yet: %s", error)
                 self._stop.wait(RETRY_SECONDS)
@@ -77,19 +80,20 @@ class Replay:
                 log.warning("%s begins anew: %s", threading.current_thread().name, error)
                 self._stop.wait(RETRY_SECONDS)
 
-    def _produce(self) -> None:
-        topic = self._client.topic(TOPIC)
-        records = itertools.chain.from_iterable(flights() for _ in itertools.count())
+    def _produce(
+        self, name: str, source: Callable[[], Iterator[tuple[bytes, bytes]]], per_second: int
+    ) -> None:
+        topic = self._client.topic(name)
+        records = itertools.chain.from_iterable(source() for _ in itertools.count())
         begun, sent = time.monotonic(), 0
         while not self._stop.wait(TICK_SECONDS):
-            due = int((time.monotonic() - begun) * RECORDS_PER_SECOND) - sent
+            due = int((time.monotonic() - begun) * per_second) - sent
             # After a pause nobody catches up: the rate is what the picture shows.
-            if due > RECORDS_PER_SECOND:
+            if due > per_second:
                 begun, sent, due = time.monotonic(), 0, 0
             for key, value in itertools.islice(records, due):
                 topic.send_nowait(value, key=key)
             sent += due
-            self.sent += due
 
     def _read(self, group: str, every_seconds: float) -> None:
         consumer = self._client.consume(
@@ -117,11 +121,9 @@ def main() -> int:
         signal.signal(number, lambda *_: stop.set())
     key = str(read_profiles(Path(profile)).members["default"]["key"])
     client = Client(Settings(bootstrap=(bootstrap,), api_url=api_url, key=key))
-    replay = Replay(client, stop)
     log.info("replaying flights at %d records/s", RECORDS_PER_SECOND)
-    replay.run()
+    Replay(client, stop).run()
     client.close(timeout="5s")
-    log.info("sent %d records", replay.sent)
     return 0
 
 

@@ -1,27 +1,38 @@
 """What of a legal hold crosses HTTP. 64-bit numbers are decimal strings."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Final
 
-from pydantic import AfterValidator, BaseModel, Field, StrictInt
+from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from api.holds.models import LegalHold
 from api.reconcile.models import ResourceStatus
 from api.reconcile.status import condition_bodies
 from api.resource import Command, ConditionBody, Int64, Timestamp, etag
+from api.topics.schemas import PartitionIndex
 
-CASE_CHARACTERS_MAX = 128
-REASON_CHARACTERS_MAX = 1024
+CASE_CHARACTERS_MAX: Final = 128
+REASON_CHARACTERS_MAX: Final = 1024
+
+
+# Control characters, line and paragraph separators, and what turns the direction of what follows.
+UNSEEN: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+SAID: Final = rf"^[^{UNSEEN}]*[^{UNSEEN}\s][^{UNSEEN}]*$"
 
 
 def _said(text: str) -> str:
     """A case and a reason are shown in reports and lists: one line, and something in it."""
-    if not text.isprintable() or not text.strip():
-        raise ValueError("must be one line of printable text, and not blank")
+    if re.fullmatch(SAID, text) is None:
+        raise ValueError("must be one line of text that can be seen, and not blank")
     return text.strip()
 
 
-Case = Annotated[str, Field(max_length=CASE_CHARACTERS_MAX), AfterValidator(_said)]
-Reason = Annotated[str, Field(max_length=REASON_CHARACTERS_MAX), AfterValidator(_said)]
+Said = Annotated[str, AfterValidator(_said)]
+Case = Annotated[Said, Field(max_length=CASE_CHARACTERS_MAX, json_schema_extra={"pattern": SAID})]
+Reason = Annotated[
+    Said, Field(max_length=REASON_CHARACTERS_MAX, json_schema_extra={"pattern": SAID})
+]
+FromOffset = Annotated[Int64, WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,18}$"})]
 
 
 class LegalHoldCreate(Command):
@@ -29,8 +40,8 @@ class LegalHoldCreate(Command):
     on everything that is there."""
 
     topic_id: str = Field(max_length=40)
-    partition: StrictInt | None = Field(default=None, ge=0, le=1023)
-    from_offset: Int64 | None = None
+    partition: PartitionIndex | None = None
+    from_offset: FromOffset | None = None
     case_id: Case
     reason: Reason
 

@@ -61,6 +61,7 @@ class GroupLook:
     name: str
     reads: bool
     lag: int | None
+    topic_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,12 @@ def picture(now: Look, point: Point | None, caller: Caller) -> LiveBody:
         groups=len(groups),
         groups_unknown=sum(each.reads and each.lag is None for each in groups),
         worst_lag=(
-            LagBody(group=worst.name, project_id=worst.scope.project_id, records=worst.lag or 0)
+            LagBody(
+                group=worst.name,
+                project_id=worst.scope.project_id,
+                records=worst.lag or 0,
+                seconds=_seconds_behind(worst, point),
+            )
             if worst is not None
             else None
         ),
@@ -203,6 +209,14 @@ def picture(now: Look, point: Point | None, caller: Caller) -> LiveBody:
         silent=now.silent,
         warnings=list(now.warnings) if operator else [],
     )
+
+
+def _seconds_behind(group: GroupLook, point: Point | None) -> int | None:
+    """In how many seconds its topics grow by its lag, as fast as they do now."""
+    if point is None or group.lag is None:
+        return None
+    rates = [point.into[each][2] for each in group.topic_ids if each in point.into]
+    return round(group.lag / sum(rates)) if sum(rates) > 0 else None
 
 
 def _topics(
@@ -237,4 +251,5 @@ def _groups(
             group.name,
             group.state != "EMPTY",
             lag_of(known, asked.get(group.group, [])),
+            tuple(group.topic_ids),
         )

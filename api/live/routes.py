@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from api.access.guard import Guard
 from api.access.permissions import Caller
+from api.listener import endless
 from api.live.look import picture, point_body
 from api.live.poller import Poller
 from api.live.schemas import HistoryBody
@@ -50,6 +51,7 @@ async def follow_live(
     poller: Poller = request.app.state.live
     tails: Tails = request.app.state.tails
     tails.check()
+    endless(request)
     followed = poller.follow(database, request.app.state.settings)
 
     async def events() -> AsyncIterator[str]:

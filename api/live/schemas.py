@@ -17,11 +17,13 @@ class PointBody(BaseModel):
 
 
 class LagBody(BaseModel):
-    """The group that is furthest behind."""
+    """The group that is furthest behind. ``seconds``: in so many its topics grow by its lag, as
+    fast as they do now; absent while they do not grow."""
 
     group: str
     project_id: str
     records: Int64
+    seconds: int | None = None
 
 
 class BusyBody(BaseModel):

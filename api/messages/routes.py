@@ -14,6 +14,7 @@ from fastapi.responses import StreamingResponse
 from api.access.cookies import credential
 from api.access.guard import Guard
 from api.access.permissions import Caller
+from api.listener import endless
 from api.messages.node import NodeReader, Place, place_of
 from api.messages.schemas import From, MessagePage, MessagePublish, PublishedBody
 from api.messages.service import View, publish, read_page, wanted_partitions
@@ -82,6 +83,7 @@ async def tail_messages(
     }
     tails: Tails = request.app.state.tails
     tails.check()
+    endless(request)
 
     async def events() -> AsyncIterator[str]:
         with tails:

@@ -101,11 +101,23 @@ class TopicPatch(Command):
     force_reason: JsonValue = None
 
 
+def _integral(value: object) -> object:
+    """JSON has one kind of number: 4.0 is the integer 4 to whoever reads a schema."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+PartitionIndex = Annotated[StrictInt, Field(ge=0, le=1023), BeforeValidator(_integral)]
+
+
 class PurgePlace(Command):
     """A partition, and the first offset of it that is kept."""
 
-    index: StrictInt = Field(ge=0, le=1023)
-    before_offset: Annotated[Whole, Field(ge=1)]
+    index: PartitionIndex
+    before_offset: Annotated[
+        Whole,
+        Field(ge=1),
+        WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9]{0,17}$"}),
+    ]
 
 
 class TopicPurgeCommand(Command):

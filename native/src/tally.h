@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 enum {
-    TALLY_ROWS_MAX = 16384, /* the first is the unattributed one */
-    TALLY_BUCKETS_COUNT = 32768,
+    TALLY_ROWS_MAX = 65536, /* the first is the unattributed one */
+    TALLY_BUCKETS_COUNT = 131072,
     TALLY_PROBES = 64, /* rows looked at for one that is quiet */
     TALLY_QUIET_TURNS = 2,
 };

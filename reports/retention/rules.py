@@ -27,8 +27,8 @@ UNREAD_AT_RISK = "UNREAD_AT_RISK"
 RULES: Mapping[str, str] = {
     OVER_RETAINED: (
         "More than a whole segment outlived the policy, by more than five minutes, and no hold "
-        "keeps it. A segment goes when its youngest record may go, so up to one segment of older "
-        "records is normal and not counted."
+        "keeps it; a policy that is younger than that is not judged. A segment goes when its "
+        "youngest record may go, so up to one segment of older records is normal and not counted."
     ),
     UNDER_RETAINED: (
         "A trim took a record that was younger than what the policy in force promised: the "
@@ -76,6 +76,7 @@ class Standing:
     log_start: int
     log_end: int
     end_due_24h: int
+    as_of_us: int
     seen: Seen | None = None
     commits: Sequence[Commit] = ()
 
@@ -103,6 +104,8 @@ def violations_of(standing: Standing) -> list[Violation]:
 
 
 def _over_retained(standing: Standing, policy: Policy) -> list[Violation]:
+    if standing.as_of_us < policy.changed_us + GRACE_US:
+        return []  # What a new policy no longer keeps has its time to go.
     segment = policy.segment_bytes + standing.largest_batch
     expired = standing.expired_bytes
     all_of_it = expired > 0 and expired == standing.live_bytes

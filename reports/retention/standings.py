@@ -119,13 +119,26 @@ def lines(
             trimmed_to.get(place, 0),
         )
         policy = policies.get(topic.topic_id)
-        standing = _standing(policy, log, seen, start, commits[place])
+        standing = _standing(
+            policy,
+            log,
+            seen,
+            start=start,
+            as_of_us=frozen.export.as_of_us,
+            commits=commits[place],
+        )
         found.append(_line(frozen.export, topic, place[2], standing, log, seen, holds))
     return sorted(found, key=lambda line: (line.topic, line.topic_id, line.partition))
 
 
 def _standing(
-    policy: Policy | None, log: Row | None, seen: Row | None, start: int, commits: Sequence[Commit]
+    policy: Policy | None,
+    log: Row | None,
+    seen: Row | None,
+    *,
+    start: int,
+    as_of_us: int,
+    commits: Sequence[Commit],
 ) -> Standing:
     def figure(name: str) -> int:
         return int(log[name]) if log is not None else 0
@@ -141,6 +154,7 @@ def _standing(
         log_start=start,
         log_end=max(figure("log_end"), start),
         end_due_24h=max(figure("end_due_24h"), start),
+        as_of_us=as_of_us,
         seen=Seen(
             seen["at_us"],
             seen["retention_ms"],

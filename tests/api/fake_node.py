@@ -55,6 +55,7 @@ class FakeNode(node_pb2_grpc.AdminServicer):
     applied: list[node_pb2.ApplyRequest] = field(default_factory=list)
     fenced: int = 0
     flushes: int = 0
+    inventories: int = 0
     purged: list[node_pb2.PurgeRequest] = field(default_factory=list)
     purge_refusals: dict[int, str] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
@@ -150,6 +151,7 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         """Counts that it was asked."""
         self._see(context)
         self.flushes += 1
+        self.inventories += request.inventory
         return node_pb2.FlushUsageReply()
 
     def _see(self, context: grpc.ServicerContext) -> None:

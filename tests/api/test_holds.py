@@ -233,6 +233,7 @@ WRONG: list[tuple[dict[str, Json], str]] = [
     ({"case_id": ""}, "#/case_id"),
     ({"reason": " "}, "#/reason"),
     ({"reason": "a\nb"}, "#/reason"),
+    ({"case_id": "a\n"}, "#/case_id"),
     ({"partition": 1}, "#/partition"),
     ({"partition": -1}, "#/partition"),
     ({"partition": True}, "#/partition"),

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from api.topics.models import TopicSpan
 from tests.api.conftest import Body, Service
-from tests.api.test_reports import publish, row_of, started
+from tests.api.test_reports import loop_of, publish, row_of, started
 
 PERIOD = {
     "period": "2026-03",
@@ -114,6 +114,16 @@ def test_an_invoice_that_does_not_hold_refuses_the_whole_result(
     assert (response.status_code, response.json()["code"]) == (400, "RESULT_REJECTED")
     assert service.get("/v1/invoices")["items"] == []
     assert "run_id" not in service.get("/v1/usage")
+
+
+def test_a_run_that_is_killed_leaves_what_is_shown(service: Service) -> None:
+    run, _ = put(service, [drawn(home(service), ["1.00"], "1.00")])
+    shown = service.get("/v1/usage"), service.get("/v1/invoices")
+    killed = service.post("/v1/report-runs", {"kind": "usage"})
+    assert loop_of(service, status=137).run_once() == 1
+    assert service.get(f"/v1/report-runs/{killed['id']}")["state"] == "FAILED"
+    assert (service.get("/v1/usage"), service.get("/v1/invoices")) == shown
+    assert shown[0]["run_id"] == run["id"]
 
 
 def test_organizations_see_their_own_invoices_and_files_and_never_each_others(

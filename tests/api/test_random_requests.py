@@ -36,7 +36,14 @@ OPERATIONS: Final[list[Operation]] = [
 ]
 # What an allowed request may be refused for with 400: rules between members, and of what is there.
 BEYOND_SCHEMA: Final = frozenset(
-    {"PAGE_TOKEN_INVALID", "FIELD_IMMUTABLE", "NO_SUCH_PARTITION", "METER_UNKNOWN"}
+    {
+        "PAGE_TOKEN_INVALID",
+        "FIELD_IMMUTABLE",
+        "NO_SUCH_PARTITION",
+        "NEEDS_PARTITION",
+        "REPEATED",
+        "METER_UNKNOWN",
+    }
 )
 
 
@@ -51,6 +58,8 @@ class Asked:
             ("report-runs", {"kind": "usage"}),
         ):
             self.ids[path] = self._id(b"POST", path, json.dumps(body).encode())
+        held = {"topic_id": self.ids["topics"], "case_id": "C-1", "reason": "a suit"}
+        self.ids["legal-holds"] = self._id(b"POST", "legal-holds", json.dumps(held).encode())
         for path in ("orgs", "projects", "clusters", "streams", "api-keys", "operations"):
             self.ids[path] = self._id(b"GET", path)
 

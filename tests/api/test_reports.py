@@ -36,7 +36,7 @@ def test_a_run_is_queued_started_with_its_token_and_fails_if_it_published_nothin
     assert response.status_code == 202
     run = response.json()
     assert run["state"] == "QUEUED"
-    assert _loop(service, status=0).run_once() == 1
+    assert loop_of(service, status=0).run_once() == 1
     assert service.node.flushes == 1
     token, node_key, *arguments = _told(service, run)
     assert arguments == [
@@ -55,7 +55,7 @@ def test_a_run_is_queued_started_with_its_token_and_fails_if_it_published_nothin
 
 def test_a_job_that_fails_is_not_started_again(service: Service) -> None:
     run = service.post("/v1/report-runs", {"kind": "usage"})
-    loop = _loop(service, status=3)
+    loop = loop_of(service, status=3)
     assert loop.run_once() == 1
     found = service.get(f"/v1/report-runs/{run['id']}")
     assert "status 3" in found["error"]["detail"]
@@ -69,11 +69,11 @@ def test_a_job_that_fails_says_why_and_what_to_do_in_its_own_words(service: Serv
     words = {"message": "The node was <away>.", "hint": "Start it."}
     lines = [json.dumps({**said, "run": "run_other", **words}), json.dumps({**said, **words})]
     script = f"printf '%s\\n' '{lines[0]}' '{lines[1]}'; exit 3"
-    assert _loop(service, script=script).run_once() == 1
+    assert loop_of(service, script=script).run_once() == 1
     error = service.get(f"/v1/report-runs/{run['id']}")["error"]
     assert [error[name] for name in ("code", "detail", "hint")] == ["OUT_OF_REACH", *words.values()]
     again = service.post("/v1/report-runs", {"kind": "usage"})
-    assert _loop(service, script=script).run_once() == 1
+    assert loop_of(service, script=script).run_once() == 1
     assert service.get(f"/v1/report-runs/{again['id']}")["error"]["code"] == "REPORT_FAILED"
 
 
@@ -104,7 +104,7 @@ def test_a_job_whose_worker_stops_is_ended_and_its_run_taken_up_again(service: S
     reconciler.stop()
     assert Loop(service.database, {"report": reconciler}).run_once() == 1
     assert service.get(f"/v1/report-runs/{run['id']}")["state"] == "RUNNING"
-    assert _loop(service, status=1).run_once() == 1
+    assert loop_of(service, status=1).run_once() == 1
     assert service.get(f"/v1/report-runs/{run['id']}")["state"] == "FAILED"
 
 
@@ -115,7 +115,7 @@ def test_a_worker_that_slept_over_its_lease_before_the_job_starts_none(service: 
     service.clock.advance(60)
     header = _taken_up(service, run)
     told = _told(service, run)
-    assert not _loop(service, status=0).run(sleeper)
+    assert not loop_of(service, status=0).run(sleeper)
     assert _told(service, run) == told
     assert service.get(f"/v1/report-runs/{run['id']}", header)["state"] == "RUNNING"
 
@@ -346,7 +346,7 @@ def test_usage_shows_an_organization_its_own_rows_only(
     assert [each["group"] for each in everything] == ["default", "globex"]
 
 
-def _loop(service: Service, *, status: int = 0, script: str = JOB) -> Loop:
+def loop_of(service: Service, *, status: int = 0, script: str = JOB) -> Loop:
     reconciler = ReportReconciler(
         service.database,
         NodeClients(service.settings.node.admin_key_file),

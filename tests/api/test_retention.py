@@ -10,7 +10,7 @@ from pathlib import Path
 from api.reports.models import ReportRun
 from api.retention.loading import COLUMNS
 from tests.api.conftest import Body, Service
-from tests.api.test_reports import _loop, _taken_up, _told
+from tests.api.test_reports import _taken_up, _told
 
 SIZES = {"now": "0", "1h": "5", "24h": "7", "7d": "9"}
 
@@ -103,10 +103,14 @@ def loaded(service: Service, topics: Sequence[Body]) -> Body:
     return run
 
 
-def test_a_worker_starts_the_job_of_the_kind(service: Service) -> None:
-    run = service.post("/v1/report-runs", {"kind": "retention"})
-    assert _loop(service, status=0).run_once() == 1
-    assert _told(service, run)[2] == "retention"
+def test_a_worker_starts_the_job_of_the_kind_and_a_picture_of_every_partition_before(
+    service: Service,
+) -> None:
+    for kind, inventories in (("usage", 0), ("retention", 1)):
+        run = service.post("/v1/report-runs", {"kind": kind})
+        assert loop_of(service, status=0).run_once() == 1
+        assert _told(service, run)[2] == kind
+        assert service.node.inventories == inventories
 
 
 def test_inputs_hold_every_policy_that_ever_held_with_its_author_and_the_holds(

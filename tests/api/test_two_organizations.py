@@ -27,8 +27,9 @@ COLLECTIONS: Final = [
 ]
 # Parameters that say how, not which.
 HARMLESS: Final = {
-    "cascade", "confirm_deletions", "dry_run", "force", "from", "group_by", "limit", "live",
-    "meter", "offset", "page_size", "partition", "reason", "time", "to", "update_mask", "wait",
+    "cascade", "confirm_deletions", "dry_run", "force", "from", "group_by", "lag", "limit", "live",
+    "meter", "offset", "page_size", "partition", "reason", "sessions", "state", "time", "to",
+    "update_mask", "wait",
 }  # fmt: skip
 # The least body of each operation that takes one; the members that name objects come on top.
 BODIES: Final[Mapping[str, Body]] = {
@@ -40,7 +41,7 @@ BODIES: Final[Mapping[str, Body]] = {
 # Only the operator or the run itself may, or the guard's loader finds no such object.
 GUARDED: Final = {
     "createCluster", "registerNode", "createOrganization", "createReportRun", "updateTopic",
-    "publishMessage", "publishReportResult",
+    "deleteTopicRecords", "publishMessage", "publishReportResult",
 }  # fmt: skip
 
 
@@ -68,6 +69,11 @@ def victim(service: Service) -> Tenant:
     stream = service.post("/v1/streams", {"name": "victim-stream"}, owner)
     key_body: Body = {"name": "victim-key", "spec": {"role": "viewer"}}
     key = service.post("/v1/api-keys", key_body, owner)
+    hold = service.post(
+        "/v1/legal-holds",
+        {"topic_id": topic["id"], "case_id": "victim-case", "reason": "a suit"},
+        owner,
+    )
     operation = service.get("/v1/operations", owner)["items"][0]
     page = service.get("/v1/audit-events?page_size=1", owner)
     names = {
@@ -76,6 +82,8 @@ def victim(service: Service) -> Tenant:
         "stream_id": stream["id"],
         "topic_id": topic["id"],
         "key_id": key["id"],
+        "hold_id": hold["id"],
+        "case_id": "victim-case",
         "operation_id": operation["id"],
         "event_id": page["items"][0]["id"],
         "organization": "victim-org",
@@ -154,7 +162,8 @@ def references_of(operation: Body) -> list[str]:
     """The members of an operation's body that name other objects."""
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
     members = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]["properties"]
-    return [each for each in members if each.endswith("_id") or each in ("stream", "topic")]
+    found = [each for each in members if each.endswith("_id") or each in ("stream", "topic")]
+    return [each for each in found if each != "case_id"]  # A word of whoever makes the hold.
 
 
 WRITES: Final = [
@@ -168,16 +177,19 @@ def test_a_body_that_names_an_object_of_another_organization_is_refused(
     service: Service, victim: Tenant, other: tuple[str, dict[str, str]]
 ) -> None:
     before = service.get("/v1/audit-events?page_size=1000", victim.header)
+    own = service.post("/v1/topics", {"name": "own"}, other[1])["id"]
+    hold: Body = {"topic_id": own, "case_id": "mine", "reason": "a suit"}
+    bodies = {**BODIES, "createLegalHold": hold}
     for name in WRITES:
         method, path, operation = OPERATIONS[name]
         for member in references_of(operation):
             foreign = values_of(member, victim)[0]
             answer = service.client.request(
-                method, path, json={**BODIES[name], member: foreign}, headers=other[1]
+                method, path, json={**bodies[name], member: foreign}, headers=other[1]
             )
             assert answer.status_code in (400, 404), (name, member, answer.text)
             assert not {each for each in victim.secrets - {foreign} if each in answer.text}
-        accepted = service.client.request(method, path, json=BODIES[name], headers=other[1])
+        accepted = service.client.request(method, path, json=bodies[name], headers=other[1])
         assert accepted.status_code in (201, 202), (name, accepted.text)
     assert service.get("/v1/audit-events?page_size=1000", victim.header) == before
 

@@ -220,13 +220,17 @@ def test_the_last_record_of_a_shard_says_so_and_waits_for_the_next_start(
     async def story() -> None:
         async with running(engine, tmp_path) as host:
             host.carry()
+            engine.count(row(5, 5), shard=0)
+            host.ring.drain()
+            await host.metering.wait_counted()
             host.metering.stop_publishing()
             engine.count(row(3, 3), shard=1)
             engine.count(row(4, 7), shard=1, final=True)
-            engine.count(shard=0, final=True)
+            engine.count(shard=0, final=True)  # Has told everything.
+            engine.count(shard=2, final=True)  # Has nothing to tell.
             host.ring.drain()
             await host.metering.wait_spooled()
-            assert engine.counted() == []
+            assert len(engine.counted()) == 1
         async with running(engine, tmp_path, life_at=0.0) as host:
             host.carry()
             await host.metering.wait_idle()
@@ -234,10 +238,10 @@ def test_the_last_record_of_a_shard_says_so_and_waits_for_the_next_start(
             found = engine.counted()
             check_counters(found)
             last = {one.shard: one for one in found}
-            assert [(last[shard].final, last[shard].delta) for shard in (0, 1)] == [
-                (True, 0),
-                (True, 7),
-            ]
+            assert {
+                shard: (one.final, one.delta, one.cumulative, one.topic_id)
+                for shard, one in last.items()
+            } == {0: (True, 0, 5, "tp_1"), 1: (True, 7, 7, "tp_1")}
 
     asyncio.run(story())
 

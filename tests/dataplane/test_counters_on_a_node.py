@@ -17,6 +17,7 @@ from tests.support.platform import wait_until
 from tests.support.usage_log import closes, counters, totals
 
 VALUES = [bytes(range(256)) * 40, b"small", b"x" * 100_000]
+PUBLISHED_FRAME_BYTES = 17  # dataplane/spool.py
 METADATA = (("authorization", f"Bearer {EDITOR}"),)
 
 
@@ -162,18 +163,29 @@ def test_a_clean_stop_ends_every_shards_life_by_name(tmp_path: Path) -> None:
     with NodeProcess(tmp_path, shards=2) as node:
         furnish(node, "read")
         client = node.client(EDITOR)
-        client.produce(client.topic("read"), 0, [b"one"])
+        for partition in range(2):
+            client.produce(client.topic("read"), partition, [b"one"])
         assert node.terminate() == 0
         node.start()
-        node.wait_until(lambda: sum(one.final for one in counters(node)) == 2)
+        node.wait_until(lambda: {one.shard for one in counters(node) if one.final} == {0, 1})
         found = counters(node)
         (life,) = {one.incarnation for one in found}
-        assert totals(found, "tp_read")["requests", "key_editor"] == 1
+        assert totals(found, "tp_read")["requests", "key_editor"] == 2
         client = node.client(EDITOR)
         client.produce(client.topic("read"), 0, [b"two"], sequence=1)
         after = _flushed(node)
-        assert totals(after, "tp_read")["requests", "key_editor"] == 2
+        assert totals(after, "tp_read")["requests", "key_editor"] == 3
         assert max(one.incarnation for one in after) > life
+
+
+def test_windows_are_told_without_being_asked_for(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path, window_seconds=1) as node:
+        furnish(node, "read")
+        client = node.client(EDITOR)
+        client.produce(client.topic("read"), 0, [b"one"])
+        node.wait_until(
+            lambda: totals(counters(node), "tp_read").get(("requests", "key_editor")) == 1
+        )
 
 
 def test_kill_9_loses_at_most_what_was_not_told_and_bills_nothing_twice(node: NodeProcess) -> None:
@@ -196,6 +208,22 @@ def test_kill_9_loses_at_most_what_was_not_told_and_bills_nothing_twice(node: No
     assert len({one.incarnation for one in found}) == 3
     assert told <= totals(found, "tp_read")["requests", "key_editor"] <= requests
     assert not any(one.final for one in found)
+
+
+def test_an_entry_whose_mark_was_lost_is_published_again_and_stands_once(
+    node: NodeProcess,
+) -> None:
+    client = node.client(EDITOR)
+    client.produce(client.topic("read"), 0, [b"one"])
+    before = _flushed(node)
+    node.kill()
+    # As after a crash between the publication and its mark.
+    last = max((node.data_dir / "spool").glob("*.spool"))
+    last.write_bytes(last.read_bytes()[:-PUBLISHED_FRAME_BYTES])
+    node.start()
+    node.wait_until(lambda: "headrace_usage_pending 0.0" in node.http("/metrics")[1])
+    assert counters(node) == before
+    assert "headrace_usage_spools_lost_total 0.0" in node.http("/metrics")[1]
 
 
 def test_a_revoked_key_and_a_deleted_topic_still_pay_for_what_they_did(node: NodeProcess) -> None:

@@ -15,6 +15,7 @@ from headrace.client import Client
 from headrace.errors import (
     AccessDenied,
     OffsetBeyondEnd,
+    OffsetExpired,
     StartRequired,
     TopicNotFound,
     Unauthenticated,
@@ -153,6 +154,26 @@ def test_positions_lag_and_commits(user: Client, topic: str) -> None:
         consumer.commit()
     with user.topic(topic).consume(group=f"g-{topic}") as consumer:
         assert next(consumer).offset == 4
+
+
+def test_a_group_whose_records_were_purged_is_told_and_goes_on_where_the_log_begins(
+    user: Client, real: NodeProcess, topic: str
+) -> None:
+    handle = user.topic(topic)
+    handle.send_many(numbered(10), partition=2)
+    with handle.consume(group=f"g-{topic}", start="earliest") as consumer:
+        for _ in range(4):
+            next(consumer)
+        consumer.commit()
+    real.admin().purge(f"tp_{topic}", p2=7)
+    with handle.consume(group=f"g-{topic}") as consumer, pytest.raises(OffsetExpired) as told:
+        next(consumer)
+    assert told.value.expected == 7
+    assert "3 records from 4 on" in str(told.value)
+    with handle.consume(group=f"g-{topic}", on_expired="skip", until="end") as consumer:
+        assert [message.offset for message in consumer] == [7, 8, 9]
+    fresh = handle.consume(group=f"new-{topic}", start="earliest", until="end")
+    assert [message.offset for message in fresh] == [7, 8, 9]
 
 
 def test_a_reader_waits_for_what_is_not_there_yet(user: Client, topic: str) -> None:

@@ -1,7 +1,7 @@
 """segment_promise.c, and segments that end for their age: the same on every replica, and there is
 always room for what was promised."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
@@ -49,35 +49,61 @@ def test_a_partition_with_many_segments_begins_none_for_its_age() -> None:
     assert len(partition.segments()) == lib.SEGMENT_AGED_COUNT_MAX
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 40), st.integers(40, 400), st.booleans()), min_size=1, max_size=80
-    ),
-    st.integers(0, 60),
-    st.integers(100, 2000),
-)
+CHUNK = 16  # segments
+
+
+def full_chunk(pools: Pools, segment_us: int) -> Partition:
+    """A partition whose next segment needs another chunk."""
+    partition = Partition(pools, segment_us=segment_us)
+    for _ in range(CHUNK):
+        partition.append(client_part(), append_us=partition.now_us + segment_us)
+    assert len(partition.segments()) == CHUNK
+    return partition
+
+
+def admitted(partition: Partition, size_bytes: int, now_us: int) -> bool:
+    """Promise room to a batch, if there is any."""
+    segments = ffi.addressof(partition.struct, "segments")
+    config = partition.config
+    limit = {"bytes": config.segment_bytes, "time_us": config.segment_us}
+    kept = ffi.new("struct segment_limit *", limit)
+    if name(lib.segment_admit(segments, kept, size_bytes, now_us)) != "OK":
+        return False
+    lib.segment_promise(segments, kept, size_bytes, now_us)
+    return True
+
+
+def test_a_segment_that_may_end_for_its_age_has_its_chunk_before_anybody_else() -> None:
+    pools = Pools(segments=2 * CHUNK)
+    old, young = full_chunk(pools, DAY_US), Partition(pools)
+    stored = len(stored_batch(client_part(), op=1, append_us=1, principal=16))
+    later_us = old.now_us + 3 * DAY_US
+    assert admitted(old, stored, later_us)
+    assert not admitted(young, stored, later_us), "the last chunk is promised"
+    assert old.append(client_part(), append_us=later_us).opened
+    assert pools.pools.segments.promised == 0
+
+
+BATCH = st.tuples(st.booleans(), st.integers(1, 30), st.sampled_from([False] * 30 + [True]))
+
+
+@settings(max_examples=60)
+@given(st.lists(BATCH, min_size=40, max_size=90))
 def test_what_was_promised_suffices_whenever_its_batches_come(
-    batches: list[tuple[int, int, bool]], segment_us: int, segment_bytes: int
+    batches: list[tuple[bool, int, bool]],
 ) -> None:
     """Two partitions share a small pool; batches are admitted, wait, and are applied later."""
-    pools = Pools(segments=64)
-    both = [Partition(pools, segment_bytes=segment_bytes, segment_us=segment_us) for _ in range(2)]
-    limit = ffi.new("struct segment_limit *", {"bytes": segment_bytes, "time_us": segment_us})
-    waiting: list[tuple[int, bytes, int]] = []
-    now_us = both[0].now_us
-    for later_us, size, drain in batches:
+    pools = Pools(segments=4 * CHUNK)
+    both = [full_chunk(pools, 10) for _ in range(2)]
+    stored = len(stored_batch(client_part(), op=1, append_us=1, principal=16))
+    waiting: list[tuple[Partition, int]] = []
+    now_us = max(each.now_us for each in both)
+    for which, later_us, drain in [*batches, (False, 1, True)]:
         now_us += later_us
-        which = size % 2
-        part = client_part(size=size)
-        segments = ffi.addressof(both[which].struct, "segments")
-        stored = len(stored_batch(part, op=1, append_us=now_us, principal=16))
-        if name(lib.segment_admit(segments, limit, stored, now_us)) == "OK":
-            lib.segment_promise(segments, limit, stored, now_us)
-            waiting.append((which, part, now_us))
+        if admitted(both[which], stored, now_us):
+            waiting.append((both[which], now_us))
         if drain:
-            for index, each, at_us in waiting:
-                assert both[index].append(each, append_us=at_us).status == "OK"
+            for partition, at_us in waiting:
+                assert partition.append(client_part(), append_us=at_us).status == "OK"
             waiting.clear()
-    for index, each, at_us in waiting:
-        assert both[index].append(each, append_us=at_us).status == "OK"
     assert pools.pools.segments.promised <= pools.pools.segments.free_count

@@ -105,6 +105,27 @@ def test_time_takes_what_is_old_and_in_the_end_everything() -> None:
     assert offsets(store) == [6]
 
 
+def test_a_trickle_is_trimmed_in_time_and_goes_on_so_after_a_restart() -> None:
+    disk = Disk()
+    store = opened(disk, retention_ms=80_000)
+    for at in range(60):
+        if at == 30:
+            now_us = store.now.wall_us
+            store = opened(disk, retention_ms=80_000)
+            store.now.wall_us = now_us
+            lib.store_clock_confirm(store.store, store.now[0])
+        store.append(client_part(1))
+        settle(store)
+        store.pass_time(4 * SECOND_US)
+        oldest_us = store.state().oldest_us
+        # The policy, an eighth of it for the segment, and one turn of this loop.
+        assert store.now.wall_us - oldest_us <= (80 + 10 + 5) * SECOND_US, at
+        for event in store.trimmed():
+            store.ack_trim(event.sequence)
+    assert store.state().log_start > 30
+    assert store.statistics().segments_sealed > 10
+
+
 def test_a_policy_that_comes_later_is_looked_at_at_once() -> None:
     store = opened()
     fill(store, 10)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from native._engine_sim import ffi, lib
 
 EGRESS, REQUESTS = 0, 1
-ROWS_MAX, BUCKETS, PROBES = 16384, 32768, 64
+ROWS_MAX = 65536
 
 Key = tuple[int, int, int]
 

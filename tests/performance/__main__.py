@@ -6,6 +6,7 @@
     send       one record a call, one in flight: what a synchronous caller feels
     unary      one batch of one record a call, 64 in flight, from a client in C
     stream     the same on one bidirectional stream
+    reports    Spark: records a second, and the bill of a million records; only if it is named
 
 The first figure is the node's CPU-microseconds a record: it depends least on how busy the machine
 is. Rates stand beside the machine's own limits, measured in the same run by limit.c.
@@ -186,12 +187,22 @@ def run_rpc(platform: Platform, limits: Figures) -> None:
     written("rpc", {**told, "rounds": rounds, "limits": limits, "machine_load": load_of_machine()})
 
 
+def run_reports(platform: Platform, client: headrace.Client, limits: Figures) -> None:
+    """reports.json: its figures at the top."""
+    # Spark takes a second to import, and nothing else here needs it.
+    from tests.performance.reports import bench_reports
+
+    told = {name: round(value, 1) for name, value in bench_reports(platform, client).items()}
+    print("reports  " + "  ".join(f"{name} {value:,.1f}" for name, value in told.items()))
+    written("reports", {**told, "limits": limits, "machine_load": load_of_machine()})
+
+
 def main(names: list[str]) -> int:
     """Runs the named benchmarks, or all."""
     known = ["rpc", *BENCHES]
-    unknown = sorted(set(names) - set(known))
+    unknown = sorted(set(names) - {*known, "reports"})
     if unknown:
-        print(f"unknown benchmark {unknown}; there are {known}", file=sys.stderr)
+        print(f"unknown benchmark {unknown}; there are {[*known, 'reports']}", file=sys.stderr)
         return 2
     shutil.rmtree(FOLDER / "platform", ignore_errors=True)
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -207,6 +218,8 @@ def main(names: list[str]) -> int:
             for name in names or known:
                 if name == "rpc":
                     run_rpc(platform, limits)
+                elif name == "reports":
+                    run_reports(platform, client, limits)
                 else:
                     run(name, platform, client, limits)
     return 0

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from headrace.version import VERSION
 from tests.support.browser import Console, violations
-from tests.support.platform import wait_until
+from tests.support.platform import alive, wait_until
 
 CANARY = "<img src=x onerror=alert(1)>"
 PAGES = ("", "topics", "streams", "groups", "groups/delays", "operations", "nodes", "keys")
@@ -132,7 +132,7 @@ def test_a_key_is_made_shown_once_and_revoked(console: Console) -> None:
 def test_operations_lead_to_their_objects_and_say_why(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page, "/console/operations")
-        row = page.get_by_role("row", name=re.compile("create topic"))
+        row = page.get_by_role("row", name=re.compile("create topic")).filter(has_text="flights")
         expect(row).to_contain_text("Succeeded")
         row.get_by_role("button", name=re.compile("^Why is create topic")).click()
         expect(page.get_by_role("dialog")).to_contain_text("UTC")
@@ -242,3 +242,19 @@ def test_a_new_password_ends_the_sessions_and_the_password_before(console: Conso
         expect(page.get_by_text("SIGN_IN_FAILED")).to_be_visible()
         console.password = said.partition("shown this once: ")[2].split()[0]
         console.sign_in(page)
+
+
+def test_whoever_follows_holds_no_end_up_and_the_demo_ends_with_the_service(
+    console: Console,
+) -> None:
+    pids = console.platform.pids()
+    assert len(pids) == 4
+    key = {"Authorization": f"Bearer {console.platform.profile().key}"}
+    with (
+        Client(base_url=console.url, headers=key, timeout=30) as rest,
+        rest.stream("GET", "/v1/live") as live,
+    ):
+        assert next(live.iter_text())
+        console.platform.cli("down", "--dir", str(console.platform.data))
+    assert not any(map(alive, pids))
+    assert "graceful shutdown exceeded" not in (console.platform.data / "logs/api.log").read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.evidence import MANIFEST, canonical_json
+from headrace.evidence import MANIFEST, canonical_json, ledger_entries
 from tests.headrace.cli.conftest import Run
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "data" / "published"
@@ -45,6 +45,11 @@ def test_runs_of_an_earlier_release_are_verified_without_any_service(headrace: R
     one = str(PUBLISHED / "usage" / "one")
     assert headrace("report", "verify", one, "--public-key", key).code == 0
     assert headrace("report", "verify", one, "--public-key", "0" * 64).code == 1
+
+
+def test_the_ledger_names_its_entries_by_place_and_content() -> None:
+    names = [path.name for path in ledger_entries(PUBLISHED / "evidence" / "usage")]
+    assert names == ["00000001-f9f769e93eff2f32.json", "00000002-84834960ac0e3d1b.json"]
 
 
 def test_a_run_that_was_changed_is_exit_code_1_with_what_differs(

@@ -1,6 +1,7 @@
 """The retention report appears whole, says the same in every format, and the same again."""
 
 import csv
+import hashlib
 import json
 import random
 from html.parser import HTMLParser
@@ -10,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from headrace.evidence import verify
+from headrace.evidence import canonical_json, verify
+from reports.__main__ import main
 from reports.errors import InputError
 from reports.formats import text_of, unescaped
+from reports.inputs import SCHEMA
 from reports.publish import Report
 from reports.retention.inputs import FrozenRetention, thawed_retention
 from reports.retention.offsets import Commit
@@ -219,6 +222,24 @@ def test_the_same_records_in_any_order_give_the_same_bytes(
 def test_an_archive_of_a_bill_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="ARCHIVE_MISSING"):
         thawed_retention(tmp_path, "0" * 64)
+    bill = canonical_json({"schema": SCHEMA, "files": []})
+    sha256 = hashlib.sha256(bill).hexdigest()
+    (tmp_path / "inputs" / sha256).mkdir(parents=True)
+    (tmp_path / "inputs" / sha256 / "inputs.json").write_bytes(bill)
+    with pytest.raises(InputError, match=r"ARCHIVE_OF_ANOTHER_KIND.*reports usage"):
+        thawed_retention(tmp_path, sha256)
+
+
+def test_a_command_that_cannot_work_ends_in_one_line_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--uri", str(tmp_path), "--master", "local[1]", "--bootstrap", "127.0.0.1:1"]
+    assert main(["retention", *where]) == 2
+    bare = tmp_path / "export.json"
+    bare.write_text("{}")
+    assert main(["retention", *where, "--export", str(bare)]) == 4
+    codes = [json.loads(line)["code"] for line in capsys.readouterr().out.splitlines()]
+    assert codes == ["EXPORT_MISSING", "EXPORT_INVALID"]
 
 
 def test_nothing_at_all_is_an_empty_report(spark: SparkSession, tmp_path: Path) -> None:

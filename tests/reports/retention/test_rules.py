@@ -27,6 +27,7 @@ GOOD = Standing(
     log_start=100,
     log_end=900,
     end_due_24h=100,
+    as_of_us=TEN_US + GRACE_US,
     seen=SEEN,
     commits=(Commit(16, 3, 0, "board", 100),),
 )
@@ -55,6 +56,12 @@ def test_more_than_a_segment_beyond_the_age_is_over_retained(
     expired: int, live: int, broken: list[str]
 ) -> None:
     assert codes(replace(GOOD, expired_bytes=expired, live_bytes=live)) == broken
+
+
+def test_a_policy_that_is_new_has_its_time_to_take_effect() -> None:
+    late = replace(GOOD, expired_bytes=10 * MIB)
+    assert codes(late) == ["OVER_RETAINED"]
+    assert codes(replace(late, as_of_us=TEN_US + GRACE_US - 1)) == []
 
 
 @pytest.mark.parametrize(

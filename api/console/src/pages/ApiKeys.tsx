@@ -93,7 +93,7 @@ function List({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) => v
     <Table aria-label="API keys">
       <Thead>
         <Tr>
-          <Th modifier="nowrap" width={30}>
+          <Th modifier="nowrap" width={25}>
             Name
           </Th>
           <Th modifier="nowrap">State</Th>
@@ -110,17 +110,19 @@ function List({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) => v
               {key.name}
               {key.display_name && <div className="hr-muted hr-title">{key.display_name}</div>}
             </Td>
-            <Td dataLabel="State">
+            <Td dataLabel="State" modifier="nowrap">
               <State id={key.id} name={key.name} {...state(key)} />
             </Td>
             <Td dataLabel="Role">
               {key.spec.role}
               {key.operator && ", operator"}
             </Td>
-            <Td dataLabel="Ends (UTC)">
+            <Td dataLabel="Ends (UTC)" modifier="nowrap">
               {key.spec.expires_at ? moment(key.spec.expires_at).slice(0, 16) : "never"}
             </Td>
-            <Td dataLabel="Created (UTC)">{moment(key.created_at).slice(0, 16)}</Td>
+            <Td dataLabel="Created (UTC)" modifier="nowrap">
+              {moment(key.created_at).slice(0, 16)}
+            </Td>
             <Td isActionCell>
               {!key.revoked_at && (
                 <Button

@@ -38,9 +38,11 @@ export function Group() {
   if (!group.data) {
     return (
       <PageSection>
-        <Title headingLevel="h1">This group cannot be shown</Title>
-        <Problem error={group.error} />
-        <Link to="/groups">All groups</Link>
+        <div className="hr-stack">
+          <Title headingLevel="h1">This group cannot be shown</Title>
+          <Problem error={group.error} />
+          <Link to="/groups">All groups</Link>
+        </div>
       </PageSection>
     );
   }

@@ -88,6 +88,12 @@ function Figure({ term, note, children }: { term: string; note: string; children
   );
 }
 
+/** A lag as time: what comes in now, for so long. */
+function behind(seconds?: number): string {
+  if (seconds === undefined) return "";
+  return seconds < 1 ? ", less than 1 s behind" : `, some ${count(seconds)} s behind`;
+}
+
 function Figures({ now, operator }: { now: Now; operator: boolean }) {
   const { in_bytes, in_records, out_bytes } = now.now;
   const rate = (bytes?: number) => (bytes === undefined ? "unknown" : `${size(bytes)}/s`);
@@ -109,7 +115,13 @@ function Figures({ now, operator }: { now: Now; operator: boolean }) {
       )}
       <Figure
         term="Worst lag, records"
-        note={lag ? lag.group : now.groups === 0 ? "no groups yet" : "nobody reads now"}
+        note={
+          lag
+            ? `${lag.group}${behind(lag.seconds)}`
+            : now.groups === 0
+              ? "no groups yet"
+              : "nobody reads now"
+        }
       >
         {lag ? (
           <Link
@@ -151,9 +163,9 @@ function Cost() {
     : `as of ${moment(usage.data?.computed_at ?? "").slice(0, 16)} UTC`;
   return (
     <Figure term="Cost so far" note={usage.isError ? "this key may not see it" : note}>
-      <a href="/console/usage" title={cost ? `${cost.amount} ${cost.currency}` : undefined}>
+      <Link to="/usage" title={cost ? `${cost.amount} ${cost.currency}` : undefined}>
         {text}
-      </a>
+      </Link>
     </Figure>
   );
 }

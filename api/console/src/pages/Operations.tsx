@@ -171,7 +171,7 @@ function List({ operations, names }: ListProps) {
                 {typeof error === "string" && <div className="hr-muted hr-wrap">{error}</div>}
               </Td>
               <Td dataLabel="Object">
-                <Target {...each.target} name={names.get(each.target.id)} />
+                <Target {...each.target} name={names.get(each.target.id) ?? ofSession(each)} />
               </Td>
               <Td dataLabel="Began (UTC)" modifier="nowrap">
                 {moment(each.created_at).slice(0, 19)}
@@ -197,6 +197,12 @@ function actor(operation: Operation): string {
   return operation.created_by.startsWith("key_") ? "a session or a past key" : operation.created_by;
 }
 
+/** Keys of sessions are not listed, so their operations say what they are of. */
+function ofSession(operation: Operation): string | undefined {
+  const isSession = operation.target.kind === "key" && operation.created_by === "console";
+  return isSession ? "of a console session" : undefined;
+}
+
 type TargetProps = { kind: string; id: string; name?: string };
 
 /** The object of an operation, on its own page where there is one. */
@@ -207,6 +213,16 @@ function Target({ kind, id, name }: TargetProps) {
       <>
         topic{" "}
         <Link to="/topics/$topicId" params={{ topicId: id }} title={id}>
+          {shown}
+        </Link>
+      </>
+    );
+  }
+  if (kind === "report") {
+    return (
+      <>
+        report{" "}
+        <Link to="/reports/$runId" params={{ runId: id }}>
           {shown}
         </Link>
       </>

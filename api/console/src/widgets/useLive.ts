@@ -13,7 +13,7 @@ export type Now = {
   topics: number;
   groups: number;
   groups_unknown: number;
-  worst_lag?: { group: string; project_id: string; records: string };
+  worst_lag?: { group: string; project_id: string; records: string; seconds?: number };
   busiest: { topic_id: string; name: string; in_bytes: number }[];
   silent: number;
   warnings: string[];
