@@ -37,6 +37,7 @@ def finish(document: Members) -> None:
             del responses["422"]
         if not path.startswith("/v1/"):
             operation["security"] = []
+        _say_events(responses)
         _say_dry_run(operation, responses)
         _say_printable(operation)
     _walk(document, _say_keys)
@@ -46,6 +47,13 @@ def _operations(document: Members) -> Iterator[tuple[str, Members]]:
     for path, methods in _members(document["paths"]).items():
         for operation in _members(methods).values():
             yield path, _members(operation)
+
+
+def _say_events(responses: Members) -> None:
+    """A stream is events, and not the one text that a schema of it would speak of."""
+    content = _members(_members(responses.get("200", {})).get("content", {}))
+    if "text/event-stream" in content:
+        content["text/event-stream"] = {}
 
 
 def _say_dry_run(operation: Members, responses: Members) -> None:

@@ -28,7 +28,15 @@ from api.operations.models import Operation
 from api.reconcile.conditions import Condition
 from api.reconcile.queue import enqueue
 from api.reconcile.status import add_condition
-from api.resource import DeletableColumns, ResourceBody, ResourceColumns, etag, revision_wanted
+from api.resource import (
+    SEEN_SCHEMA,
+    UNSEEN_PATTERN,
+    DeletableColumns,
+    ResourceBody,
+    ResourceColumns,
+    etag,
+    revision_wanted,
+)
 from api.routing import IfMatch
 from api.telemetry import redact
 
@@ -69,7 +77,12 @@ def deletion_wish(
         Query(description="Give up partitions that cannot answer; owners only, with a reason."),
     ] = False,
     reason: Annotated[
-        str, Query(max_length=REASON_CHARACTERS_MAX, description="Why by force; it is audited.")
+        str,
+        Query(
+            max_length=REASON_CHARACTERS_MAX,
+            description="Why by force; it is audited.",
+            json_schema_extra={"pattern": SEEN_SCHEMA},
+        ),
     ] = "",
     confirm_deletions: Annotated[
         int, Query(ge=0, description="How many topics go, where DELETION_BREAKER asked for it.")
@@ -83,7 +96,7 @@ def deletion_wish(
             hint="Send force=true&reason=TICKET-1:+disk+lost, or neither.",
             violations=[Violation("?reason", "FORCE_AND_REASON", fault)],
         )
-    if not reason.isprintable():
+    if UNSEEN_PATTERN.search(reason):
         raise InvalidRequestError(
             "The reason holds characters that cannot be printed.",
             violations=[Violation("?reason", "BAD_FORMAT", "one line of printable text")],

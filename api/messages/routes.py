@@ -60,7 +60,7 @@ def list_messages(
     responses={
         200: {
             "description": "Events `messages`, `moved`, `refused`; their id is where to go on.",
-            "content": {"text/event-stream": {}},
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
         **READ_PROBLEMS,
     },

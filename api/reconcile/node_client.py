@@ -5,6 +5,7 @@ so it does not matter which. What a node refuses becomes a :class:`PassFailure` 
 code.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,6 +16,7 @@ import grpc
 
 from api.groups.positions import Position, Question, ask
 from api.reconcile.outcome import FailureKind, PassFailure
+from api.reconcile.silence import Silence
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace.wire import stream_pb2
 
@@ -104,6 +106,7 @@ class NodeClients:
         self._key_file = key_file
         self._deadline_seconds = deadline_seconds
         self._channels: dict[str, grpc.Channel] = {}
+        self._silence = Silence(deadline_seconds)
 
     def close(self) -> None:
         """Closes every channel."""
@@ -225,11 +228,23 @@ class NodeClients:
             FailureKind.UNREACHABLE, "NO_NODES", "The cluster has no registered node."
         )
         for address in addresses:
+            if not self._silence.may_ask(address):
+                failure = _unreachable(address)
+                continue
+            began = time.monotonic()
             try:
                 method = method_of(self._channel(address))
-                return method(request, timeout=seconds or self._deadline_seconds, metadata=metadata)
+                timeout = seconds or self._deadline_seconds
+                reply = method(request, timeout=timeout, metadata=metadata)
+                self._silence.answered(address)
+                return reply
             except grpc.RpcError as error:
-                failure = _failure(address, cast("grpc.Call", error))
+                call = cast("grpc.Call", error)
+                if call.code() is not grpc.StatusCode.DEADLINE_EXCEEDED:
+                    self._silence.answered(address)
+                elif seconds is None:
+                    self._silence.timed_out(address, began)
+                failure = _failure(address, call)
                 if failure.kind is not FailureKind.UNREACHABLE:
                     raise failure from error
         raise failure
@@ -245,14 +260,19 @@ def _failure(address: str, error: grpc.Call) -> PassFailure:
     detail = error_detail(error)
     kind = KINDS.get(status, FailureKind.TRANSIENT)
     if kind is FailureKind.UNREACHABLE and detail is None:
-        # The text of grpc names sockets and changes from call to call; a status must not.
-        return PassFailure(kind, "NODE_UNREACHABLE", f"The node at {address} does not answer.")
+        return _unreachable(address)
     code = detail.code if detail is not None else status.name
     message = detail.message if detail is not None else str(error.details())
     after = (
         timedelta(milliseconds=detail.retry_after_ms) if detail and detail.retry_after_ms else None
     )
     return PassFailure(kind, code, message, after=after)
+
+
+def _unreachable(address: str) -> PassFailure:
+    """The text of grpc names sockets and changes from call to call; a status must not."""
+    message = f"The node at {address} does not answer."
+    return PassFailure(FailureKind.UNREACHABLE, "NODE_UNREACHABLE", message)
 
 
 def error_detail(error: grpc.Call) -> stream_pb2.Error | None:

@@ -49,6 +49,7 @@ router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["topics"])
 
 WAIT_SECONDS_MAX: Final = 60.0
 WAIT_STEP_SECONDS: Final = 0.03
+WAIT_SCHEMA: Final = r"^(60(\.0{1,3})?s|[1-5]?[0-9](\.[0-9]{1,3})?s)?$"
 WAIT_PATTERN: Final = re.compile(r"^([0-9]{1,3}(?:\.[0-9]{1,3})?)s$")
 
 Lister = Annotated[Caller, Depends(Guard("topics:read"))]
@@ -72,7 +73,12 @@ UpdateMask = Annotated[
     Query(max_length=1024, description="`*`, or paths such as `display_name,spec.partitions`."),
 ]
 Wait = Annotated[
-    str, Query(max_length=8, description="Hold the answer until Ready, e.g. `30s`; 60s at most.")
+    str,
+    Query(
+        max_length=8,
+        description="Hold the answer until Ready, e.g. `30s`; 60s at most.",
+        json_schema_extra={"pattern": WAIT_SCHEMA},
+    ),
 ]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from api.reports.models import ReportRun
 from api.retention.loading import COLUMNS
 from tests.api.conftest import Body, Service
-from tests.api.test_reports import _taken_up, _told
+from tests.api.test_reports import _taken_up, _told, loop_of
 
 SIZES = {"now": "0", "1h": "5", "24h": "7", "7d": "9"}
 

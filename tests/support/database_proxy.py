@@ -71,17 +71,24 @@ class DatabaseProxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.socket(socket.AF_UNIX)
             try:
-                server.connect(str(self._target))
+                server = self._connect()
             except OSError:
                 client.close()
-                server.close()
                 continue
             with self._lock:
                 self._sockets += [client, server]
             self._start(partial(self._carry, client, server, delayed=False))
             self._start(partial(self._carry, server, client, delayed=True))
+
+    def _connect(self) -> socket.socket:
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            server.connect(str(self._target))
+        except OSError:
+            server.close()
+            raise
+        return server
 
     def _carry(self, source: socket.socket, target: socket.socket, *, delayed: bool) -> None:
         with contextlib.suppress(OSError):

@@ -1,0 +1,80 @@
+"""A loopback port before a real node, with faults on the road: answers that are late or lost, and a
+silence that takes connections.
+
+Owns its listener and its connections. Refuses to change what passes: it is carried, or the
+connection is cut before an answer. Of HTTP/2 it knows where frames end and what begins an answer.
+"""
+
+import contextlib
+import socket
+import threading
+from pathlib import Path
+
+from tests.support.database_proxy import CHUNK_BYTES, DatabaseProxy
+
+HEAD_BYTES = 9
+HEADERS = 1
+
+
+class NodeProxy(DatabaseProxy):
+    """Carries connections to a node's port. ``silent``: it takes all and says nothing; ``lost``:
+    how many answers it kept; ``delay_seconds`` holds every answer back."""
+
+    def __init__(self, port: int) -> None:
+        self.silent = False
+        self.lost = 0
+        self._node = ("127.0.0.1", port)
+        self._until_lost = 0
+        self._counting = threading.Lock()
+        super().__init__(Path())
+
+    @property
+    def address(self) -> str:
+        """Where the node is to be found."""
+        return f"127.0.0.1:{self.port}"
+
+    def lose_answer(self, number: int) -> None:
+        """The request is carried, and its answer, the ``number``-th from now on, is not."""
+        with self._counting:
+            self._until_lost = number
+
+    def _connect(self) -> socket.socket:
+        return socket.create_connection(self._node)
+
+    def _carry(self, source: socket.socket, target: socket.socket, *, delayed: bool) -> None:
+        held, answered = b"", set[int]()
+        with contextlib.suppress(OSError):
+            while data := source.recv(CHUNK_BYTES):
+                if self.silent:
+                    continue
+                if not delayed:
+                    target.sendall(data)
+                    continue
+                if self._ended.wait(self.delay_seconds):
+                    break
+                held += data
+                while (frame := _frame(held)) and not self._is_lost(frame, answered):
+                    target.sendall(frame)
+                    held = held[len(frame) :]
+                if frame:
+                    break
+        for each in (source, target):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _is_lost(self, frame: bytes, answered: set[int]) -> bool:
+        """Whether a frame begins the answer that is not to arrive."""
+        stream = int.from_bytes(frame[5:HEAD_BYTES], "big")
+        if frame[3] != HEADERS or stream in answered:
+            return False
+        answered.add(stream)
+        with self._counting:
+            self._until_lost -= 1
+            self.lost += self._until_lost == 0
+            return self._until_lost == 0
+
+
+def _frame(data: bytes) -> bytes:
+    """The first frame, if it is there whole."""
+    size = HEAD_BYTES + int.from_bytes(data[:3], "big")
+    return data[:size] if HEAD_BYTES <= size <= len(data) else b""
