@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.support.api_process import ApiProcess
 from tests.support.source import ROOT
 
-EXAMPLES: Final = 5
+EXAMPLES: Final = 4
 NOBODY: Final = "nd_nobody"
 # Parsed JSON, bytes, or nothing at all.
 Body: TypeAlias = Any
