@@ -23,8 +23,9 @@ setup: ## install what is missing and build the engine; does nothing when nothin
 demo: setup ## play the product in acts on free ports; writes build/demo.json
 	@$(PYTHON) tests/demo
 
-up: setup ## start everything here and keep it running [DIR=.headrace] [PORT=8460] [PRODUCTION=1]
-	@$(if $(PRODUCTION),$(PYTHON) -m deploy.production,.venv/bin/headrace up --detach) \
+up: setup ## start everything here and keep it running [DIR=.headrace] [PORT=8460] [DEMO=1] [PRODUCTION=1]
+	@$(if $(PRODUCTION),$(PYTHON) -m deploy.production,.venv/bin/headrace up --detach \
+	    $(if $(DEMO),--demo)) \
 	    --dir $(DIR) $(if $(PORT),--port $(PORT))
 
 down: setup ## stop what `make up` started [DIR=.headrace] [PRODUCTION=1]

@@ -111,7 +111,6 @@ def post_password(
         raise ForbiddenError(
             "Only the operator's owner key may replace the console's password.",
             hint="Run `headrace up --new-password` where the service runs.",
-            permission="objects:force",
         )
     return JSONResponse({"password": replace_password(database, request.state.request_id)})
 

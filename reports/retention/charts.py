@@ -28,8 +28,10 @@ def columns(
     labels: Sequence[str],
     series: Sequence[Series],
     values: Sequence[Sequence[int]],
+    *,
+    legend: bool,
 ) -> str:
-    """One column a label; values[column][series] in bytes. The legend names two series or more."""
+    """One column a label; values[column][series] in bytes. legend: names the series above."""
     top = ceiling(max((sum(stack) for stack in values), default=0))
     step = (WIDTH - LEFT - RIGHT) / max(1, len(labels))
     parts = [grid(top)]
@@ -46,7 +48,7 @@ def columns(
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
         f"{''.join(parts)}</svg>"
     )
-    return (_legend(series) if len(series) > 1 else "") + drawing
+    return (_legend(series) if legend else "") + drawing
 
 
 def _legend(series: Sequence[Series]) -> str:

@@ -93,7 +93,7 @@ def _figures(totals: Document, gathered: Gathered) -> str:
             ("Deleted", gone[0], f"{_number(totals['deleted_records']):,} records, {gone[1]}"),
             ("Due within 24 hours", due[0], due[1]),
             ("Kept by holds alone", held[0], held[1]),
-            ("Violations", f"{broken:,}", f"of {kinds} of {len(RULES)} rules"),
+            ("Violations", f"{broken:,}", f"{kinds} of {len(RULES)} rules are broken"),
         ]
     )
 
@@ -167,7 +167,7 @@ def _timeline(gathered: Gathered) -> str:
     values = [[sums[bucket, cause] for cause in causes] for bucket in buckets]
     series = [Series(cause, _CAUSE_COLOURS[cause]) for cause in causes]
     unit = "hour" if hourly else "day"
-    return columns(f"Deleted bytes per {unit} and cause", labels, series, values)
+    return columns(f"Deleted bytes per {unit} and cause", labels, series, values, legend=True)
 
 
 def _ages(gathered: Gathered) -> str:
@@ -179,22 +179,27 @@ def _ages(gathered: Gathered) -> str:
         for one in buckets
     ]
     series = [Series("age since the append", 0), Series("future-dated or unknown", 5)]
-    shown = 2 if any(value[1] for value in values) else 1
-    drawn = columns("Live bytes by age", names, series[:shown], [value[:shown] for value in values])
+    strange = any(value[1] for value in values)
+    drawn = columns("Live bytes by age", names, series, values, legend=strange)
     rows = [
-        [name, f"{_number(one['bytes']):,}", f"{_number(one['records']):,}"]
+        [escape(name), f"{_number(one['bytes']):,}", f"{_number(one['records']):,}"]
         for name, one in zip(names, buckets, strict=True)
+        if _number(one["records"])
     ]
-    return drawn + table(
-        ["Age", "Bytes", "Records"], [[escape(row[0]), *row[1:]] for row in rows], 1
-    )
+    if not rows:
+        return "<p>Nothing is stored.</p>"
+    return drawn + table(["Age", "Bytes", "Records"], rows, 1)
 
 
 def _upcoming(topics: Sequence[Document], gathered: Gathered) -> str:
     days = {int(str(one["day"])): _number(one["bytes"]) for one in sum_days(gathered.schedule)}
     labels = ["now", *(f"+{day} d" for day in range(1, DAYS_SHOWN + 1))]
     values = [[days.get(day, 0)] for day in range(DAYS_SHOWN + 1)]
-    drawn = columns("Bytes due per day", labels, [Series("due", 1)], values)
+    drawn = (
+        columns("Bytes due per day", labels, [Series("due", 1)], values, legend=False)
+        if any(value[0] for value in values)
+        else f"<p>Nothing is due within {DAYS_SHOWN} days.</p>"
+    )
     rows = []
     for topic in topics:
         due = topic["upcoming"]

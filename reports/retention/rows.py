@@ -43,6 +43,8 @@ ARROW = pa.schema(
 )
 COLUMNS = tuple(ARROW.names)
 UNKNOWN_POLICY = "unknown"
+# A cell stays one that every table takes, however many hold a partition.
+HOLDS_SHOWN = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -98,6 +100,12 @@ def deletions(unique: DataFrame, export: RetentionExport) -> DataFrame:
     )
 
 
+def held_by(holds: Sequence[str]) -> str:
+    """The holds of a cell: HOLDS_SHOWN of them by id, and how many more retention.json lists."""
+    more = len(holds) - HOLDS_SHOWN
+    return " ".join([*holds[:HOLDS_SHOWN], *([f"+{more}"] if more > 0 else [])])
+
+
 def moment(microseconds: int | None) -> datetime | None:
     """An instant, or None where there is none (None, 0)."""
     return _EPOCH + timedelta(microseconds=microseconds) if microseconds else None
@@ -122,7 +130,7 @@ def _standing_table(standing: Sequence[Line]) -> pa.Table:
             "deleted_at": None,
             "age_at_deletion_ms": None,
             "next_deletion_at": moment(line.next_due_us),
-            "hold_id": " ".join(line.holds),
+            "hold_id": held_by(line.holds),
             "violation": " ".join(line.codes),
         }
         for line in standing

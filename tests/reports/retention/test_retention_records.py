@@ -8,6 +8,7 @@ from headrace.wire import usage_pb2
 from reports.errors import InputError
 from reports.retention.export import instant_us, retention_export_of
 from reports.retention.records import decode
+from reports.retention.rows import held_by
 from tests.reports.building import TEN_US
 from tests.reports.retention.building import Picture, Trim, answer, hold
 
@@ -60,6 +61,13 @@ def test_an_export_that_lacks_something_is_refused_by_name(name: str) -> None:
     broken = {key: value for key, value in answer().items() if key != name}
     with pytest.raises(InputError, match=f"EXPORT_INVALID.*{name}"):
         retention_export_of(broken)
+
+
+def test_a_cell_names_twenty_holds_and_counts_the_rest() -> None:
+    names = [f"hold_{number:026d}" for number in range(60)]
+    assert held_by(names[:20]).split() == names[:20]
+    assert held_by(names).split() == [*names[:20], "+40"]
+    assert len(held_by(names)) < 1024
 
 
 def test_a_time_without_a_zone_is_refused() -> None:

@@ -33,7 +33,7 @@ function Files({ runId, files }: { runId: string; files: PublishedFile[] }) {
         <Table aria-label="Files" variant="compact">
           <Thead>
             <Tr>
-              <Th width={30}>Name</Th>
+              <Th width={45}>Name</Th>
               <Th className="hr-number">Size</Th>
               <Th>SHA-256</Th>
               <Th screenReaderText="Actions" />
