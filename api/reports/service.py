@@ -146,8 +146,12 @@ def publish_result(
     result: ReportResult | RetentionResult,
     root: Path,
 ) -> ReportRun:
-    """Checks the files, loads their rows and shows them: all of it or nothing."""
-    run = session.get_one(ReportRun, run_id)
+    """Checks the files, loads their rows and shows them: all of it or nothing.
+
+    The run is held, so that its worker does not fail it meanwhile; and what is shown, so that of
+    two runs of a kind that publish at once the later one removes the rows of the other.
+    """
+    run = session.get_one(ReportRun, run_id, with_for_update=True)
     manifest = body_json(result)
     if run.state == "SUCCEEDED" and run.result == manifest:
         return run
@@ -155,13 +159,13 @@ def publish_result(
         raise ConflictError(f"The run is {run.state}; it takes no result now.")
     if result.kind != run.kind:
         raise ResultRejectedError(f"The result is of kind {result.kind}, the run {run.kind}.")
+    previous = session.get(CurrentRun, run.kind, with_for_update=True)
     if isinstance(result, RetentionResult):
         load_retention(session, run, *read_retention(root, result))
     else:
         files = read_result(root, result)
         load_usage(session, run, files[USAGE_FILE])
         load_invoices(session, run, result, files)
-    previous = session.get(CurrentRun, run.kind)
     if previous is None:
         session.add(CurrentRun(kind=run.kind, run_id=run.id, updated_at=actor.now))
     else:
