@@ -272,6 +272,18 @@ def test_a_topic_that_nobody_owns_is_refused(service: Service) -> None:
     assert (response.status_code, response.json()["code"]) == (400, "RESULT_REJECTED")
 
 
+def test_what_is_unattributed_is_the_operators_alone_to_see(service: Service) -> None:
+    nameless = dict.fromkeys(("organization", "project", "stream", "topic_id", "principal"), "")
+    row = {**row_of(service.topic("orders"), "7", "0"), **nameless, "topic": "unattributed"}
+    run, header = started(service)
+    path = f"/v1/report-runs/{run['id']}/result"
+    accepted = service.client.put(path, json=publish(service, [row]), headers=header)
+    assert accepted.status_code == 200
+    assert service.get("/v1/usage")["totals"][0]["quantity"] == "7"
+    with service.database.read() as session:
+        assert session.scalars(select(UsageRow.org_id)).all() == [""]
+
+
 @pytest.mark.parametrize(
     ("group_by", "groups"),
     [
