@@ -20,8 +20,7 @@ SERIES = [*LIFE, "topic", "principal", "meter"]
 COUNTER_FACTS = ["topic", "principal", "meter", "delta", "cumulative", "window_end_us", "final"]
 MODULUS = 1 << 63
 
-# States of a life, worst first. RUNNING: the newest life of its node, which goes on counting.
-LIFE_STATES = ("CONFLICT", "GAP", "POSSIBLY_LOST", "RUNNING", "ENDED")
+# Of the states of a life: those that a bill must not have.
 LIFE_STATES_BAD = ("CONFLICT", "GAP")
 
 
@@ -73,8 +72,9 @@ def lives(unique: DataFrame, *, from_beginning: bool) -> DataFrame:
     """One row per life of a shard: LIFE, records, duplicates, conflicts, missing, last_us, state.
 
     missing: sequences that are not there. last_us: up to when it has reported; what a life that is
-    POSSIBLY_LOST counted after that is gone. from_beginning: `_usage` still holds its first record,
-    so every life must begin with sequence 1.
+    POSSIBLY_LOST counted after that is gone. state: the worst that is so of CONFLICT, GAP, ENDED,
+    RUNNING (the newest life of its node, which goes on counting) and POSSIBLY_LOST. from_beginning:
+    `_usage` still holds its first record, so every life must begin with sequence 1.
     """
     found = unique.groupBy(*LIFE).agg(
         F.count(F.lit(1)).alias("records"),

@@ -14,7 +14,7 @@ batch by batch; it goes with its segment, at the latest when the youngest batch 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from reports.usage import PARTITION
+from reports.usage import FIRST_SEQUENCE, HOUR_US, PARTITION
 
 TRIM_ID = [*PARTITION, "trim_op"]
 TRIM_FACTS = [
@@ -30,9 +30,7 @@ TRIM_FACTS = [
     "trimmed_at_us",
     "topic_id",
 ]
-FIRST_SEQUENCE = 1
 
-HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
 # How late a node may be before it is called late: a trim waits for its turn, and for the clock.
 GRACE_US = 300_000_000

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from reports.retention import figures
-from reports.retention.figures import DAY_US, HOUR_US
+from reports.retention.figures import DAY_US
 from reports.retention.standings import PLACES
-from tests.reports.building import TEN_US
+from tests.reports.building import HOUR_US, TEN_US
 from tests.reports.retention.building import (
     DAY_MS,
     REVISION,
