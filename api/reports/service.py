@@ -85,9 +85,10 @@ def queue_run(session: Session, actor: Actor, command: ReportRunCreate) -> tuple
 def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
     """Names and prices for a run, in order of id, without anything that changes from run to run."""
     streams = {row.id: row for row in session.scalars(select(Stream).order_by(Stream.id))}
+    as_of = run.started_at or run.created_at
     return ReportInputs(
         kind=run.kind,
-        as_of=run.started_at or run.created_at,
+        as_of=as_of,
         organizations=[
             NamedOrganization(id=row.id, name=row.name, created_at=row.created_at)
             for row in session.scalars(select(Organization).order_by(Organization.id))
@@ -126,7 +127,7 @@ def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
             NamedKey(id=row.id, name=row.name, organization_id=row.org_id, role=row.role)
             for row in session.scalars(select(ApiKey).order_by(ApiKey.id))
         ],
-        price_book=_price_book(session),
+        price_book=_price_book(session, as_of),
     )
 
 
@@ -206,8 +207,10 @@ def _lifecycle(session: Session) -> list[NamedSpan]:
     ]
 
 
-def _price_book(session: Session) -> PriceBookBody:
-    book = session.scalars(select(PriceBook).order_by(PriceBook.effective_from.desc())).first()
+def _price_book(session: Session, as_of: datetime) -> PriceBookBody:
+    """The latest version that is in force then; one that is announced for later is not."""
+    begun = select(PriceBook).where(PriceBook.effective_from <= as_of)
+    book = session.scalars(begun.order_by(PriceBook.effective_from.desc()).limit(1)).first()
     if book is None:
         raise ConflictError(
             "There is no price book, so nothing can be rated.", code="NO_PRICE_BOOK"

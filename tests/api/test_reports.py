@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from api.reconcile.queue import claim
 from api.reconcile.reports import ReportReconciler, Start
 from api.reports.loading import COLUMNS
 from api.reports.models import ReportRun
-from api.usage.models import UsageRow
+from api.usage.models import PriceBook, UsageRow
 from tests.api.conftest import Body, Service, bearer
 
 # 0.05 for 2^30 bytes, of one byte: exact in the 32 places of a row.
@@ -167,6 +168,19 @@ def test_inputs_hold_every_name_and_the_prices_and_are_the_same_twice(service: S
     assert "secret" not in json.dumps(inputs)
     second, header = started(service)
     assert service.get(f"/v1/report-runs/{second['id']}/inputs", header) == inputs
+
+
+def test_a_price_book_that_is_announced_for_later_rates_nothing_yet(service: Service) -> None:
+    with service.database.write() as session:
+        begins = service.clock() + timedelta(days=1)
+        session.add(
+            PriceBook(
+                version="later", currency="EUR", effective_from=begins, monthly_minimum="0.00"
+            )
+        )
+    run, header = started(service)
+    inputs = service.get(f"/v1/report-runs/{run['id']}/inputs", header)
+    assert inputs["price_book"]["version"] == "demo-1"
 
 
 def test_a_topic_that_is_gone_keeps_its_name_in_the_inputs(service: Service) -> None:
