@@ -81,7 +81,6 @@ class ReportsSettings(_Section):
     spark_master: str = "local[*]"
     api_url: str = Field(default="", description="for the job; [api] of this file unless given")
     seconds_max: int = Field(default=1800, ge=1, description="a run that takes longer is ended")
-    kinds: tuple[str, ...] = ("usage", "retention")
 
 
 class Settings(BaseSettings):

@@ -9,7 +9,7 @@ A counter is counted once by its id (node, incarnation, shard, sequence). Two th
 sequences of a life are contiguous, and the cumulative figure of a series moves by its deltas.
 """
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from reports.usage import HOUR_US, OWNER, latest
@@ -20,8 +20,7 @@ SERIES = [*LIFE, "topic", "principal", "meter"]
 COUNTER_FACTS = ["topic", "principal", "meter", "delta", "cumulative", "window_end_us", "final"]
 MODULUS = 1 << 63
 
-# States of a life, worst first. RUNNING: the newest life of its node, which goes on counting.
-LIFE_STATES = ("CONFLICT", "GAP", "POSSIBLY_LOST", "RUNNING", "ENDED")
+# Of the states of a life: those that a bill must not have.
 LIFE_STATES_BAD = ("CONFLICT", "GAP")
 
 
@@ -73,8 +72,9 @@ def lives(unique: DataFrame, *, from_beginning: bool) -> DataFrame:
     """One row per life of a shard: LIFE, records, duplicates, conflicts, missing, last_us, state.
 
     missing: sequences that are not there. last_us: up to when it has reported; what a life that is
-    POSSIBLY_LOST counted after that is gone. from_beginning: `_usage` still holds its first record,
-    so every life must begin with sequence 1.
+    POSSIBLY_LOST counted after that is gone. state: the worst that is so of CONFLICT, GAP, ENDED,
+    RUNNING (the newest life of its node, which goes on counting) and POSSIBLY_LOST. from_beginning:
+    `_usage` still holds its first record, so every life must begin with sequence 1.
     """
     found = unique.groupBy(*LIFE).agg(
         F.count(F.lit(1)).alias("records"),
@@ -102,34 +102,32 @@ def lives(unique: DataFrame, *, from_beginning: bool) -> DataFrame:
 def series(unique: DataFrame, *, from_beginning: bool) -> DataFrame:
     """Per organization and meter: series, differing (of them), delta, moved.
 
-    delta: the sum of the deltas. moved: by how much the cumulative figures moved, modulo 2^63 in
-    each series; the two are equal unless a record is missing or wrong. Both decimal(38,0).
+    delta: the sum of the deltas. moved: by how much the cumulative figures moved, each modulo 2^63;
+    the two are equal unless a record is missing or wrong. A figure that is not above its own delta
+    began anew since the record before, as it does when a shard needed its row for somebody else:
+    it moved by the delta. Both decimal(38,0).
     """
     wide = "decimal(38,0)"
     modulus = F.lit(str(MODULUS)).cast(wide)
-    first = F.min_by(F.col("cumulative") - F.col("delta"), "sequence").cast(wide)
-    before = F.lit(0).cast(wide) if from_beginning else first
-    found = unique.groupBy(*SERIES).agg(
-        F.max("organization_id").alias("organization_id"),
-        F.sum(F.col("delta").cast(wide)).cast(wide).alias("delta"),
-        F.max_by("cumulative", "sequence").cast(wide).alias("_last"),
-        before.alias("_before") if from_beginning else first.alias("_before"),
-    )
-    moved = F.pmod((F.col("_last") - F.col("_before")).cast(wide), modulus)
-    return (
-        found.withColumn("_moved", moved)
-        .withColumn("_differs", F.col("_moved") != F.pmod(F.col("delta"), modulus))
-        .groupBy("organization_id", "meter")
+    order = Window.partitionBy(*SERIES).orderBy("sequence")
+    start = F.lit(0) if from_beginning else F.col("cumulative") - F.col("delta")
+    before = F.coalesce(F.lag("cumulative").over(order), start).cast(wide)
+    anew = F.col("cumulative") <= F.col("delta")
+    step = F.pmod((F.col("cumulative").cast(wide) - before).cast(wide), modulus)
+    moved = F.when(anew, F.col("delta").cast(wide)).otherwise(step)
+    found = (
+        unique.withColumn("_moved", moved)
+        .groupBy(*SERIES)
         .agg(
-            F.count(F.lit(1)).alias("series"),
-            F.sum(F.col("_differs").cast("long")).alias("differing"),
-            F.sum("delta").cast(wide).alias("delta"),
-            F.sum(_unwrapped()).cast(wide).alias("moved"),
+            F.max("organization_id").alias("organization_id"),
+            F.sum(F.col("delta").cast(wide)).cast(wide).alias("delta"),
+            F.sum("_moved").cast(wide).alias("_moved"),
+            F.max(F.col("_moved") != F.col("delta")).alias("_differs"),
         )
     )
-
-
-def _unwrapped() -> Column:
-    """The movement as a sum of deltas can be compared with it: where they agree modulo 2^63, the
-    deltas themselves say how often it went round."""
-    return F.when(F.col("_differs"), F.col("_moved")).otherwise(F.col("delta"))
+    return found.groupBy("organization_id", "meter").agg(
+        F.count(F.lit(1)).alias("series"),
+        F.sum(F.col("_differs").cast("long")).alias("differing"),
+        F.sum("delta").cast(wide).alias("delta"),
+        F.sum("_moved").cast(wide).alias("moved"),
+    )

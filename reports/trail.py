@@ -6,10 +6,10 @@ the way back from an hour to the log. Pure; integers only. Refuses prices.
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from reports.usage import HOUR_US, PARTITION
+from reports.usage import HOUR_US, PARTITION, over_sums
 
 DAY_US = 24 * HOUR_US
 
@@ -49,10 +49,6 @@ def ingress(unique_closes: DataFrame, batches: DataFrame) -> DataFrame:
     """
     last_us = F.col("window_end_us") - 1
     hour = [*PARTITION, "hour_us"]
-    zero = F.lit(0).cast("long")
-
-    def over_sums(field: str) -> Column:
-        return F.aggregate("sums", zero, lambda total, one: total + one.getField(field))
 
     closed = (
         unique_closes.withColumn("hour_us", last_us - F.pmod(last_us, F.lit(HOUR_US)))

@@ -127,8 +127,8 @@ def reconcile(unique: DataFrame, missing: DataFrame, batches: DataFrame) -> Data
         F.sum(F.col("copies") - 1).alias("duplicates"),
         F.sum(F.col("conflict").cast("long")).alias("conflicts"),
         F.max("to_op").alias("_last_op"),
-        F.sum(_over_sums("ingress_bytes")).alias("bytes_billed"),
-        F.sum(_over_sums("records")).alias("records_billed"),
+        F.sum(over_sums("ingress_bytes")).alias("bytes_billed"),
+        F.sum(over_sums("records")).alias("records_billed"),
     )
     holes = missing.groupBy(*PARTITION).agg(F.count(F.lit(1)).alias("gaps"))
     closed = unique.groupBy(*PARTITION).agg(F.max("to_op").alias("_closed_op"))
@@ -174,7 +174,8 @@ def latest(value: str, order: str) -> Column:
     return F.max(F.struct(F.col(order), F.col(value))).getField(value)
 
 
-def _over_sums(field: str) -> Column:
+def over_sums(field: str) -> Column:
+    """The sum of a figure over the principals of a close."""
     zero = F.lit(0).cast("long")
     return F.aggregate("sums", zero, lambda total, one: total + one.getField(field))
 

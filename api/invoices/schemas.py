@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from api.invoices.models import Invoice, InvoiceLine
+from api.reports.schemas import DecimalText
 from api.resource import Timestamp
 
-DecimalText = Annotated[str, Field(pattern=r"^-?[0-9]+(\.[0-9]+)?$", max_length=64)]
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$")]
 PERIOD_PATTERN = r"^[0-9]{4}-[0-9]{2}$"
 

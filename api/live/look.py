@@ -44,7 +44,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class TopicLook:
-    """A topic's sums over its partitions: what it holds, and what was ever appended."""
+    """A topic's sums over its partitions: what it stores, and what was ever appended."""
 
     scope: Scope
     name: str

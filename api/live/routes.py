@@ -1,4 +1,4 @@
-"""HTTP for the present: throughput, what is held and the worst lag, as server-sent events.
+"""HTTP for the present: throughput, what is stored and the worst lag, as server-sent events.
 
 event: history   {"points": [..]}    once, at the beginning
 event: live      {"now": {..}, ..}   every two seconds or so

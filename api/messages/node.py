@@ -7,12 +7,13 @@ cannot reach what the key cannot. Every call has a deadline and every answer a b
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar, cast
 
 import grpc
 from sqlalchemy.orm import Session
 
+from api.database import EPOCH, microseconds
 from api.errors import (
     ConflictError,
     DomainError,
@@ -31,6 +32,8 @@ from api.topics.spec import effective
 from headrace.wire import stream_pb2, stream_pb2_grpc
 
 DEADLINE_SECONDS: Final = 5.0
+FIRST_US: Final = microseconds(datetime.min.replace(tzinfo=UTC))
+LAST_US: Final = microseconds(datetime.max.replace(tzinfo=UTC))
 REFUSALS: Final[dict[grpc.StatusCode, type[DomainError]]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidRequestError,
     grpc.StatusCode.NOT_FOUND: NotFoundError,
@@ -120,7 +123,7 @@ class NodeReader:
             topic=topic.number,
             created_revision=topic.created_revision,
             partition=partition,
-            time_us=int(moment.timestamp() * 1_000_000),
+            time_us=microseconds(moment),
         )
         reply = self._call(stream_pb2_grpc.StreamStub(self._channel).ListOffsets, request)
         return cast("stream_pb2.ListOffsetsReply", reply).offset
@@ -206,6 +209,7 @@ def refusal(error: grpc.Call) -> DomainError:
     return REFUSALS[status](detail.message, code=detail.code, hint=detail.hint)
 
 
-def instant(microseconds: int) -> datetime:
-    """A time of the wire: microseconds since 1970, UTC."""
-    return datetime.fromtimestamp(microseconds / 1_000_000, UTC)
+def instant(time_us: int) -> datetime:
+    """A time of the wire: microseconds since 1970, UTC. Producers may say any; what the calendar
+    has no day for is its first or last moment."""
+    return EPOCH + timedelta(microseconds=min(max(time_us, FIRST_US), LAST_US))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from api.database import microseconds
 from api.errors import InvalidRequestError, Violation
 from api.messages.node import NodeReader, instant
 from api.messages.schemas import (
@@ -71,7 +72,7 @@ def publish(reader: NodeReader, wish: MessagePublish) -> PublishedBody:
         headers=[
             stream_pb2.Header(key=each.key, value=_bytes(each.value)) for each in wish.headers
         ],
-        timestamp_us=int(wish.timestamp.timestamp() * 1_000_000) if wish.timestamp else 0,
+        timestamp_us=microseconds(wish.timestamp) if wish.timestamp else 0,
     )
     reply = reader.publish(wish.partition, message)
     return PublishedBody(

@@ -61,11 +61,12 @@ class Tails:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a partition's task found; ``next_offset`` is where it goes on."""
+    """Something that a partition's task found; ``next_offset`` is where it goes on, None if nobody
+    knows."""
 
     name: str
     partition: int
-    next_offset: int
+    next_offset: int | None
     data: dict[str, Json]
 
 
@@ -92,7 +93,8 @@ async def follow(
                 if event is None:
                     yield ": quiet\n\n"
                     continue
-                at[event.partition] = event.next_offset
+                if event.next_offset is not None:
+                    at[event.partition] = event.next_offset
                 yield _wire(event, at)
                 if event.name == "refused":
                     return
@@ -129,8 +131,10 @@ async def _partition(
     request_id: str,
 ) -> None:
     """Follows one partition until it is cancelled or the node says no."""
+    offset = begin
     try:
-        offset = await _end(follower, index) if begin is None else begin
+        if offset is None:
+            offset = await _end(follower, index)
         await queue.put(Event("moved", index, offset, {"partition": index, "offset": str(offset)}))
         while True:
             reply = await follower.fetch(
@@ -147,7 +151,7 @@ async def _partition(
                 found: list[Json] = [body_json(each) for each in bodies]
                 await queue.put(Event("messages", index, offset, {"messages": found}))
     except DomainError as error:
-        await queue.put(Event("refused", index, begin or 0, problem(error, request_id)))
+        await queue.put(Event("refused", index, offset, problem(error, request_id)))
 
 
 async def _end(follower: NodeFollower, index: int) -> int:

@@ -77,14 +77,16 @@ def settle_operations(session: Session, object_id: str, generation: int, now: da
 
 
 def fail_operations(
-    session: Session, object_id: str, error: dict[str, Json], now: datetime
+    session: Session, object_id: str, error: dict[str, Json], now: datetime, *, kind: str = ""
 ) -> None:
-    """Marks the operations of a job that failed."""
+    """Marks the operations of an object that failed; only those of a kind, if it is named."""
+    of_kind = (Operation.kind == kind,) if kind else ()
     for operation in session.scalars(
         select(Operation).where(
             Operation.target_id == object_id,
             Operation.succeeded_at.is_(None),
             Operation.superseded_at.is_(None),
+            *of_kind,
         )
     ):
         operation.failed_at = now

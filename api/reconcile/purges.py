@@ -4,7 +4,7 @@ What it refuses stays refused: the operation says why, and whoever still wants i
 partition that cannot answer now is asked again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue as Json
@@ -16,19 +16,19 @@ from api.reconcile.node_client import Fence, NodeClients
 from api.reconcile.outcome import FailureKind, PassFailure, Sent
 from api.reconcile.queue import Claim, holds
 from api.topics.models import Topic, TopicPurge
+from api.topics.purging import PURGE, PendingPurge
 from dataplane.wire import node_pb2
 
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """What shall go of a topic: by partition the first offset that is kept. ``version`` is the
-    generation that wished it."""
+    """What shall go of a topic. It is known by the generation that wished it: the topic's may be a
+    later one by now."""
 
     topic_id: str
     addresses: tuple[str, ...]
     fence: Fence
-    version: int
-    before: Mapping[int, int]
+    wish: PendingPurge
 
 
 def carry_out(
@@ -40,10 +40,10 @@ def carry_out(
     """
     request = node_pb2.PurgeRequest(
         topic_id=purge.topic_id,
-        version=purge.version,
+        version=purge.wish.generation,
         partitions=[
             node_pb2.PurgePartition(index=index, before_offset=offset)
-            for index, offset in purge.before.items()
+            for index, offset in purge.wish.before.items()
         ],
     )
     answers = nodes.purge(purge.addresses, request).partitions
@@ -64,14 +64,15 @@ def _drop(database: Database, item: Claim, purge: Purge, error: dict[str, Json] 
         if not holds(session, item):
             raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker purges it.")
         stored = session.get(TopicPurge, purge.topic_id)
-        if stored is not None and stored.generation == purge.version:
+        if stored is not None and stored.generation == purge.wish.generation:
             session.delete(stored)
             if error is not None:
-                fail_operations(session, purge.topic_id, error, database.now(session))
+                now = database.now(session)
+                fail_operations(session, purge.topic_id, error, now, kind=PURGE)
 
 
 def _sent(purge: Purge, answers: Sequence[node_pb2.PurgedPartition]) -> Sent:
-    asked = ", ".join(f"{index} before {offset}" for index, offset in purge.before.items())
+    asked = ", ".join(f"{index} before {offset}" for index, offset in purge.wish.before.items())
     said = ", ".join(
         f"{each.index}: {each.refused.code}"
         if each.HasField("refused")
@@ -82,7 +83,7 @@ def _sent(purge: Purge, answers: Sequence[node_pb2.PurgedPartition]) -> Sent:
     return Sent(
         what="Purge",
         why=f"records of partition {asked} shall go",
-        generation=purge.version,
+        generation=purge.wish.generation,
         fence=f"{fence.db_epoch}.{fence.generation}.{fence.lease_token}",
         outcome=said,
         answer=said,

@@ -170,10 +170,10 @@ class ReportReconciler:
 
 
 def _held(session: Session, item: Claim) -> ReportRun:
-    """The run, if the lease on it still is the caller's."""
+    """The run, if the lease on it still is the caller's; held, since its job may be publishing."""
     if not holds(session, item):
         raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker runs the report.")
-    return session.get_one(ReportRun, item.object_id)
+    return session.get_one(ReportRun, item.object_id, with_for_update=True)
 
 
 def _nodes(session: Session) -> list[str]:

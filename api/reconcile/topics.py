@@ -4,7 +4,7 @@
 repeatable: the topic goes by its id, so a create whose answer was lost is found and not repeated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -25,7 +25,7 @@ from api.reconcile.queue import Claim
 from api.reconcile.removals import poll_after, removal_of, remove_topic
 from api.streams.models import Stream
 from api.topics.models import Topic
-from api.topics.purging import pending_purge
+from api.topics.purging import PendingPurge, pending_purge
 from api.topics.spec import effective
 from dataplane.wire import node_pb2
 
@@ -55,14 +55,14 @@ STOPS: Final = {
 @dataclass(frozen=True, slots=True)
 class Wish:
     """A topic as it shall be, and where. ``waiting``: for how long it is not Ready; ``purge``: what
-    shall go of it, by partition."""
+    shall go of it."""
 
     generation: int
     waiting: timedelta
     addresses: tuple[str, ...]
     fence: Fence
     topic: node_pb2.PutTopic
-    purge: Mapping[int, int] = field(default_factory=dict)
+    purge: PendingPurge = field(default_factory=PendingPurge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class TopicReconciler:
         )
         if commands:
             observed = self._observe(wish)
-        if wish.purge and observed is not None and observed.spec == wish.topic:
+        if wish.purge.before and observed is not None and observed.spec == wish.topic:
             commands += purges.carry_out(self._database, self._nodes, item, _purge(wish))
             observed = self._observe(wish)
         return _with(judge(wish, observed), commands)
@@ -150,9 +150,7 @@ def _with(outcome: Outcome, commands: tuple[Sent, ...]) -> Outcome:
 
 
 def _purge(wish: Wish) -> purges.Purge:
-    return purges.Purge(
-        wish.topic.topic_id, wish.addresses, wish.fence, wish.generation, wish.purge
-    )
+    return purges.Purge(wish.topic.topic_id, wish.addresses, wish.fence, wish.purge)
 
 
 def judge(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:

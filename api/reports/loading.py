@@ -150,6 +150,8 @@ def _row(
 ) -> dict[str, object]:
     topic = topics.get(line["topic_id"])
     org_id = topic.org_id if topic else organizations.get(line["organization"])
+    if not line["topic_id"] and not line["organization"]:
+        org_id = ""  # Unattributed: nobody's to pay, and the operator's alone to see.
     if org_id is None:
         raise ResultRejectedError(
             f"{USAGE_FILE} names the topic {line['topic_id']}, which nobody here owns."

@@ -85,9 +85,10 @@ def queue_run(session: Session, actor: Actor, command: ReportRunCreate) -> tuple
 def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
     """Names and prices for a run, in order of id, without anything that changes from run to run."""
     streams = {row.id: row for row in session.scalars(select(Stream).order_by(Stream.id))}
+    as_of = run.started_at or run.created_at
     return ReportInputs(
         kind=run.kind,
-        as_of=run.started_at or run.created_at,
+        as_of=as_of,
         organizations=[
             NamedOrganization(id=row.id, name=row.name, created_at=row.created_at)
             for row in session.scalars(select(Organization).order_by(Organization.id))
@@ -126,7 +127,7 @@ def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
             NamedKey(id=row.id, name=row.name, organization_id=row.org_id, role=row.role)
             for row in session.scalars(select(ApiKey).order_by(ApiKey.id))
         ],
-        price_book=_price_book(session),
+        price_book=_price_book(session, as_of),
     )
 
 
@@ -146,8 +147,12 @@ def publish_result(
     result: ReportResult | RetentionResult,
     root: Path,
 ) -> ReportRun:
-    """Checks the files, loads their rows and shows them: all of it or nothing."""
-    run = session.get_one(ReportRun, run_id)
+    """Checks the files, loads their rows and shows them: all of it or nothing.
+
+    The run is held, so that its worker does not fail it meanwhile; and what is shown, so that of
+    two runs of a kind that publish at once the later one removes the rows of the other.
+    """
+    run = session.get_one(ReportRun, run_id, with_for_update=True)
     manifest = body_json(result)
     if run.state == "SUCCEEDED" and run.result == manifest:
         return run
@@ -155,13 +160,13 @@ def publish_result(
         raise ConflictError(f"The run is {run.state}; it takes no result now.")
     if result.kind != run.kind:
         raise ResultRejectedError(f"The result is of kind {result.kind}, the run {run.kind}.")
+    previous = session.get(CurrentRun, run.kind, with_for_update=True)
     if isinstance(result, RetentionResult):
         load_retention(session, run, *read_retention(root, result))
     else:
         files = read_result(root, result)
         load_usage(session, run, files[USAGE_FILE])
         load_invoices(session, run, result, files)
-    previous = session.get(CurrentRun, run.kind)
     if previous is None:
         session.add(CurrentRun(kind=run.kind, run_id=run.id, updated_at=actor.now))
     else:
@@ -202,8 +207,10 @@ def _lifecycle(session: Session) -> list[NamedSpan]:
     ]
 
 
-def _price_book(session: Session) -> PriceBookBody:
-    book = session.scalars(select(PriceBook).order_by(PriceBook.effective_from.desc())).first()
+def _price_book(session: Session, as_of: datetime) -> PriceBookBody:
+    """The latest version that is in force then; one that is announced for later is not."""
+    begun = select(PriceBook).where(PriceBook.effective_from <= as_of)
+    book = session.scalars(begun.order_by(PriceBook.effective_from.desc()).limit(1)).first()
     if book is None:
         raise ConflictError(
             "There is no price book, so nothing can be rated.", code="NO_PRICE_BOOK"

@@ -31,15 +31,20 @@ def retention_inputs(session: Session, names: ReportInputs, now: datetime) -> Re
 def _policies(session: Session) -> list[PolicyBody]:
     """By topic and generation; the last of a topic is in force."""
     found: dict[tuple[str, int], PolicyBody] = {}
-    events = select(AuditEvent).where(
-        AuditEvent.target_kind == "topic", AuditEvent.outcome == "DONE"
+    columns = (
+        AuditEvent.target_id,
+        AuditEvent.after,
+        AuditEvent.occurred_at,
+        AuditEvent.principal_id,
     )
-    for event in session.scalars(events.order_by(AuditEvent.org_id, AuditEvent.sequence)):
-        after = event.after or {}
-        spec, generation = after.get("spec"), after.get("generation")
+    events = select(*columns).where(AuditEvent.target_kind == "topic", AuditEvent.outcome == "DONE")
+    events = events.order_by(AuditEvent.org_id, AuditEvent.sequence)
+    # The chain only grows: it is never in memory as a whole.
+    for topic_id, after, moment, by in session.execute(events.execution_options(yield_per=1000)):
+        spec, generation = (after or {}).get("spec"), (after or {}).get("generation")
         if isinstance(spec, dict) and isinstance(generation, int):
-            place = (event.target_id, generation)
-            found.setdefault(place, _policy(*place, spec, event.occurred_at, event.principal_id))
+            place = (topic_id, generation)
+            found.setdefault(place, _policy(*place, spec, moment, by))
     for topic in session.scalars(select(Topic)):
         place = (topic.id, topic.generation)
         found.setdefault(place, _policy(*place, topic.spec, topic.updated_at, topic.created_by))

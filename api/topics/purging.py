@@ -6,6 +6,7 @@ after it was asked for. Refuses what is held, and to choose offsets.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from pydantic import JsonValue as Json
@@ -29,6 +30,15 @@ UNREAD: Final = (
     "A group that has not read them goes on at the new beginning; its consumers are told what was "
     "lost, unless they asked for on_expired=skip."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPurge:
+    """What shall go and was not said to the cluster yet: by partition the first offset that is
+    kept; nothing at all by default. ``generation``: of the topic, when that was wished last."""
+
+    generation: int = 0
+    before: Mapping[int, int] = field(default_factory=dict)
 
 
 def purge_topic(
@@ -82,15 +92,17 @@ def purge_topic(
     return Changed(body, operation.id, _loss(places, seen))
 
 
-def pending_purge(session: Session, topic_id: str) -> dict[int, int]:
-    """By partition: the first offset that shall be kept; empty if nothing shall go."""
+def pending_purge(session: Session, topic_id: str) -> PendingPurge:
+    """What shall go of a topic."""
     row = session.get(TopicPurge, topic_id)
-    return {} if row is None else {int(key): int(value) for key, value in row.before.items()}
+    if row is None:
+        return PendingPurge()
+    return PendingPurge(row.generation, {int(key): int(end) for key, end in row.before.items()})
 
 
 def _store(session: Session, actor: Actor, row: Topic, before: dict[int, int]) -> None:
     """One row a topic: what an earlier wish asked for and the cluster has not answered stays."""
-    asked = pending_purge(session, row.id)
+    asked = dict(pending_purge(session, row.id).before)
     for index, offset in before.items():
         asked[index] = max(offset, asked.get(index, 0))
     stored = session.get(TopicPurge, row.id)

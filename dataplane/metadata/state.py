@@ -113,8 +113,8 @@ class DeletedTopic:
 class Hold:
     """A hold on a topic, or on some of its partitions, from an offset on; also a released one.
 
-    `intent_op` is the metadata op that last decided it; `is_confirmed` says that this intent is in
-    the log of every partition it concerns.
+    `intent_op` is the metadata op that last decided it, or which partitions it concerns;
+    `is_confirmed` says that this intent is in the log of every one of them.
     """
 
     hold_id: str

@@ -14,7 +14,7 @@ batch by batch; it goes with its segment, at the latest when the youngest batch 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from reports.usage import PARTITION
+from reports.usage import FIRST_SEQUENCE, HOUR_US, PARTITION
 
 TRIM_ID = [*PARTITION, "trim_op"]
 TRIM_FACTS = [
@@ -30,15 +30,15 @@ TRIM_FACTS = [
     "trimmed_at_us",
     "topic_id",
 ]
-FIRST_SEQUENCE = 1
 
-HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
 # How late a node may be before it is called late: a trim waits for its turn, and for the clock.
 GRACE_US = 300_000_000
 # Beyond this nothing is foreseen at the present rate.
 FORESEEN_US_MAX = 3_650 * DAY_US
 DAYS_FORESEEN = 30
+# A thousand years. Who keeps longer keeps for ever: neither a calendar nor 64 bits hold the end.
+AGE_MS_MAX = 365_000 * 86_400_000
 
 HORIZONS = {"now": 0, "1h": HOUR_US, "24h": DAY_US, "7d": 7 * DAY_US}
 AGES = {
@@ -161,14 +161,17 @@ def placed(batches: DataFrame, places: DataFrame, as_of_us: int) -> DataFrame:
         .withColumn("_recent", F.coalesce(F.sum(recent).over(over), F.lit(0)))
         .withColumn("_free", F.col("held_from").isNull() | (end <= F.col("held_from")))
     )
-    by_time = F.when(
-        F.col("retention_ms") >= 0, F.col("append_time_us") + F.col("retention_ms") * 1000
-    )
-    promised_us = F.col("append_time_us") + F.col("min_retention_ms") * 1000
+    by_time = F.when(F.col("retention_ms").between(0, AGE_MS_MAX), _aged_us("retention_ms"))
+    promised_us = _aged_us("min_retention_ms")
     full_us = F.when(F.col("retention_bytes") >= 0, _full_us(as_of_us))
     by_size = F.when(full_us.isNotNull(), F.greatest(full_us, promised_us))
     due_us = F.when(F.col("_free"), F.least(by_time, by_size))
     return logs.withColumn("due_us", due_us).withColumn("_end", end)
+
+
+def _aged_us(age_ms: str) -> Column:
+    """When a batch is as old as a limit, which may be any."""
+    return F.col("append_time_us") + F.least(F.col(age_ms), F.lit(AGE_MS_MAX)) * 1000
 
 
 def _full_us(as_of_us: int) -> Column:
@@ -196,10 +199,8 @@ def logs(due: DataFrame, as_of_us: int) -> DataFrame:
         return F.coalesce(F.sum(F.when(condition, F.col("stored_bytes"))), F.lit(0)).cast("long")
 
     late_us = F.lit(as_of_us - GRACE_US)
-    expired = (F.col("retention_ms") >= 0) & (
-        F.col("append_time_us") + F.col("retention_ms") * 1000 <= late_us
-    )
-    aged = F.col("append_time_us") + F.col("min_retention_ms") * 1000 <= late_us
+    expired = (F.col("retention_ms") >= 0) & (_aged_us("retention_ms") <= late_us)
+    aged = _aged_us("min_retention_ms") <= late_us
     upcoming = [
         bytes_where(F.col("due_us") <= as_of_us + horizon).alias(f"bytes_{name}")
         for name, horizon in HORIZONS.items()

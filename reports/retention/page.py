@@ -14,7 +14,7 @@ from reports.chart import bytes_text
 from reports.markup import badge, document, more, section, table, tiles
 from reports.retention.charts import Series, columns
 from reports.retention.export import UNLIMITED, Policy, RetentionExport
-from reports.retention.figures import DAY_US, FUTURE, HOUR_US, UNKNOWN
+from reports.retention.figures import DAY_US, FUTURE, UNKNOWN
 from reports.retention.inputs import FrozenRetention
 from reports.retention.rules import RULES
 from reports.retention.summary import (
@@ -25,6 +25,7 @@ from reports.retention.summary import (
     sum_days,
     violation_counts,
 )
+from reports.usage import HOUR_US
 
 ROWS_MAX = 200
 HOURS_MAX = 48

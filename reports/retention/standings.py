@@ -15,7 +15,7 @@ from pyspark.sql import Row
 
 from reports.cluster import Handle
 from reports.retention.export import UNLIMITED, Hold, Policy, RetentionExport
-from reports.retention.figures import HORIZONS
+from reports.retention.figures import AGE_MS_MAX, HORIZONS
 from reports.retention.inputs import FrozenRetention
 from reports.retention.offsets import Commit
 from reports.retention.rules import Seen, Standing, Violation, violations_of
@@ -179,6 +179,7 @@ def _line(
 ) -> Line:
     known = export.topics.get(topic.topic_id)
     foreseen = seen["expires_us"] if seen is not None else 0
+    latest_us = export.as_of_us + AGE_MS_MAX * 1000
     due_us = log["next_due_us"] if log is not None else None
     return Line(
         topic_id=topic.topic_id,
@@ -192,7 +193,7 @@ def _line(
         log_start=standing.log_start,
         log_end=standing.log_end,
         # The node knows its segments: what it foresees is later than what the policy allows.
-        next_due_us=foreseen if foreseen > export.as_of_us else due_us,
+        next_due_us=foreseen if export.as_of_us < foreseen <= latest_us else due_us,
         upcoming={
             name: Due(
                 log[f"bytes_{name}"] if log is not None else 0,

@@ -107,6 +107,27 @@ def test_two_purges_before_a_worker_comes_are_both_carried_out(service: Service)
     assert [(p.index, p.before_offset) for p in said.partitions] == [(0, 4), (1, 5)]
 
 
+def test_a_purge_that_was_followed_by_another_change_is_said_once_all_the_same(
+    service: Service,
+) -> None:
+    topic = _filled(service)
+    service.node.purge_refusals = {0: "TOPIC_HELD"}
+    purge = _purge(service, topic, p0=4)
+    patched = service.client.patch(
+        f"/v1/topics/{topic['id']}",
+        json={"labels": {"team": "a"}, "spec": {"retention_ms": "3600000"}},
+        headers={**service.owner, "If-Match": purge.headers["ETag"]},
+    )
+    assert patched.status_code == 202
+    service.settle()
+    operation = service.get(f"/v1/operations/{patched.headers['Operation-Id']}")
+    assert operation["state"] == "SUCCEEDED"
+    service.node.purge_refusals.clear()
+    service.clock.advance(3600)
+    service.settle()
+    assert [each.version for each in service.node.purged] == [2]
+
+
 def test_what_is_not_there_is_pointed_at(service: Service) -> None:
     topic = _filled(service)
     for wish, pointer in (

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from api.reconcile.queue import claim
 from api.reconcile.reports import ReportReconciler, Start
 from api.reports.loading import COLUMNS
 from api.reports.models import ReportRun
-from api.usage.models import UsageRow
+from api.usage.models import PriceBook, UsageRow
 from tests.api.conftest import Body, Service, bearer
 
 # 0.05 for 2^30 bytes, of one byte: exact in the 32 places of a row.
@@ -169,6 +170,19 @@ def test_inputs_hold_every_name_and_the_prices_and_are_the_same_twice(service: S
     assert service.get(f"/v1/report-runs/{second['id']}/inputs", header) == inputs
 
 
+def test_a_price_book_that_is_announced_for_later_rates_nothing_yet(service: Service) -> None:
+    with service.database.write() as session:
+        begins = service.clock() + timedelta(days=1)
+        session.add(
+            PriceBook(
+                version="later", currency="EUR", effective_from=begins, monthly_minimum="0.00"
+            )
+        )
+    run, header = started(service)
+    inputs = service.get(f"/v1/report-runs/{run['id']}/inputs", header)
+    assert inputs["price_book"]["version"] == "demo-1"
+
+
 def test_a_topic_that_is_gone_keeps_its_name_in_the_inputs(service: Service) -> None:
     topic = service.topic("orders")
     service.settle()
@@ -270,6 +284,18 @@ def test_a_topic_that_nobody_owns_is_refused(service: Service) -> None:
         f"/v1/report-runs/{run['id']}/result", json=publish(service, [row]), headers=header
     )
     assert (response.status_code, response.json()["code"]) == (400, "RESULT_REJECTED")
+
+
+def test_what_is_unattributed_is_the_operators_alone_to_see(service: Service) -> None:
+    nameless = dict.fromkeys(("organization", "project", "stream", "topic_id", "principal"), "")
+    row = {**row_of(service.topic("orders"), "7", "0"), **nameless, "topic": "unattributed"}
+    run, header = started(service)
+    path = f"/v1/report-runs/{run['id']}/result"
+    accepted = service.client.put(path, json=publish(service, [row]), headers=header)
+    assert accepted.status_code == 200
+    assert service.get("/v1/usage")["totals"][0]["quantity"] == "7"
+    with service.database.read() as session:
+        assert session.scalars(select(UsageRow.org_id)).all() == [""]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,8 @@ SCENARIOS: dict[str, list[Counter]] = {
     "conflict": [*counted(1, 2), replace(counted(1, 2)[1], delta=3, cumulative=4)],
     "wrong": [counted(1, 2)[0], replace(counted(1, 2)[1], cumulative=9)],
     "wrapped": WRAPPED,
+    # The row went to somebody else and came back; the second time while the spool was full.
+    "anew": [Counter(1, 100, 100), Counter(2, 50, 50), Counter(3, 7, 57), Counter(4, 40, 10)],
     "two_meters": [
         Counter(1, 10, 10),
         Counter(2, 3, 3, meter="requests"),
@@ -163,6 +165,10 @@ def test_two_records_of_one_id_that_differ_are_a_conflict_and_the_first_counts(
 def test_a_cumulative_figure_that_moves_otherwise_differs(computed: Computed) -> None:
     assert computed.moves("wrong") == [(1, 3, 9)]
     assert computed.moves("in_order") == [(0, 435, 435)]
+
+
+def test_a_cumulative_figure_that_begins_anew_differs_from_nothing(computed: Computed) -> None:
+    assert computed.moves("anew") == [(0, 197, 197)]
 
 
 def test_a_cumulative_figure_goes_round_at_two_to_the_63(spark: SparkSession) -> None:

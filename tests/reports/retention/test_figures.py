@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from reports.retention import figures
-from reports.retention.figures import DAY_US, HOUR_US
+from reports.retention.figures import DAY_US
 from reports.retention.standings import PLACES
-from tests.reports.building import TEN_US
+from tests.reports.building import HOUR_US, TEN_US
 from tests.reports.retention.building import (
     DAY_MS,
     REVISION,
@@ -183,6 +183,7 @@ LOGS = {
     "aged": Log(at(2 * DAY_US, DAY_US, DAY_US - 1, 0), retention_ms=DAY_MS),
     "sized": Log(DAILY, retention_bytes=300),
     "promised": Log(DAILY, retention_bytes=300, min_retention_ms=2 * DAY_MS),
+    "aeons": Log(DAILY, retention_ms=2**63 - 1, retention_bytes=300, min_retention_ms=2**63 - 1),
     "held": Log(at(3 * DAY_US, 2 * DAY_US, 2 * DAY_US), retention_ms=DAY_MS, held_from=60),
     "quiet": Log(at(9 * DAY_US, 9 * DAY_US), retention_bytes=200),
     "future": Log(at(-HOUR_US, -1), retention_ms=DAY_MS),
@@ -263,6 +264,12 @@ def test_size_takes_nothing_before_the_promised_age(live: Live) -> None:
     # The oldest was a microsecond short of a day old, so its two days end after the next one.
     assert live.due("promised") == (0, 0, 0, 500)
     assert live.days("promised") == {2: 500}
+
+
+def test_a_limit_that_no_calendar_holds_is_no_fault_and_never_due(live: Live) -> None:
+    row = live.logs[LOG_NUMBERS["aeons"]]
+    assert live.due("aeons") == (0, 0, 0, 0)
+    assert (row.expired_bytes, row.aged_bytes) == (0, 0)
 
 
 def test_what_is_held_is_never_due(live: Live) -> None:

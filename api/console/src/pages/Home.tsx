@@ -14,6 +14,7 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { count, moment, size } from "../api/bytes";
 import { call, session, type Usage } from "../api/client";
+import { money } from "../api/decimal";
 import { python, Snippet } from "../widgets/CopyAs";
 import { RateChart } from "../widgets/RateChart";
 import { type Now, useLive } from "../widgets/useLive";
@@ -138,7 +139,7 @@ function Figures({ now, operator }: { now: Now; operator: boolean }) {
       <Figure term="Groups" note={unasked > 0 ? `lag of ${unasked} unknown` : "of all topics"}>
         <Link to="/groups">{reading}</Link>
       </Figure>
-      <Figure term="Held" note={`${now.topics} ${now.topics === 1 ? "topic" : "topics"}`}>
+      <Figure term="Stored" note={`${now.topics} ${now.topics === 1 ? "topic" : "topics"}`}>
         <Link to="/topics">{size(BigInt(now.stored_bytes))}</Link>
       </Figure>
       <Cost />
@@ -155,9 +156,7 @@ function Cost() {
   });
   const cost = usage.data?.cost[0];
   const run = usage.data?.run_id;
-  const text = cost
-    ? `${Number(cost.amount).toLocaleString("en-US", { maximumFractionDigits: 4 })} ${cost.currency}`
-    : "unknown";
+  const text = cost ? money(cost.amount, cost.currency) : "unknown";
   const note = !run
     ? "no report has run yet"
     : `as of ${moment(usage.data?.computed_at ?? "").slice(0, 16)} UTC`;
