@@ -127,11 +127,14 @@ def confirm(state: State, op: int, command: wire.ConfirmHold) -> Done:
     return Done(_result(topic, changed=bool(told), op=op))
 
 
-def reopen(state: State, topic_id: str) -> bool:
-    """The topic has more partitions: holds on all of them are to be told to the new ones."""
+def reopen(state: State, op: int, topic_id: str) -> bool:
+    """The topic has more partitions: holds on all of them are to be told to the new ones.
+
+    It is an intent of its own: a confirmation that is on its way knows nothing of the new ones.
+    """
     rows = [row for row in state.holds_of(topic_id) if not row.partitions]
     for row in rows:
-        state.holds[row.hold_id] = replace(row, is_confirmed=False)
+        state.holds[row.hold_id] = replace(row, intent_op=op, is_confirmed=False)
     return bool(rows)
 
 

@@ -57,7 +57,7 @@ def put(state: State, op: int, fence: Fence, command: wire.PutTopic) -> Done:
     delta += tables.topic_row(state, topic) + _name_rows(state, stored, topic)
     grown = stored is not None and stored.spec.partitions < spec.partitions
     groups = _rebalanced(state, topic.number, op=op) if grown else ()
-    holding = topic.number if grown and holds.reopen(state, spec.topic_id) else 0
+    holding = topic.number if grown and holds.reopen(state, op, spec.topic_id) else 0
     return Done(_result(topic, changed=True, op=op), delta, groups, holding=holding)
 
 
