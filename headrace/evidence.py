@@ -114,7 +114,7 @@ def document_at(path: Path) -> dict[str, object]:
     """A JSON object from a file. EVIDENCE_INVALID if it is none."""
     try:
         document = json.loads(path.read_bytes())
-    except (OSError, ValueError) as failure:
+    except (OSError, ValueError, RecursionError) as failure:
         raise Invalid(
             f"{path} cannot be read as JSON: {failure}",
             code="EVIDENCE_INVALID",
@@ -134,19 +134,52 @@ def verify(folder: Path, public_key: str = "") -> list[Check]:
     if (folder / MANIFEST).is_file() or not (folder / LEDGER).is_dir():
         return _run_checks(folder, public_key)
     checks: list[Check] = []
-    for ledger in sorted(path for path in (folder / LEDGER).iterdir() if path.is_dir()):
-        checks.append(_chain_check(ledger, None, public_key))
-        for manifest in sorted((folder / ledger.name).glob(f"*/{MANIFEST}")):
+    kinds = {path.name for path in (folder / LEDGER).iterdir() if path.is_dir()}
+    kinds |= {path.parent.parent.name for path in folder.glob(f"*/*/{MANIFEST}")} - {LEDGER}
+    signer = public_key
+    for kind in sorted(kinds):
+        ledger = folder / LEDGER / kind
+        checks += [_chain_check(ledger, None, signer), _present_check(ledger, folder / kind)]
+        signer = signer or _signer_of(ledger)
+        for run in _runs(folder / kind):
+            if not (run / MANIFEST).is_file():
+                checks.append(Check(f"{kind}/{run.name[:12]} files", False, f"no {MANIFEST}"))
+                continue
             checks += [
-                Check(
-                    f"{ledger.name}/{manifest.parent.name[:12]} {check.name}",
-                    check.ok,
-                    check.detail,
-                )
-                for check in _run_checks(manifest.parent, public_key)
+                Check(f"{kind}/{run.name[:12]} {check.name}", check.ok, check.detail)
+                for check in _run_checks(run, signer)
                 if check.name != "chain" or check.ok is not True
             ]
     return checks
+
+
+def _runs(folder: Path) -> list[Path]:
+    """The folders of runs of a kind, without those that are being written."""
+    paths = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in paths if path.is_dir() and not path.name.startswith("."))
+
+
+def _signer_of(ledger: Path) -> str:
+    """Whose key the first entry names: every other of a reports' folder must name the same."""
+    entries = ledger_entries(ledger)
+    return str(document_at(entries[0]).get("public_key", "")) if entries else ""
+
+
+def _present_check(ledger: Path, folder: Path) -> Check:
+    """Which signed runs are there. A run that was killed has an entry and no folder."""
+    found = {_digest_in(run) for run in _runs(folder)}
+    entries = ledger_entries(ledger)
+    if found and not entries:
+        return Check("runs", False, f"no ledger {LEDGER}/{ledger.name} holds them")
+    away = [path.stem for path in entries if document_at(path).get("sha256") not in found]
+    if away:
+        return Check("runs", None, f"no folder holds {', '.join(away)}")
+    return Check("runs", True, f"all {len(entries)} signed runs are there")
+
+
+def _digest_in(run: Path) -> object:
+    path = run / MANIFEST
+    return document_at(path).get("sha256") if path.is_file() else None
 
 
 def _run_checks(folder: Path, public_key: str) -> list[Check]:
@@ -155,7 +188,7 @@ def _run_checks(folder: Path, public_key: str) -> list[Check]:
     return [
         _files_check(folder, manifest),
         _sums_check(folder, manifest),
-        _signature_check(manifest, public_key),
+        _signature_check(folder, manifest, public_key),
         _chain_check(ledger, manifest, public_key)
         if ledger.is_dir()
         else Check("chain", None, f"the ledger {LEDGER}/ is not beside this folder"),
@@ -218,7 +251,9 @@ def _differences(folder: Path, stated: Mapping[str, object]) -> Iterator[str]:
             yield f"{column} of {name} adds up to {total}, not {columns[column]}"
 
 
-def _signature_check(manifest: Mapping[str, object], public_key: str) -> Check:
+def _signature_check(folder: Path, manifest: Mapping[str, object], public_key: str) -> Check:
+    if (folder / MANIFEST).read_bytes() != canonical_json(manifest):
+        return Check("signature", False, f"{MANIFEST} is not written as it was signed")
     signer = str(manifest.get("public_key", ""))
     if public_key and signer != public_key.lower():
         return Check("signature", False, f"signed with another key: {signer or 'none'}")
@@ -233,6 +268,8 @@ def _chain_check(ledger: Path, manifest: Mapping[str, object] | None, public_key
     entries = ledger_entries(ledger)
     for number, path in enumerate(entries, start=1):
         entry = document_at(path)
+        if path.read_bytes() != canonical_json(entry):
+            return Check("chain", False, f"{path.name} is not written as it was signed")
         if (entry.get("sequence"), entry.get("previous")) != (number, previous):
             return Check("chain", False, f"{path.name} does not follow the entry before it")
         signers.add(str(entry.get("public_key")))

@@ -103,9 +103,10 @@ class Poller:
                 await asyncio.sleep(max(LOOK_SECONDS - took, REST_FACTOR * took, 0.0))
         finally:
             nodes.close()
+            # Of those who follow the next task, nobody is to be woken.
             if self._task is asyncio.current_task():
                 self._task = None
-            self._fresh.set()
+                self._fresh.set()
 
     def _publish(self, before: Look | None, now: Look) -> None:
         self.looks += 1

@@ -17,6 +17,7 @@ from api.projects.models import Project
 from api.reconcile import purges
 from api.reconcile.actions import sent
 from api.reconcile.conditions import Condition, lasting
+from api.reconcile.holds import wake_holds
 from api.reconcile.models import ResourceStatus
 from api.reconcile.node_client import Fence, NodeClients
 from api.reconcile.outcome import Again, Failed, Found, Outcome, Sent, Settled
@@ -128,6 +129,7 @@ class TopicReconciler:
             for action in plan(wish.topic, observed)
         )
         if commands:
+            wake_holds(self._database, wish.topic.topic_id)
             observed = self._observe(wish)
         if wish.purge.before and observed is not None and observed.spec == wish.topic:
             commands += purges.carry_out(self._database, self._nodes, item, _purge(wish))

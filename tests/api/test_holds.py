@@ -56,7 +56,6 @@ def test_a_hold_on_a_topic_that_grew_is_propagating_until_the_new_partitions_kno
         f"/v1/topics/{topic['id']}", json={"spec": {"partitions": 2}}, headers=service.owner
     )
     service.node.deaf = {1}
-    service.clock.advance(900)
     service.settle()
     grown = _get(service, hold)
     assert (grown["state"], grown["status"]["missing_partitions"]) == ("PROPAGATING", [1])

@@ -159,6 +159,23 @@ def test_one_task_looks_for_all_readers_and_ends_with_the_last(service: Service)
     assert asyncio.run(follow_twice()) == (2, 1, False)
 
 
+def test_a_task_that_ends_wakes_nobody_who_follows_the_next(service: Service) -> None:
+    async def come_as_another_goes() -> tuple[int, bool]:
+        poller = Poller()
+        first = poller.follow(service.database, service.settings)
+        await anext(first)
+        second = poller.follow(service.database, service.settings)
+        going = asyncio.ensure_future(first.aclose())
+        coming = asyncio.ensure_future(anext(second))
+        await going
+        is_fresh = poller._fresh.is_set()
+        seen = await coming
+        await second.aclose()
+        return seen.number if seen else 0, is_fresh
+
+    assert asyncio.run(come_as_another_goes()) == (2, False)
+
+
 def test_a_node_says_its_version_and_a_silent_one_is_not_reachable(service: Service) -> None:
     cluster = service.get("/v1/clusters")["items"][0]["id"]
     path = f"/v1/clusters/{cluster}/nodes"

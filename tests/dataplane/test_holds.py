@@ -118,8 +118,16 @@ def test_a_topic_that_grows_tells_its_holds_to_the_new_partitions() -> None:
     assert not is_confirmed(log)
     grown = decode_result(applied.result).op
     assert wishes(log) == {index: holds.Wished(grown, 0) for index in range(3)}
+
+
+def test_a_confirmation_of_before_a_topic_grew_says_nothing_of_the_new_partitions() -> None:
+    log = made()
+    intent = log.do(put_hold())
+    grown = log.do(put_topic(partitions=3, fence=(1, 2, 1)))
     assert log.do(confirm_hold(16, intent.op)).refused.code == "INTENT_STALE"
-    assert log.do(confirm_hold(16, grown)).applied.changed
+    assert not is_confirmed(log)
+    assert log.do(confirm_hold(16, grown.op)).applied.changed
+    assert is_confirmed(log)
 
 
 commands = st.one_of(

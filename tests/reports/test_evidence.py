@@ -1,6 +1,7 @@
 """A signed run: any change to a file, a figure, the manifest or the chain is seen, by name."""
 
 import json
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -139,6 +140,42 @@ def test_a_run_without_its_ledger_says_that_the_chain_was_not_checked(
     alone.parent.mkdir()
     (root / "usage" / "two").rename(alone)
     assert [check.ok for check in verify(alone)] == [True, True, True, None]
+
+
+def test_a_manifest_that_says_one_thing_twice_is_not_what_was_signed(root: Path) -> None:
+    manifest = root / "usage" / "two" / MANIFEST
+    said = manifest.read_text()
+    manifest.write_text('{"complete":true,' + said[1:])
+    assert failed(root / "usage" / "two") == {"signature", "chain"}
+    entry = next((root / "evidence" / "usage").glob("00000002-*"))
+    manifest.write_text(said)
+    entry.write_text(entry.read_text().rstrip())
+    assert failed(root / "usage" / "two") == {"chain"}
+
+
+def test_all_runs_are_there_with_their_manifests_and_their_ledger(root: Path) -> None:
+    states = {check.name: check.ok for check in verify(root)}
+    assert (states["runs"], None in states.values()) == (True, False)
+    shutil.rmtree(root / "usage" / "one")
+    missing = [check for check in verify(root) if check.name == "runs"]
+    assert [(check.ok, "00000001-" in check.detail) for check in missing] == [(None, True)]
+    (root / "usage" / "two" / MANIFEST).unlink()
+    assert failed(root) == {"files"}
+    shutil.rmtree(root / "evidence" / "usage")
+    assert failed(root) == {"files", "runs"}
+
+
+def test_one_key_signs_every_kind_of_a_folder(root: Path) -> None:
+    (root / "evidence" / KEY).unlink()
+    manifest = sign_manifest(root, "retention", {"kind": "retention", "files": []})
+    folder = root / "retention" / "one"
+    folder.mkdir(parents=True)
+    (folder / MANIFEST).write_bytes(canonical_json(manifest))
+    assert "signature" in {
+        check.name.split()[-1]
+        for check in verify(root)
+        if check.ok is False and check.name.startswith("usage/")
+    }
 
 
 def test_nothing_is_signed_behind_an_end_that_was_changed(root: Path) -> None:
