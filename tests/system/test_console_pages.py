@@ -49,7 +49,7 @@ def test_home_is_alive_and_every_number_leads_to_its_page(console: Console) -> N
         expect(page.locator(".hr-figure", has_text="In").first).to_contain_text("KiB/s")
         expect(page.locator(".hr-figure", has_text="Out").first).to_contain_text("KiB/s")
         expect(page.locator(".hr-figure", has_text="Cost so far")).to_contain_text("unknown")
-        assert re.fullmatch(r"[0-9.]+ MiB|[0-9.]+ KiB", figure(page, "Held"))
+        assert re.fullmatch(r"[0-9.]+ MiB|[0-9.]+ KiB", figure(page, "Stored"))
         page.get_by_role("img", name=re.compile("Throughput over time")).wait_for()
         page.get_by_role("button", name="Show as table").click()
         expect(

@@ -138,7 +138,7 @@ function Figures({ now, operator }: { now: Now; operator: boolean }) {
       <Figure term="Groups" note={unasked > 0 ? `lag of ${unasked} unknown` : "of all topics"}>
         <Link to="/groups">{reading}</Link>
       </Figure>
-      <Figure term="Held" note={`${now.topics} ${now.topics === 1 ? "topic" : "topics"}`}>
+      <Figure term="Stored" note={`${now.topics} ${now.topics === 1 ? "topic" : "topics"}`}>
         <Link to="/topics">{size(BigInt(now.stored_bytes))}</Link>
       </Figure>
       <Cost />
