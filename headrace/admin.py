@@ -31,6 +31,7 @@ from headrace.settings import Settings
 
 WAIT_TIMEOUT = "60s"
 _INVOICE = "inv_"
+_BY_PROJECT = "Say which: by id, or with --project (project=)."
 READY_POLL_SECONDS = 0.1
 RUN_POLL_SECONDS = 0.2
 
@@ -295,7 +296,8 @@ class _Calls(Rest):
                     code="NOT_FOUND",
                     hint="See `headrace invoice list`; a usage report draws them.",
                 )
-            name = str(_only(found, "invoice", name)["id"])
+            hint = "Say which by its id: `headrace invoice list` tells whose each one is."
+            name = str(_only(found, "invoice", name, hint)["id"])
         return await self.request("GET", f"/invoices/{name}")
 
     async def retention(self, *, topic: str = "", cause: str = "", violation: str = "") -> Resource:
@@ -363,14 +365,14 @@ class _Calls(Rest):
         return resource
 
 
-def _only(found: list[Resource], word: str, name: str) -> Resource:
+def _only(found: list[Resource], word: str, name: str, hint: str = _BY_PROJECT) -> Resource:
     """The one object of a name."""
     if len(found) > 1:
         ids = ", ".join(str(each["id"]) for each in found[:5])
         raise Invalid(
             f'"{name}" is the name of {len(found)} {word}s: {ids}',
             code="AMBIGUOUS_NAME",
-            hint="Say which: by id, or with --project (project=).",
+            hint=hint,
         )
     return found[0]
 

@@ -88,7 +88,7 @@ def _lines(draft: Draft) -> str:
     rows = [
         [
             str(line.number),
-            escape(line.description),
+            f'<span class="words">{escape(line.description)}</span>',
             escape(line.sku),
             _quantity(line),
             _unit_price(line),

@@ -150,7 +150,8 @@ def _lines(tally: Tally, export: Export) -> str:
     ]
     heads = ["Organization", "Project", "Topic", "Key", "Bytes", "Records"]
     return table([*heads, f"Amount ({escape(export.price_book.currency)})"], rows, 4, foot) + (
-        more(len(order), LINES_MAX, "lines", "usage.json")
+        "<p>A line without a key is what a topic costs whoever uses it: its partitions and what "
+        "they store.</p>" + more(len(order), LINES_MAX, "lines", "usage.json")
     )
 
 

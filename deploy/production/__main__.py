@@ -2,8 +2,8 @@
 
     python -m deploy.production [--dir build/production] [--port 8460]
 
-Returns when everything serves. It goes on by itself, with its logs in the folder; the last line
-but one of what is printed is the console's password, the first time only.
+Returns when everything serves. It goes on by itself, with its logs in the folder. The console's
+password is printed the first time only, on standard error.
 """
 
 import argparse
@@ -28,7 +28,11 @@ POLL_SECONDS: Final = 0.05
 
 def main() -> int:
     """Starts everything, or (--keep) is the process that keeps it running."""
-    parser = argparse.ArgumentParser(prog="python -m deploy.production", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m deploy.production",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--dir", type=Path, default=ROOT / "build" / "production")
     parser.add_argument("--port", type=int, help="the first of five in a row; 0: free ones")
     parser.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)

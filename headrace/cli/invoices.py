@@ -18,7 +18,7 @@ COLUMNS = (
     Column("currency", path("currency")),
     Column("as of", path("as_of")),
     Column("id", path("id")),
-    Column("organization", path("organization_id"), wide=True),
+    Column("organization", path("organization_id")),
     Column("run", path("run_id"), wide=True),
 )
 LINES = (

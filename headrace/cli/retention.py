@@ -83,7 +83,10 @@ def report(topic: str, cause: str | None, violation: str) -> None:
     help="How far to look ahead.",
 )
 def plan(topic: str, days: int) -> None:
-    """Show what the policy of TOPIC lets go in the days to come, at its present rate of writing."""
+    """Show what the policy of TOPIC lets go in the days to come, as the last report saw it.
+
+    The rate of writing is that of its last day; a hold or a policy made since is not in it.
+    """
     with client() as c:
         found = c.admin.retention(topic=topic)
     told = found.get("topic")
@@ -101,7 +104,8 @@ def plan(topic: str, days: int) -> None:
     }
     printer().listing(body, rows, _PLAN, name="until")
     total = sum(int(str(row["bytes"])) for row in rows)
-    note(f"{count_of(total, 'byte')} of {told.get('topic')} are due within {count_of(days, 'day')}")
+    due = f"{count_of(total, 'byte')} of {told.get('topic')} are due within {count_of(days, 'day')}"
+    note(f"{due}, as the report of {found['as_of']} saw it")
     if int(str(told.get("hold_blocked_bytes") or 0)):
         kept = count_of(int(str(told["hold_blocked_bytes"])), "byte")
         note(f"Holds keep {kept} that the policy would have taken: headrace hold list")

@@ -205,7 +205,10 @@ def describe(name: str) -> None:
 @topic.command(cls=Verb)
 @click.argument("name", shell_complete=topic_names)
 @click.option(
-    "--before", required=True, metavar="OFFSET", help="The first offset that is kept, or `end`."
+    "--before",
+    required=True,
+    metavar="OFFSET",
+    help="The first offset of --partition that is kept, or `end`.",
 )
 @click.option("--partition", type=click.IntRange(min=0), help="This one alone; default: all.")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and take nothing.")

@@ -243,9 +243,12 @@ def logs(due: DataFrame, as_of_us: int) -> DataFrame:
 
 
 def ages(batches: DataFrame, as_of_us: int) -> DataFrame:
-    """Live bytes and records of each partition by age since the append: PARTITION, bucket, .."""
+    """Live bytes and records of each partition by age since the append: PARTITION, bucket, ..
+
+    What was appended while the report began is not of the future: that begins after the grace.
+    """
     age_us = F.lit(as_of_us) - F.col("append_time_us")
-    bucket = F.when(F.col("append_time_us") <= 0, UNKNOWN).when(age_us < 0, FUTURE)
+    bucket = F.when(F.col("append_time_us") <= 0, UNKNOWN).when(age_us < -GRACE_US, FUTURE)
     for name, limit_us in AGES.items():
         bucket = bucket.when(age_us < limit_us, name)
     return (

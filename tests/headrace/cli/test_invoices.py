@@ -16,7 +16,10 @@ def test_invoices_are_listed_with_what_they_cost(headrace: Run) -> None:
     done = headrace("invoice", "list")
     assert done.code == 0
     lines = done.out.splitlines()
-    assert lines[0].split() == "PERIOD STATE BLOCKED TOTAL PER MONTH CURRENCY AS OF ID".split()
+    assert (
+        lines[0].split()
+        == "PERIOD STATE BLOCKED TOTAL PER MONTH CURRENCY AS OF ID ORGANIZATION".split()
+    )
     assert lines[2].split()[:4] == ["2026-11", "DRAFT", "yes", "5.00"]
 
 

@@ -52,8 +52,8 @@ export function SignIn() {
               <FormHelperText>
                 <HelperText>
                   <HelperTextItem>
-                    `headrace up` showed the password at its first start. Any API key (hr_user_…)
-                    opens the console with that key's rights.
+                    The first start showed the password (`headrace up`, `python -m api bootstrap`).
+                    Any API key (hr_user_…) opens the console with that key's rights.
                   </HelperTextItem>
                 </HelperText>
               </FormHelperText>
