@@ -75,12 +75,13 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Offsets [start, end) of one partition."""
+    """Offsets [start, end) of one partition. Leads: the log begins here, perhaps inside a batch."""
 
     handle: Handle
     partition: int
     start: int
     end: int
+    leads: bool = False
 
 
 class ClusterReader:

@@ -97,8 +97,12 @@ _BATCHES_ARROW = pa.schema(
 
 
 def header_rows(source: Range, found: Iterable[Batch]) -> pa.RecordBatch:
-    """One row per stored batch that begins inside the range; the payload is not decoded."""
-    chosen = [batch for batch in found if source.start <= batch.base_offset < source.end]
+    """One row per stored batch that begins inside the range; the payload is not decoded.
+
+    A batch that the log's start cuts belongs to the range that leads: it is stored whole.
+    """
+    first = 0 if source.leads else source.start
+    chosen = [batch for batch in found if first <= batch.base_offset < source.end]
     count = len(chosen)
     columns = [
         _constant(source.handle.name, count, pa.string()),

@@ -165,7 +165,8 @@ class HeadraceReader(DataSourceReader):
         first = log_start if wanted.start is None else max(wanted.start, log_start)
         last = high_watermark if wanted.end is None else min(wanted.end, high_watermark)
         for start in range(first, last, wanted.split_records):
-            yield Range(handle, partition, start, min(start + wanted.split_records, last))
+            end = min(start + wanted.split_records, last)
+            yield Range(handle, partition, start, end, leads=start == log_start)
 
 
 def access_of(options: Mapping[str, str]) -> Access:

@@ -2,6 +2,7 @@
 them, and nothing of what exists in it.
 """
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -43,7 +44,8 @@ def wrong(service: Service) -> dict[str, dict[str, str]]:
 
 def asked(service: Service, route: APIRoute, header: dict[str, str], object_id: str) -> Response:
     (method,) = route.methods or {"GET"}
-    path = route.path.format(object_id=object_id, node_id="nd_0")
+    names = dict.fromkeys(re.findall(r"{(\w+)}", route.path), "nobody")
+    path = route.path.format(**names | {"object_id": object_id, "node_id": "nd_0"})
     body = None if method in ("GET", "DELETE") else {"nonsense": 1}
     return service.client.request(method, path, headers=header, json=body)
 

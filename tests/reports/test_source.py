@@ -108,6 +108,17 @@ def test_batches_are_read_without_their_payload(spark: SparkSession, node: Node)
     assert sum(row.record_count for row in rows.collect()) == 160
 
 
+def test_a_batch_that_the_start_of_the_log_cuts_is_read_whole_and_once(
+    spark: SparkSession, node: Node
+) -> None:
+    log = node.topics[FLIGHTS][0]
+    log.log_start = log.bases[2] + 1
+    rows = load(spark, node, columns="batches", split_records=5).where("partition = 0")
+    assert sorted(row.base_offset for row in rows.collect()) == log.bases[2:]
+    records = load(spark, node, split_records=5).where("partition = 0").select("offset").collect()
+    assert sorted(row.offset for row in records) == list(range(log.log_start, 100))
+
+
 def test_without_payload_there_are_four_columns(spark: SparkSession, node: Node) -> None:
     frame = load(spark, node, payload="false")
     assert frame.columns == ["topic", "partition", "offset", "timestamp"]
