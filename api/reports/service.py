@@ -155,13 +155,14 @@ def publish_result(
         raise ConflictError(f"The run is {run.state}; it takes no result now.")
     if result.kind != run.kind:
         raise ResultRejectedError(f"The result is of kind {result.kind}, the run {run.kind}.")
+    previous = session.get(CurrentRun, run.kind, with_for_update=True)
+    _refuse_overtaken(session, run, previous)
     if isinstance(result, RetentionResult):
         load_retention(session, run, *read_retention(root, result))
     else:
         files = read_result(root, result)
         load_usage(session, run, files[USAGE_FILE])
         load_invoices(session, run, result, files)
-    previous = session.get(CurrentRun, run.kind)
     if previous is None:
         session.add(CurrentRun(kind=run.kind, run_id=run.id, updated_at=actor.now))
     else:
@@ -177,6 +178,18 @@ def publish_result(
         Change(run.org_id, "reports.publish", "report_run", run.id, after=manifest),
     )
     return run
+
+
+def _refuse_overtaken(session: Session, run: ReportRun, previous: CurrentRun | None) -> None:
+    """What is shown never goes back: of two runs at once the one that started later stays."""
+    shown = session.get_one(ReportRun, previous.run_id) if previous is not None else None
+    if shown is None or shown.started_at is None or run.started_at is None:
+        return
+    if shown.started_at > run.started_at:
+        raise ConflictError(
+            f"{shown.id} started after this run, and its result is shown already.",
+            hint="Nothing is missing: the later run read all that this one did.",
+        )
 
 
 def run_owner(session: Session, object_id: str) -> Owner | None:

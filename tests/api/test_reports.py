@@ -240,6 +240,21 @@ def test_a_later_run_takes_the_place_of_an_earlier_one(service: Service) -> None
     assert _count(service) == 1
 
 
+def test_of_two_runs_at_once_the_one_that_started_later_stays(service: Service) -> None:
+    topic = service.topic("orders")
+    runs = []
+    for quantity in ("1", "2"):
+        runs.append((*started(service), publish(service, [row_of(topic, quantity, "0")])))
+        service.clock.advance(1)
+    answers = [
+        service.client.put(f"/v1/report-runs/{run['id']}/result", json=manifest, headers=header)
+        for run, header, manifest in reversed(runs)
+    ]
+    assert [each.status_code for each in answers] == [200, 409]
+    usage = service.get("/v1/usage")
+    assert (usage["run_id"], usage["totals"][0]["quantity"]) == (runs[1][0]["id"], "2")
+
+
 def test_a_result_that_does_not_hold_is_refused_whole(service: Service) -> None:
     topic = service.topic("orders")
     run, header = started(service)
