@@ -50,12 +50,12 @@ async def follow_live(
     """What the key's organization or project does now. Ends after some five minutes; come back."""
     poller: Poller = request.app.state.live
     tails: Tails = request.app.state.tails
-    tails.check()
+    tails.check(caller.org_id)
     endless(request)
     followed = poller.follow(database, request.app.state.settings)
 
     async def events() -> AsyncIterator[str]:
-        with tails:
+        with tails.of(caller.org_id):
             async with aclosing(followed):
                 yield "retry: 2000\n\n"
                 shown = 0

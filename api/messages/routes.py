@@ -68,7 +68,7 @@ def list_messages(
 async def tail_messages(
     object_id: str,
     request: Request,
-    _caller: Reader,
+    caller: Reader,
     database: DatabaseOf,
     partition: Partition = None,
     last_event_id: Annotated[
@@ -82,11 +82,11 @@ async def tail_messages(
         index: offset for index, offset in positions(last_event_id).items() if index in indexes
     }
     tails: Tails = request.app.state.tails
-    tails.check()
+    tails.check(caller.org_id)
     endless(request)
 
     async def events() -> AsyncIterator[str]:
-        with tails:
+        with tails.of(caller.org_id):
             async for event in follow(place, indexes, begin, request_id=request.state.request_id):
                 yield event
 

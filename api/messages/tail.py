@@ -11,8 +11,9 @@ comes back with the last id and misses nothing.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +26,8 @@ from api.resource import body_json
 from headrace.wire import stream_pb2
 
 TAILS_MAX: Final = 64
+# What the keys of one organization may have of them: some are left for every other.
+TAILS_OF_ORGANIZATION_MAX: Final = 48
 TAIL_SECONDS: Final = 300.0
 QUIET_SECONDS: Final = 10.0
 WAIT_MS: Final = 2000
@@ -34,29 +37,37 @@ QUEUE_EVENTS: Final = 4
 
 
 class Tails:
-    """How many tails this process serves."""
+    """How many tails this process serves, and whom."""
 
     def __init__(self) -> None:
-        self.open = 0
+        self._open: Counter[str] = Counter()
 
-    def check(self) -> None:
+    def check(self, org_id: str) -> None:
         """Refuses one too many while an answer can still say so.
 
         :raises RateLimitedError: there are as many as there may be.
         """
-        if self.open >= TAILS_MAX:
+        own = self._open[org_id] >= TAILS_OF_ORGANIZATION_MAX
+        if own or self._open.total() >= TAILS_MAX:
+            whose = "of the organization " if own else ""
+            most = TAILS_OF_ORGANIZATION_MAX if own else TAILS_MAX
             raise RateLimitedError(
-                f"{TAILS_MAX} readers follow topics through this API already.",
+                f"{most} readers {whose}follow topics through this API already.",
                 code="TOO_MANY_TAILS",
                 hint="`headrace consume` follows a topic at the node itself.",
                 retry_after_seconds=10,
             )
 
-    def __enter__(self) -> None:
-        self.open += 1
-
-    def __exit__(self, *_: object) -> None:
-        self.open -= 1
+    @contextmanager
+    def of(self, org_id: str) -> Iterator[None]:
+        """One of them, while it is open."""
+        self._open[org_id] += 1
+        try:
+            yield
+        finally:
+            self._open[org_id] -= 1
+            if not self._open[org_id]:
+                del self._open[org_id]
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,11 +248,12 @@ void grpc_failure_proto(const struct grpc_failure *failure, struct proto_error *
 size_t grpc_percent_encode(const uint8_t *text, size_t size, uint8_t *target, size_t target_size)
 {
     static const char digits[] = "0123456789ABCDEF";
-    size_t written = 0;
+    size_t written = 0, whole = 0;
     for (size_t index = 0; index < size; index++) {
         uint8_t byte = text[index];
         int plain = byte >= 0x20 && byte <= 0x7e && byte != '%';
-        if (written + (plain ? 1 : 3) > target_size) break;
+        if ((byte & 0xc0) != 0x80) whole = written;
+        if (written + (plain ? 1 : 3) > target_size) return whole;
         if (plain) {
             target[written++] = byte;
         } else {

@@ -127,8 +127,8 @@ void grpc_failure_proto(const struct grpc_failure *failure, struct proto_error *
 
 enum { GRPC_TRAILER_SIZE_MAX = 1536 };
 
-/* grpc-message: percent-encoded as the gRPC specification asks. Returns the size; cut at
- * `target_size`. */
+/* grpc-message: percent-encoded as the gRPC specification asks. Returns the size; cut before
+ * the character that does not fit into `target_size`. */
 size_t grpc_percent_encode(const uint8_t *text, size_t size, uint8_t *target, size_t target_size);
 /* grpc-status-details-bin: base64 without padding. `target` holds (size + 2) / 3 * 4. */
 size_t grpc_base64(const uint8_t *bytes, size_t size, uint8_t *target);

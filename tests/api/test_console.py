@@ -1,5 +1,7 @@
 """The console's door: who gets in, what a session can and cannot do, what guards the browser."""
 
+from contextlib import ExitStack
+
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
@@ -11,7 +13,7 @@ from api.console.service import new_password
 from api.errors import InvalidRequestError, RateLimitedError
 from api.messages.node import Place
 from api.messages.service import wanted_partitions
-from api.messages.tail import TAILS_MAX, Tails, positions
+from api.messages.tail import TAILS_MAX, TAILS_OF_ORGANIZATION_MAX, Tails, positions
 from tests.api.conftest import Service
 
 
@@ -166,13 +168,25 @@ def test_a_place_that_cannot_be_read_counts_as_none() -> None:
 
 def test_one_tail_too_many_is_refused_and_one_that_ended_makes_room() -> None:
     tails = Tails()
-    for _ in range(TAILS_MAX):
-        tails.check()
-        tails.__enter__()
-    with pytest.raises(RateLimitedError, match="follow"):
-        tails.check()
-    tails.__exit__(None, None, None)
-    tails.check()
+    with ExitStack() as stack:
+        for number in range(TAILS_MAX):
+            tails.check(f"org_{number % 2}")
+            stack.enter_context(tails.of(f"org_{number % 2}"))
+        with pytest.raises(RateLimitedError, match="64 readers follow"):
+            tails.check("org_3")
+    tails.check("org_3")
+
+
+def test_no_organization_takes_all_tails() -> None:
+    tails = Tails()
+    with ExitStack() as stack:
+        for _ in range(TAILS_OF_ORGANIZATION_MAX):
+            tails.check("org_1")
+            stack.enter_context(tails.of("org_1"))
+        with pytest.raises(RateLimitedError, match="of the organization"):
+            tails.check("org_1")
+        tails.check("org_2")
+    tails.check("org_1")
 
 
 def test_a_place_does_not_show_the_key() -> None:

@@ -267,6 +267,16 @@ def test_a_grpc_message_is_percent_encoded(text: str) -> None:
     assert urllib.parse.unquote(encoded, errors="strict") == text
 
 
+@given(st.text(max_size=100), st.integers(0, 60))
+def test_a_grpc_message_is_cut_between_characters(text: str, room: int) -> None:
+    data = text.encode()
+    target = ffi.new("uint8_t[]", room + 1)
+    size = lib.grpc_percent_encode(data, len(data), target, room)
+    encoded = bytes(ffi.buffer(target, size)).decode("ascii")
+    assert size <= room
+    assert text.startswith(urllib.parse.unquote(encoded, errors="strict"))
+
+
 @given(st.binary(max_size=100))
 def test_details_are_base64_without_padding(data: bytes) -> None:
     target = ffi.new("uint8_t[]", len(data) * 2 + 8)
