@@ -78,12 +78,21 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """The rates between two looks: bytes and records into each topic, bytes out of all nodes."""
+class Sums:
+    """The rates between two looks: bytes and records into all topics of a scope, bytes out of all
+    nodes. What is kept of a point: there are as many scopes as projects, and not as topics."""
 
     at: datetime
-    into: Mapping[str, tuple[Scope, int, int]]
+    into: Mapping[Scope, tuple[int, int]]
     out_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The latest rates: the sums, and bytes and records into each topic."""
+
+    sums: Sums
+    topics: Mapping[str, tuple[int, int]]
 
 
 def look(database: Database, nodes: NodeClients, before: Look | None) -> Look:
@@ -146,13 +155,16 @@ def point_between(before: Look, now: Look) -> Point:
     """The rates since the look before. A topic that was not there then has grown from nothing; one
     that no cluster tells of now has no rate."""
     seconds = max(now.seconds - before.seconds, 0.001)
-    into = {}
+    topics: dict[str, tuple[int, int]] = {}
+    into: dict[Scope, tuple[int, int]] = {}
     for topic_id, topic in now.topics.items():
         then = before.topics.get(topic_id)
         grown = topic.ever_bytes - (then.ever_bytes if then else 0)
         records = topic.ever_records - (then.ever_records if then else 0)
         rate = (round(max(0, grown) / seconds), round(max(0, records) / seconds))
-        into[topic_id] = (topic.scope, *rate)
+        topics[topic_id] = rate
+        size, count = into.get(topic.scope, (0, 0))
+        into[topic.scope] = (size + rate[0], count + rate[1])
     out = [
         fetched - before.fetched[node][1]
         for node, (started, fetched) in now.fetched.items()
@@ -160,17 +172,18 @@ def point_between(before: Look, now: Look) -> Point:
     ]
     # A node that began anew counts from 0: what it gave in between is unknown, and so is the sum.
     complete = bool(out) and len(out) == len(now.fetched) and not now.silent
-    return Point(now.at, into, round(sum(out) / seconds) if complete else None)
+    sums = Sums(now.at, into, round(sum(out) / seconds) if complete else None)
+    return Point(sums, topics)
 
 
-def point_body(point: Point, caller: Caller, *, silent: bool = False) -> PointBody:
+def point_body(sums: Sums, caller: Caller, *, silent: bool = False) -> PointBody:
     """A caller's part of a point."""
-    own = [rates for rates in point.into.values() if rates[0].seen_by(caller)]
+    own = [rates for scope, rates in sums.into.items() if scope.seen_by(caller)]
     return PointBody(
-        at=point.at,
-        in_bytes=None if silent and not own else sum(each[1] for each in own),
-        in_records=None if silent and not own else sum(each[2] for each in own),
-        out_bytes=point.out_bytes if caller.operator and caller.project_id is None else None,
+        at=sums.at,
+        in_bytes=None if silent and not own else sum(each[0] for each in own),
+        in_records=None if silent and not own else sum(each[1] for each in own),
+        out_bytes=sums.out_bytes if caller.operator and caller.project_id is None else None,
     )
 
 
@@ -180,12 +193,12 @@ def picture(now: Look, point: Point | None, caller: Caller) -> LiveBody:
     groups = [each for each in now.groups if each.scope.seen_by(caller)]
     behind = [each for each in groups if each.lag is not None]
     worst = max(behind, key=lambda each: (each.lag or 0, each.name), default=None)
-    rates = {key: point.into[key][1] for key in topics if key in point.into} if point else {}
+    rates = {key: point.topics[key][0] for key in topics if key in point.topics} if point else {}
     busiest = sorted(rates, key=lambda key: (-rates[key], topics[key].name))[:BUSIEST]
     operator = caller.operator and caller.project_id is None
     return LiveBody(
         now=(
-            point_body(point, caller, silent=now.silent > 0)
+            point_body(point.sums, caller, silent=now.silent > 0)
             if point is not None
             else PointBody(at=now.at)
         ),
@@ -215,7 +228,7 @@ def _seconds_behind(group: GroupLook, point: Point | None) -> int | None:
     """In how many seconds its topics grow by its lag, as fast as they do now."""
     if point is None or group.lag is None:
         return None
-    rates = [point.into[each][2] for each in group.topic_ids if each in point.into]
+    rates = [point.topics[each][1] for each in group.topic_ids if each in point.topics]
     return round(group.lag / sum(rates)) if sum(rates) > 0 else None
 
 

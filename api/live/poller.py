@@ -1,8 +1,8 @@
 """Looks at the clusters every two seconds while anybody follows, once for all of them.
 
-Owns the one task that looks and the short history it leaves. The task begins with the first reader
-and ends with the last. A reader that is slow skips looks, so nothing grows; a look that takes long
-makes the next one come later.
+Owns the one task that looks and the short history it leaves, summed by project: what it holds does
+not grow with topics. The task begins with the first reader and ends with the last. A reader that is
+slow skips looks, so nothing grows; a look that takes long makes the next one come later.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.database import Database
-from api.live.look import Look, Point, look, point_between
+from api.live.look import Look, Point, Sums, look, point_between
 from api.reconcile.node_client import NodeClients
 from api.settings import Settings
 
@@ -45,12 +45,12 @@ class Poller:
     def __init__(self) -> None:
         self.looks = 0
         self.readers = 0
-        self._history: deque[Point] = deque(maxlen=HISTORY_POINTS)
+        self._history: deque[Sums] = deque(maxlen=HISTORY_POINTS)
         self._seen: Seen | None = None
         self._task: asyncio.Task[None] | None = None
         self._fresh = asyncio.Event()
 
-    def history(self) -> list[Point]:
+    def history(self) -> list[Sums]:
         """The points before the latest one, the oldest first."""
         return list(self._history)[:-1]
 
@@ -112,7 +112,7 @@ class Poller:
         self.looks += 1
         point = point_between(before, now) if before is not None else None
         if point is not None:
-            self._history.append(point)
+            self._history.append(point.sums)
         self._seen = Seen(self.looks, now, point)
         fresh, self._fresh = self._fresh, asyncio.Event()
         fresh.set()

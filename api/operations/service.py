@@ -2,7 +2,9 @@
 
 A change makes an operation in its own transaction. It has SUCCEEDED once a pass saw its generation
 Ready, is SUPERSEDED once a newer generation replaces an unfinished one, and has FAILED at its
-deadline or when the work itself is a job that failed. None of these is ever taken back.
+deadline or when the work itself is a job that failed. None of these is ever taken back. A purge is
+no state that a newer one could replace: it is carried out or refused, whatever is wished after it,
+and only that settles it.
 """
 
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from api.operations.models import Operation
 from api.reconcile.models import Work
 
 DEADLINE: Final = timedelta(minutes=10)
+PURGE: Final = "delete_topic_records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +39,11 @@ class Target:
 def start_operation(
     session: Session, actor: Actor, kind: str, target: Target, deadline: timedelta = DEADLINE
 ) -> Operation:
-    """A receipt for a change; older unfinished ones of the same object are superseded."""
+    """A receipt for a change; older unfinished ones of the same object are superseded, but for
+    purges."""
     unfinished = select(Operation).where(
         Operation.target_id == target.object_id,
+        Operation.kind != PURGE,
         Operation.succeeded_at.is_(None),
         Operation.failed_at.is_(None),
         Operation.superseded_at.is_(None),
@@ -61,11 +66,15 @@ def start_operation(
     return operation
 
 
-def settle_operations(session: Session, object_id: str, generation: int, now: datetime) -> None:
-    """Marks what a Ready generation fulfils."""
+def settle_operations(
+    session: Session, object_id: str, generation: int, now: datetime, *, kind: str = ""
+) -> None:
+    """Marks what a Ready generation fulfils: all but purges, or only those of a kind."""
+    of_kind = Operation.kind == kind if kind else Operation.kind != PURGE
     for operation in session.scalars(
         select(Operation).where(
             Operation.target_id == object_id,
+            of_kind,
             Operation.target_generation <= generation,
             Operation.succeeded_at.is_(None),
             Operation.failed_at.is_(None),
@@ -79,12 +88,14 @@ def settle_operations(session: Session, object_id: str, generation: int, now: da
 def fail_operations(
     session: Session, object_id: str, error: dict[str, Json], now: datetime, *, kind: str = ""
 ) -> None:
-    """Marks the operations of an object that failed; only those of a kind, if it is named."""
+    """Marks the unfinished operations of an object as failed; only those of a kind, if it is
+    named. What failed before keeps its own error."""
     of_kind = (Operation.kind == kind,) if kind else ()
     for operation in session.scalars(
         select(Operation).where(
             Operation.target_id == object_id,
             Operation.succeeded_at.is_(None),
+            Operation.failed_at.is_(None),
             Operation.superseded_at.is_(None),
             *of_kind,
         )

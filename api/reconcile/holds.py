@@ -57,7 +57,7 @@ def plan(wish: Wish, seen: Seen) -> str | None:
     """PUT, RELEASE, or nothing. Pure. Nothing can be said to a cluster that has not the topic, or
     not the partition, yet; a release is said even if the cluster shows no such hold: one that was
     put before may still be on its way, and the cluster remembers what was released."""
-    if seen.topic is None or len(seen.topic.partitions) <= max(wish.hold.partitions, default=0):
+    if seen.topic is None or not _reaches(seen.topic, wish.hold):
         return None
     if wish.released:
         return None if seen.hold is not None and not seen.hold.active else "RELEASE"
@@ -65,14 +65,21 @@ def plan(wish: Wish, seen: Seen) -> str | None:
 
 
 def judge(wish: Wish, seen: Seen) -> tuple[str, str]:
-    """The state of the hold, and what it waits for; "" once it is as wished. Pure."""
+    """The state of the hold, and what it waits for; "" once it is as wished. Pure.
+
+    That the cluster once confirmed it is not enough to be ACTIVE: the log of every partition that
+    it concerns says now that it is held.
+    """
     waiting, done = ("RELEASING", "RELEASED") if wish.released else ("PROPAGATING", "ACTIVE")
     if seen.topic is None:
         return waiting, "the cluster has not the topic yet"
     if seen.hold is None or seen.hold.active == wish.released:
         return waiting, "the cluster has not applied it yet"
-    if not seen.hold.confirmed:
-        names = ", ".join(str(index) for index in missing(wish.hold, seen))
+    if not wish.released and not _reaches(seen.topic, wish.hold):
+        return waiting, "the cluster has not the partition yet"
+    lacking = [] if wish.released else missing(wish.hold, seen)
+    if lacking or not seen.hold.confirmed:
+        names = ", ".join(str(index) for index in lacking)
         logs = f"the logs of partitions {names}" if names else "the last confirmation"
         return waiting, f"waits for {logs}"
     return done, ""
@@ -219,6 +226,11 @@ def _partitions(wish: Wish, seen: Seen) -> list[Json]:
         for each in rows
         if _concerns(wish.hold, each.index)
     ]
+
+
+def _reaches(topic: node_pb2.TopicStatus, hold: node_pb2.PutHold) -> bool:
+    """Whether the cluster has what is to be held."""
+    return len(topic.partitions) > max(hold.partitions, default=0)
 
 
 def _concerns(hold: node_pb2.PutHold, index: int) -> bool:

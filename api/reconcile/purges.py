@@ -1,6 +1,6 @@
 """Purges that were wished: said to the cluster once, and then dropped, whatever it answered.
 
-What it refuses stays refused: the operation says why, and whoever still wants it asks again. Only a
+What it refuses stays refused: the operation says why, whatever else is wished, and whoever still wants it asks again. Only a
 partition that cannot answer now is asked again.
 """
 
@@ -11,12 +11,12 @@ from pydantic import JsonValue as Json
 
 from api.database import Database
 from api.deletion import locked
-from api.operations.service import fail_operations
+from api.operations.service import PURGE, fail_operations, settle_operations
 from api.reconcile.node_client import Fence, NodeClients
 from api.reconcile.outcome import FailureKind, PassFailure, Sent
 from api.reconcile.queue import Claim, holds
 from api.topics.models import Topic, TopicPurge
-from api.topics.purging import PURGE, PendingPurge
+from api.topics.purging import PendingPurge
 from dataplane.wire import node_pb2
 
 
@@ -64,11 +64,14 @@ def _drop(database: Database, item: Claim, purge: Purge, error: dict[str, Json] 
         if not holds(session, item):
             raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker purges it.")
         stored = session.get(TopicPurge, purge.topic_id)
-        if stored is not None and stored.generation == purge.wish.generation:
-            session.delete(stored)
-            if error is not None:
-                now = database.now(session)
-                fail_operations(session, purge.topic_id, error, now, kind=PURGE)
+        if stored is None or stored.generation != purge.wish.generation:
+            return  # More was wished meanwhile: all of it is said again, and settled then.
+        session.delete(stored)
+        now = database.now(session)
+        if error is not None:
+            fail_operations(session, purge.topic_id, error, now, kind=PURGE)
+        else:
+            settle_operations(session, purge.topic_id, stored.generation, now, kind=PURGE)
 
 
 def _sent(purge: Purge, answers: Sequence[node_pb2.PurgedPartition]) -> Sent:

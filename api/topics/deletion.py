@@ -26,7 +26,7 @@ from api.deletion import (
 )
 from api.errors import ConflictError
 from api.holds.service import refuse_held
-from api.operations.service import Target, settle_operations, start_operation
+from api.operations.service import PURGE, Target, settle_operations, start_operation
 from api.reconcile.queue import enqueue
 from api.resource import body_json
 from api.streams.models import Stream
@@ -122,6 +122,8 @@ def bury_topic(session: Session, topic_id: str, now: datetime) -> None:
     if row.purged_at is not None or not take_off(row, FINALIZER, now):
         return
     settle_operations(session, row.id, row.generation, now)
+    # What should have gone of it went with it.
+    settle_operations(session, row.id, row.generation, now, kind=PURGE)
     stream = session.get_one(Stream, row.stream_id)
     if stream.deleted_at is not None:
         enqueue(

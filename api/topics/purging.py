@@ -17,7 +17,7 @@ from api.audit.service import Actor, Change, record_change
 from api.deletion import Changed, locked, refuse_deleting
 from api.errors import ConflictError, InvalidRequestError, PreconditionRequiredError, Violation
 from api.holds.models import LegalHold
-from api.operations.service import Target, start_operation
+from api.operations.service import PURGE, Target, start_operation
 from api.reconcile.queue import enqueue
 from api.resource import body_json, etag, revision_wanted
 from api.topics.models import Topic, TopicPurge
@@ -25,7 +25,6 @@ from api.topics.schemas import PartitionBody, PurgePlace, TopicBody
 from api.topics.service import topic_bodies
 from api.topics.spec import effective
 
-PURGE: Final = "delete_topic_records"
 UNREAD: Final = (
     "A group that has not read them goes on at the new beginning; its consumers are told what was "
     "lost, unless they asked for on_expired=skip."

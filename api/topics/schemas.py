@@ -4,6 +4,7 @@
 from typing import Annotated, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -13,6 +14,7 @@ from pydantic import (
     StrictInt,
     WithJsonSchema,
 )
+from pydantic_core import PydanticCustomError
 
 from api.reconcile.models import ResourceStatus
 from api.reconcile.status import condition_bodies
@@ -31,7 +33,13 @@ from api.resource import (
     shared_members,
 )
 from api.topics.models import Topic
-from api.topics.spec import SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, EffectiveSpec, effective
+from api.topics.spec import (
+    SEGMENT_BYTES_MAX,
+    SEGMENT_BYTES_MIN,
+    EffectiveSpec,
+    effective,
+    in_words_of_today,
+)
 
 
 def _whole(value: object) -> object:
@@ -47,6 +55,22 @@ Limit = Annotated[
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "pattern": "^([0-9]+|unlimited)$"}),
 ]
+
+
+def _not_zero(limit: int | str) -> int | str:
+    """0 could mean "keep nothing" as well as "no limit": whoever wishes one of them says which."""
+    if limit == 0:
+        raise PydanticCustomError(
+            "limit_zero", 'must be 1 or more; write "unlimited" to keep everything'
+        )
+    return limit
+
+
+WishedLimit = Annotated[
+    Limit,
+    AfterValidator(_not_zero),
+    WithJsonSchema({"type": "string", "pattern": "^([1-9][0-9]*|unlimited)$"}),
+]
 SegmentBytes = Annotated[Whole, Field(ge=SEGMENT_BYTES_MIN, le=SEGMENT_BYTES_MAX)]
 Codec = Literal["none", "lz4", "zstd"]
 
@@ -56,8 +80,8 @@ class TopicSpec(Command):
 
     partitions: StrictInt | None = Field(default=None, ge=1, le=1024)
     replication_factor: Annotated[Literal[1, 3, 5], BeforeValidator(_whole)] | None = None
-    retention_ms: Limit | None = None
-    retention_bytes: Limit | None = None
+    retention_ms: WishedLimit | None = None
+    retention_bytes: WishedLimit | None = None
     min_retention_ms: Whole | None = None
     segment_bytes: SegmentBytes | None = None
     codec: Codec | None = None
@@ -200,7 +224,7 @@ class TopicBody(DeletableBody):
                 "cluster_id": row.cluster_id,
                 "stream_id": row.stream_id,
                 "stream": stream,
-                "spec": row.spec,
+                "spec": in_words_of_today(row.spec),
                 "status": {
                     "conditions": condition_bodies(status),
                     "observed_generation": status.observed_generation if status else 0,

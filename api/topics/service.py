@@ -33,7 +33,7 @@ from api.topics.masks import masked
 from api.topics.models import Topic
 from api.topics.preview import growth_of
 from api.topics.schemas import LabelSet, TopicBody, TopicCreate, TopicPatch, TopicSpec
-from api.topics.spec import DEFAULTS, effective, loses_data
+from api.topics.spec import DEFAULTS, effective, in_words_of_today, loses_data
 
 CONDITIONS: Final = ("Ready", "Synced", "Reachable", "Stalled", "RetentionEnforced")
 FIXED: Final = ("name", "project_id", "stream_id", "cluster_id")
@@ -326,7 +326,7 @@ def _merged_spec(spec: dict[str, Json], patch: TopicPatch) -> dict[str, Json]:
         return spec
     if patch.spec is None:
         return {}
-    merged = dict(spec)
+    merged = in_words_of_today(spec)
     sent = body_json(patch.spec)
     for name in patch.spec.model_fields_set:
         merged.pop(name, None)

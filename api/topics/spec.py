@@ -9,6 +9,7 @@ from pydantic import JsonValue as Json
 
 SEGMENT_BYTES_MIN: Final = 1 << 20
 SEGMENT_BYTES_MAX: Final = 1 << 30
+LIMITS: Final = ("retention_ms", "retention_bytes")
 DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
@@ -31,7 +32,8 @@ DEFAULTS: Final = EffectiveSpec()
 
 
 def effective(spec: Mapping[str, Json]) -> EffectiveSpec:
-    """The stored spec with defaults for what it leaves out."""
+    """The stored spec with defaults for what it leaves out. A limit of 0, which an earlier release
+    took, is none: so nodes have always kept it."""
     return EffectiveSpec(
         partitions=_number(spec, "partitions", DEFAULTS.partitions),
         replication_factor=_number(spec, "replication_factor", DEFAULTS.replication_factor),
@@ -43,6 +45,13 @@ def effective(spec: Mapping[str, Json]) -> EffectiveSpec:
         max_message_bytes=_number(spec, "max_message_bytes", DEFAULTS.max_message_bytes),
         deletion_protection=bool(spec.get("deletion_protection", DEFAULTS.deletion_protection)),
     )
+
+
+def in_words_of_today(spec: Mapping[str, Json]) -> dict[str, Json]:
+    """A stored spec as it would be wished now. An earlier release took a limit of 0, which nodes
+    have always kept as no limit at all."""
+    zeros = {name: "unlimited" for name in LIMITS if str(spec.get(name)) == "0"}
+    return {**spec, **zeros}
 
 
 def loses_data(before: EffectiveSpec, after: EffectiveSpec) -> bool:
@@ -65,4 +74,4 @@ def _limit(spec: Mapping[str, Json], name: str, default: int | None) -> int | No
     value = spec.get(name)
     if value is None:
         return default
-    return None if value == "unlimited" else int(str(value))
+    return None if value == "unlimited" else int(str(value)) or None

@@ -26,6 +26,7 @@ from dataplane.frames import (
     unpack_partition_state,
 )
 from dataplane.groups.membership import Group
+from dataplane.metadata import rules
 from dataplane.metadata.commands import fence_message, topic_message
 from dataplane.metadata.state import Hold, State, Topic, partitions_of
 from dataplane.metering import Metering
@@ -77,7 +78,8 @@ class AdminService:
         self._status = status
 
     async def apply(self, call: Call, request: wire.ApplyRequest) -> wire.ApplyReply:
-        """Put one command through the metadata log; repeatable."""
+        """Put one command through the metadata log; repeatable. Raises Refused."""
+        rules.check_submitted(request)
         command = wire.Command(control=wire.AppliedByControlPlane(request=request))
         result = await self._replica.submit(command)
         return result.applied

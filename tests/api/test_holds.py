@@ -379,11 +379,30 @@ def test_a_plan_that_was_carried_out_plans_nothing_and_no_doubt_is_called_done(
     if not why:
         assert status is not None
         assert (status.active, status.confirmed) == (not released, True)
+        assert released or (missing(hold, seen) == [] and len(partitions) > max(of, default=0))
     done = Seen(topic, node_pb2.HoldStatus(active=not released, confirmed=True))
     assert plan(wish, done) is None
     assert set(missing(hold, seen)) <= (set(of) or set(range(4)))
     if plan(wish, seen) is None and why:
-        assert len(partitions) <= max(of, default=0) or (status and not status.confirmed)
+        waits = status and not status.confirmed
+        lacks = not released and missing(hold, seen)
+        assert len(partitions) <= max(of, default=0) or waits or lacks
+
+
+def test_a_hold_that_was_confirmed_is_propagating_while_a_partition_lacks_it() -> None:
+    hold = node_pb2.PutHold(hold_id="hold_1", topic_id="tp_1", from_offset=5)
+    wish = Wish(1, False, False, timedelta(), ("a:1",), Fence(1, 1, 1), hold)
+    confirmed = node_pb2.HoldStatus(active=True, confirmed=True)
+    held = node_pb2.PartitionStatus(index=0, held=True, held_from=3)
+    for lacking in (
+        node_pb2.PartitionStatus(index=1),
+        node_pb2.PartitionStatus(index=1, held=True, held_from=6),
+    ):
+        seen = Seen(node_pb2.TopicStatus(partitions=[held, lacking]), confirmed)
+        assert judge(wish, seen) == ("PROPAGATING", "waits for the logs of partitions 1")
+    lacking = node_pb2.PartitionStatus(index=1, held=True, held_from=5)
+    seen = Seen(node_pb2.TopicStatus(partitions=[held, lacking]), confirmed)
+    assert judge(wish, seen) == ("ACTIVE", "")
 
 
 def _held(service: Service) -> tuple[Body, Body]:

@@ -14,6 +14,7 @@ from api.live.look import (
     TopicLook,
     picture,
     point_between,
+    point_body,
     questions_of,
 )
 from api.live.poller import Poller
@@ -82,12 +83,25 @@ def test_a_caller_sees_its_organization_and_a_confined_key_its_project() -> None
     assert picture(now, point, OPERATOR).warnings == ["STORAGE_FULL"]
 
 
+def test_the_history_is_summed_by_project_and_each_caller_sees_its_part() -> None:
+    many = [topic(OURS, f"a{number}", 10 * number) for number in range(100)]
+    before = look_at(0, *(topic(OURS, each.name, 0) for each in many), topic(SIDE, "b", 0))
+    now = look_at(1, *many, topic(SIDE, "b", 20), topic(THEIRS, "c", 40))
+    poller = Poller()
+    poller._publish(before, now)
+    poller._publish(now, now)
+    (kept,) = poller.history()
+    assert kept.into == {OURS: (49500, 4950), SIDE: (20, 2), THEIRS: (40, 4)}
+    told = {caller: point_body(kept, caller).in_bytes for caller in (OWNER, CONFINED)}
+    assert told == {OWNER: 49520, CONFINED: 20}
+
+
 def test_what_was_not_asked_or_answered_is_unknown_and_never_0() -> None:
     first = look_at(0, groups=(GroupLook(OURS, "g", reads=True, lag=None),))
     shown = picture(first, None, OPERATOR)
     assert (shown.now.in_bytes, shown.worst_lag, shown.groups_unknown) == (None, None, 1)
     restarted = look_at(1, fetched={"nd_1": (8, 20)})
-    assert point_between(first, restarted).out_bytes is None
+    assert point_between(first, restarted).sums.out_bytes is None
     assert picture(look_at(1, silent=1), point_between(first, first), OWNER).now.in_bytes is None
     question = Question(16, 16, 1, 0)
     assert lag_of({}, [question]) is None

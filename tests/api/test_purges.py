@@ -4,6 +4,7 @@ import grpc
 from httpx2 import Response
 from pydantic import JsonValue as Json
 
+from api.operations.service import PURGE
 from api.topics.models import TopicPurge
 from tests.api.conftest import Body, Service
 from tests.api.fake_node import refuse, vanish
@@ -105,6 +106,8 @@ def test_two_purges_before_a_worker_comes_are_both_carried_out(service: Service)
     service.settle()
     (said,) = service.node.purged
     assert [(p.index, p.before_offset) for p in said.partitions] == [(0, 4), (1, 5)]
+    found = [each for each in service.get("/v1/operations")["items"] if each["kind"] == PURGE]
+    assert [each["state"] for each in found] == ["SUCCEEDED", "SUCCEEDED"]
 
 
 def test_a_purge_that_was_followed_by_another_change_is_said_once_all_the_same(
@@ -119,13 +122,48 @@ def test_a_purge_that_was_followed_by_another_change_is_said_once_all_the_same(
         headers={**service.owner, "If-Match": purge.headers["ETag"]},
     )
     assert patched.status_code == 202
+    assert _state(service, purge) == ("PENDING", None)
     service.settle()
+    # Whoever purged hears what became of it, and not that somebody changed something else.
+    assert _state(service, purge) == ("FAILED", "TOPIC_HELD")
     operation = service.get(f"/v1/operations/{patched.headers['Operation-Id']}")
     assert operation["state"] == "SUCCEEDED"
     service.node.purge_refusals.clear()
     service.clock.advance(3600)
     service.settle()
     assert [each.version for each in service.node.purged] == [2]
+
+
+def test_a_purge_that_came_while_another_was_said_is_settled_with_it(service: Service) -> None:
+    topic = _filled(service)
+    service.node.purge_refusals = {0: "TOPIC_HELD"}
+    first = _purge(service, topic, p0=4)
+    later: list[Response] = []
+
+    def purge_again(*_: object) -> None:
+        later.append(_purge(service, service.get(f"/v1/topics/{topic['id']}"), p1=2))
+
+    service.node.after.append(purge_again)
+    service.settle()
+    states = {_state(service, each) for each in (first, *later)}
+    assert (len(later), states) == (1, {("FAILED", "TOPIC_HELD")})
+    service.node.purge_refusals = {0: "PARTITION_DAMAGED"}
+    _purge(service, service.get(f"/v1/topics/{topic['id']}"), p0=1)
+    service.clock.advance(900)
+    service.settle()
+    assert _state(service, first) == ("FAILED", "TOPIC_HELD")
+
+
+def test_a_purge_of_a_topic_that_goes_is_done_when_it_is_gone(service: Service) -> None:
+    topic = _filled(service)
+    purge = _purge(service, topic, p0=4)
+    headers = {**service.owner, "If-Match": purge.headers["ETag"]}
+    service.client.delete(f"/v1/topics/{topic['id']}", headers=headers)
+    assert _state(service, purge) == ("PENDING", None)
+    for _ in range(4):
+        service.settle()
+        service.clock.advance(3)
+    assert _state(service, purge) == ("SUCCEEDED", None)
 
 
 def test_what_is_not_there_is_pointed_at(service: Service) -> None:
@@ -157,6 +195,12 @@ def _filled(service: Service) -> Body:
     for each in service.node.topics[topic["id"]].partitions:
         each.log_end, each.bytes = 10, 1000
     return topic
+
+
+def _state(service: Service, response: Response) -> tuple[str, str | None]:
+    """What became of an operation, and why it failed."""
+    found = service.get(f"/v1/operations/{response.headers['Operation-Id']}")
+    return found["state"], found.get("error", {}).get("code")
 
 
 def _purge(service: Service, topic: Body, query: str = "", /, **before: int) -> Response:

@@ -4,9 +4,11 @@ from dataclasses import fields
 
 import pytest
 
+from api.topics.models import Topic
 from api.topics.schemas import EffectiveBody, TopicSpec, effective_members
 from api.topics.spec import DEFAULTS, EffectiveSpec
-from dataplane.metadata.rules import check_topic
+from dataplane.metadata.rules import check_submitted, check_topic
+from dataplane.wire import node_pb2
 from tests.api.conftest import Body, Service
 from tests.api.fake_node import vanish
 
@@ -62,7 +64,9 @@ def test_the_longest_name_becomes_ready_and_is_one_that_nodes_take(service: Serv
     service.settle()
     conditions = service.get(f"/v1/topics/{topic['id']}")["status"]["conditions"]
     assert _condition(conditions, "Ready")["status"] == "True"
-    check_topic(service.node.topics[topic["id"]].spec)
+    spec = service.node.topics[topic["id"]].spec
+    check_topic(spec)
+    check_submitted(node_pb2.ApplyRequest(put_topic=spec))
 
 
 @pytest.mark.parametrize(
@@ -360,6 +364,41 @@ def test_a_member_of_a_spec_is_of_its_type_and_never_turned_into_it(
     response = service.client.post("/v1/topics", json=body, headers=service.owner)
     assert (response.status_code, response.json()["code"]) == (400, "INVALID_REQUEST")
     assert response.json()["errors"][0]["pointer"].startswith(f"#/spec/{member}")
+
+
+@pytest.mark.parametrize("member", ["retention_ms", "retention_bytes"])
+@pytest.mark.parametrize("zero", [0, "0", "00"])
+def test_a_limit_of_0_is_refused_and_says_how_unlimited_is_written(
+    service: Service, member: str, zero: object
+) -> None:
+    body = {"name": "orders", "spec": {member: zero}}
+    response = service.client.post("/v1/topics", json=body, headers=service.owner)
+    (fault,) = response.json()["errors"]
+    assert (response.status_code, fault["code"]) == (400, "LIMIT_ZERO")
+    assert (fault["pointer"], fault["detail"]) == (
+        f"#/spec/{member}",
+        'must be 1 or more; write "unlimited" to keep everything',
+    )
+
+
+def test_a_limit_of_0_that_an_earlier_release_stored_is_told_as_what_it_is(
+    service: Service,
+) -> None:
+    topic = service.topic("orders", retention_bytes="unlimited")
+    with service.database.write() as session:
+        row = session.get_one(Topic, topic["id"])
+        row.spec = {"retention_ms": "0", "retention_bytes": "0"}
+    path = f"/v1/topics/{topic['id']}"
+    body = service.get(path)
+    limits = {"retention_ms": "unlimited", "retention_bytes": "unlimited"}
+    assert body["spec"] == limits
+    assert body["status"]["effective"].items() >= limits.items()
+    service.settle()
+    said = service.node.topics[topic["id"]].spec
+    assert (said.retention_ms, said.retention_bytes) == (-1, -1)
+    patch = {"spec": {"partitions": 2}}
+    changed = service.client.patch(path, json=patch, headers=service.owner).json()
+    assert changed["spec"] == {"partitions": 2, **limits}
 
 
 def test_figures_say_when_they_were_observed_and_are_of_now_when_asked_live(

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dataplane.errors import Refused
 from dataplane.metadata import tables
 from dataplane.metadata.commands import decode_result, encode_command
 from dataplane.metadata.machine import Machine
+from dataplane.metadata.rules import check_submitted
 from dataplane.metadata.snapshot import SnapshotUnreadable
 from dataplane.wire import node_pb2 as wire
 from tests.dataplane.builders import (
@@ -122,6 +124,16 @@ def test_a_refused_command_teaches_and_changes_nothing_but_the_op(
     assert result.refused.message
     log.machine.state.op = 2
     assert log.machine.snapshot() == before
+
+
+def test_a_limit_of_0_in_a_log_is_applied_as_it_was_and_no_longer_taken_at_the_door() -> None:
+    old = put_topic(retention_ms=0)
+    log = Log()
+    assert log.do(old).applied.changed
+    assert log.machine.state.topics["tp_1"].spec.retention_ms == 0
+    with pytest.raises(Refused, match="retention_ms is 0; it must be 1 or more, or -1"):
+        check_submitted(old.control.request)
+    check_submitted(put_topic().control.request)
 
 
 def test_bytes_of_a_newer_release_are_refused_not_fatal() -> None:

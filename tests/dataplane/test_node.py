@@ -94,6 +94,21 @@ def test_a_stale_fence_is_aborted(node: NodeProcess) -> None:
     assert (code, error.code) == (grpc.StatusCode.ABORTED, "COMMAND_FENCED")
 
 
+@pytest.mark.parametrize(("limit", "name"), [("retention_ms", "none"), ("retention_bytes", "nil")])
+def test_a_wish_with_a_limit_of_0_is_refused_before_it_is_in_the_log(
+    node: NodeProcess, limit: str, name: str
+) -> None:
+    request = topic_wish(name)
+    setattr(request.put_topic, limit, 0)
+    before = node.admin().describe_node().metadata_op
+    with pytest.raises(grpc.RpcError) as caught:
+        node.admin().apply(request)
+    code, error = refusal(caught.value)
+    assert (code, error.code) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT")
+    assert f"{limit} is 0; it must be 1 or more, or -1 for unlimited" in caught.value.details()
+    assert node.admin().describe_node().metadata_op == before
+
+
 def test_an_unknown_method_is_unimplemented(node: NodeProcess) -> None:
     call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = node.channel.unary_unary(
         "/headrace.stream.v1.Cluster/Guess"
