@@ -2,9 +2,12 @@
 
 A run is queued here, started by a worker, reads its inputs, and hands in its result with the token
 of that start. A result counts only while the run is RUNNING; its files are checked against their
-digests before one row is loaded.
+digests before the transaction that loads their rows begins, for they are large and others wait for
+it.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -16,6 +19,7 @@ from api.access.guard import Owner
 from api.access.models import ApiKey
 from api.audit.service import Actor, Change, record_change
 from api.clusters.models import Cluster
+from api.database import Database
 from api.errors import ConflictError, ResultRejectedError
 from api.identifiers import new_id
 from api.invoices.service import load_invoices
@@ -49,6 +53,14 @@ from api.topics.models import Topic, TopicSpan
 from api.usage.models import Price, PriceBook
 
 RUN_DEADLINE: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Files that hold, of a start of a run, and what puts their rows in place."""
+
+    started_at: datetime | None
+    load: Callable[[Session, ReportRun], None]
 
 
 def queue_run(session: Session, actor: Actor, command: ReportRunCreate) -> tuple[ReportRun, str]:
@@ -139,15 +151,39 @@ def report_inputs(
     return retention_inputs(session, names, now) if run.kind == "retention" else names
 
 
+def check_result(
+    database: Database, *, run_id: str, result: ReportResult | RetentionResult, root: Path
+) -> Checked | None:
+    """Checks the files, in no transaction; reads none, and gives None, if the run takes no result.
+
+    :raises ResultRejectedError: a file is not that of the manifest, or does not add up.
+    """
+    with database.read() as session:
+        run = session.get_one(ReportRun, run_id)
+        started_at = run.started_at
+        if run.state != "RUNNING" or run.kind != result.kind:
+            return None
+    if isinstance(result, RetentionResult):
+        lines, topics = read_retention(root, result)
+        return Checked(started_at, lambda session, run: load_retention(session, run, lines, topics))
+    files = read_result(root, result)
+
+    def load(session: Session, run: ReportRun) -> None:
+        load_usage(session, run, files[USAGE_FILE])
+        load_invoices(session, run, result, files)
+
+    return Checked(started_at, load)
+
+
 def publish_result(
     session: Session,
     actor: Actor,
     *,
     run_id: str,
     result: ReportResult | RetentionResult,
-    root: Path,
+    checked: Checked | None,
 ) -> ReportRun:
-    """Checks the files, loads their rows and shows them: all of it or nothing.
+    """Loads the rows of files that were checked and shows them: all of it or nothing.
 
     The run is held, so that its worker does not fail it meanwhile; and what is shown, so that of
     two runs of a kind that publish at once the later one removes the rows of the other.
@@ -160,13 +196,10 @@ def publish_result(
         raise ConflictError(f"The run is {run.state}; it takes no result now.")
     if result.kind != run.kind:
         raise ResultRejectedError(f"The result is of kind {result.kind}, the run {run.kind}.")
+    if checked is None or checked.started_at != run.started_at:
+        raise ConflictError("The run was started anew; it takes the result of that start only.")
     previous = session.get(CurrentRun, run.kind, with_for_update=True)
-    if isinstance(result, RetentionResult):
-        load_retention(session, run, *read_retention(root, result))
-    else:
-        files = read_result(root, result)
-        load_usage(session, run, files[USAGE_FILE])
-        load_invoices(session, run, result, files)
+    checked.load(session, run)
     if previous is None:
         session.add(CurrentRun(kind=run.kind, run_id=run.id, updated_at=actor.now))
     else:
