@@ -76,3 +76,26 @@ def test_a_file_that_is_longer_than_it_should_be_or_no_text_is_refused(service: 
     answers.append(service.client.put(path, json=broken, headers=header))
     assert [each.json()["code"] for each in answers] == ["RESULT_REJECTED"] * 2
     assert "not UTF-8" in answers[1].json()["detail"]
+
+
+def test_a_run_that_started_before_the_one_that_is_shown_is_kept_and_not_shown(
+    service: Service,
+) -> None:
+    topic = service.topic("orders")
+    older, its = started(service)
+    service.clock.advance(60)
+    newer, header = started(service)
+    shown = publish(service, [row_of(topic, "2", "0")])
+    service.client.put(f"/v1/report-runs/{newer['id']}/result", json=shown, headers=header)
+    path = f"/v1/report-runs/{older['id']}/result"
+    late = publish(service, [row_of(topic, "1", "0")])
+    answers = [service.client.put(path, json=late, headers=its) for _ in range(2)]
+    assert [each.status_code for each in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
+    assert answers[0].json()["state"] == "SUCCEEDED"
+    assert answers[0].json()["result"]["superseded_by"] == newer["id"]
+    usage = service.get("/v1/usage")
+    assert (usage["run_id"], usage["totals"][0]["quantity"]) == (newer["id"], "2")
+    events = service.get(f"/v1/audit-events?target_id={older['id']}")["items"]
+    (event,) = [each for each in events if each["action"] == "reports.publish"]
+    assert event["after"]["superseded_by"] == newer["id"]
