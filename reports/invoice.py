@@ -45,6 +45,11 @@ DESCRIPTIONS = {
 SKUS = tuple(DESCRIPTIONS)
 COVERED_MIN = timedelta(hours=1)
 NINE = Decimal("0.000000001")
+# Said on every draft, for whoever changes prices while a month is open.
+PRICING = (
+    "Until it is issued, the whole month is priced by the newest price book in force when this "
+    "report was made: a later change of prices reprices it."
+)
 
 
 @dataclass(frozen=True, slots=True)

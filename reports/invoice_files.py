@@ -18,7 +18,7 @@ from pyspark.sql import Row
 from reports import formats
 from reports.export import Export
 from reports.formats import Value, text_of
-from reports.invoice import COLUMNS, Draft, Line
+from reports.invoice import COLUMNS, PRICING, Draft, Line
 from reports.invoice_page import invoice_page
 from reports.reconciliation import Check
 
@@ -165,6 +165,7 @@ def _document(
         "period_end": text_of("", draft.period.end),
         "as_of": text_of("", draft.as_of),
         "price_book_version": export.price_book.version,
+        "pricing": PRICING,
         "monthly_minimum": f"{draft.minimum:.2f}",
         "metered_exact": f"{draft.metered_exact:.9f}",
         "amount_per_month": f"{draft.per_month:.9f}",

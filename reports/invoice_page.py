@@ -15,7 +15,7 @@ from pyspark.sql import Row
 from reports.accounts import Account
 from reports.chart import INGRESS, Measure, bars
 from reports.export import Export
-from reports.invoice import DESCRIPTIONS, MINIMUM, Draft, Line
+from reports.invoice import DESCRIPTIONS, MINIMUM, PRICING, Draft, Line
 from reports.markup import badge, document, more, section, table, tiles
 from reports.page import checks_table
 from reports.rating import amount_of, rounded
@@ -229,7 +229,8 @@ def _reconciliation(checks: Sequence[Check], *, blocked: bool) -> str:
 
 def _footer(draft: Draft, export: Export, input_sha256: str) -> str:
     return (
-        f"<footer><p>Price book {escape(export.price_book.version)}. Computed from the frozen "
+        f"<footer><p>Price book {escape(export.price_book.version)}. {PRICING}</p>"
+        "<p>Computed from the frozen "
         f"inputs <code>{input_sha256}</code>; {draft.stem}.csv, .json and .parquet say the same. "
         "The run is signed: <code>headrace report verify</code> and the folder of this page check "
         "files, sums, signature and chain.</p></footer>"

@@ -11,6 +11,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -32,6 +33,7 @@ COLUMNS: Final = (
     "price_book_version", "estimated",
 )  # fmt: skip
 FILE_BYTES_MAX: Final = 2 << 30
+CHUNK_BYTES: Final = 1 << 20
 ROWS_A_STATEMENT: Final = 500
 
 
@@ -55,7 +57,11 @@ def read_result(root: Path, result: ReportResult) -> dict[str, str]:
 def checked_files(
     root: Path, path: str, files: Sequence[PublishedFile], wanted: Sequence[str]
 ) -> dict[str, str]:
-    """The texts of the wanted files, once every file of a manifest is there with its digest."""
+    """The texts of the wanted files, once every file of a manifest is there with its digest.
+
+    Files are large: this is for before a transaction begins. Of those that are not wanted no more
+    than CHUNK_BYTES is in memory at once.
+    """
     root = root.absolute()
     folder = (root / folder_of(path)).resolve()
     if not folder.is_relative_to(root.resolve()):
@@ -65,9 +71,10 @@ def checked_files(
         )
     texts = {}
     for file in files:
-        content = _checked(folder / file.name, size=file.bytes, sha256=file.sha256)
-        if file.name in wanted:
-            texts[file.name] = content.decode("utf-8")
+        loaded = file.name in wanted
+        content = _checked(folder / file.name, size=file.bytes, sha256=file.sha256, keep=loaded)
+        if loaded:
+            texts[file.name] = _decoded(content, file.name)
     for name in wanted:
         if name not in texts:
             raise ResultRejectedError(f"The manifest names no {name}.")
@@ -80,30 +87,46 @@ def load_usage(session: Session, run: ReportRun, text: str) -> None:
     organizations = {
         name: row.id for row in session.scalars(select(Organization)) for name in (row.id, row.name)
     }
-    rows = [_row(run.id, line, topics, organizations) for line in _lines(text)]
     shown = session.get(CurrentRun, run.kind)
     if shown is not None:
         session.execute(delete(UsageRow).where(UsageRow.run_id == shown.run_id))
-    for start in range(0, len(rows), ROWS_A_STATEMENT):
-        session.execute(insert(UsageRow), rows[start : start + ROWS_A_STATEMENT])
+    # Made as they are inserted: the transaction is never idle for as long as all of them take.
+    rows = (_row(run.id, line, topics, organizations) for line in _lines(text))
+    while some := list(islice(rows, ROWS_A_STATEMENT)):
+        session.execute(insert(UsageRow), some)
 
 
-def _checked(path: Path, *, size: int, sha256: str) -> bytes:
+def _checked(path: Path, *, size: int, sha256: str, keep: bool) -> bytes:
+    """What the file holds if it is to be kept, else nothing; of too long a file no more is read
+    than shows that it is."""
     if size > FILE_BYTES_MAX:
         raise ResultRejectedError(f"{path.name} is above {FILE_BYTES_MAX} bytes.")
+    digest, length, kept = hashlib.sha256(), 0, []
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            while length <= size and (chunk := file.read(CHUNK_BYTES)):
+                digest.update(chunk)
+                length += len(chunk)
+                if keep:
+                    kept.append(chunk)
     except OSError as error:
         raise ResultRejectedError(
             f"{path.name} cannot be read: {error.strerror}.",
             hint="Job and control plane must see the same folder under reports.uri.",
         ) from error
-    if len(content) != size or hashlib.sha256(content).hexdigest() != sha256:
+    if length != size or digest.hexdigest() != sha256:
         raise ResultRejectedError(
             f"{path.name} is not the file of the manifest: size or SHA-256 differ.",
             hint="Run the report again; files must not be edited after the job.",
         )
-    return content
+    return b"".join(kept)
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ResultRejectedError(f"{name} is not UTF-8: {error.reason}.") from None
 
 
 def _lines(text: str) -> Iterator[dict[str, str]]:

@@ -18,7 +18,13 @@ from api.reports.files import files_owner, run_file
 from api.reports.loading import folder_of
 from api.reports.models import ReportRun
 from api.reports.schemas import ReportInputs, ReportResult, ReportRunBody, ReportRunCreate
-from api.reports.service import publish_result, queue_run, report_inputs, run_owner
+from api.reports.service import (
+    check_result,
+    publish_result,
+    queue_run,
+    report_inputs,
+    run_owner,
+)
 from api.resource import body_json
 from api.retention.schemas import RetentionInputs, RetentionResult
 from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
@@ -133,9 +139,10 @@ def put_report_result(
 ) -> JSONResponse:
     """Takes the manifest of a finished job; files are checked, rows loaded and shown, or nothing
     is. Only the token of the present start of the run may. The same manifest again is a replay."""
+    checked = check_result(facts.database, run_id=object_id, result=body, root=root)
 
     def publish(session: Session, actor: Actor) -> Reply:
-        row = publish_result(session, actor, run_id=object_id, result=body, root=root)
+        row = publish_result(session, actor, run_id=object_id, result=body, checked=checked)
         return Reply(200, body_json(ReportRunBody.of(row)))
 
     return change(facts, caller, publish)

@@ -2,13 +2,17 @@
 
 A run is queued here, started by a worker, reads its inputs, and hands in its result with the token
 of that start. A result counts only while the run is RUNNING; its files are checked against their
-digests before one row is loaded.
+digests before the transaction that loads their rows begins, for they are large and others wait for
+it. A run that started before the one that is shown is kept, and is not shown.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from pydantic import JsonValue as Json
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -16,6 +20,7 @@ from api.access.guard import Owner
 from api.access.models import ApiKey
 from api.audit.service import Actor, Change, record_change
 from api.clusters.models import Cluster
+from api.database import Database
 from api.errors import ConflictError, ResultRejectedError
 from api.identifiers import new_id
 from api.invoices.service import load_invoices
@@ -49,6 +54,16 @@ from api.topics.models import Topic, TopicSpan
 from api.usage.models import Price, PriceBook
 
 RUN_DEADLINE: Final = timedelta(hours=1)
+# In the result of a run that is not shown: the run that is, which started after it.
+SUPERSEDED: Final = "superseded_by"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Files that hold, of a start of a run, and what puts their rows in place."""
+
+    started_at: datetime | None
+    load: Callable[[Session, ReportRun], None]
 
 
 def queue_run(session: Session, actor: Actor, command: ReportRunCreate) -> tuple[ReportRun, str]:
@@ -139,39 +154,59 @@ def report_inputs(
     return retention_inputs(session, names, now) if run.kind == "retention" else names
 
 
+def check_result(
+    database: Database, *, run_id: str, result: ReportResult | RetentionResult, root: Path
+) -> Checked | None:
+    """Checks the files, in no transaction; reads none, and gives None, if the run takes no result.
+
+    :raises ResultRejectedError: a file is not that of the manifest, or does not add up.
+    """
+    with database.read() as session:
+        run = session.get_one(ReportRun, run_id)
+        started_at = run.started_at
+        if run.state != "RUNNING" or run.kind != result.kind:
+            return None
+    if isinstance(result, RetentionResult):
+        lines, topics = read_retention(root, result)
+        return Checked(started_at, lambda session, run: load_retention(session, run, lines, topics))
+    files = read_result(root, result)
+
+    def load(session: Session, run: ReportRun) -> None:
+        load_usage(session, run, files[USAGE_FILE])
+        load_invoices(session, run, result, files)
+
+    return Checked(started_at, load)
+
+
 def publish_result(
     session: Session,
     actor: Actor,
     *,
     run_id: str,
     result: ReportResult | RetentionResult,
-    root: Path,
+    checked: Checked | None,
 ) -> ReportRun:
-    """Checks the files, loads their rows and shows them: all of it or nothing.
+    """Loads the rows of files that were checked and shows them: all of it or nothing.
+
+    What is shown is of the run that started last, for it knows most: of a run that started before
+    it nothing is loaded, and its result says so in ``superseded_by``.
 
     The run is held, so that its worker does not fail it meanwhile; and what is shown, so that of
     two runs of a kind that publish at once the later one removes the rows of the other.
     """
     run = session.get_one(ReportRun, run_id, with_for_update=True)
     manifest = body_json(result)
-    if run.state == "SUCCEEDED" and run.result == manifest:
+    if run.state == "SUCCEEDED" and _manifest(run) == manifest:
         return run
     if run.state != "RUNNING":
         raise ConflictError(f"The run is {run.state}; it takes no result now.")
     if result.kind != run.kind:
         raise ResultRejectedError(f"The result is of kind {result.kind}, the run {run.kind}.")
-    previous = session.get(CurrentRun, run.kind, with_for_update=True)
-    if isinstance(result, RetentionResult):
-        load_retention(session, run, *read_retention(root, result))
-    else:
-        files = read_result(root, result)
-        load_usage(session, run, files[USAGE_FILE])
-        load_invoices(session, run, result, files)
-    if previous is None:
-        session.add(CurrentRun(kind=run.kind, run_id=run.id, updated_at=actor.now))
-    else:
-        previous.run_id = run.id
-        previous.updated_at = actor.now
+    if checked is None or checked.started_at != run.started_at:
+        raise ConflictError("The run was started anew; it takes the result of that start only.")
+    newer = _show(session, run, checked, actor.now)
+    if newer is not None:
+        manifest = {**manifest, SUPERSEDED: newer}
     run.state = "SUCCEEDED"
     run.finished_at = actor.now
     run.result = manifest
@@ -182,6 +217,27 @@ def publish_result(
         Change(run.org_id, "reports.publish", "report_run", run.id, after=manifest),
     )
     return run
+
+
+def _show(session: Session, run: ReportRun, checked: Checked, now: datetime) -> str | None:
+    """Puts a run in place of the one that is shown; if that one started later, its id instead."""
+    shown = session.get(CurrentRun, run.kind, with_for_update=True)
+    if shown is not None:
+        before = session.get_one(ReportRun, shown.run_id).started_at
+        if before is not None and run.started_at is not None and run.started_at < before:
+            return shown.run_id
+    checked.load(session, run)
+    if shown is None:
+        session.add(CurrentRun(kind=run.kind, run_id=run.id, updated_at=now))
+    else:
+        shown.run_id = run.id
+        shown.updated_at = now
+    return None
+
+
+def _manifest(run: ReportRun) -> dict[str, Json]:
+    """What the job of the run published."""
+    return {name: value for name, value in (run.result or {}).items() if name != SUPERSEDED}
 
 
 def run_owner(session: Session, object_id: str) -> Owner | None:

@@ -15,7 +15,7 @@ from reports.errors import PublishError
 from reports.evidence import KEY
 from reports.formats import text_of, unescaped
 from reports.inputs import Frozen
-from reports.invoice import COLUMNS
+from reports.invoice import COLUMNS, PRICING
 from reports.publish import Report
 from reports.run import report_of
 from tests.reports.building import (
@@ -91,6 +91,13 @@ def test_the_page_shows_every_amount_of_the_csv(report: Report) -> None:
     assert "<script" not in page
     assert "src=" not in page
     assert "url(" not in page
+
+
+def test_an_invoice_says_that_its_month_is_priced_by_the_newest_price_book(report: Report) -> None:
+    document = json.loads((report.folder / f"{STEM}.json").read_bytes())
+    assert document["pricing"] == PRICING
+    assert "the newest price book" in PRICING
+    assert PRICING in (report.folder / f"{STEM}.html").read_text()
 
 
 def test_every_meter_has_its_line_and_the_total_is_what_they_show(report: Report) -> None:

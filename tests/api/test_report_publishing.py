@@ -1,0 +1,101 @@
+"""What a result that is published holds up, and when it is not taken, or taken and not shown."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from httpx2 import Response
+
+from api.reports.models import ReportRun
+from tests.api.conftest import Body, Service
+from tests.api.test_reports import publish, row_of, started
+
+
+@contextmanager
+def half_read(service: Service, run: Body, header: dict[str, str]) -> Iterator[Future[Response]]:
+    """A result whose file is being read: the rest of it comes when the block ends."""
+    manifest = publish(service, [row_of(service.topic("orders"), "5", "0")])
+    path = Path(service.settings.reports.uri) / manifest["path"] / "usage.csv"
+    content = path.read_bytes()
+    path.unlink()
+    os.mkfifo(path)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(
+            service.client.put,
+            f"/v1/report-runs/{run['id']}/result",
+            json=manifest,
+            headers=header,
+        )
+        with path.open("wb") as pipe:
+            yield answer
+            pipe.write(content)
+
+
+def test_others_write_while_the_files_of_a_result_are_read(service: Service) -> None:
+    run, header = started(service)
+    with half_read(service, run, header) as answer:
+        assert service.topic("returns")["name"] == "returns"
+        assert not answer.done()
+    assert answer.result().status_code == 200
+    assert service.get("/v1/usage")["totals"][0]["quantity"] == "5"
+
+
+def test_a_result_of_an_earlier_start_is_refused_though_its_files_were_checked(
+    service: Service,
+) -> None:
+    run, header = started(service)
+    with half_read(service, run, header) as answer, service.database.write() as session:
+        session.get_one(ReportRun, run["id"]).started_at = service.clock() + timedelta(minutes=1)
+    assert (answer.result().status_code, answer.result().json()["code"]) == (409, "CONFLICT")
+    assert service.get("/v1/usage")["items"] == []
+
+
+def test_no_file_is_read_for_a_run_that_takes_no_result(service: Service) -> None:
+    run, header = started(service)
+    manifest = publish(service, [row_of(service.topic("orders"), "5", "0")])
+    path = f"/v1/report-runs/{run['id']}/result"
+    assert service.client.put(path, json=manifest, headers=header).status_code == 200
+    nowhere = {**manifest, "path": "usage/none"}
+    assert service.client.put(path, json=nowhere, headers=header).status_code == 409
+
+
+def test_a_file_that_is_longer_than_it_should_be_or_no_text_is_refused(service: Service) -> None:
+    run, header = started(service)
+    manifest = publish(service, [row_of(service.topic("orders"), "5", "0")])
+    file = manifest["files"][0]
+    path = f"/v1/report-runs/{run['id']}/result"
+    content = Path(service.settings.reports.uri) / manifest["path"] / "usage.csv"
+    content.write_bytes(content.read_bytes() + b"x")
+    answers = [service.client.put(path, json=manifest, headers=header)]
+    content.write_bytes(b"\xff")
+    digest = "a8100ae6aa1940d0b663bb31cd466142ebbdbd5187131b92d93818987832eb89"
+    broken = {**manifest, "files": [{**file, "bytes": "1", "sha256": digest}]}
+    answers.append(service.client.put(path, json=broken, headers=header))
+    assert [each.json()["code"] for each in answers] == ["RESULT_REJECTED"] * 2
+    assert "not UTF-8" in answers[1].json()["detail"]
+
+
+def test_a_run_that_started_before_the_one_that_is_shown_is_kept_and_not_shown(
+    service: Service,
+) -> None:
+    topic = service.topic("orders")
+    older, its = started(service)
+    service.clock.advance(60)
+    newer, header = started(service)
+    shown = publish(service, [row_of(topic, "2", "0")])
+    service.client.put(f"/v1/report-runs/{newer['id']}/result", json=shown, headers=header)
+    path = f"/v1/report-runs/{older['id']}/result"
+    late = publish(service, [row_of(topic, "1", "0")])
+    answers = [service.client.put(path, json=late, headers=its) for _ in range(2)]
+    assert [each.status_code for each in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
+    assert answers[0].json()["state"] == "SUCCEEDED"
+    assert answers[0].json()["result"]["superseded_by"] == newer["id"]
+    usage = service.get("/v1/usage")
+    assert (usage["run_id"], usage["totals"][0]["quantity"]) == (newer["id"], "2")
+    events = service.get(f"/v1/audit-events?target_id={older['id']}")["items"]
+    (event,) = [each for each in events if each["action"] == "reports.publish"]
+    assert event["after"]["superseded_by"] == newer["id"]
