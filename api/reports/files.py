@@ -7,6 +7,7 @@ A name counts only if the manifest has it, and a folder only below the reports' 
 
 import mimetypes
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from sqlalchemy.orm import Session
 from api.access.guard import Owner
 from api.access.permissions import Caller
 from api.errors import NotFoundError
-from api.reports.loading import folder_of
+from api.reports.loading import checked_file, folder_of
 from api.reports.models import ReportRun
 
 PAGE: Final = ".html"
@@ -30,7 +31,16 @@ def files_owner(session: Session, object_id: str) -> Owner | None:
     return Owner(row.org_id, shared=True, run_id=row.id) if row else None
 
 
-def run_file(session: Session, caller: Caller, run_id: str, name: str, root: Path) -> FileResponse:
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file as the manifest of its run has it."""
+
+    path: Path
+    size_bytes: int
+    sha256: str
+
+
+def run_file(session: Session, caller: Caller, run_id: str, name: str, root: Path) -> Listed:
     """A file of a run that has published.
 
     :raises NotFoundError: no such file, or not one of the caller's.
@@ -38,17 +48,18 @@ def run_file(session: Session, caller: Caller, run_id: str, name: str, root: Pat
     result = session.get_one(ReportRun, run_id).result or {}
     listed = result.get("files")
     entries = listed if isinstance(listed, list) else []
-    names = {one.get("name") for one in entries if isinstance(one, dict)}
+    found = {one.get("name"): one for one in entries if isinstance(one, dict)}
     folder = (root.absolute() / folder_of(str(result.get("path", "")))).resolve()
     path = folder / name
     mine = caller.operator or name in _own(caller, result)
     inside = folder.is_relative_to(root.resolve())
-    if name not in names or not mine or not inside or not path.is_file():
+    if name not in found or not mine or not inside or not path.is_file():
         raise NotFoundError(
             f"The run {run_id} has no file {name} that this key can see.",
             hint="An invoice lists its files; usage files of a run are the operator's.",
         )
-    return _response(path)
+    entry = found[name]
+    return Listed(path, int(str(entry["bytes"])), str(entry["sha256"]))
 
 
 def _own(caller: Caller, result: Mapping[str, JsonValue]) -> set[str]:
@@ -64,7 +75,13 @@ def _own(caller: Caller, result: Mapping[str, JsonValue]) -> set[str]:
     }
 
 
-def _response(path: Path) -> FileResponse:
+def handed_out(listed: Listed) -> FileResponse:
+    """The file, if it is still the one that was published.
+
+    :raises ResultRejectedError: it was changed since.
+    """
+    path = listed.path
+    checked_file(path, size=listed.size_bytes, sha256=listed.sha256, keep=False)
     media_type = TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
     page = path.suffix == PAGE
     return FileResponse(

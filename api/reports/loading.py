@@ -72,7 +72,7 @@ def checked_files(
     texts = {}
     for file in files:
         loaded = file.name in wanted
-        content = _checked(folder / file.name, size=file.bytes, sha256=file.sha256, keep=loaded)
+        content = checked_file(folder / file.name, size=file.bytes, sha256=file.sha256, keep=loaded)
         if loaded:
             texts[file.name] = _decoded(content, file.name)
     for name in wanted:
@@ -96,7 +96,7 @@ def load_usage(session: Session, run: ReportRun, text: str) -> None:
         session.execute(insert(UsageRow), some)
 
 
-def _checked(path: Path, *, size: int, sha256: str, keep: bool) -> bytes:
+def checked_file(path: Path, *, size: int, sha256: str, keep: bool) -> bytes:
     """What the file holds if it is to be kept, else nothing; of too long a file no more is read
     than shows that it is."""
     if size > FILE_BYTES_MAX:

@@ -14,7 +14,7 @@ from api.access.permissions import Caller
 from api.audit.service import Actor
 from api.idempotency import Reply, RequestFacts, change
 from api.pagination import Page, PageRequest, page_of
-from api.reports.files import files_owner, run_file
+from api.reports.files import files_owner, handed_out, run_file
 from api.reports.loading import folder_of
 from api.reports.models import ReportRun
 from api.reports.schemas import ReportInputs, ReportResult, ReportRunBody, ReportRunCreate
@@ -104,7 +104,8 @@ def get_report_file(
     """A file of a run that has published: any for the operator, those of its own invoices for an
     organization. Pages open in a sandbox, everything else is saved."""
     with database.read() as session:
-        return run_file(session, caller, object_id, name, root)
+        listed = run_file(session, caller, object_id, name, root)
+    return handed_out(listed)
 
 
 @router.post(

@@ -91,6 +91,15 @@ def test_an_organization_reads_the_files_of_its_invoices_and_no_others(
     assert service.client.get(f"{base}/{mine}", headers=service.owner).status_code == 200
 
 
+def test_a_file_that_was_changed_since_is_not_handed_out(service: Service, run: Body) -> None:
+    path = Path(service.settings.reports.uri) / "usage" / "result" / "usage.csv"
+    path.write_bytes(path.read_bytes().replace(b"1", b"2") + b" ")
+    answer = service.client.get(
+        f"/v1/report-runs/{run['id']}/files/usage.csv", headers=service.owner
+    )
+    assert answer.json()["code"] == "RESULT_REJECTED"
+
+
 def test_a_run_that_has_published_nothing_has_no_files(service: Service) -> None:
     run = service.post("/v1/report-runs", {"kind": "usage"})
     answer = service.client.get(
