@@ -65,6 +65,8 @@ def start(page: Page, report: str) -> None:
     page.get_by_role("link", name="Reports").first.click()
     page.get_by_role("button", name=f"Run the {report} report").click()
     page.wait_for_url("**/reports/run_*")
+    # The address changes first; until the page has come, the list is still shown.
+    expect(page.get_by_role("heading", name="Progress")).to_be_visible()
     expect(page.get_by_text("Running", exact=True)).to_be_visible()
 
 
