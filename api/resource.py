@@ -79,7 +79,8 @@ class DeletableColumns(ResourceColumns):
 
 def format_instant(moment: datetime) -> str:
     """RFC 3339 in UTC with ``Z`` and always six digits of a second."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    # Not strftime: it writes the year 999 with three digits.
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def etag(revision: int) -> str:

@@ -242,8 +242,7 @@ class Node:
             self._engine.start()
         except EngineError as error:
             raise NodeUnusable(f"the node cannot serve: {error}") from error
-        host = self._settings.node.advertised_host or self._settings.node.host
-        return f"{host}:{self._engine.port}"
+        return self._settings.node.address(self._engine.port)
 
     async def _bootstrap(self, address: str) -> None:
         """Give the cluster its name, once in its life; later starts only repeat the address."""

@@ -58,6 +58,13 @@ class NodeSection(BaseModel):
     drain_seconds: Annotated[float, Field(gt=0, le=600)] = 10.0
     log_level: Annotated[str, StringConstraints(pattern=r"^(debug|info|warning|error)$")] = "info"
 
+    def address(self, port: int) -> str:
+        """Where clients are told to find the node; an IPv6 address stands in brackets."""
+        host = self.advertised_host or self.host
+        if ":" in host and not host.startswith("["):
+            host = f"[{host}]"
+        return f"{host}:{port}"
+
 
 class MeteringSection(BaseModel):
     """[metering]"""

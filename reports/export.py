@@ -244,7 +244,7 @@ def _archived(spans: tuple[Span, ...], as_of: datetime | None) -> dict[str, obje
 
 
 def _written(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def _moment(item: Mapping[str, object], field: str, place: str) -> datetime:

@@ -26,8 +26,8 @@ def text_of(name: str, value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
-        seconds = "%S.%fZ" if value.microsecond else "%SZ"
-        return value.astimezone(UTC).strftime(f"%Y-%m-%dT%H:%M:{seconds}")
+        # Not strftime: it writes the year 999 with three digits.
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
     if isinstance(value, Decimal):
         return format(value.normalize() if name == "unit_price" else value, "f")
     return str(value)

@@ -69,7 +69,18 @@ def first_run(settings: Settings, wish: Wish) -> dict[str, str | bool]:
 
 
 def _address(text: str) -> tuple[str, int]:
+    """The host, without the brackets of an IPv6 address, and the port."""
     host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+        if not _is_number(host) or ":" not in host:
+            raise SettingsInvalid(
+                f"--node-address {text}: brackets hold an IPv6 address, as in [::1]:8461"
+            )
+    elif ":" in host:
+        raise SettingsInvalid(
+            f"--node-address {text}: an IPv6 address stands in brackets, as in [::1]:8461"
+        )
     if not (colon and host and port.isdecimal() and 0 < int(port) < 65535):
         raise SettingsInvalid(f"--node-address {text}: write HOST:PORT, as in {NODE_ADDRESS}")
     return host, int(port)
@@ -102,7 +113,7 @@ def _ensure_node_file(
     members: dict[str, str | int | bool] = {
         **identity.members(),
         "host": host if _is_number(host) else EVERYWHERE,
-        "advertised_host": host,
+        "advertised_host": f"[{host}]" if ":" in host else host,
         "port": port,
         "http_port": port + 1,
         "data_dir": "node-1",

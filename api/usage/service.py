@@ -151,11 +151,11 @@ def _topic_name(row: UsageRow) -> str:
 
 
 def _day(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d")
+    return moment.astimezone(UTC).date().isoformat()
 
 
 def _hour(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:00:00Z")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="hours") + ":00:00Z"
 
 
 def _plain(value: Decimal) -> str:

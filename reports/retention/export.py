@@ -70,10 +70,9 @@ class Hold:
     document: Mapping[str, str]
     """case_id, owner, reason, created_at, activated_at, released_at, released_by; as they came."""
 
-    def covers(self, topic_id: str, partition: int) -> bool:
-        """Whether it holds something of this partition now."""
-        here = self.topic_id == topic_id and self.partition in (None, partition)
-        return here and self.state in HOLDING
+    def covers(self, partition: int) -> bool:
+        """Whether it holds something of this partition of its topic now."""
+        return self.partition in (None, partition) and self.state in HOLDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +105,13 @@ class RetentionExport:
     def in_force(self) -> dict[str, Policy]:
         """The present policy of every topic."""
         return {policy.topic_id: policy for policy in self.policies}
+
+    def holds_by_topic(self) -> dict[str, list[Hold]]:
+        """The holds of every topic that has any, in their order."""
+        found: dict[str, list[Hold]] = {}
+        for hold in self.holds:
+            found.setdefault(hold.topic_id, []).append(hold)
+        return found
 
 
 def retention_export_of(answer: object) -> RetentionExport:

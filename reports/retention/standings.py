@@ -23,6 +23,7 @@ from reports.retention.rules import Seen, Standing, Violation, violations_of
 Place = tuple[int, int, int]
 """topic (its number), created_revision, partition"""
 
+LIMITS = ("retention_ms", "retention_bytes")
 PLACES = pa.schema(
     [
         ("topic", pa.int64()),
@@ -84,7 +85,7 @@ def places(frozen: FrozenRetention, inventories: Mapping[Place, Row]) -> pa.Tabl
 
     A topic that the control plane does not know is told by the limits of its inventory.
     """
-    policies = frozen.export.in_force()
+    policies, held = frozen.export.in_force(), frozen.export.holds_by_topic()
     rows = []
     for topic, place in _partitions(frozen.topics):
         policy, seen = policies.get(topic.topic_id), inventories.get(place)
@@ -93,7 +94,7 @@ def places(frozen: FrozenRetention, inventories: Mapping[Place, Row]) -> pa.Tabl
             if policy is not None
             else _limits(seen)
         )
-        held_from = _held_from(_holds(frozen.export, topic.topic_id, place[2]), seen)
+        held_from = _held_from(_covering(held.get(topic.topic_id, ()), place[2]), seen)
         rows.append(dict(zip(PLACES.names, (*place, *limits, held_from), strict=True)))
     return pa.Table.from_pylist(rows, schema=PLACES)
 
@@ -105,14 +106,14 @@ def lines(
     trimmed_to: Mapping[Place, int],
 ) -> list[Line]:
     """Every partition that exists, by name. trimmed_to: where its last trim moved the start."""
-    policies = frozen.export.in_force()
+    policies, held = frozen.export.in_force(), frozen.export.holds_by_topic()
     commits: dict[Place, list[Commit]] = defaultdict(list)
     for commit in frozen.commits:
         commits[commit.topic, commit.created_revision, commit.partition].append(commit)
     found = []
     for topic, place in _partitions(frozen.topics):
         seen, log = inventories.get(place), logs.get(place)
-        holds = _holds(frozen.export, topic.topic_id, place[2])
+        holds = _covering(held.get(topic.topic_id, ()), place[2])
         start = max(
             log["log_start"] if log else 0,
             seen["log_start"] if seen else 0,
@@ -157,9 +158,7 @@ def _standing(
         as_of_us=as_of_us,
         seen=Seen(
             seen["at_us"],
-            seen["retention_ms"],
-            seen["retention_bytes"],
-            seen["retention_ms_min"],
+            *_limits(seen),
             seen["newest_us"],
         )
         if seen is not None
@@ -215,8 +214,9 @@ def _partitions(topics: Iterable[Handle]) -> Iterable[tuple[Handle, Place]]:
             yield topic, (topic.number, topic.created_revision, partition)
 
 
-def _holds(export: RetentionExport, topic_id: str, partition: int) -> list[Hold]:
-    return [hold for hold in export.holds if hold.covers(topic_id, partition)]
+def _covering(holds: Sequence[Hold], partition: int) -> list[Hold]:
+    """Those of a topic's holds that concern a partition of it."""
+    return [hold for hold in holds if hold.covers(partition)]
 
 
 def _held_from(holds: Sequence[Hold], seen: Row | None) -> int | None:
@@ -228,6 +228,8 @@ def _held_from(holds: Sequence[Hold], seen: Row | None) -> int | None:
 
 
 def _limits(seen: Row | None) -> tuple[int, int, int]:
+    """What the node keeps by; it takes a limit of 0, which was once a wish, as none."""
     if seen is None:
         return UNLIMITED, UNLIMITED, 0
-    return seen["retention_ms"], seen["retention_bytes"], seen["retention_ms_min"]
+    age, size = (seen[name] if seen[name] > 0 else UNLIMITED for name in LIMITS)
+    return age, size, seen["retention_ms_min"]

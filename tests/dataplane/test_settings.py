@@ -89,3 +89,18 @@ def test_a_broken_node_key_is_refused_without_showing_it(tmp_path: Path, text: s
     with pytest.raises(SettingsInvalid) as refusal:
         read_admin_key(path)
     assert "00000" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "address"),
+    [
+        ("", "127.0.0.1:9"),
+        ('host = "0.0.0.0"\nadvertised_host = "node-1"\n', "node-1:9"),
+        ('host = "::1"\n', "[::1]:9"),
+        ('host = "::1"\nadvertised_host = "[fe80::2]"\n', "[fe80::2]:9"),
+    ],
+)
+def test_a_node_is_advertised_so_that_its_port_can_be_told_from_its_address(
+    tmp_path: Path, more: str, address: str
+) -> None:
+    assert load(_file(tmp_path, NODE + more)).node.address(9) == address

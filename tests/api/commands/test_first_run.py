@@ -97,6 +97,29 @@ def test_the_nodes_file_is_for_its_address_and_of_its_cluster(
     assert path.read_text() == '[node]\ncluster_id = "cl_another"\n'
 
 
+@pytest.mark.parametrize(
+    ("address", "host", "advertised"),
+    [("[::1]:8461", "::1", "[::1]"), ("127.0.0.1:8461", "127.0.0.1", "127.0.0.1")],
+)
+def test_a_node_whose_address_is_a_number_listens_there_and_nowhere_else(
+    tmp_path: Path, address: str, host: str, advertised: str
+) -> None:
+    path = tmp_path / "node.toml"
+    settings = Settings(
+        database=DatabaseSettings(url=f"sqlite:///{tmp_path}/control.db"),
+        node=NodeSettings(admin_key_file=tmp_path / "node.key"),
+    )
+    first_run(settings, Wish(address, path))
+    node = tomllib.loads(path.read_text())["node"]
+    assert (node["host"], node["advertised_host"], node["port"]) == (host, advertised, 8461)
+
+
+@pytest.mark.parametrize("address", ["::1:8461", "[node-1]:8461", "[127.0.0.1]:8461", "[]:8461"])
+def test_an_ipv6_address_stands_in_brackets_and_nothing_else_does(address: str) -> None:
+    with pytest.raises(SettingsInvalid, match=r"as in \[::1\]:8461"):
+        first_run(Settings(), Wish(address))
+
+
 @pytest.mark.parametrize("address", ["node-1", "node-1:", ":8461", "node-1:65535", "node-1:x"])
 def test_an_address_that_is_none_changes_nothing(address: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/control.db"
