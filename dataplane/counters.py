@@ -2,10 +2,11 @@
 
 Owns the rows between a shard's COUNTERS frame and the spool. A shard says each window once and
 keeps nothing, so a row is taken whatever happens: while the spool is full or its disk fails, rows
-of one hour, topic, principal and meter grow into one: coarser, never less. Names are resolved when
-a row is spooled, as things are called then; a topic on its way out is remembered, because its last
-rows come after it. Each shard's records are numbered 1, 2, 3, .. within the life of the process.
-Refuses to compute.
+of one hour, topic, principal and meter grow into one: coarser, never less. Once WAITING_MAX rows
+wait, hours grow into one too: what waits grows with what is counted, not with time. Names are
+resolved when a row is spooled, as things are called then; a topic on its way out is remembered,
+because its last rows come after it. Each shard's records are numbered 1, 2, 3, .. within the life
+of the process. Refuses to compute.
 """
 
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from native.engine import Frame
 USAGE_VALUE_VERSION: Final = 1
 ENTRY_COUNTERS_MAX: Final = 256
 CLOSED_TOPICS_MAX: Final = 4096
+WAITING_MAX: Final = 65536
 HOUR_US: Final = 3_600_000_000
 UNATTRIBUTED: Final = "unattributed"
 
@@ -50,6 +52,16 @@ class Identity(NamedTuple):
     principal: int
     meter: Meter
     hour: int
+
+
+class Series(NamedTuple):
+    """Whose count a row is, in whatever hour."""
+
+    shard: int
+    topic: int
+    created_revision: int
+    principal: int
+    meter: Meter
 
 
 @dataclass(slots=True)
@@ -88,12 +100,19 @@ def is_counter(partition: PartitionId) -> bool:
 
 
 class Counters:
-    """Rows that wait for the spool. Runs on the event loop."""
+    """Rows that wait for the spool. Runs on the event loop.
 
-    def __init__(self, ring: Ring, life: Life, *, node_id: str) -> None:
+    :param waiting_max: so many rows wait for each hour by itself; beyond, hours are merged.
+    """
+
+    def __init__(
+        self, ring: Ring, life: Life, *, node_id: str, waiting_max: int = WAITING_MAX
+    ) -> None:
         self.life: Final = life
         self._node_id = node_id
+        self._waiting_max = waiting_max
         self._waiting: dict[Identity, _Sum] = {}
+        self._newest: dict[Series, Identity] = {}
         self._chosen: list[_Chosen] = []
         self._last: dict[int, _Chosen] = {}
         self._closed_topics: dict[int, Names] = {}
@@ -101,6 +120,7 @@ class Counters:
         self.arrived = 0
         self.spooled = 0
         self.merged = 0
+        self.hours_merged = 0
         ring.handle((Kind.COUNTERS,), self._on_counters)
 
     def handle_arrival(self, handler: Callable[[], None]) -> None:
@@ -131,7 +151,7 @@ class Counters:
             for identity in tuple(islice(self._waiting, ENTRY_COUNTERS_MAX)):
                 last = self._last.get(identity.shard)
                 sequence = last.sequence + 1 if last is not None else 1
-                chosen = _Chosen(identity, self._waiting.pop(identity), sequence)
+                chosen = _Chosen(identity, self._pop(identity), sequence)
                 self._last[identity.shard] = chosen
                 self._chosen.append(chosen)
         return [self._record(state, chosen) for chosen in self._chosen]
@@ -154,11 +174,27 @@ class Counters:
         hour = (window_end_us - 1) // HOUR_US
         identity = Identity(shard, row.topic, row.created_revision, row.principal, row.meter, hour)
         known = self._waiting.get(identity)
+        if known is None and len(self._waiting) >= self._waiting_max:
+            known = self._of_an_hour_before(identity)
         if known is None:
             self._waiting[identity] = _Sum(self.arrived, row, window_end_us)
+            self._newest[_series(identity)] = identity
             return
         self.merged += 1
         known.grow(row, window_end_us)
+
+    def _of_an_hour_before(self, identity: Identity) -> _Sum | None:
+        """The newest row that waits of the same series: an older one would change its order."""
+        newest = self._newest.get(_series(identity))
+        if newest is None:
+            return None
+        self.hours_merged += 1
+        return self._waiting[newest]
+
+    def _pop(self, identity: Identity) -> _Sum:
+        if self._newest.get(_series(identity)) == identity:
+            del self._newest[_series(identity)]
+        return self._waiting.pop(identity)
 
     def _end(self, shard: int, counted: Counted) -> None:
         """The last record of the shard says so. If all was told, it says the latest again, with
@@ -214,6 +250,10 @@ class Counters:
             return Names("", UNATTRIBUTED, "", "")
         topic = state.topic_numbered(number)
         return _names(topic) if topic is not None else self._closed_topics.get(number)
+
+
+def _series(identity: Identity) -> Series:
+    return Series(*identity[:-1])
 
 
 def _names(topic: Topic) -> Names:

@@ -103,6 +103,11 @@ def of_usage(metering: Metering, counters: Counters) -> tuple[Number, ...]:
             "Counters that grew another one, because it could not be spooled yet.",
             lambda: counters.merged,
         ),
+        Number(
+            "headrace_usage_counters_hours_merged",
+            "Of those, counters that grew one of an earlier hour, because too many waited.",
+            lambda: counters.hours_merged,
+        ),
         Number("headrace_usage_published", "Windows in `_usage`, ever.", metering.published_count),
         Number(
             "headrace_usage_pending",

@@ -43,8 +43,8 @@ def unique_counters(counters: DataFrame) -> DataFrame:
 def hourly(unique: DataFrame) -> DataFrame:
     """Sums per hour, principal and meter of each topic; the columns of usage.hourly.
 
-    A window never crosses an hour; one that does (a clock that was set) lies where it ended, and
-    marks the row estimated.
+    A window never crosses an hour; one that does (a clock that was set, a host that merged hours
+    while it could not write) lies where it ended, and marks the row estimated.
     """
     last_us = F.col("window_end_us") - 1
     start_us = last_us - F.pmod(last_us, F.lit(HOUR_US))

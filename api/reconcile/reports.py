@@ -2,7 +2,8 @@
 
 The job gets a token that is good for this run and this start only, by the environment, so that no
 process list shows it. A start replaces the token of the start before: a job that outlived its
-worker cannot publish. A worker that lost its lease writes nothing: the run is another's.
+worker cannot publish. A worker that lost its lease writes nothing: the run is another's. A job
+reads one cluster; with more than one, runs fail, for the usage of the others would be missing.
 """
 
 import json
@@ -11,8 +12,9 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from threading import Event
 from typing import IO, Final
@@ -39,6 +41,12 @@ LOG_TAIL_BYTES: Final = 2048
 POLL_SECONDS: Final = 0.05
 GRACE_SECONDS: Final = 5.0
 ENDED: Final = ("SUCCEEDED", "FAILED")
+SEVERAL_CLUSTERS: Final[Mapping[str, Json]] = {
+    "code": "SEVERAL_CLUSTERS",
+    "detail": "There is more than one cluster, and a report reads one: what was used on the others "
+    "would be missing from it, and nobody would be billed for it.",
+    "hint": "Run each cluster with a control plane of its own, which bills for it.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,11 @@ class ReportReconciler:
             if run.state in ENDED:
                 return Settled(Found(1), final=True)
             kind = run.kind
-            nodes = _nodes(session)
+            clusters = list(session.scalars(select(Cluster).order_by(Cluster.id).limit(2)))
+            nodes = addresses(session, clusters[0].id) if clusters else []
+        if len(clusters) > 1:
+            with self._database.write() as session:
+                return self._refuse(session, _held(session, item))
         if not nodes:
             raise PassFailure(FailureKind.UNREACHABLE, "NO_NODES", "No node is registered.")
         for address in nodes:
@@ -160,13 +172,22 @@ class ReportReconciler:
             **({} if why else _said(log, run.id)),
             "log": log,
         }
-        run.state = "FAILED"
-        run.finished_at = now
-        run.error = error
-        # The token of a failed run opens nothing.
-        run.token_sha256 = secrets.token_bytes(32)
-        fail_operations(session, run.id, error, now)
-        return Settled(Found(1), final=True)
+        return _fail(session, run, error, now)
+
+    def _refuse(self, session: Session, run: ReportRun) -> Outcome:
+        if run.state in ENDED:
+            return Settled(Found(1), final=True)
+        return _fail(session, run, dict(SEVERAL_CLUSTERS), self._database.now(session))
+
+
+def _fail(session: Session, run: ReportRun, error: dict[str, Json], now: datetime) -> Outcome:
+    run.state = "FAILED"
+    run.finished_at = now
+    run.error = error
+    # The token of a failed run opens nothing.
+    run.token_sha256 = secrets.token_bytes(32)
+    fail_operations(session, run.id, error, now)
+    return Settled(Found(1), final=True)
 
 
 def _held(session: Session, item: Claim) -> ReportRun:
@@ -174,11 +195,6 @@ def _held(session: Session, item: Claim) -> ReportRun:
     if not holds(session, item):
         raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker runs the report.")
     return session.get_one(ReportRun, item.object_id, with_for_update=True)
-
-
-def _nodes(session: Session) -> list[str]:
-    cluster = session.scalars(select(Cluster).order_by(Cluster.id).limit(1)).first()
-    return addresses(session, cluster.id) if cluster is not None else []
 
 
 def _started(

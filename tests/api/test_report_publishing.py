@@ -1,4 +1,5 @@
-"""What a result that is published holds up, and when it is not taken, or taken and not shown."""
+"""What a result that is published holds up, when it is not taken or not shown, and which runs are
+refused before they begin."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from httpx2 import Response
 
 from api.reports.models import ReportRun
 from tests.api.conftest import Body, Service
-from tests.api.test_reports import publish, row_of, started
+from tests.api.test_reports import loop_of, publish, row_of, started
 
 
 @contextmanager
@@ -99,3 +100,20 @@ def test_a_run_that_started_before_the_one_that_is_shown_is_kept_and_not_shown(
     events = service.get(f"/v1/audit-events?target_id={older['id']}")["items"]
     (event,) = [each for each in events if each["action"] == "reports.publish"]
     assert event["after"]["superseded_by"] == newer["id"]
+
+
+def test_a_run_over_more_than_one_cluster_is_refused_for_it_would_bill_the_first_only(
+    service: Service,
+) -> None:
+    service.post("/v1/clusters", {"name": "second"})
+    answer = service.client.post("/v1/report-runs", json={"kind": "usage"}, headers=service.owner)
+    assert loop_of(service).run_once() == 1
+    found = service.get(f"/v1/report-runs/{answer.json()['id']}")
+    assert (found["state"], found["error"]["code"]) == ("FAILED", "SEVERAL_CLUSTERS")
+    assert "more than one cluster" in found["error"]["detail"]
+    assert "control plane of its own" in found["error"]["hint"]
+    assert service.node.flushes == 0
+    operation = service.get(f"/v1/operations/{answer.headers['Operation-Id']}")
+    assert operation["state"] == "FAILED"
+    service.clock.advance(3600)
+    assert loop_of(service).run_once() == 0

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.counters import CLOSED_TOPICS_MAX, HOUR_US, Counters
+from dataplane.counters import CLOSED_TOPICS_MAX, HOUR_US, WAITING_MAX, Counters
 from dataplane.frames import CountedRow, EngineResult, Meter, PartitionId
 from dataplane.life import NAME, Life, LifeDamaged
 from dataplane.metadata.state import State
@@ -46,14 +46,21 @@ def row(
 class Host:
     """Ring, spool, counters and metering of one process; everything is in one folder."""
 
-    def __init__(self, engine: ScriptedEngine, folder: Path, *, life_at: float = 1.0) -> None:
+    def __init__(
+        self,
+        engine: ScriptedEngine,
+        folder: Path,
+        *,
+        life_at: float = 1.0,
+        waiting_max: int = WAITING_MAX,
+    ) -> None:
         self.log = Log()
         self.log.do(put_topic())
         self.log.do(put_key())
         self.spool = Spool(folder / "spool")
         self.ring = Ring(engine)
         self.life = Life(folder, clock=lambda: life_at)
-        self.counters = Counters(self.ring, self.life, node_id="nd_1")
+        self.counters = Counters(self.ring, self.life, node_id="nd_1", waiting_max=waiting_max)
 
         @contextmanager
         def reading() -> Iterator[State]:
@@ -83,9 +90,9 @@ class Host:
 
 @asynccontextmanager
 async def running(
-    engine: ScriptedEngine, folder: Path, *, life_at: float = 1.0
+    engine: ScriptedEngine, folder: Path, *, life_at: float = 1.0, waiting_max: int = WAITING_MAX
 ) -> AsyncIterator[Host]:
-    host = Host(engine, folder, life_at=life_at)
+    host = Host(engine, folder, life_at=life_at, waiting_max=waiting_max)
     host.ring.open(asyncio.get_running_loop())
     try:
         yield host
@@ -121,6 +128,37 @@ def test_rows_that_wait_grow_into_one_but_never_over_an_hour(
             assert (found[0].window_start_us, found[0].window_end_us) == (0, HOUR_US)
             assert host.counters.merged == 1
             check_counters(found)
+
+    asyncio.run(story())
+
+
+def test_hours_grow_into_one_once_too_many_rows_wait(
+    engine: ScriptedEngine, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with running(engine, tmp_path, waiting_max=3) as host:
+            for hour in range(1, 6):
+                start_us = (hour - 1) * HOUR_US
+                engine.count(
+                    row(1, hour, start_us=start_us),
+                    row(2, 2 * hour, Meter.REQUESTS, start_us=start_us),
+                    end_us=hour * HOUR_US,
+                )
+            engine.count(row(9, 9, Meter.STORED_BYTE_SECONDS), end_us=5 * HOUR_US)
+            host.ring.drain()
+            assert host.counters.waiting_count() == 4
+            assert host.counters.hours_merged == host.counters.merged == 7
+            host.carry()
+            await host.metering.wait_counted()
+            found = engine.counted()
+            assert [(one.meter, one.delta, one.cumulative) for one in found] == [
+                ("egress_bytes", 1, 1),
+                ("requests", 10, 10),
+                ("egress_bytes", 4, 5),
+                ("stored_byte_seconds", 9, 9),
+            ]
+            assert (found[2].window_start_us, found[2].window_end_us) == (HOUR_US, 5 * HOUR_US)
+            check_counters(found, hours_merged=True)
 
     asyncio.run(story())
 
