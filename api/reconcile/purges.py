@@ -1,7 +1,7 @@
 """Purges that were wished: said to the cluster once, and then dropped, whatever it answered.
 
-What it refuses stays refused: the operation says why, whatever else is wished, and whoever still wants it asks again. Only a
-partition that cannot answer now is asked again.
+What it refuses stays refused: the operation says why, whatever else is wished, and whoever still
+wants it asks again. Only a partition that cannot answer now is asked again.
 """
 
 from collections.abc import Sequence
