@@ -105,7 +105,9 @@ def test_a_wish_with_a_limit_of_0_is_refused_before_it_is_in_the_log(
         node.admin().apply(request)
     code, error = refusal(caught.value)
     assert (code, error.code) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT")
-    assert f"{limit} is 0; it must be 1 or more, or -1 for unlimited" in caught.value.details()
+    assert f"{limit} is 0; it must be 1 or more, or -1 for unlimited" in (
+        caught.value.details() or ""
+    )
     assert node.admin().describe_node().metadata_op == before
 
 
