@@ -6,7 +6,6 @@ import time
 from typing import Final
 
 ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
-ID_CHARACTERS: Final = 26
 
 
 def new_id(prefix: str) -> str:
