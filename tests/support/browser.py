@@ -87,8 +87,15 @@ class Console:
         page.get_by_role("button", name="Sign out").wait_for()
 
 
+# What fades in has the colours of neither its beginning nor its end. What moves for ever, moves on.
+AT_REST = """() => Promise.allSettled(document.getAnimations()
+  .filter((each) => each.effect?.getComputedTiming().iterations !== Infinity)
+  .map((each) => each.finished))"""
+
+
 def violations(page: Page) -> list[str]:
-    """What axe finds wrong with a page as it is now."""
+    """What axe finds wrong with a page, once what moves in it has come to rest."""
+    page.evaluate(AT_REST)
     page.evaluate(AXE.read_text() + ";0")
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [f"{each['id']}: {json.dumps(each['nodes'][0]['html'])}" for each in found["violations"]]
