@@ -61,9 +61,9 @@ STOPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A topic as it shall be, and where. ``waiting``: for how long it is not Ready; ``purge``: what
-    shall go of it; ``left_alone``: why nothing is changed, if so; ``told``: the cluster took
-    this generation so lately that it may not show it yet."""
+    """A topic as it shall be, and where. ``waiting``: for how long it is not Ready as wished now;
+    ``purge``: what shall go of it; ``left_alone``: why nothing is changed, if so; ``told``: the
+    cluster took this generation so lately that it may not show it yet."""
 
     generation: int
     waiting: timedelta
@@ -251,7 +251,11 @@ def _wish(session: Session, row: Topic, item: Claim, now: datetime) -> Wish:
     status = session.get(ResourceStatus, row.id)
     return Wish(
         generation=row.generation,
-        waiting=lasting(status.conditions if status is not None else (), "Ready", now),
+        # What was left alone for a day is looked at as soon as any other once it is wished anew.
+        waiting=min(
+            lasting(status.conditions if status is not None else (), "Ready", now),
+            now - row.updated_at,
+        ),
         addresses=tuple(addresses(session, row.cluster_id)),
         fence=Fence(int(meta_value(session, "db_epoch")), row.generation, item.lease_token),
         topic=node_pb2.PutTopic(

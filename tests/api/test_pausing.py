@@ -42,6 +42,28 @@ def test_a_topic_that_is_no_longer_paused_converges(service: Service) -> None:
     assert _operation(service, resumed)["state"] == "SUCCEEDED"
 
 
+@pytest.mark.parametrize("alone", [{"paused": True}, {"managed": False}])
+def test_a_topic_that_was_left_alone_for_long_is_polled_soon_again(
+    service: Service, alone: dict[str, Json]
+) -> None:
+    topic = service.topic("orders")
+    service.settle()
+    _patch(service, topic, **alone)
+    _patch(service, topic, codec="zstd")
+    service.settle()
+    service.clock.advance(24 * 3600)
+    service.settle()
+    service.node.partition_state = "RECOVERING"
+    _patch(service, topic, paused=None, managed=None)
+    service.settle()
+    service.node.partition_state = "READY"
+    for each in service.node.topics[topic["id"]].partitions:
+        each.state = "READY"
+    service.clock.advance(0.1)
+    service.settle()
+    assert _condition(service, topic, "Ready") == ("True", "PartitionsReady")
+
+
 def test_a_topic_that_is_made_paused_is_not_made_until_it_is_resumed(service: Service) -> None:
     service.settle()
     topic = service.topic("orders", paused=True)
