@@ -15,7 +15,7 @@ from headrace.errors import (
     TopicNotFound,
     Unreachable,
 )
-from headrace.readiness import is_ready
+from headrace.readiness import is_observed, is_ready
 from headrace.settings import Settings
 from tests.headrace.scripted_api import ScriptedApi, problem
 
@@ -71,7 +71,7 @@ def test_an_existing_name_is_a_conflict_unless_that_is_fine(admin: Admin) -> Non
 def test_pausing_returns_once_no_worker_is_at_it(admin: Admin, api: ScriptedApi) -> None:
     admin.create_topic("orders")
     paused = admin.alter_topic("orders", {"paused": True})
-    assert paused["status"]["observed_generation"] == paused["generation"]  # type: ignore[index, call-overload]
+    assert is_observed(paused)
     assert not is_ready(paused)
 
 
