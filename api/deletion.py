@@ -29,6 +29,7 @@ from api.reconcile.conditions import Condition
 from api.reconcile.queue import enqueue
 from api.reconcile.status import add_condition
 from api.resource import (
+    BLANK_PATTERN,
     SEEN_SCHEMA,
     UNSEEN_PATTERN,
     DeletableColumns,
@@ -89,7 +90,7 @@ def deletion_wish(
     ] = 0,
 ) -> Deletion:
     """The wish as a request states it."""
-    if force != bool(reason.strip()):
+    if force != bool(BLANK_PATTERN.sub("", reason)):
         fault = "force needs a reason" if force else "a reason is for force=true only"
         raise InvalidRequestError(
             f"{fault[0].upper()}{fault[1:]}.",

@@ -35,6 +35,13 @@ INT64_PATTERN: Final = re.compile(r"-?[0-9]{1,20}")
 # Control characters, line and paragraph separators, and what turns the direction of what follows.
 UNSEEN_PATTERN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 UNSEEN: Final = r"\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+# What may stand in a text and shows nothing by itself: spaces, soft hyphens, joiners, fillers,
+# variation selectors, empty braille. Listed, since JSON Schema knows no classes of characters.
+BLANK: Final = (
+    r"\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u2065"
+    r"\u206a-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+)
+BLANK_PATTERN: Final = re.compile(rf"[{BLANK}]")
 SEEN_SCHEMA: Final = rf"^[^\u0000-\u001f{UNSEEN}]*$"
 LINES_SCHEMA: Final = rf"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f{UNSEEN}]*$"
 LINES_PATTERN: Final = re.compile(r"[\t\n\r]")

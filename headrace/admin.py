@@ -24,6 +24,13 @@ from headrace.errors import (
     TopicNotFound,
 )
 from headrace.kinds import Kind, kind_of, path_of
+from headrace.readiness import (
+    is_left_alone_by,
+    is_observed,
+    is_ready,
+    refuse_left_alone,
+    why_not_ready,
+)
 from headrace.rest import PAGE_SIZE, Json, Resource, Rest
 from headrace.retry import Deadline, Duration, seconds
 from headrace.runtime import IoThread, io_thread
@@ -39,34 +46,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def is_ready(resource: Resource) -> bool:
-    """The wish of this generation is reality: observed_generation = generation, and Ready is
-    True."""
-    status = resource.get("status")
-    if not isinstance(status, dict) or status.get("observed_generation") != resource["generation"]:
-        return False
-    conditions = status.get("conditions")
-    if not isinstance(conditions, list):
-        return False
-    return any(
-        isinstance(c, dict)
-        and c.get("type") == "Ready"
-        and str(c.get("status")) in ("True", "TRUE")
-        for c in conditions
-    )
-
-
-def _why_not_ready(resource: Resource) -> str:
-    status = resource.get("status")
-    conditions = status.get("conditions") if isinstance(status, dict) else None
-    said = [
-        f"{c.get('type')}={c.get('status')}: {c.get('reason', '')} {c.get('message', '')}".strip()
-        for c in (conditions if isinstance(conditions, list) else [])
-        if isinstance(c, dict)
-    ]
-    return "; ".join(said) or "no reconciler has looked at it yet"
-
-
 class _Calls(Rest):
     """Every call once. Runs on the I/O loop."""
 
@@ -80,7 +59,8 @@ class _Calls(Rest):
         wait: bool = True,
         timeout: Duration = WAIT_TIMEOUT,
     ) -> Resource:
-        """Create `topic` or `stream/topic`; returns when it is Ready, unless `wait=False`."""
+        """Create `topic` or `stream/topic`; returns when it is Ready, unless `wait=False` or it is
+        created paused or unmanaged."""
         stream, topic = _split(name)
         wish = {**(spec or {}), **({"partitions": partitions} if partitions is not None else {})}
         body: dict[str, object] = {"name": topic, "spec": wish}
@@ -94,7 +74,9 @@ class _Calls(Rest):
             if not (if_not_exists and error.code == "NAME_TAKEN"):
                 raise
             made = await self.topic(name)
-        return await self.wait_ready(made, timeout=timeout) if wait else made
+        if not wait or is_left_alone_by(wish):
+            return made
+        return await self.wait_ready(made, timeout=timeout)
 
     async def topics(self, *, stream: str = "") -> list[Resource]:
         """The topics that the key may see."""
@@ -152,12 +134,17 @@ class _Calls(Rest):
         timeout: Duration = WAIT_TIMEOUT,
     ) -> Resource:
         """Change members of a topic's spec; None takes a member back to its default. Returns when
-        the change is reality, unless `wait=False`. Raises Conflict if the topic was changed by
-        somebody else since it was read."""
+        the change is reality, unless `wait=False`; of a change that pauses the topic or makes it
+        unmanaged, when no worker is at it any more. Raises Conflict if the topic was changed by
+        somebody else since it was read, or if nobody brings the change about: TOPIC_PAUSED,
+        TOPIC_UNMANAGED."""
         found = await self.topic(name)
         path, etag = path_of(str(found["id"])), str(found.get("etag") or "")
         altered = await self.request("PATCH", path, body={"spec": spec}, if_match=etag)
-        return await self.wait_ready(altered, timeout=timeout) if wait else altered
+        if wait and not is_left_alone_by(spec):
+            return await self.wait_ready(altered, timeout=timeout)
+        # Nothing else is waited for than that no worker is at it any more.
+        return await self._wait_until(altered, is_observed, timeout) if wait else altered
 
     async def objects(self, kind: Kind, *, name: str = "") -> list[Resource]:
         """Every object of a kind that the key may see; `name`: only those of this name."""
@@ -227,7 +214,7 @@ class _Calls(Rest):
                 return
             await asyncio.sleep(READY_POLL_SECONDS)
         raise DeadlineExceeded(
-            f"{resource.get('name')} is still being deleted: {_why_not_ready(resource)}",
+            f"{resource.get('name')} is still being deleted: {why_not_ready(resource)}",
             code="RESOURCE_NOT_READY",
             hint=f"It goes on by itself: headrace explain {resource.get('id')}",
         )
@@ -350,13 +337,19 @@ class _Calls(Rest):
 
     async def wait_ready(self, resource: Resource, *, timeout: Duration = WAIT_TIMEOUT) -> Resource:
         """Wait until the resource, as it was wished, is reality. Returns it as it is then."""
+        return await self._wait_until(resource, is_ready, timeout)
+
+    async def _wait_until(
+        self, resource: Resource, done: Callable[[Resource], bool], timeout: Duration
+    ) -> Resource:
         path, deadline = path_of(str(resource["id"])), Deadline(seconds(timeout))
         wanted = resource["generation"]
-        while not is_ready(resource):
+        while not done(resource):
+            refuse_left_alone(resource)
             if deadline.passed:
                 raise DeadlineExceeded(
                     f"{resource.get('name') or resource['id']} is not Ready for generation "
-                    f"{wanted}: {_why_not_ready(resource)}",
+                    f"{wanted}: {why_not_ready(resource)}",
                     code="RESOURCE_NOT_READY",
                     hint="Reconciliation goes on by itself; ask again later.",
                 )

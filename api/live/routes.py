@@ -2,18 +2,25 @@
 
 event: history   {"points": [..]}    once, at the beginning
 event: live      {"now": {..}, ..}   every two seconds or so
+event: refused   {"code": ..}        once, at the end: the key is good no longer
 """
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
+from sqlalchemy.exc import SQLAlchemyError
 
-from api.access.guard import Guard
+from api.access.cookies import credential
+from api.access.guard import Guard, authenticate
 from api.access.permissions import Caller
+from api.database import Database
+from api.errors import DomainError, UnavailableError, problem
 from api.listener import endless
 from api.live.look import picture, point_body
 from api.live.poller import Poller
@@ -21,7 +28,7 @@ from api.live.schemas import HistoryBody
 from api.messages.tail import Tails
 from api.routing import READ_PROBLEMS, DatabaseOf, Route
 
-# Some five minutes: a key that was revoked meanwhile sees nothing after that.
+# Some five minutes.
 LOOKS_MAX: Final = 150
 
 router = APIRouter(prefix="/v1/live", route_class=Route, tags=["live"])
@@ -35,7 +42,7 @@ Reader = Annotated[Caller, Depends(Guard("topics:read", cost=5))]
     response_class=StreamingResponse,
     responses={
         200: {
-            "description": "Events `history`, then `live`.",
+            "description": "Events `history`, then `live`; `refused` once the key is ended.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
         **READ_PROBLEMS,
@@ -60,6 +67,10 @@ async def follow_live(
                 yield "retry: 2000\n\n"
                 shown = 0
                 async for seen in followed:
+                    refused = await run_in_threadpool(_refused, request, database)
+                    if refused is not None:
+                        yield _refusal(refused, request)
+                        return
                     if seen is None:
                         yield ": quiet\n\n"
                         continue
@@ -72,6 +83,23 @@ async def follow_live(
                         return
 
     return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def _refused(request: Request, database: Database) -> DomainError | None:
+    """Whether the key that began this would not be let in now. Who asks for each look sees nothing
+    that was looked at after the key ended."""
+    try:
+        with database.read() as session:
+            authenticate(session, credential(request), database)
+    except DomainError as error:
+        return error
+    except SQLAlchemyError:
+        return UnavailableError("The database does not answer.", retry_after_seconds=2)
+    return None
+
+
+def _refusal(error: DomainError, request: Request) -> str:
+    return f"event: refused\ndata: {json.dumps(problem(error, request.state.request_id))}\n\n"
 
 
 def _event(name: str, body: BaseModel) -> str:

@@ -36,6 +36,8 @@ FIRST_US: Final = microseconds(datetime.min.replace(tzinfo=UTC))
 LAST_US: Final = microseconds(datetime.max.replace(tzinfo=UTC))
 REFUSALS: Final[dict[grpc.StatusCode, type[DomainError]]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidRequestError,
+    # What was never written: asking again finds no more.
+    grpc.StatusCode.OUT_OF_RANGE: InvalidRequestError,
     grpc.StatusCode.NOT_FOUND: NotFoundError,
     grpc.StatusCode.PERMISSION_DENIED: ForbiddenError,
     grpc.StatusCode.FAILED_PRECONDITION: ConflictError,

@@ -18,7 +18,7 @@ from api.listener import endless
 from api.messages.node import NodeReader, Place, place_of
 from api.messages.schemas import From, MessagePage, MessagePublish, PublishedBody
 from api.messages.service import View, publish, read_page, wanted_partitions
-from api.messages.tail import Tails, follow, positions
+from api.messages.tail import Tails, follow, positions, refuse_beyond
 from api.resource import INT64_MAX, Moment
 from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, Route
 from api.topics.service import topic_owner
@@ -75,7 +75,8 @@ async def tail_messages(
         str | None, Header(max_length=2048, description="The id of the last event that was seen.")
     ] = None,
 ) -> StreamingResponse:
-    """What is appended from now on, or from after the last event that was seen."""
+    """What is appended from now on, or from after the last event that was seen. An event beyond the
+    end of its log is refused: it is of another topic."""
     place = await run_in_threadpool(_place, object_id, request, database)
     indexes = wanted_partitions(partition, place.partitions)
     begin = {
@@ -83,6 +84,7 @@ async def tail_messages(
     }
     tails: Tails = request.app.state.tails
     tails.check(caller.org_id)
+    await refuse_beyond(place, begin)
     endless(request)
 
     async def events() -> AsyncIterator[str]:

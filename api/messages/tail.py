@@ -19,7 +19,7 @@ from typing import Final
 
 from pydantic import JsonValue as Json
 
-from api.errors import DomainError, RateLimitedError, problem
+from api.errors import DomainError, InvalidRequestError, RateLimitedError, problem
 from api.messages.node import NodeFollower, Place
 from api.messages.service import message_body
 from api.resource import body_json
@@ -89,6 +89,25 @@ def positions(last_event_id: str | None) -> dict[int, int]:
         if colon and partition.isdecimal() and offset.isdecimal() and len(offset) <= 19:
             found[int(partition)] = int(offset)
     return found
+
+
+async def refuse_beyond(place: Place, begin: dict[int, int]) -> None:
+    """Refuses to go on where no log has come to, while an answer can still say so: a browser would
+    come back to a refused tail for ever, with the same id.
+
+    :raises InvalidRequestError: OFFSET_OUT_OF_RANGE, as the node says.
+    """
+    follower = NodeFollower(place)
+    try:
+        for index, offset in sorted(begin.items()):
+            await follower.fetch(index, offset, messages=1, size_bytes=1, wait_ms=0)
+    except InvalidRequestError:
+        raise
+    except DomainError:
+        # Whatever else keeps the node from answering, the tail meets it and says it.
+        return
+    finally:
+        await follower.close()
 
 
 async def follow(

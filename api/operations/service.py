@@ -86,18 +86,26 @@ def settle_operations(
 
 
 def fail_operations(
-    session: Session, object_id: str, error: dict[str, Json], now: datetime, *, kind: str = ""
+    session: Session,
+    object_id: str,
+    error: dict[str, Json],
+    now: datetime,
+    *,
+    kind: str = "",
+    generation: int | None = None,
 ) -> None:
-    """Marks the unfinished operations of an object as failed; only those of a kind, if it is
-    named. What failed before keeps its own error."""
-    of_kind = (Operation.kind == kind,) if kind else ()
+    """Marks the unfinished operations of an object as failed; only those of a kind, and up to a
+    generation, if these are named. What failed before keeps its own error."""
+    only = (Operation.kind == kind,) if kind else ()
+    if generation is not None:
+        only = (*only, Operation.target_generation <= generation)
     for operation in session.scalars(
         select(Operation).where(
             Operation.target_id == object_id,
             Operation.succeeded_at.is_(None),
             Operation.failed_at.is_(None),
             Operation.superseded_at.is_(None),
-            *of_kind,
+            *only,
         )
     ):
         operation.failed_at = now

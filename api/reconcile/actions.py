@@ -7,7 +7,7 @@ at every poll.
 """
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from pydantic import JsonValue as Json
@@ -52,6 +52,17 @@ def with_sent(previous: Json, commands: Iterable[Sent], now: datetime) -> list[J
                 }
             )
     return entries[-ACTIONS_MAX:]
+
+
+def lately_sent(previous: Json, what: str, generation: int, now: datetime) -> timedelta:
+    """For how long a command of a generation has been answered; for ever if it is not known."""
+    entries = previous if isinstance(previous, list) else []
+    times = [
+        datetime.fromisoformat(str(entry["at"]))
+        for entry in entries
+        if isinstance(entry, dict) and (entry["what"], entry["generation"]) == (what, generation)
+    ]
+    return now - times[-1] if times else timedelta.max
 
 
 def _repeats(entry: dict[str, Json], command: Sent) -> bool:

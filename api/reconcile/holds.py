@@ -24,17 +24,22 @@ from api.reconcile.outcome import Again, FailureKind, Found, Outcome, PassFailur
 from api.reconcile.queue import Claim, enqueue, holds
 from api.reconcile.removals import poll_after
 from api.topics.models import Topic
+from api.topics.pausing import left_alone
+from api.topics.spec import effective
 from dataplane.wire import node_pb2
 
 KIND: Final = "hold"
 # A release reaches one partition after the other.
 HELD: Final = {"ACTIVE": "True", "RELEASING": "Unknown"}
+# A hold protects, so it is put although its topic is left alone; a release, after which records
+# may go, waits: what is kept too long can still go.
+WAITS: Final = "the topic is {why.word}: set {why.unset}, and it is released"
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
     """A hold as it shall be. ``released``: no longer; ``gone``: with its topic. ``age``: since
-    it was wished so."""
+    it was wished so. ``waits``: why a release does, if it does."""
 
     generation: int
     released: bool
@@ -43,6 +48,7 @@ class Wish:
     addresses: tuple[str, ...]
     fence: Fence
     hold: node_pb2.PutHold
+    waits: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,9 @@ class HoldReconciler:
             # It was marked while this was being released, and what was held went with it.
             self._write(item, wish, "RELEASED", 0)
             return Settled(_found(wish, Seen(None, None), "RELEASED", ""), final=True)
+        if wish.released and wish.waits:
+            found = _found(wish, Seen(None, None), "RELEASING", wish.waits)
+            return Again(replace(found, detail={}), poll_after(wish.age), wish.waits)
         seen = self._look(wish)
         commands = self._bring(wish, plan(wish, seen))
         if commands:
@@ -241,6 +250,7 @@ def _wish(session: Session, item: Claim, now: datetime) -> Wish:
     row = session.get_one(LegalHold, item.object_id)
     topic = session.scalars(select(Topic).where(Topic.id == row.topic_id)).one()
     released = row.release_wished_at is not None
+    why = left_alone(effective(topic.spec))
     assert topic.purged_at is None or released, "what is held is not buried"
     return Wish(
         generation=row.revision,
@@ -255,4 +265,5 @@ def _wish(session: Session, item: Claim, now: datetime) -> Wish:
             partitions=[] if row.partition is None else [row.partition],
             from_offset=row.from_offset or 0,
         ),
+        waits=WAITS.format(why=why) if why is not None else "",
     )

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 import structlog
 
 from api.database import Database
-from api.operations.service import settle_operations
+from api.operations.service import fail_operations, settle_operations
 from api.reconcile.actions import DETAIL, with_sent
 from api.reconcile.conditions import merge
 from api.reconcile.failures import failure_conditions
@@ -203,6 +203,9 @@ class Loop:
                 now=now,
             )
             if isinstance(outcome, Settled):
+                if outcome.found.ended is not None:
+                    ended = dict(outcome.found.ended)
+                    fail_operations(session, item.object_id, ended, now, generation=generation)
                 if outcome.found.ready:
                     settle_operations(session, item.object_id, generation, now)
                 if outcome.final:

@@ -36,13 +36,14 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a pass saw and did, for the status. ``ready`` settles the operations of this
-    generation."""
+    generation; ``ended`` is the error that they fail with, for nobody goes on with them."""
 
     observed_generation: int
     conditions: tuple[Condition, ...] = ()
     detail: Mapping[str, Json] = field(default_factory=dict)
     ready: bool = False
     sent: tuple[Sent, ...] = ()
+    ended: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,23 +15,29 @@ from api.database import Database, meta_value
 from api.nodes.service import addresses
 from api.projects.models import Project
 from api.reconcile import purges
-from api.reconcile.actions import sent
+from api.reconcile.actions import DETAIL, lately_sent, sent
 from api.reconcile.conditions import Condition, lasting
 from api.reconcile.holds import wake_holds
 from api.reconcile.models import ResourceStatus
 from api.reconcile.node_client import Fence, NodeClients
 from api.reconcile.outcome import Again, Failed, Found, Outcome, Sent, Settled
 from api.reconcile.partitions import partition_details
+from api.reconcile.pauses import forget_purge, leave_paused, leave_unmanaged
 from api.reconcile.queue import Claim
 from api.reconcile.removals import poll_after, removal_of, remove_topic
 from api.streams.models import Stream
 from api.topics.models import Topic
+from api.topics.pausing import PAUSED, LeftAlone, left_alone
 from api.topics.purging import PendingPurge, pending_purge
 from api.topics.spec import effective
 from dataplane.wire import node_pb2
 
 KIND: Final = "topic"
 UNLIMITED: Final = -1
+PUT: Final = "PutTopic"
+# A cluster that took a topic may answer from a node that has not heard of it yet. After this the
+# topic is lost, and is put again.
+SHOWN_WITHIN: Final = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +61,9 @@ STOPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A topic as it shall be, and where. ``waiting``: for how long it is not Ready; ``purge``: what
-    shall go of it."""
+    """A topic as it shall be, and where. ``waiting``: for how long it is not Ready as wished now;
+    ``purge``: what shall go of it; ``left_alone``: why nothing is changed, if so; ``told``: the
+    cluster took this generation so lately that it may not show it yet."""
 
     generation: int
     waiting: timedelta
@@ -64,6 +71,8 @@ class Wish:
     fence: Fence
     topic: node_pb2.PutTopic
     purge: PendingPurge = field(default_factory=PendingPurge)
+    left_alone: LeftAlone | None = None
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +83,13 @@ class Action:
     reason: str
 
 
-def plan(desired: node_pb2.PutTopic, observed: node_pb2.TopicStatus | None) -> list[Action]:
-    """What to do next and why. Pure."""
+def plan(
+    desired: node_pb2.PutTopic, observed: node_pb2.TopicStatus | None, *, told: bool = False
+) -> list[Action]:
+    """What to do next and why. Pure. A cluster that was ``told`` and shows nothing yet is waited
+    for, and not told a second time."""
     if observed is None:
-        return [Action(desired, "not on the cluster yet")]
+        return [] if told else [Action(desired, "not on the cluster yet")]
     if observed.spec != desired:
         changed = ", ".join(_differing(desired, observed.spec))
         return [Action(desired, f"the cluster has another {changed}")]
@@ -115,18 +127,30 @@ class TopicReconciler:
                 wish = _wish(session, row, item, self._database.now(session))
         if wish is None:
             return remove_topic(self._database, self._nodes, item, removal)
+        if wish.left_alone is PAUSED:
+            return leave_paused(self._database, item, wish.generation)
+        if wish.left_alone is not None:
+            forget_purge(self._database, item, wish.left_alone)
+            return self._watch(wish)
         return self._bring(item, wish)
+
+    def _watch(self, wish: Wish) -> Outcome:
+        observed = self._observe(wish)
+        differences = "; ".join(action.reason for action in plan(wish.topic, observed))
+        if differences:
+            return leave_unmanaged(_found(wish, observed, ()), differences)
+        return judge(wish, observed)
 
     def _bring(self, item: Claim, wish: Wish) -> Outcome:
         observed = self._observe(wish)
         commands = tuple(
             sent(
-                "PutTopic",
+                PUT,
                 action.reason,
                 wish.fence,
                 self._nodes.put_topic(wish.addresses, wish.fence, action.topic),
             )
-            for action in plan(wish.topic, observed)
+            for action in plan(wish.topic, observed, told=wish.told)
         )
         if commands:
             wake_holds(self._database, wish.topic.topic_id)
@@ -227,7 +251,11 @@ def _wish(session: Session, row: Topic, item: Claim, now: datetime) -> Wish:
     status = session.get(ResourceStatus, row.id)
     return Wish(
         generation=row.generation,
-        waiting=lasting(status.conditions if status is not None else (), "Ready", now),
+        # What was left alone for a day is looked at as soon as any other once it is wished anew.
+        waiting=min(
+            lasting(status.conditions if status is not None else (), "Ready", now),
+            now - row.updated_at,
+        ),
         addresses=tuple(addresses(session, row.cluster_id)),
         fence=Fence(int(meta_value(session, "db_epoch")), row.generation, item.lease_token),
         topic=node_pb2.PutTopic(
@@ -247,4 +275,7 @@ def _wish(session: Session, row: Topic, item: Claim, now: datetime) -> Wish:
             retention_ms_min=spec.min_retention_ms,
         ),
         purge=pending_purge(session, row.id),
+        left_alone=left_alone(spec),
+        told=status is not None
+        and lately_sent(status.detail.get(DETAIL), PUT, row.generation, now) < SHOWN_WITHIN,
     )

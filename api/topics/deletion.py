@@ -32,6 +32,7 @@ from api.resource import body_json
 from api.streams.models import Stream
 from api.topics.lifecycle import end_span
 from api.topics.models import Topic
+from api.topics.pausing import refuse_left_alone
 from api.topics.preview import loss_of
 from api.topics.schemas import TopicBody
 from api.topics.service import topic_bodies
@@ -56,13 +57,14 @@ def delete_topic(
 
 
 def check_topics(session: Session, org_id: str, rows: Sequence[Topic], deletion: Deletion) -> None:
-    """Whether topics may be marked together: none is held or protected, and they are not too
-    many.
+    """Whether topics may be marked together: none is held, left alone or protected, and they are
+    not too many.
 
-    :raises ConflictError: TOPIC_HELD names the holds, DELETION_PROTECTED the topics, and
-        DELETION_BREAKER says how many go.
+    :raises ConflictError: TOPIC_HELD names the holds, TOPIC_PAUSED, TOPIC_UNMANAGED and
+        DELETION_PROTECTED the topics, and DELETION_BREAKER says how many go.
     """
     refuse_held(session, rows)
+    refuse_left_alone(rows, "deleted")
     protected = [row for row in rows if effective(row.spec).deletion_protection]
     if protected:
         names = ", ".join(row.name for row in protected[:10])

@@ -2,7 +2,8 @@
 
 A pass of the reconciler looks at a topic when something changed; offsets and bytes move with every
 record. Whoever reads one topic may ask for what holds now. Refuses to fail a read: a node that does
-not answer in time leaves what was observed last, with its time.
+not answer in time leaves what was observed last, with its time. About a topic that is paused nobody
+is asked.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ def read_topic(database: Database, settings: Settings, topic_id: str, *, live: b
     """A topic's body, with the figures of now if they were asked for and can be had."""
     with database.read() as session:
         body, places, now = _read(session, database, topic_id)
-    if live:
+    if live and not body.status.effective.paused:
         for found in _described(settings, places, [topic_id]):
             body.status.partitions = [_partition(each, now) for each in found.partitions]
     return body
@@ -43,7 +44,13 @@ def enliven(database: Database, settings: Settings, bodies: Sequence[TopicBody])
             for cluster in {body.cluster_id for body in bodies}
         }
     for cluster, found_at in places.items():
-        wanted = {body.id: body for body in bodies if body.cluster_id == cluster}
+        wanted = {
+            body.id: body
+            for body in bodies
+            if body.cluster_id == cluster and not body.status.effective.paused
+        }
+        if not wanted:
+            continue
         for found in _described(settings, found_at, list(wanted)):
             wanted[found.topic_id].status.partitions = [
                 _partition(each, now) for each in found.partitions

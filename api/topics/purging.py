@@ -21,6 +21,7 @@ from api.operations.service import PURGE, Target, start_operation
 from api.reconcile.queue import enqueue
 from api.resource import body_json, etag, revision_wanted
 from api.topics.models import Topic, TopicPurge
+from api.topics.pausing import refuse_left_alone
 from api.topics.schemas import PartitionBody, PurgePlace, TopicBody
 from api.topics.service import topic_bodies
 from api.topics.spec import effective
@@ -53,10 +54,12 @@ def purge_topic(
 
     :param figures: of the partitions, as new as could be had.
     :raises PreconditionRequiredError: no If-Match was sent.
-    :raises ConflictError: TOPIC_HELD names the first hold that keeps some of them.
+    :raises ConflictError: TOPIC_HELD names the first hold that keeps some of them; TOPIC_PAUSED,
+        TOPIC_UNMANAGED: nobody would carry it out.
     """
     row = locked(session, Topic, topic_id)
     refuse_deleting(row, "topic")
+    refuse_left_alone([row], "purged")
     if if_match is None:
         raise PreconditionRequiredError(
             "What is purged is lost, so purging demands If-Match.",

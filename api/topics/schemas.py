@@ -76,7 +76,9 @@ Codec = Literal["none", "lz4", "zstd"]
 
 
 class TopicSpec(Command):
-    """What the user wishes. A member that is absent takes its default: see ``status.effective``."""
+    """What the user wishes. A member that is absent takes its default: see ``status.effective``.
+    ``paused``: workers leave the topic alone and ask nobody about it. ``managed`` false: they look
+    at it, and change nothing."""
 
     partitions: StrictInt | None = Field(default=None, ge=1, le=1024)
     replication_factor: Annotated[Literal[1, 3, 5], BeforeValidator(_whole)] | None = None
@@ -87,6 +89,8 @@ class TopicSpec(Command):
     codec: Codec | None = None
     max_message_bytes: StrictInt | None = Field(default=None, ge=1024, le=8 * 1024 * 1024)
     deletion_protection: StrictBool | None = None
+    paused: StrictBool | None = None
+    managed: StrictBool | None = None
 
 
 class TopicCreate(CreateCommand):
@@ -185,6 +189,8 @@ class EffectiveBody(BaseModel):
     codec: str
     max_message_bytes: int
     deletion_protection: bool
+    paused: bool
+    managed: bool
 
 
 class TopicStatus(BaseModel):
@@ -247,4 +253,6 @@ def effective_members(spec: EffectiveSpec) -> dict[str, JsonValue]:
         "codec": spec.codec,
         "max_message_bytes": spec.max_message_bytes,
         "deletion_protection": spec.deletion_protection,
+        "paused": spec.paused,
+        "managed": spec.managed,
     }

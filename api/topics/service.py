@@ -31,9 +31,10 @@ from api.streams.service import stream_for
 from api.topics.lifecycle import begin_span
 from api.topics.masks import masked
 from api.topics.models import Topic
+from api.topics.pausing import left_alone
 from api.topics.preview import growth_of
 from api.topics.schemas import LabelSet, TopicBody, TopicCreate, TopicPatch, TopicSpec
-from api.topics.spec import DEFAULTS, effective, in_words_of_today, loses_data
+from api.topics.spec import DEFAULTS, effective, in_words_of_today, loses_data, only_ours
 
 CONDITIONS: Final = ("Ready", "Synced", "Reachable", "Stalled", "RetentionEnforced")
 FIXED: Final = ("name", "project_id", "stream_id", "cluster_id")
@@ -139,11 +140,19 @@ def patch_topic(
                 "A shorter retention lets data go, so it demands If-Match.",
                 hint=f'Read the topic, then send If-Match: "{etag(row.revision)}".',
             )
+    # Whoever only says that it is left alone asks for nothing that could end.
+    to_do = left_alone(effective(wish.spec)) is None or not only_ours(row.spec, wish.spec)
     _replace(session, actor, row, wanted, wish)
     if partitions[0] != partitions[1]:
         begin_span(session, row, actor.now)
     changed = _changed(
-        session, actor, row, "topics.update", before=body_json(before), reshaped=reshaped
+        session,
+        actor,
+        row,
+        "topics.update",
+        before=body_json(before),
+        reshaped=reshaped,
+        to_do=to_do,
     )
     return replace(changed, plan=growth_of(*partitions))
 
@@ -206,11 +215,10 @@ def _changed(
     *,
     before: dict[str, Json] | None,
     reshaped: bool = True,
+    to_do: bool = True,
 ) -> Changed[TopicBody]:
     operation_id = None
     if reshaped:
-        kind = "create_topic" if before is None else "update_topic"
-        target = Target("topic", row.id, row.org_id, row.project_id, row.generation)
         enqueue(
             session,
             kind="topic",
@@ -219,6 +227,9 @@ def _changed(
             generation=row.generation,
             now=actor.now,
         )
+    if reshaped and to_do:
+        kind = "create_topic" if before is None else "update_topic"
+        target = Target("topic", row.id, row.org_id, row.project_id, row.generation)
         operation_id = start_operation(session, actor, kind, target).id
     body = topic_bodies(session, [row])[0]
     record_change(

@@ -2,7 +2,7 @@
 place."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic import JsonValue as Json
@@ -26,6 +26,8 @@ class EffectiveSpec:
     codec: str = "none"
     max_message_bytes: int = 1 << 20
     deletion_protection: bool = False
+    paused: bool = False
+    managed: bool = True
 
 
 DEFAULTS: Final = EffectiveSpec()
@@ -43,7 +45,9 @@ def effective(spec: Mapping[str, Json]) -> EffectiveSpec:
         segment_bytes=_number(spec, "segment_bytes", DEFAULTS.segment_bytes),
         codec=str(spec.get("codec", DEFAULTS.codec)),
         max_message_bytes=_number(spec, "max_message_bytes", DEFAULTS.max_message_bytes),
-        deletion_protection=bool(spec.get("deletion_protection", DEFAULTS.deletion_protection)),
+        deletion_protection=_choice(spec, "deletion_protection", DEFAULTS.deletion_protection),
+        paused=_choice(spec, "paused", DEFAULTS.paused),
+        managed=_choice(spec, "managed", DEFAULTS.managed),
     )
 
 
@@ -61,6 +65,15 @@ def loses_data(before: EffectiveSpec, after: EffectiveSpec) -> bool:
     )
 
 
+def only_ours(before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
+    """Whether a change is of members alone that no node is told."""
+    told = [
+        replace(effective(each), paused=False, managed=True, deletion_protection=False)
+        for each in (before, after)
+    ]
+    return told[0] == told[1]
+
+
 def _shrinks(before: int | None, after: int | None) -> bool:
     return after is not None and (before is None or after < before)
 
@@ -68,6 +81,11 @@ def _shrinks(before: int | None, after: int | None) -> bool:
 def _number(spec: Mapping[str, Json], name: str, default: int) -> int:
     value = spec.get(name)
     return default if value is None else int(str(value))
+
+
+def _choice(spec: Mapping[str, Json], name: str, default: bool) -> bool:
+    value = spec.get(name)
+    return default if value is None else bool(value)
 
 
 def _limit(spec: Mapping[str, Json], name: str, default: int | None) -> int | None:

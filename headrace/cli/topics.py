@@ -125,6 +125,12 @@ def create(
 @click.option("--retention", metavar="DURATION", help='"7d", "12h", "30m" or unlimited.')
 @click.option("--codec", type=click.Choice(["none", "lz4", "zstd"]), help="For new batches.")
 @click.option(
+    "--paused/--no-paused", default=None, help="Whether workers leave it alone and ask nobody."
+)
+@click.option(
+    "--managed/--no-managed", default=None, help="Whether workers change it, or look at it only."
+)
+@click.option(
     "--set", "members", multiple=True, metavar="KEY=VALUE", help="Any member; KEY= unsets it."
 )
 @click.option("--wait/--no-wait", default=True, help="Return when it is so (default).")
@@ -134,16 +140,20 @@ def alter(
     partitions: int | None,
     retention: str | None,
     codec: str | None,
+    paused: bool | None,
+    managed: bool | None,
     members: tuple[str, ...],
     wait: bool,
     timeout: str,
 ) -> None:
     """Change the topic NAME. More partitions move keys: a key's order begins anew there."""
     spec = _spec(retention, codec, members)
-    if partitions is not None:
-        spec["partitions"] = partitions
+    asked = {"partitions": partitions, "paused": paused, "managed": managed}
+    spec |= {member: value for member, value in asked.items() if value is not None}
     if not spec:
-        raise click.UsageError("Say what to change: --partitions, --retention, --codec or --set.")
+        raise click.UsageError(
+            "Say what to change: --partitions, --retention, --codec, --paused, --managed or --set."
+        )
     with client() as c, in_words_typed(_TYPED, name.rpartition("/")[0]):
         altered = c.admin.alter_topic(name, spec, wait=wait, timeout=timeout)
     printer().done(altered, COLUMNS, name=_name)

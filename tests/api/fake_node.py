@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import grpc
+from google.protobuf.message import Message
 
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace.wire import stream_pb2
@@ -52,6 +53,7 @@ class FakeNode(node_pb2_grpc.AdminServicer):
     topics: dict[str, node_pb2.TopicStatus] = field(default_factory=dict)
     keys: dict[str, node_pb2.KeyStatus] = field(default_factory=dict)
     secrets: dict[str, node_pb2.PutKey] = field(default_factory=dict)
+    asked: list[Message] = field(default_factory=list)
     applied: list[node_pb2.ApplyRequest] = field(default_factory=list)
     fenced: int = 0
     flushes: int = 0
@@ -79,7 +81,7 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         self, request: node_pb2.ApplyRequest, context: grpc.ServicerContext
     ) -> node_pb2.ApplyReply:
         """Applies a command unless the script or a fence says no."""
-        self._see(context)
+        self._see(request, context)
         _play(self.before, context)
         kind = request.WhichOneof("command")
         known = self._fence_of(request, kind)
@@ -105,7 +107,7 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         self, request: node_pb2.DescribeRequest, context: grpc.ServicerContext
     ) -> node_pb2.DescribeReply:
         """What is held of the objects that were asked for."""
-        self._see(context)
+        self._see(request, context)
         _play(self.describe, context)
         wanted = list(self.topics) if request.all else request.topic_ids
         topics = [
@@ -130,7 +132,7 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         self, request: node_pb2.PurgeRequest, context: grpc.ServicerContext
     ) -> node_pb2.PurgeReply:
         """Moves the beginnings up, as far as a log goes."""
-        self._see(context)
+        self._see(request, context)
         _play(self.before, context)
         topic = self.topics[request.topic_id]
         reply = node_pb2.PurgeReply()
@@ -149,12 +151,13 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         self, request: node_pb2.FlushUsageRequest, context: grpc.ServicerContext
     ) -> node_pb2.FlushUsageReply:
         """Counts that it was asked."""
-        self._see(context)
+        self._see(request, context)
         self.flushes += 1
         self.inventories += request.inventory
         return node_pb2.FlushUsageReply()
 
-    def _see(self, context: grpc.ServicerContext) -> None:
+    def _see(self, request: Message, context: grpc.ServicerContext) -> None:
+        self.asked.append(request)
         self.tokens.update(
             str(value) for name, value in context.invocation_metadata() if name == "authorization"
         )

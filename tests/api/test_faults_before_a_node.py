@@ -19,6 +19,7 @@ from api.reconcile.topics import TopicReconciler
 from tests.api.conftest import Body, Service
 from tests.support.node_process import NodeProcess
 from tests.support.node_proxy import NodeProxy
+from tests.support.node_veil import veiled
 from tests.support.platform import wait_until
 
 SILENT_TOPICS = 80
@@ -93,6 +94,25 @@ def test_a_topic_is_made_once_whichever_answer_is_lost(
         settled(service, Condition(service, f"/v1/topics/{topic['id']}", "Ready"))
         assert held(process, topic["id"]) == [topic["id"]]
         assert road.lost == lost + 1, f"answer {number} was to be lost on the way"
+
+
+def test_a_node_that_does_not_show_what_it_just_took_is_not_told_twice(
+    service: Service, process: NodeProcess
+) -> None:
+    service.settings.node.admin_key_file.write_text(process.node_key)
+    with veiled(f"127.0.0.1:{process.grpc_port}") as veil:
+        node_id = service.first.identity.node_id
+        readdress(service.database, node_id=node_id, node_address=veil.address)
+        veil.hides = True
+        topic = service.topic("late")
+        for _ in range(10):
+            service.settle()
+            service.clock.advance(0.5)
+        assert veil.puts == [topic["id"]], "for 5 s it says that there is none"
+        veil.hides = False
+        settled(service, Condition(service, f"/v1/topics/{topic['id']}", "Ready"))
+        assert veil.puts == [topic["id"]]
+        assert held(process, topic["id"]) == [topic["id"]]
 
 
 def test_a_topic_that_is_half_made_goes_whichever_answer_was_lost(

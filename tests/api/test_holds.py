@@ -8,8 +8,10 @@ from httpx2 import Response
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue as Json
+from pydantic import ValidationError
 
 from api.access.permissions import ROLES
+from api.holds.schemas import LegalHoldCreate
 from api.holds.service import HOLDS_OF_TOPIC_MAX
 from api.reconcile.holds import Seen, Wish, judge, missing, plan
 from api.reconcile.node_client import Fence, NodeClients
@@ -239,6 +241,18 @@ WRONG: list[tuple[dict[str, Json], str]] = [
     ({"from_offset": "-1"}, "#/from_offset"),
     ({"state": "ACTIVE"}, "#/state"),
 ]
+
+
+@pytest.mark.parametrize(
+    "text", ["\u200b", "\ufeff", "\u00ad\u00ad", "\u2800", " \u3164 ", "\u180e", "\u200d\ufe0f"]
+)
+def test_a_case_or_a_reason_of_invisible_characters_is_refused(text: str) -> None:
+    good: dict[str, Json] = {"topic_id": "tp_1", "case_id": "C", "reason": "r"}
+    for member in ("case_id", "reason"):
+        with pytest.raises(ValidationError, match="text that can be seen"):
+            LegalHoldCreate.model_validate({**good, member: text})
+        # They may stand in a text.
+        LegalHoldCreate.model_validate({**good, member: f"a{text}b".replace(" ", "")})
 
 
 def test_a_wrong_member_is_pointed_at(service: Service) -> None:

@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
 
+from fastapi import FastAPI
+
 from api.access.permissions import Caller
+from api.database import Database
 from api.groups.positions import Position, Question, lag_of
 from api.live.look import (
     QUESTIONS_MAX,
@@ -17,7 +21,8 @@ from api.live.look import (
     point_body,
     questions_of,
 )
-from api.live.poller import Poller
+from api.live.poller import Poller, Seen
+from api.settings import Settings
 from dataplane.wire import node_pb2
 from tests.api.conftest import Body, Service
 
@@ -150,6 +155,41 @@ def test_the_stream_tells_what_the_nodes_hold_of_the_callers_organization(
     # This node answers no questions about positions: the lag is unknown.
     assert (seen["live"]["groups"], seen["live"]["groups_unknown"]) == (1, 1)
     assert "worst_lag" not in seen["live"]
+
+
+def test_a_key_that_is_revoked_while_it_looks_sees_nothing_more(
+    service: Service, application: FastAPI
+) -> None:
+    class Followed(Poller):
+        """Revokes the key between the first look and the second."""
+
+        async def follow(
+            self, database: Database, settings: Settings
+        ) -> AsyncGenerator[Seen | None, None]:
+            seen = Seen(1, look_at(0), None)
+            yield seen
+            await asyncio.to_thread(revoke)
+            yield seen
+
+    key = service.key("owner")
+    key_id = service.keys["owner-0"]
+
+    def revoke() -> None:
+        etag = service.get(f"/v1/api-keys/{key_id}")["etag"]
+        headers = {**service.owner, "If-Match": f'"{etag}"'}
+        answer = service.client.delete(f"/v1/api-keys/{key_id}", headers=headers)
+        assert answer.status_code in (202, 204), answer.text
+
+    state = application.state
+    usual, state.live = state.live, Followed()
+    try:
+        text = service.client.get("/v1/live", headers=key).text
+    finally:
+        state.live = usual
+    names = [line for line in text.splitlines() if line.startswith("event: ")]
+    assert names == ["event: history", "event: live", "event: refused"]
+    last = json.loads(text.strip().splitlines()[-1].removeprefix("data: "))
+    assert (last["status"], last["code"]) == (401, "UNAUTHENTICATED")
 
 
 def test_a_cluster_that_does_not_answer_is_counted_as_silent(service: Service) -> None:

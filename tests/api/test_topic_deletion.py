@@ -281,6 +281,13 @@ def test_a_protected_topic_stays_until_the_protection_is_off(service: Service) -
     assert _delete(service, service.get(path)).status_code == 202
 
 
+@pytest.mark.parametrize("reason", ["", "+", "%E2%80%8B", "%E3%85%A4%C2%AD"])
+def test_force_needs_a_reason_that_can_be_seen(service: Service, reason: str) -> None:
+    refused = _delete(service, service.topic("orders"), f"?force=true&reason={reason}")
+    assert refused.status_code == 400
+    assert refused.json()["errors"][0]["code"] == "FORCE_AND_REASON"
+
+
 def test_a_dry_run_of_a_delete_checks_all_and_marks_nothing(service: Service) -> None:
     topic = service.topic("orders")
     service.settle()

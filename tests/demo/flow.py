@@ -5,7 +5,7 @@ import urllib.request
 
 import headrace
 from api.commands.flights import flights
-from headrace.admin import is_ready
+from headrace.readiness import is_ready
 from tests.demo.flights import FLIGHTS_COUNT, row_of
 from tests.support.stage import Figures, Stage, account
 

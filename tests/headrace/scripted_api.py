@@ -165,14 +165,16 @@ class ScriptedApi:
         ready = self.reads_until_ready <= 0
         spec = topic["spec"]
         assert isinstance(spec, dict)
+        paused = spec.get("paused") is True
+        reason = "Paused" if paused else "RECONCILED"
         return {
             **topic,
             "status": {
                 "conditions": [
                     {
                         "type": "Ready",
-                        "status": "True" if ready else "Unknown",
-                        "reason": "RECONCILED" if ready else "PENDING",
+                        "status": "True" if ready and not paused else "Unknown",
+                        "reason": reason if ready else "PENDING",
                         "message": "",
                     },
                     {

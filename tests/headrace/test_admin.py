@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.admin import Admin, AsyncAdmin, is_ready
+from headrace.admin import Admin, AsyncAdmin
 from headrace.errors import (
     Conflict,
     DeadlineExceeded,
@@ -15,6 +15,7 @@ from headrace.errors import (
     TopicNotFound,
     Unreachable,
 )
+from headrace.readiness import is_observed, is_ready
 from headrace.settings import Settings
 from tests.headrace.scripted_api import ScriptedApi, problem
 
@@ -65,6 +66,22 @@ def test_an_existing_name_is_a_conflict_unless_that_is_fine(admin: Admin) -> Non
     with pytest.raises(Conflict, match="NAME_TAKEN"):
         admin.create_topic("orders")
     assert admin.create_topic("orders", if_not_exists=True)["name"] == "orders"
+
+
+def test_pausing_returns_once_no_worker_is_at_it(admin: Admin, api: ScriptedApi) -> None:
+    admin.create_topic("orders")
+    paused = admin.alter_topic("orders", {"paused": True})
+    assert is_observed(paused)
+    assert not is_ready(paused)
+
+
+def test_waiting_for_what_a_paused_topic_never_becomes_ends_at_once(
+    admin: Admin, api: ScriptedApi
+) -> None:
+    admin.create_topic("orders", spec={"paused": True})
+    with pytest.raises(Conflict, match="headrace topic alter default/orders --no-paused") as ended:
+        admin.alter_topic("orders", {"codec": "zstd"}, timeout="60s")
+    assert ended.value.code == "TOPIC_PAUSED"
 
 
 def test_lists_are_read_over_all_pages(admin: Admin, api: ScriptedApi) -> None:

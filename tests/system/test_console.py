@@ -102,6 +102,18 @@ def test_a_change_that_may_lose_data_is_reviewed_before_it_is_saved(console: Con
         expect(page.locator("dd", has_text="1h")).to_be_visible()
 
 
+def test_a_topic_is_paused_and_resumed(console: Console) -> None:
+    with console.page() as page:
+        console.sign_in(page)
+        create(page, "resting")
+        page.get_by_role("tab", name="Settings").click()
+        for switch, state in (("check", "Paused"), ("uncheck", "Ready")):
+            getattr(page.get_by_label("Paused", exact=True), switch)()
+            page.get_by_role("button", name="Review changes").click()
+            page.get_by_role("button", name="Save").click()
+            expect(page.locator(".pf-v6-c-toolbar").get_by_text(state, exact=True)).to_be_visible()
+
+
 def test_what_is_stored_is_shown_and_never_run(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page)

@@ -85,6 +85,21 @@ def test_a_tail_that_comes_back_misses_nothing(platform: Platform) -> None:
     assert values(json.loads(found.removeprefix("data: "))) == ["while away"]
 
 
+def test_a_tail_beyond_the_end_is_refused_and_not_tried_again(platform: Platform) -> None:
+    path = messages_path(platform)
+    profile = platform.profile()
+    for place in ("0:999999", "1:9999999999999999999"):
+        request = urllib.request.Request(
+            f"{profile.api_url}{path}/tail",
+            headers={"Authorization": f"Bearer {profile.key}", "Last-Event-ID": place},
+        )
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=20)
+        problem = json.loads(refused.value.read())
+        assert (refused.value.code, problem["code"]) == (400, "OFFSET_OUT_OF_RANGE")
+        assert not problem["retriable"]
+
+
 def test_a_viewer_reads_and_does_not_publish(platform: Platform) -> None:
     path = messages_path(platform)
     made = platform.cli("key", "create", "looker", "--role", "viewer", "-o", "json").stdout

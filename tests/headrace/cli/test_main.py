@@ -111,6 +111,23 @@ def test_topic_create_passes_its_wish(headrace: Run, api: ScriptedApi) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("switch", "wish"),
+    [
+        ("--paused", {"paused": True}),
+        ("--no-paused", {"paused": False}),
+        ("--no-managed", {"managed": False}),
+        ("--managed", {"managed": True}),
+    ],
+)
+def test_topic_alter_pauses_and_resumes(
+    headrace: Run, api: ScriptedApi, switch: str, wish: dict[str, bool]
+) -> None:
+    headrace("topic", "create", "orders", "--no-wait")
+    assert headrace("topic", "alter", "orders", switch, "--no-wait").code == 0
+    assert api.seen[-1].body["spec"] == wish
+
+
 def test_a_missing_topic_is_exit_code_3(headrace: Run) -> None:
     assert headrace("topic", "describe", "nope").code == 3
     assert headrace("consume", "nope", "-e").code == 3

@@ -27,6 +27,8 @@ export function Settings({ topic }: { topic: Topic }) {
   const [retention, setRetention] = useState(duration(now.retention_ms));
   const [codec, setCodec] = useState(now.codec);
   const [guarded, setGuarded] = useState(now.deletion_protection);
+  const [paused, setPaused] = useState(now.paused);
+  const [managed, setManaged] = useState(now.managed);
 
   const retentionMs = milliseconds(retention);
   const spec: Record<string, unknown> = {};
@@ -34,6 +36,8 @@ export function Settings({ topic }: { topic: Topic }) {
   if (retentionMs && retentionMs !== now.retention_ms) spec.retention_ms = retentionMs;
   if (codec !== now.codec) spec.codec = codec;
   if (guarded !== now.deletion_protection) spec.deletion_protection = guarded;
+  if (paused !== now.paused) spec.paused = paused;
+  if (managed !== now.managed) spec.managed = managed;
   const unchanged = Object.keys(spec).length === 0;
 
   const path = `/v1/topics/${topic.id}`;
@@ -119,6 +123,20 @@ export function Settings({ topic }: { topic: Topic }) {
           label="Protect from deletion"
           isChecked={guarded}
           onChange={edit(setGuarded)}
+        />
+        <Checkbox
+          id="set-paused"
+          label="Paused"
+          description="No worker looks at the topic or changes it; what is wished here is stored."
+          isChecked={paused}
+          onChange={edit(setPaused)}
+        />
+        <Checkbox
+          id="set-managed"
+          label="Managed"
+          description="Without it, workers look at the topic and change nothing."
+          isChecked={managed}
+          onChange={edit(setManaged)}
         />
         {review.isError && <Problem error={review.error} />}
         {save.isError && <Problem error={save.error} />}

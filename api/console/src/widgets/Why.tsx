@@ -25,6 +25,8 @@ function word(shown: Shown): { text: string; status: "success" | "warning" | "da
   if (found("Stalled")?.status === "True") return { text: "Stalled", status: "danger" };
   if (found("Reachable")?.status === "False") return { text: "Unreachable", status: "danger" };
   const ready = found("Ready");
+  if (ready?.reason === "Paused" || ready?.reason === "Unmanaged")
+    return { text: ready.reason, status: "warning" };
   if (ready === undefined || ready.status === "True") return { text: "Ready", status: "success" };
   return { text: ready.status === "False" ? "Not ready" : "On its way", status: "info" };
 }

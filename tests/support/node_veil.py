@@ -1,0 +1,66 @@
+"""A node's admin service before a real node: it carries every call, and for a while leaves out of
+the answers what the node holds, as a node does that has not heard of it yet.
+
+Owns its port and its channel. Refuses to answer by itself: what is done is done by the node.
+"""
+
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import grpc
+
+from dataplane.wire import node_pb2, node_pb2_grpc
+
+
+@dataclass
+class NodeVeil(node_pb2_grpc.AdminServicer):
+    """``hides``: topics are left out of Describe; ``puts``: the ids of the topics that were put."""
+
+    node: node_pb2_grpc.AdminStub
+    hides: bool = False
+    puts: list[str] = field(default_factory=list)
+    address: str = ""
+
+    def Apply(  # noqa: N802
+        self, request: node_pb2.ApplyRequest, context: grpc.ServicerContext
+    ) -> node_pb2.ApplyReply:
+        """Carries a command."""
+        if request.HasField("put_topic"):
+            self.puts.append(request.put_topic.topic_id)
+        reply: node_pb2.ApplyReply = self.node.Apply(request, metadata=_key(context))
+        return reply
+
+    def Describe(  # noqa: N802
+        self, request: node_pb2.DescribeRequest, context: grpc.ServicerContext
+    ) -> node_pb2.DescribeReply:
+        """Carries a question; what it hides, the answer does not show."""
+        reply: node_pb2.DescribeReply = self.node.Describe(request, metadata=_key(context))
+        if self.hides:
+            reply.ClearField("topics")
+        return reply
+
+
+@contextmanager
+def veiled(node_address: str) -> Iterator[NodeVeil]:
+    """The veil on a free port of the loopback."""
+    with grpc.insecure_channel(node_address) as channel:
+        veil = NodeVeil(node_pb2_grpc.AdminStub(channel))
+        server = grpc.server(futures.ThreadPoolExecutor(4))
+        node_pb2_grpc.add_AdminServicer_to_server(veil, server)
+        veil.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        server.start()
+        try:
+            yield veil
+        finally:
+            server.stop(None).wait()
+
+
+def _key(context: grpc.ServicerContext) -> list[tuple[str, str]]:
+    """Who asks: the node checks that by itself."""
+    return [
+        (name, str(value))
+        for name, value in context.invocation_metadata()
+        if name == "authorization"
+    ]
