@@ -69,6 +69,12 @@ class Export:
     as_of: datetime | None
     """Up to when `lifecycle` is known, in whole seconds; None: the export says nothing of it."""
 
+    @property
+    def began(self) -> datetime | None:
+        """When the first organization was made, as far as the export says."""
+        known = [one.created for one in self.organizations.values() if one.created is not None]
+        return min(known, default=None)
+
     def canonical(self) -> bytes:
         """The bytes that are archived and hashed."""
         return canonical_json(self.document)

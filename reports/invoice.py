@@ -43,6 +43,7 @@ DESCRIPTIONS = {
 }
 # The order of lines; what is dear comes first.
 SKUS = tuple(DESCRIPTIONS)
+# Of less than this nothing is foretold: what an account does first, it does not do all month.
 COVERED_MIN = timedelta(hours=1)
 NINE = Decimal("0.000000001")
 # Said on every draft, for whoever changes prices while a month is open.
@@ -101,7 +102,8 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Draft:
     """An invoice that nobody has issued. as_of: what it knows of; per_month: the whole period at
-    the rate so far, exact to 9 places, and not below the minimum."""
+    the rate from rate_from to as_of, exact to 9 places, and not below the minimum; None while that
+    is less than COVERED_MIN. Of a month that is over it is what the month cost."""
 
     organization: Organization
     period: Period
@@ -109,7 +111,8 @@ class Draft:
     currency: str
     minimum: Decimal
     lines: tuple[Line, ...]
-    per_month: Decimal
+    rate_from: datetime
+    per_month: Decimal | None
     account: Account
 
     @property
@@ -218,12 +221,8 @@ def _draft(
     lines = lines_of(account, export)
     book = export.price_book
     metered = sum((one.amount_exact for one in lines if one.sku != MINIMUM), Decimal(0))
-    known = [moment for moment in (organization.created, account.first) if moment is not None]
-    began = max(period.start, min(known, default=period.start))
-    covered = max(COVERED_MIN, as_of - began)
-    whole = period.end - period.start
-    seconds = timedelta(seconds=1)
-    rate = metered if as_of >= period.end else metered * (whole // seconds) / (covered // seconds)
+    began = _began(organization, period, account)
+    rate = _at_rate(metered, period, began, as_of)
     return Draft(
         organization=organization,
         period=period,
@@ -231,9 +230,28 @@ def _draft(
         currency=book.currency,
         minimum=book.monthly_minimum,
         lines=lines,
-        per_month=max(rate, book.monthly_minimum).quantize(NINE),
+        rate_from=began,
+        per_month=None if rate is None else max(rate, book.monthly_minimum).quantize(NINE),
         account=account,
     )
+
+
+def _began(organization: Organization, period: Period, account: Account) -> datetime:
+    """From when on the period is known: the organization's making, which may lie inside the hour of
+    its first row. Only usage of earlier hours, or an export that does not say, goes by hours."""
+    created, first = organization.created, account.first
+    if created is None or (first is not None and first + timedelta(hours=1) <= created):
+        created = first or period.start
+    return max(period.start, created)
+
+
+def _at_rate(metered: Decimal, period: Period, began: datetime, as_of: datetime) -> Decimal | None:
+    if as_of >= period.end:
+        return metered
+    if as_of - began < COVERED_MIN:
+        return None
+    seconds = timedelta(seconds=1)
+    return metered * ((period.end - period.start) // seconds) / ((as_of - began) // seconds)
 
 
 def _by_topic(account: Account, sku: str) -> dict[TopicName, int]:

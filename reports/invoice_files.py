@@ -168,7 +168,8 @@ def _document(
         "pricing": PRICING,
         "monthly_minimum": f"{draft.minimum:.2f}",
         "metered_exact": f"{draft.metered_exact:.9f}",
-        "amount_per_month": f"{draft.per_month:.9f}",
+        "amount_per_month": None if draft.per_month is None else f"{draft.per_month:.9f}",
+        "rate_from": text_of("", draft.rate_from),
         "reconciliation": [check.document() for check in checks],
         "input_sha256": input_sha256,
     }

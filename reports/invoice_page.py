@@ -75,13 +75,20 @@ def _figures(draft: Draft) -> str:
                 f"{currency} {top_up:,.2f}",
                 f"to the monthly minimum of {draft.minimum:.2f}",
             ),
-            (
-                "At this rate, per month",
-                f"{currency} {rounded(draft.per_month):,.2f}",
-                f"exactly {draft.per_month:.9f}, the minimum included",
-            ),
+            _per_month(draft, currency),
         ]
     )
+
+
+def _per_month(draft: Draft, currency: str) -> tuple[str, str, str]:
+    title, span = "At this rate, per month", f"from {draft.rate_from:%Y-%m-%d %H:%M:%S} on"
+    if draft.per_month is None:
+        return title, "too early to say", f"{span} less than one full hour is known"
+    figure = f"{currency} {rounded(draft.per_month):,.2f}"
+    exact = f"exactly {draft.per_month:.9f}, the minimum included"
+    if draft.as_of >= draft.period.end:
+        return title, figure, f"{exact}; the month is over"
+    return title, figure, f"{exact}; by what is known {span}"
 
 
 def _lines(draft: Draft) -> str:

@@ -109,19 +109,26 @@ def _heading(tally: Tally, evidence: Evidence) -> str:
 
 def _figures(tally: Tally, export: Export, evidence: Evidence) -> str:
     currency = escape(export.price_book.currency)
-    amount, month = tally.total.amount, tally.per_month()
+    amount = tally.total.amount
     figures = [
         ("Amount", f"{currency} {rounded(amount):,}", f"exactly {amount:.9f}"),
-        (
-            f"At this rate, per {DAYS_A_MONTH} days",
-            f"{currency} {rounded(month):,}",
-            f"exactly {month:.9f}",
-        ),
+        _per_month(tally, export),
         ("Billed", bytes_text(evidence.bytes_billed), f"{evidence.bytes_billed:,} bytes"),
         ("In the log", bytes_text(evidence.bytes_in_log), f"{evidence.bytes_in_log:,} bytes"),
         ("Records", f"{tally.total.records:,}", f"{tally.rows:,} rows in usage.csv"),
     ]
     return tiles(figures)
+
+
+def _per_month(tally: Tally, export: Export) -> tuple[str, str, str]:
+    title = f"At this rate, per {DAYS_A_MONTH} days"
+    month = tally.per_month(export.began, export.as_of)
+    span = tally.covered(export.began, export.as_of)
+    if month is None:
+        return title, "too early to say", "less than one full hour is known"
+    figure = f"{escape(export.price_book.currency)} {rounded(month):,}"
+    words = f"; from {span[0]:%Y-%m-%d %H:%M} to {span[1]:%Y-%m-%d %H:%M}" if span else ""
+    return title, figure, f"exactly {month:.9f}{words}"
 
 
 def _lines(tally: Tally, export: Export) -> str:
