@@ -78,7 +78,7 @@ def checks_table(checks: Sequence[Check]) -> str:
     """Every check with its answer and its figures."""
     rows = [
         [
-            escape(check.name),
+            _named(check),
             badge(check.ok, "green" if check.ok else "red"),
             f'<div class="words">{escape(check.detail)}</div>',
             '<div class="small">'
@@ -90,6 +90,11 @@ def checks_table(checks: Sequence[Check]) -> str:
         for check in checks
     ]
     return table(["Check", "State", "What was found", "Figures"], rows, 4)
+
+
+def _named(check: Check) -> str:
+    title, name = escape(check.title), escape(check.name)
+    return f'<div class="words">{title}</div><div class="small">{name}</div>'
 
 
 def _grouped(text: str) -> str:

@@ -35,6 +35,17 @@ HALF_A_BILLIONTH = Decimal("0.0000000005")
 FOREVER = Period(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 
 
+# What each question asks, for whoever reads the answers: on pages, in the console and in JSON.
+TITLES: Mapping[str, str] = {
+    "counters": "No counter lost anything",
+    "quantities": "Raw, hourly, daily and rated sums are one",
+    "log": "The log itself holds what was billed",
+    "partition_seconds": "Partitions were billed while they lived",
+    "unattributed": "Nothing is nobody's",
+    "lines": "The lines add up to the invoice",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """An answer: green or not, the figures that were compared, and a sentence."""
@@ -44,11 +55,17 @@ class Check:
     figures: Mapping[str, str]
     detail: str
 
+    @property
+    def title(self) -> str:
+        """The question in words."""
+        return TITLES[self.name]
+
     def document(self) -> dict[str, object]:
         """As JSON holds it."""
         state = "GREEN" if self.ok else "RED"
         return {
             "name": self.name,
+            "title": self.title,
             "state": state,
             "figures": dict(self.figures),
             "detail": self.detail,

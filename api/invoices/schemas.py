@@ -13,9 +13,11 @@ PERIOD_PATTERN = r"^[0-9]{4}-[0-9]{2}$"
 
 
 class Check(BaseModel):
-    """One question of the reconciliation: its name, GREEN or RED, and the figures compared."""
+    """One question of the reconciliation: its name, its title (what it asks, in words), GREEN or
+    RED, and the figures compared."""
 
     name: str
+    title: str = ""
     state: Literal["GREEN", "RED"]
     figures: dict[str, str]
     detail: str

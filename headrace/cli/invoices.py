@@ -62,7 +62,9 @@ def get(name: str) -> None:
     note(f"{found.get('state')} {found.get('period')}: {total}, as of {found.get('as_of')}")
     note(_at_rate(found))
     red = [
-        f"{path('name')(check)}: {path('detail')(check)}"
+        f"{path('name')(check)}, {path('title')(check)}: {path('detail')(check)}"
+        if check.get("title")
+        else f"{path('name')(check)}: {path('detail')(check)}"
         for check in _rows(found, "reconciliation")
         if check.get("state") != "GREEN"
     ]

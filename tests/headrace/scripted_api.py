@@ -372,7 +372,12 @@ INVOICES: list[Body] = [
             }
         ],
         "reconciliation": [
-            {"name": "log", "state": "RED" if blocked else "GREEN", "detail": "2 bytes differ."}
+            {
+                "name": "log",
+                "title": "The log itself holds what was billed",
+                "state": "RED" if blocked else "GREEN",
+                "detail": "2 bytes differ.",
+            }
         ],
     }
     for period, blocked, own in (

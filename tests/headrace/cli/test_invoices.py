@@ -30,7 +30,7 @@ def test_an_invoice_is_shown_by_id_or_period_with_what_blocks_it(headrace: Run, 
     done = headrace("invoice", "get", name)
     assert done.code == 0
     assert "ingress_bytes" in done.out
-    assert "Blocked by log: 2 bytes differ." in done.err
+    assert "Blocked by log, The log itself holds what was billed: 2 bytes differ." in done.err
     assert "At this rate, per month: 7.500000000 EUR" in done.err
     body = json.loads(headrace("invoice", "get", name, "-o", "json").out)
     assert body["lines"][0]["amount_exact"] == "4.996000000"
@@ -81,3 +81,10 @@ def test_a_folder_without_a_report_says_what_to_give(headrace: Run, tmp_path: Pa
     done = headrace("report", "verify", str(tmp_path))
     assert done.code == 8
     assert "EVIDENCE_INVALID" in done.err
+
+
+def test_the_folder_of_a_kind_is_said_to_be_one_too_deep(headrace: Run) -> None:
+    done = headrace("report", "verify", str(PUBLISHED / "usage"))
+    assert done.code == 8
+    assert "one folder too deep" in done.err
+    assert str(PUBLISHED) in done.err
