@@ -14,7 +14,7 @@ from pyspark.sql import Row
 from reports.chart import bars, bytes_text
 from reports.export import Export
 from reports.markup import badge, document, more, section, table, tiles
-from reports.rating import COUNTED_IN, rounded
+from reports.rating import COUNTED_IN, PriceBook, rounded
 from reports.reconciliation import Check, Measured
 from reports.tally import DAYS_A_MONTH, Tally
 from reports.usage import STATES
@@ -65,7 +65,7 @@ def usage_page(tally: Tally, export: Export, evidence: Evidence, checks: Sequenc
             _figures(tally, export, evidence),
             section(f"Ingress per {unit} and topic", bars(unit, buckets, sums)) if sums else "",
             section("Lines", _lines(tally, export)),
-            section(f"Price book {escape(export.price_book.version)}", _prices(export)),
+            *(section(_title(book), _prices(book)) for book in reversed(export.books)),
             section("Checks", checks_table(checks)),
             section("Reconciliation: meter against log", _reconciliation(export, evidence)),
             _footer(evidence),
@@ -167,16 +167,21 @@ def _lines(tally: Tally, export: Export) -> str:
     )
 
 
-def _prices(export: Export) -> str:
+def _title(book: PriceBook) -> str:
+    since = f", from {book.starts:%Y-%m-%d %H:%M} UTC on" if book.effective_from else ""
+    return f"Price book {escape(book.version)}{since}"
+
+
+def _prices(book: PriceBook) -> str:
     rows = [
         [
             escape(price.meter),
             escape(price.unit),
             f"{price.unit_quantity:,}",
-            f"{export.price_book.currency} {price.unit_price.normalize():f}",
+            f"{book.currency} {price.unit_price.normalize():f}",
             "yes" if price.meter in COUNTED_IN else "not metered yet",
         ]
-        for price in export.price_book.prices
+        for price in book.prices
     ]
     words = (
         "<p>Amount = quantity &times; price &divide; unit, rounded half-even once per row to 9 "

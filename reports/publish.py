@@ -139,6 +139,7 @@ def _finish_json(
         "input_sha256": evidence.input_sha256,
         "complete": evidence.complete,
         "price_book": export.document["price_book"],
+        "price_books": export.document.get("price_books", [export.document["price_book"]]),
         "api_keys": export.document["api_keys"],
         "totals": totals_of(tally, export, evidence),
         "days": tally.by_day(),

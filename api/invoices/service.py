@@ -52,7 +52,7 @@ def invoice_bodies(session: Session, caller: Caller, rows: Sequence[Invoice]) ->
     """Invoices without their lines, each with its organization's name."""
     ids = {row.org_id for row in rows}
     query = select(Organization.id, Organization.name).where(Organization.id.in_(ids))
-    names = {found.id: found.name for found in session.execute(query)}
+    names = dict(session.execute(query).tuples().all())
     return [InvoiceBody.of(row, names[row.org_id], own=row.org_id == caller.org_id) for row in rows]
 
 

@@ -78,7 +78,7 @@ def cents_bytes(cents: str) -> int:
     ],
 )
 def test_a_line_is_rounded_once_half_even(cents: str, more_bytes: int, amount: str) -> None:
-    (line,) = lines_of(_account(cents_bytes(cents) + more_bytes), export())
+    (line,) = lines_of(_account(cents_bytes(cents) + more_bytes), period_of(TEN), export())
     assert f"{line.amount}" == amount
 
 
@@ -210,7 +210,7 @@ def test_neither_order_nor_splitting_changes_an_invoice(
 
     def told(rows: Sequence[Row]) -> list[dict[str, object]]:
         return [
-            dict(line.row(draft.period))
+            dict(line.row())
             for draft in drafts_of(accounts_of(rows), names)
             for line in draft.lines
         ]

@@ -91,8 +91,10 @@ def _range(cause: str, first: int, last: int, size: int) -> Row:
 
 def _log(known: Row) -> Row:
     """One row of figures.logs; what is not known is 0."""
-    names = ("largest_batch", "expired_bytes", "aged_bytes", "held_bytes", "future_bytes")
-    names += ("end_due_24h", "oldest_us", "newest_us", "next_due_us")
+    names = [
+        *("largest_batch", "expired_bytes", "aged_bytes", "held_bytes", "future_bytes"),
+        *("end_due_24h", "oldest_us", "newest_us", "next_due_us"),
+    ]
     due = {
         f"{name}_{horizon}": 0 for name in ("bytes", "records", "oldest_us") for horizon in HORIZONS
     }
