@@ -274,7 +274,8 @@ class _Calls(Rest):
         return await self.items("/invoices")
 
     async def invoice(self, name: str) -> Resource:
-        """One invoice with its lines, by id or by period, like 2026-11."""
+        """One invoice with its lines, by id or by period, like 2026-11: of several organizations
+        that of the key's own."""
         if not name.startswith(_INVOICE):
             found = [one for one in await self.invoices() if one.get("period") == name]
             if not found:
@@ -284,7 +285,8 @@ class _Calls(Rest):
                     hint="See `headrace invoice list`; a usage report draws them.",
                 )
             hint = "Say which by its id: `headrace invoice list` tells whose each one is."
-            name = str(_only(found, "invoice", name, hint)["id"])
+            own = [one for one in found if one.get("own") is True]
+            name = str(_only(own or found, "invoice", name, hint)["id"])
         return await self.request("GET", f"/invoices/{name}")
 
     async def retention(self, *, topic: str = "", cause: str = "", violation: str = "") -> Resource:

@@ -132,6 +132,7 @@ def verify(folder: Path, public_key: str = "") -> list[Check]:
     long as it is one and the same. Raises EVIDENCE_INVALID where there is no report at all.
     """
     if (folder / MANIFEST).is_file() or not (folder / LEDGER).is_dir():
+        _check_depth(folder)
         return _run_checks(folder, public_key)
     checks: list[Check] = []
     kinds = {path.name for path in (folder / LEDGER).iterdir() if path.is_dir()}
@@ -151,6 +152,18 @@ def verify(folder: Path, public_key: str = "") -> list[Check]:
                 if check.name != "chain" or check.ok is not True
             ]
     return checks
+
+
+def _check_depth(folder: Path) -> None:
+    """Raises EVIDENCE_INVALID for the folder of a kind, between the reports' folder and runs."""
+    above = folder.resolve().parent
+    if not (folder / MANIFEST).is_file() and folder.is_dir() and (above / LEDGER).is_dir():
+        raise Invalid(
+            f"{folder} is one folder too deep: it holds the runs of one kind, and not what was "
+            "signed of them",
+            code="EVIDENCE_INVALID",
+            hint=f"Give the reports' folder, {above}, or the folder of one run.",
+        )
 
 
 def _runs(folder: Path) -> list[Path]:

@@ -49,7 +49,6 @@ class Account:
     rows: int = 0
     quantities: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     amounts: dict[str, Decimal] = field(default_factory=lambda: defaultdict(Decimal))
-    topics: dict[tuple[str, TopicName], int] = field(default_factory=lambda: defaultdict(int))
     hours: dict[tuple[datetime, str, TopicName], int] = field(
         default_factory=lambda: defaultdict(int)
     )
@@ -87,7 +86,6 @@ class Accounts:
         account.rows += 1
         account.quantities[meter] += quantity
         account.amounts[meter] += amount
-        account.topics[meter, topic] += quantity
         account.hours[hour, meter, topic] += quantity
         account.first = hour if account.first is None else min(account.first, hour)
         ended = end.astimezone(UTC)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.evidence import canonical_json
 from reports.errors import InputError
-from reports.rating import Price, PriceBook, price_book_of, price_of
+from reports.rating import Price, PriceBook, book_at, in_order, price_book_of, price_of
 
 # What is kept of each list. Everything else in the answer may change without changing a report.
 _KEPT = {
@@ -56,7 +56,8 @@ class Export:
     """Names by id, and the price book. `document` is the canonical form that is archived."""
 
     document: dict[str, object]
-    price_book: PriceBook
+    books: tuple[PriceBook, ...]
+    """Every price book that began, in the order in which they did."""
     projects: dict[str, tuple[str, str]]
     """Project id: (organization name, project name)."""
     clusters: dict[str, str]
@@ -68,6 +69,21 @@ class Export:
     lifecycle: tuple[Span, ...]
     as_of: datetime | None
     """Up to when `lifecycle` is known, in whole seconds; None: the export says nothing of it."""
+
+    @property
+    def price_book(self) -> PriceBook:
+        """The newest."""
+        return self.books[-1]
+
+    def book_at(self, hour: datetime) -> PriceBook:
+        """The one that prices an hour."""
+        return book_at(self.books, hour)
+
+    @property
+    def began(self) -> datetime | None:
+        """When the first organization was made, as far as the export says."""
+        known = [one.created for one in self.organizations.values() if one.created is not None]
+        return min(known, default=None)
 
     def canonical(self) -> bytes:
         """The bytes that are archived and hashed."""
@@ -100,7 +116,7 @@ def export_of(answer: object) -> Export:
     rows = {name: _rows(root, name, kept) for name, kept in _KEPT.items()}
     organizations, streams = _names(rows["organizations"]), _names(rows["streams"])
     created = _created(root)
-    book, prices = _price_book(root)
+    documents, books = _price_books(root)
     spans, as_of = _lifecycle(root)
     return Export(
         document={
@@ -109,10 +125,10 @@ def export_of(answer: object) -> Export:
                 {**row, "created_at": _written(created[row["id"]])} if row["id"] in created else row
                 for row in rows["organizations"]
             ],
-            "price_book": book,
+            **documents,
             **_archived(spans, as_of),
         },
-        price_book=prices,
+        books=books,
         projects={
             row["id"]: (
                 organizations.get(row["organization_id"], row["organization_id"]),
@@ -146,8 +162,35 @@ def _rows(root: Mapping[str, object], name: str, kept: tuple[str, ...]) -> list[
     return sorted(rows, key=lambda row: row["id"])
 
 
-def _price_book(root: Mapping[str, object]) -> tuple[dict[str, object], PriceBook]:
-    book = _mapping(root.get("price_book"), "price_book")
+def _price_books(
+    root: Mapping[str, object],
+) -> tuple[dict[str, object], tuple[PriceBook, ...]]:
+    """Every book that began; of an export of an earlier release the one that it names."""
+    newest, priced = _price_book(_mapping(root.get("price_book"), "price_book"))
+    if "price_books" not in root:
+        return {"price_book": newest}, (priced,)
+    found = root["price_books"]
+    if not isinstance(found, list) or not found:
+        raise _invalid("the list price_books")
+    read = []
+    for item in found:
+        book = _mapping(item, "an item of price_books")
+        read.append(_price_book(book, _instant(book, "effective_from", "price_books")))
+    documents = {priced.version: document for document, priced in read}
+    books = in_order([priced for _, priced in read])
+    if len(documents) != len(books) or books[-1].version != priced.version:
+        raise _invalid("each of price_books once, price_book as the last of them")
+    listed = [
+        {**documents[one.version], "effective_from": _written_whole(one.effective_from)}
+        for one in books
+        if one.effective_from is not None
+    ]
+    return {"price_book": newest, "price_books": listed}, books
+
+
+def _price_book(
+    book: Mapping[str, object], effective_from: datetime | None = None
+) -> tuple[dict[str, object], PriceBook]:
     header = {field: _text(book, field, "price_book") for field in ("version", "currency")}
     if "monthly_minimum" in book:
         header["monthly_minimum"] = _text(book, "monthly_minimum", "price_book")
@@ -155,7 +198,7 @@ def _price_book(root: Mapping[str, object]) -> tuple[dict[str, object], PriceBoo
     if not isinstance(items, list):
         raise _invalid("price_book.prices")
     prices = [_price(_mapping(item, "a price")) for item in items]
-    checked = price_book_of(header, prices)
+    checked = price_book_of(header, prices, effective_from)
     written = [
         dict(
             zip(
@@ -247,8 +290,17 @@ def _written(moment: datetime) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
+def _written_whole(moment: datetime) -> str:
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
 def _moment(item: Mapping[str, object], field: str, place: str) -> datetime:
     """A time with its zone, cut to the second, in UTC."""
+    return _instant(item, field, place).replace(microsecond=0)
+
+
+def _instant(item: Mapping[str, object], field: str, place: str) -> datetime:
+    """A time with its zone, in UTC."""
     text = _text(item, field, place)
     try:
         moment = datetime.fromisoformat(text)
@@ -256,7 +308,7 @@ def _moment(item: Mapping[str, object], field: str, place: str) -> datetime:
         raise _invalid(f"{field} of {place}, a time like 2026-11-27T10:00:00Z") from None
     if moment.tzinfo is None:
         raise _invalid(f"{field} of {place} with its time zone")
-    return moment.astimezone(UTC).replace(microsecond=0)
+    return moment.astimezone(UTC)
 
 
 def _names(rows: list[dict[str, str]]) -> dict[str, str]:

@@ -1,21 +1,22 @@
 """Draft invoices: one per organization and calendar month (UTC), from sums and the price book.
 
-Owns rounding: a line is rated once from its whole quantity, exact to 9 places (`amount_exact`), and
-rounded once, half-even, to the minor unit (`amount`); the total is the sum of the lines as shown. A
-line's shares by topic are cut by the largest remainder, so they add up to the line. The monthly
-minimum is a line of its own that tops the others up. Pure; no float. Refuses to issue anything:
-a draft is drawn anew by every run until somebody issues it.
+Owns rounding: a line is one meter by one price book. It is rated once from its whole quantity,
+exact to 9 places (`amount_exact`), and rounded once, half-even, to the minor unit (`amount`); the
+total is the sum of the lines as shown. A line's shares by topic are cut by the largest remainder,
+so they add up to the line. The monthly minimum is a line of its own that tops the others up. Pure;
+no float. Refuses to issue anything: a draft is drawn anew by every run until somebody issues it.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from reports.accounts import Account, Accounts, Period, TopicName, period_of, periods_between
 from reports.export import Export, Organization
 from reports.formats import Value
-from reports.rating import COUNTED_IN, INFORMATIONAL, Price, amount_of, rounded
+from reports.rating import COUNTED_IN, INFORMATIONAL, Price, PriceBook, amount_of, rounded
 
 COLUMNS = (
     "line",
@@ -43,12 +44,13 @@ DESCRIPTIONS = {
 }
 # The order of lines; what is dear comes first.
 SKUS = tuple(DESCRIPTIONS)
+# Of less than this nothing is foretold: what an account does first, it does not do all month.
 COVERED_MIN = timedelta(hours=1)
 NINE = Decimal("0.000000001")
 # Said on every draft, for whoever changes prices while a month is open.
 PRICING = (
-    "Until it is issued, the whole month is priced by the newest price book in force when this "
-    "report was made: a later change of prices reprices it."
+    "Each hour is priced by the price book that was in force when it began, the monthly minimum is "
+    "that of the book in force when the month began: a change of prices changes no hour before it."
 )
 
 
@@ -77,9 +79,13 @@ class Line:
     currency: str
     price: Price | None
     """What the price book says; None for the minimum."""
+    book: PriceBook
+    start: datetime
+    end: datetime
+    """The part of the month that the book prices, half-open."""
     shares: tuple[Share, ...] = ()
 
-    def row(self, period: Period) -> dict[str, Value]:
+    def row(self) -> dict[str, Value]:
         """The columns, in their order. Nothing corrects anything: that begins with issuing."""
         return {
             "line": self.number,
@@ -91,8 +97,8 @@ class Line:
             "amount_exact": self.amount_exact,
             "amount": self.amount,
             "currency": self.currency,
-            "period_start": period.start,
-            "period_end": period.end,
+            "period_start": self.start,
+            "period_end": self.end,
             "charge_class": "",
             "corrects_line": "",
         }
@@ -101,15 +107,19 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Draft:
     """An invoice that nobody has issued. as_of: what it knows of; per_month: the whole period at
-    the rate so far, exact to 9 places, and not below the minimum."""
+    the rate from rate_from to as_of, exact to 9 places, and not below the minimum; None while that
+    is less than COVERED_MIN. Of a month that is over it is what the month cost."""
 
     organization: Organization
     period: Period
     as_of: datetime
     currency: str
     minimum: Decimal
+    books: tuple[PriceBook, ...]
+    """That price the month, as far as it is known; the last one is the newest."""
     lines: tuple[Line, ...]
-    per_month: Decimal
+    rate_from: datetime
+    per_month: Decimal | None
     account: Account
 
     @property
@@ -144,37 +154,70 @@ def drafts_of(accounts: Accounts, export: Export) -> list[Draft]:
     return found
 
 
-def lines_of(account: Account, export: Export) -> tuple[Line, ...]:
-    """The lines of an account: one per meter that has rows and a price, then the top-up."""
-    book = export.price_book
+def lines_of(account: Account, period: Period, export: Export) -> tuple[Line, ...]:
+    """The lines of an account: one per meter and price book that have rows, then the top-up."""
+    by_book = quantities_of(account, export)
+    several = len({version for _, version in by_book}) > 1
     lines: list[Line] = []
     for sku in SKUS:
-        if sku not in account.quantities:
+        books = [book for book in export.books if (sku, book.version) in by_book]
+        if sku in INFORMATIONAL and not any(book.price(sku).unit_price for book in books):
             continue
-        price, quantity = book.price(sku), account.quantities[sku]
-        if sku in INFORMATIONAL and not price.unit_price:
-            continue
-        exact = amount_of(price, quantity)
-        amount = rounded(exact)
-        lines.append(
-            Line(
-                number=len(lines) + 1,
-                sku=sku,
-                description=DESCRIPTIONS[sku],
-                quantity=quantity,
-                unit=COUNTED_IN[sku],
-                unit_price=price.per_counted,
-                amount_exact=exact,
-                amount=amount,
-                currency=book.currency,
-                price=price,
-                shares=shares_of(price, amount, _by_topic(account, sku)),
-            )
-        )
+        for book in books:
+            quantities = by_book[sku, book.version]
+            line = _metered(len(lines) + 1, sku, quantities, book, span_of(book, period, export))
+            named = f"{line.description}, price book {book.version}"
+            lines.append(replace(line, description=named) if several else line)
+    book = export.book_at(period.start)
     missing = book.monthly_minimum - sum((line.amount for line in lines), Decimal(0))
     if missing > 0:
-        lines.append(_top_up(len(lines) + 1, missing, book.monthly_minimum, book.currency))
+        lines.append(_top_up(len(lines) + 1, missing, book, period))
     return tuple(lines)
+
+
+def quantities_of(account: Account, export: Export) -> dict[tuple[str, str], dict[TopicName, int]]:
+    """Quantities by topic, by meter and version of the price book of their hours."""
+    found: dict[tuple[str, str], dict[TopicName, int]] = defaultdict(lambda: defaultdict(int))
+    books = {hour: export.book_at(hour).version for hour in {key[0] for key in account.hours}}
+    for (hour, meter, topic), quantity in account.hours.items():
+        found[meter, books[hour]][topic] += quantity
+    return found
+
+
+def span_of(book: PriceBook, period: Period, export: Export) -> tuple[datetime, datetime]:
+    """The part of a period that a book prices; of the first one all that is older too."""
+    place = export.books.index(book)
+    start = period.start if place == 0 else max(period.start, book.starts)
+    later = export.books[place + 1 :]
+    return start, min([period.end, *(other.starts for other in later)])
+
+
+def _metered(
+    number: int,
+    sku: str,
+    quantities: Mapping[TopicName, int],
+    book: PriceBook,
+    span: tuple[datetime, datetime],
+) -> Line:
+    price, quantity = book.price(sku), sum(quantities.values())
+    exact = amount_of(price, quantity)
+    amount = rounded(exact)
+    return Line(
+        number=number,
+        sku=sku,
+        description=DESCRIPTIONS[sku],
+        quantity=quantity,
+        unit=COUNTED_IN[sku],
+        unit_price=price.per_counted,
+        amount_exact=exact,
+        amount=amount,
+        currency=book.currency,
+        price=price,
+        book=book,
+        start=span[0],
+        end=span[1],
+        shares=shares_of(price, amount, quantities),
+    )
 
 
 def shares_of(
@@ -197,47 +240,70 @@ def shares_of(
     )
 
 
-def _top_up(number: int, missing: Decimal, minimum: Decimal, currency: str) -> Line:
+def _top_up(number: int, missing: Decimal, book: PriceBook, period: Period) -> Line:
+    least = f"{book.monthly_minimum:.2f} {book.currency}"
     return Line(
         number=number,
         sku=MINIMUM,
-        description=f"Top-up to the monthly minimum of {minimum:.2f} {currency}",
+        description=f"Top-up to the monthly minimum of {least}",
         quantity=1,
         unit="month",
         unit_price=missing,
         amount_exact=missing.quantize(NINE),
         amount=rounded(missing),
-        currency=currency,
+        currency=book.currency,
         price=None,
+        book=book,
+        start=period.start,
+        end=period.end,
     )
 
 
 def _draft(
     organization: Organization, period: Period, as_of: datetime, account: Account, export: Export
 ) -> Draft:
-    lines = lines_of(account, export)
-    book = export.price_book
+    lines = lines_of(account, period, export)
+    books, least = _books(period, as_of, export), export.book_at(period.start).monthly_minimum
     metered = sum((one.amount_exact for one in lines if one.sku != MINIMUM), Decimal(0))
-    known = [moment for moment in (organization.created, account.first) if moment is not None]
-    began = max(period.start, min(known, default=period.start))
-    covered = max(COVERED_MIN, as_of - began)
-    whole = period.end - period.start
-    seconds = timedelta(seconds=1)
-    rate = metered if as_of >= period.end else metered * (whole // seconds) / (covered // seconds)
+    began = _began(organization, period, account)
+    rate = _at_rate(metered, period, began, as_of)
     return Draft(
         organization=organization,
         period=period,
         as_of=as_of,
-        currency=book.currency,
-        minimum=book.monthly_minimum,
+        currency=books[-1].currency,
+        minimum=least,
+        books=books,
         lines=lines,
-        per_month=max(rate, book.monthly_minimum).quantize(NINE),
+        rate_from=began,
+        per_month=None if rate is None else max(rate, least).quantize(NINE),
         account=account,
     )
 
 
-def _by_topic(account: Account, sku: str) -> dict[TopicName, int]:
-    return {topic: found for (meter, topic), found in account.topics.items() if meter == sku}
+def _began(organization: Organization, period: Period, account: Account) -> datetime:
+    """From when on the period is known: the organization's making, which may lie inside the hour of
+    its first row. Only usage of earlier hours, or an export that does not say, goes by hours."""
+    created, first = organization.created, account.first
+    if created is None or (first is not None and first + timedelta(hours=1) <= created):
+        created = first or period.start
+    return max(period.start, created)
+
+
+def _at_rate(metered: Decimal, period: Period, began: datetime, as_of: datetime) -> Decimal | None:
+    if as_of >= period.end:
+        return metered
+    if as_of - began < COVERED_MIN:
+        return None
+    seconds = timedelta(seconds=1)
+    return metered * ((period.end - period.start) // seconds) / ((as_of - began) // seconds)
+
+
+def _books(period: Period, as_of: datetime, export: Export) -> tuple[PriceBook, ...]:
+    """Those that price some hour of a period up to as_of, by when they begin."""
+    spans = ((book, span_of(book, period, export)) for book in export.books)
+    found = tuple(book for book, (start, end) in spans if start < end and start < as_of)
+    return found or (export.book_at(period.start),)
 
 
 def _periods(

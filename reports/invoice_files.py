@@ -8,6 +8,7 @@ Refuses money: invoice.py has drawn it.
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,8 +19,9 @@ from pyspark.sql import Row
 from reports import formats
 from reports.export import Export
 from reports.formats import Value, text_of
-from reports.invoice import COLUMNS, PRICING, Draft, Line
+from reports.invoice import COLUMNS, PRICING, Draft, Line, span_of
 from reports.invoice_page import invoice_page
+from reports.rating import PriceBook
 from reports.reconciliation import Check
 
 SCHEMA = 1
@@ -77,7 +79,7 @@ def write_invoice(
     ingress: rows of trail.ingress of this organization; those of the period are taken.
     """
     parquet = folder / f"{draft.stem}.parquet"
-    rows = [_row(draft, line, export) for line in draft.lines]
+    rows = [_row(draft, line) for line in draft.lines]
     with pq.ParquetWriter(parquet, ARROW, compression="zstd", store_schema=False) as out:
         out.write_table(pa.Table.from_pylist(rows, schema=ARROW))
     with pq.ParquetFile(parquet) as file:
@@ -86,7 +88,9 @@ def write_invoice(
         lines = formats.CsvWriter(table, COLUMNS)
         for row in written:
             lines.write(row)
-    trail = [row for row in ingress if _within(draft, row["hour_us"])]
+    trail = [
+        row for row in ingress if _inside(row["hour_us"], draft.period.start, draft.period.end)
+    ]
     document = _document(draft, checks, export, input_sha256)
     document["lines"] = [
         {**_texts(row), **_details(draft, line, trail)}
@@ -122,18 +126,18 @@ def _entry(draft: Draft, checks: Sequence[Check]) -> dict[str, object]:
     }
 
 
-def _row(draft: Draft, line: Line, export: Export) -> dict[str, Value | None]:
+def _row(draft: Draft, line: Line) -> dict[str, Value | None]:
     """Our columns and FOCUS's. A line of one topic is that topic's; others are nobody's alone."""
     topics = {share.topic.topic_id for share in line.shares}
     size = line.price.unit_quantity if line.price else 1
     return {
-        **line.row(draft.period),
+        **line.row(),
         "BilledCost": line.amount,
         "BillingCurrency": line.currency,
         "BillingPeriodStart": draft.period.start,
         "BillingPeriodEnd": draft.period.end,
-        "ChargePeriodStart": draft.period.start,
-        "ChargePeriodEnd": draft.period.end,
+        "ChargePeriodStart": line.start,
+        "ChargePeriodEnd": line.end,
         "ChargeCategory": "Usage" if line.price else "Adjustment",
         "ChargeClass": None,
         "ChargeDescription": line.description,
@@ -145,7 +149,7 @@ def _row(draft: Draft, line: Line, export: Export) -> dict[str, Value | None]:
         "SkuId": line.sku,
         "ResourceId": topics.pop() if len(topics) == 1 else None,
         "SubAccountId": draft.organization.id,
-        "Tags": json.dumps({"price_book": export.price_book.version}, separators=(",", ":")),
+        "Tags": json.dumps({"price_book": line.book.version}, separators=(",", ":")),
     }
 
 
@@ -164,13 +168,34 @@ def _document(
         "period_start": text_of("", draft.period.start),
         "period_end": text_of("", draft.period.end),
         "as_of": text_of("", draft.as_of),
-        "price_book_version": export.price_book.version,
+        "price_book_version": draft.books[-1].version,
+        "price_books": [_priced(draft, book, export) for book in draft.books],
         "pricing": PRICING,
         "monthly_minimum": f"{draft.minimum:.2f}",
         "metered_exact": f"{draft.metered_exact:.9f}",
-        "amount_per_month": f"{draft.per_month:.9f}",
+        "amount_per_month": None if draft.per_month is None else f"{draft.per_month:.9f}",
+        "rate_from": text_of("", draft.rate_from),
         "reconciliation": [check.document() for check in checks],
         "input_sha256": input_sha256,
+    }
+
+
+def _priced(draft: Draft, book: PriceBook, export: Export) -> dict[str, object]:
+    """Which part of the month a price book prices, and its prices."""
+    start, end = span_of(book, draft.period, export)
+    return {
+        "version": book.version,
+        "from": text_of("", start),
+        "until": text_of("", end),
+        "prices": [
+            {
+                "meter": price.meter,
+                "unit": price.unit,
+                "unit_quantity": str(price.unit_quantity),
+                "unit_price": f"{price.unit_price:f}",
+            }
+            for price in book.prices
+        ],
     }
 
 
@@ -197,11 +222,13 @@ def _details(draft: Draft, line: Line, trail: Sequence[Row]) -> dict[str, object
                 "quantity": str(quantity),
             }
             for (hour, meter, topic), quantity in sorted(draft.account.hours.items())
-            if meter == line.sku
+            if meter == line.sku and line.start <= hour < line.end
         ],
     }
     if line.sku == "ingress_bytes":
-        details["partitions"] = [_strings(row) for row in trail]
+        details["partitions"] = [
+            _strings(row) for row in trail if _inside(row["hour_us"], line.start, line.end)
+        ]
     return details
 
 
@@ -213,6 +240,5 @@ def _strings(row: Row) -> dict[str, object]:
     }
 
 
-def _within(draft: Draft, hour_us: int) -> bool:
-    seconds = hour_us // 1_000_000
-    return draft.period.start.timestamp() <= seconds < draft.period.end.timestamp()
+def _inside(hour_us: int, start: datetime, end: datetime) -> bool:
+    return start.timestamp() <= hour_us // 1_000_000 < end.timestamp()

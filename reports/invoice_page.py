@@ -15,10 +15,10 @@ from pyspark.sql import Row
 from reports.accounts import Account
 from reports.chart import INGRESS, Measure, bars
 from reports.export import Export
-from reports.invoice import DESCRIPTIONS, MINIMUM, PRICING, Draft, Line
+from reports.invoice import DESCRIPTIONS, MINIMUM, PRICING, Draft, Line, span_of
 from reports.markup import badge, document, more, section, table, tiles
 from reports.page import checks_table
-from reports.rating import amount_of, rounded
+from reports.rating import Price, amount_of, rounded
 from reports.reconciliation import Check
 
 HOURLY_SPAN_MAX = timedelta(hours=48)
@@ -75,13 +75,20 @@ def _figures(draft: Draft) -> str:
                 f"{currency} {top_up:,.2f}",
                 f"to the monthly minimum of {draft.minimum:.2f}",
             ),
-            (
-                "At this rate, per month",
-                f"{currency} {rounded(draft.per_month):,.2f}",
-                f"exactly {draft.per_month:.9f}, the minimum included",
-            ),
+            _per_month(draft, currency),
         ]
     )
+
+
+def _per_month(draft: Draft, currency: str) -> tuple[str, str, str]:
+    title, span = "At this rate, per month", f"from {draft.rate_from:%Y-%m-%d %H:%M:%S} on"
+    if draft.per_month is None:
+        return title, "too early to say", f"{span} less than one full hour is known"
+    figure = f"{currency} {rounded(draft.per_month):,.2f}"
+    exact = f"exactly {draft.per_month:.9f}, the minimum included"
+    if draft.as_of >= draft.period.end:
+        return title, figure, f"{exact}; the month is over"
+    return title, figure, f"{exact}; by what is known {span}"
 
 
 def _lines(draft: Draft) -> str:
@@ -145,16 +152,14 @@ def _charts(draft: Draft, export: Export) -> list[str]:
 
 def _costs(account: Account, export: Export, *, hourly: bool) -> dict[tuple[datetime, str], int]:
     """Billionths of the currency, rated per bucket: a picture, not a bill."""
-    quantities: dict[tuple[datetime, str], int] = {}
+    quantities: dict[tuple[datetime, str, Price], int] = {}
     for (hour, meter, _), quantity in account.hours.items():
-        key = _floor(hour, hourly=hourly), meter
+        key = _floor(hour, hourly=hourly), meter, export.book_at(hour).price(meter)
         quantities[key] = quantities.get(key, 0) + quantity
-    costs = {
-        (bucket, DESCRIPTIONS[meter]): int(
-            amount_of(export.price_book.price(meter), quantity).scaleb(9)
-        )
-        for (bucket, meter), quantity in quantities.items()
-    }
+    costs: dict[tuple[datetime, str], int] = {}
+    for (bucket, meter, price), quantity in quantities.items():
+        place = bucket, DESCRIPTIONS[meter]
+        costs[place] = costs.get(place, 0) + int(amount_of(price, quantity).scaleb(9))
     return {key: cost for key, cost in costs.items() if cost}
 
 
@@ -227,9 +232,16 @@ def _reconciliation(checks: Sequence[Check], *, blocked: bool) -> str:
     return words + checks_table(checks)
 
 
+def _books(draft: Draft, export: Export) -> str:
+    if len(draft.books) == 1:
+        return f"Price book {draft.books[0].version}"
+    spans = [(book.version, span_of(book, draft.period, export)[0]) for book in draft.books]
+    return "Price books " + ", ".join(f"{name} from {at:%Y-%m-%d %H:%M}" for name, at in spans)
+
+
 def _footer(draft: Draft, export: Export, input_sha256: str) -> str:
     return (
-        f"<footer><p>Price book {escape(export.price_book.version)}. {PRICING}</p>"
+        f"<footer><p>{escape(_books(draft, export))}. {PRICING}</p>"
         "<p>Computed from the frozen "
         f"inputs <code>{input_sha256}</code>; {draft.stem}.csv, .json and .parquet say the same. "
         "The run is signed: <code>headrace report verify</code> and the folder of this page check "

@@ -14,7 +14,7 @@ from pyspark.sql import Row
 from reports.chart import bars, bytes_text
 from reports.export import Export
 from reports.markup import badge, document, more, section, table, tiles
-from reports.rating import COUNTED_IN, rounded
+from reports.rating import COUNTED_IN, PriceBook, rounded
 from reports.reconciliation import Check, Measured
 from reports.tally import DAYS_A_MONTH, Tally
 from reports.usage import STATES
@@ -65,7 +65,7 @@ def usage_page(tally: Tally, export: Export, evidence: Evidence, checks: Sequenc
             _figures(tally, export, evidence),
             section(f"Ingress per {unit} and topic", bars(unit, buckets, sums)) if sums else "",
             section("Lines", _lines(tally, export)),
-            section(f"Price book {escape(export.price_book.version)}", _prices(export)),
+            *(section(_title(book), _prices(book)) for book in reversed(export.books)),
             section("Checks", checks_table(checks)),
             section("Reconciliation: meter against log", _reconciliation(export, evidence)),
             _footer(evidence),
@@ -78,7 +78,7 @@ def checks_table(checks: Sequence[Check]) -> str:
     """Every check with its answer and its figures."""
     rows = [
         [
-            escape(check.name),
+            _named(check),
             badge(check.ok, "green" if check.ok else "red"),
             f'<div class="words">{escape(check.detail)}</div>',
             '<div class="small">'
@@ -90,6 +90,11 @@ def checks_table(checks: Sequence[Check]) -> str:
         for check in checks
     ]
     return table(["Check", "State", "What was found", "Figures"], rows, 4)
+
+
+def _named(check: Check) -> str:
+    title, name = escape(check.title), escape(check.name)
+    return f'<div class="words">{title}</div><div class="small">{name}</div>'
 
 
 def _grouped(text: str) -> str:
@@ -109,19 +114,26 @@ def _heading(tally: Tally, evidence: Evidence) -> str:
 
 def _figures(tally: Tally, export: Export, evidence: Evidence) -> str:
     currency = escape(export.price_book.currency)
-    amount, month = tally.total.amount, tally.per_month()
+    amount = tally.total.amount
     figures = [
         ("Amount", f"{currency} {rounded(amount):,}", f"exactly {amount:.9f}"),
-        (
-            f"At this rate, per {DAYS_A_MONTH} days",
-            f"{currency} {rounded(month):,}",
-            f"exactly {month:.9f}",
-        ),
+        _per_month(tally, export),
         ("Billed", bytes_text(evidence.bytes_billed), f"{evidence.bytes_billed:,} bytes"),
         ("In the log", bytes_text(evidence.bytes_in_log), f"{evidence.bytes_in_log:,} bytes"),
         ("Records", f"{tally.total.records:,}", f"{tally.rows:,} rows in usage.csv"),
     ]
     return tiles(figures)
+
+
+def _per_month(tally: Tally, export: Export) -> tuple[str, str, str]:
+    title = f"At this rate, per {DAYS_A_MONTH} days"
+    month = tally.per_month(export.began, export.as_of)
+    span = tally.covered(export.began, export.as_of)
+    if month is None:
+        return title, "too early to say", "less than one full hour is known"
+    figure = f"{escape(export.price_book.currency)} {rounded(month):,}"
+    words = f"; from {span[0]:%Y-%m-%d %H:%M} to {span[1]:%Y-%m-%d %H:%M}" if span else ""
+    return title, figure, f"exactly {month:.9f}{words}"
 
 
 def _lines(tally: Tally, export: Export) -> str:
@@ -155,16 +167,21 @@ def _lines(tally: Tally, export: Export) -> str:
     )
 
 
-def _prices(export: Export) -> str:
+def _title(book: PriceBook) -> str:
+    since = f", from {book.starts:%Y-%m-%d %H:%M} UTC on" if book.effective_from else ""
+    return f"Price book {escape(book.version)}{since}"
+
+
+def _prices(book: PriceBook) -> str:
     rows = [
         [
             escape(price.meter),
             escape(price.unit),
             f"{price.unit_quantity:,}",
-            f"{export.price_book.currency} {price.unit_price.normalize():f}",
+            f"{book.currency} {price.unit_price.normalize():f}",
             "yes" if price.meter in COUNTED_IN else "not metered yet",
         ]
-        for price in export.price_book.prices
+        for price in book.prices
     ]
     words = (
         "<p>Amount = quantity &times; price &divide; unit, rounded half-even once per row to 9 "

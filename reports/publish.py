@@ -89,7 +89,13 @@ def publish(root: Path, rows: DataFrame, export: Export, evidence: Evidence) -> 
 
 
 def totals_of(tally: Tally, export: Export, evidence: Evidence) -> dict[str, object]:
-    """The figures of the manifest; whole numbers and money are strings, as everywhere in REST."""
+    """The figures of the manifest; whole numbers and money are strings, as everywhere in REST.
+
+    amount_per_month: by what is known from rate_from to rate_until; null while that is less than
+    one full hour.
+    """
+    per_month = tally.per_month(export.began, export.as_of)
+    span = tally.covered(export.began, export.as_of)
     return {
         "bytes_in_log": str(evidence.bytes_in_log),
         "bytes_billed": str(evidence.bytes_billed),
@@ -99,7 +105,9 @@ def totals_of(tally: Tally, export: Export, evidence: Evidence) -> dict[str, obj
         "rows": str(tally.rows),
         "amount_exact": f"{tally.total.amount:.9f}",
         "amount": f"{rounded(tally.total.amount):.2f}",
-        "amount_per_month": f"{tally.per_month():.9f}",
+        "amount_per_month": None if per_month is None else f"{per_month:.9f}",
+        "rate_from": formats.text_of("", span[0]) if span else None,
+        "rate_until": formats.text_of("", span[1]) if span else None,
         "currency": export.price_book.currency,
     }
 
@@ -131,6 +139,7 @@ def _finish_json(
         "input_sha256": evidence.input_sha256,
         "complete": evidence.complete,
         "price_book": export.document["price_book"],
+        "price_books": export.document.get("price_books", [export.document["price_book"]]),
         "api_keys": export.document["api_keys"],
         "totals": totals_of(tally, export, evidence),
         "days": tally.by_day(),

@@ -5,12 +5,18 @@ half-even once per row to 9 places (billionths of the currency). A row is one ho
 one principal, summed before it is priced, so splitting a metering window changes nothing. The total
 is the sum of the rows: what is printed adds up.
 
+A row is priced by the book that was in force when its hour began. A book that becomes effective
+inside an hour begins with the next full one, and the first book also rates what is older than it:
+so no change of prices changes what an hour before it costs.
+
 The arithmetic is that of whole numbers. Spark's decimal division would cut digits to fit 38; here
 the numerator (at most 19 + 18 = 37 digits) and the remainder are exact and the rounding is our own.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
 
 from pyspark.sql import Column, DataFrame
@@ -35,6 +41,9 @@ COUNTED_IN = {
 }
 # Meters that cost nothing unless a price book says otherwise.
 INFORMATIONAL = ("records",)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ALWAYS = datetime.min.replace(tzinfo=UTC)
+METER_NAMED = "{meter}"
 # Places of the price per counted unit: 0.05 per GiB, that is per 2^30 bytes, is exact in 32.
 ROW_PRICE_PLACES = 32
 
@@ -72,6 +81,16 @@ class PriceBook:
     prices: tuple[Price, ...]
     monthly_minimum: Decimal = Decimal(0)
     """What an organization pays for a month at least; in whole minor units."""
+    effective_from: datetime | None = None
+    """None: it always was."""
+
+    @property
+    def starts(self) -> datetime:
+        """The first hour that it prices."""
+        if self.effective_from is None:
+            return ALWAYS
+        hour = self.effective_from.replace(minute=0, second=0, microsecond=0)
+        return hour if hour == self.effective_from else hour + timedelta(hours=1)
 
     def price(self, meter: str) -> Price:
         """The price of a meter; PRICE_MISSING if it may not be given away."""
@@ -80,11 +99,17 @@ class PriceBook:
                 return price
         if meter in INFORMATIONAL:
             return Price(meter, COUNTED_IN[meter], 1, Decimal(0))
-        raise InputError(
-            "PRICE_MISSING",
-            f"Price book {self.version} has no price for the meter {meter}.",
-            "Publish a version of the price book that names it, then run the report again.",
-        )
+        raise _missing(self.version, meter)
+
+    def prices_of(self, meters: Sequence[str]) -> dict[str, Price]:
+        """Those of `meters` that have one: an earlier book need not price what came after it."""
+        named = {price.meter for price in self.prices} | set(INFORMATIONAL)
+        return {meter: self.price(meter) for meter in meters if meter in named}
+
+
+def book_at(books: Sequence[PriceBook], hour: datetime) -> PriceBook:
+    """The book of an hour. books: by `starts`, one at least."""
+    return books[max(0, bisect_right([book.starts for book in books], hour) - 1)]
 
 
 def price_of(meter: str, unit: str, unit_quantity: int, unit_price: str) -> Price:
@@ -101,26 +126,29 @@ def price_of(meter: str, unit: str, unit_quantity: int, unit_price: str) -> Pric
     return Price(meter, unit, unit_quantity, amount)
 
 
-def rate(rows: DataFrame, book: PriceBook, meters: Sequence[str]) -> DataFrame:
-    """Priced rows: `rows` (meter, quantity long, ..) plus five columns.
+def rate(rows: DataFrame, books: Sequence[PriceBook], meters: Sequence[str]) -> DataFrame:
+    """Priced rows: `rows` (meter, quantity long, of several books window_start_us, ..) plus five
+    columns. The last book must price every meter, an earlier one what has rows in its time.
 
     unit (of the quantity: B, not GiB), unit_price decimal(38,32) of one such unit, currency,
     amount decimal(38,9), price_book_version. One row may cost up to 9.2 billion: beyond that Spark
     raises an overflow, it never wraps.
     """
-    prices = {meter: book.price(meter) for meter in meters}
+    for meter in meters:
+        books[-1].price(meter)
+
+    def by_price(value: Callable[[Price], Column]) -> Column:
+        return _by_book(books, lambda book: _by_meter(book, meters, value))
+
     priced = rows.withColumns(
         {
-            "unit": _by_meter(prices, lambda price: F.lit(COUNTED_IN[price.meter])),
-            "unit_price": _by_meter(
-                prices, lambda price: F.lit(price.per_counted).cast("decimal(38,32)")
+            "unit": by_price(lambda price: F.lit(COUNTED_IN[price.meter])),
+            "unit_price": by_price(lambda price: F.lit(price.per_counted).cast("decimal(38,32)")),
+            "_unit_quantity": by_price(
+                lambda price: F.lit(price.unit_quantity).cast("decimal(16,0)")
             ),
-            "_unit_quantity": _by_meter(
-                prices, lambda price: F.lit(price.unit_quantity).cast("decimal(16,0)")
-            ),
-            "_price_e12": _by_meter(
-                prices,
-                lambda price: F.lit(price.unit_price.scaleb(PRICE_PLACES)).cast("decimal(18,0)"),
+            "_price_e12": by_price(
+                lambda price: F.lit(price.unit_price.scaleb(PRICE_PLACES)).cast("decimal(18,0)")
             ),
         }
     )
@@ -138,8 +166,8 @@ def rate(rows: DataFrame, book: PriceBook, meters: Sequence[str]) -> DataFrame:
         )
         .withColumn("_billionths", F.expr("_whole + if(_up, 1, 0)").cast("decimal(20,0)"))
         .withColumn("amount", F.expr("cast(_billionths * 0.000000001 as decimal(38,9))"))
-        .withColumn("currency", F.lit(book.currency))
-        .withColumn("price_book_version", F.lit(book.version))
+        .withColumn("currency", F.lit(books[-1].currency))
+        .withColumn("price_book_version", _by_book(books, lambda book: F.lit(book.version)))
         .drop(
             "_numerator",
             "_divisor",
@@ -167,7 +195,11 @@ def rounded(amount: Decimal, places: int = 2) -> Decimal:
     return amount.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
 
 
-def price_book_of(document: Mapping[str, object], prices: Sequence[Price]) -> PriceBook:
+def price_book_of(
+    document: Mapping[str, object],
+    prices: Sequence[Price],
+    effective_from: datetime | None = None,
+) -> PriceBook:
     """A price book from its fields and its checked prices; a meter priced twice is refused."""
     names = [price.meter for price in prices]
     if len(set(names)) != len(names):
@@ -178,7 +210,23 @@ def price_book_of(document: Mapping[str, object], prices: Sequence[Price]) -> Pr
         )
     ordered = tuple(sorted(prices, key=lambda price: price.meter))
     minimum = _minimum(str(document.get("monthly_minimum", "0")))
-    return PriceBook(str(document["version"]), str(document["currency"]), ordered, minimum)
+    version, currency = str(document["version"]), str(document["currency"])
+    return PriceBook(version, currency, ordered, minimum, effective_from)
+
+
+def in_order(books: Sequence[PriceBook]) -> tuple[PriceBook, ...]:
+    """Books by when they begin; of two that begin at once the one of the later version counts.
+    All are of one currency, since sums of two are none."""
+    ordered = sorted(books, key=lambda book: (book.effective_from or ALWAYS, book.version))
+    for book in ordered:
+        if book.currency != ordered[-1].currency:
+            raise InputError(
+                "PRICE_INVALID",
+                f"Price book {book.version} is in {book.currency}, {ordered[-1].version} in "
+                f"{ordered[-1].currency}.",
+                "Publish prices in one currency: amounts of two cannot be summed.",
+            )
+    return tuple(ordered)
 
 
 def _minimum(text: str) -> Decimal:
@@ -191,12 +239,31 @@ def _minimum(text: str) -> Decimal:
     return rounded(amount)
 
 
-def _by_meter(prices: Mapping[str, Price], value: Callable[[Price], Column]) -> Column:
+def _by_book(books: Sequence[PriceBook], value: Callable[[PriceBook], Column]) -> Column:
+    """What `value` says of the book of the row's hour."""
+    found = value(books[0])
+    for book in books[1:]:
+        starts_us = (book.starts - EPOCH) // timedelta(microseconds=1)
+        found = F.when(F.col("window_start_us") >= starts_us, value(book)).otherwise(found)
+    return found
+
+
+def _by_meter(book: PriceBook, meters: Sequence[str], value: Callable[[Price], Column]) -> Column:
     """What `value` says of the row's meter. A meter without a price is an error, never null."""
-    found = F.raise_error(F.concat(F.lit("no price for the meter "), F.col("meter")))
-    for meter, price in prices.items():
+    missing = _missing(book.version, METER_NAMED)
+    before, after = f"reports.errors.InputError: {missing}".split(METER_NAMED)
+    found = F.raise_error(F.concat(F.lit(before), F.col("meter"), F.lit(after)))
+    for meter, price in book.prices_of(meters).items():
         found = F.when(F.col("meter") == meter, value(price)).otherwise(found)
     return found
+
+
+def _missing(version: str, meter: str) -> InputError:
+    return InputError(
+        "PRICE_MISSING",
+        f"Price book {version} has no price for the meter {meter}.",
+        "Publish a version of the price book that names it, then run the report again.",
+    )
 
 
 def _bad_price(meter: str, text: str) -> InputError:

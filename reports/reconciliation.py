@@ -35,6 +35,17 @@ HALF_A_BILLIONTH = Decimal("0.0000000005")
 FOREVER = Period(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 
 
+# What each question asks, for whoever reads the answers: on pages, in the console and in JSON.
+TITLES: Mapping[str, str] = {
+    "counters": "No counter lost anything",
+    "quantities": "Raw, hourly, daily and rated sums are one",
+    "log": "The log itself holds what was billed",
+    "partition_seconds": "Partitions were billed while they lived",
+    "unattributed": "Nothing is nobody's",
+    "lines": "The lines add up to the invoice",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """An answer: green or not, the figures that were compared, and a sentence."""
@@ -44,11 +55,17 @@ class Check:
     figures: Mapping[str, str]
     detail: str
 
+    @property
+    def title(self) -> str:
+        """The question in words."""
+        return TITLES[self.name]
+
     def document(self) -> dict[str, object]:
         """As JSON holds it."""
         state = "GREEN" if self.ok else "RED"
         return {
             "name": self.name,
+            "title": self.title,
             "state": state,
             "figures": dict(self.figures),
             "detail": self.detail,
@@ -169,7 +186,7 @@ def _quantities(
     for meter in sorted({meter for account in accounts for meter in account.quantities} | set(raw)):
         hourly = sum(account.quantities.get(meter, 0) for account in accounts)
         daily = sum(sum(account.days(meter).values()) for account in accounts)
-        free = meter not in rated and _free(export, meter)
+        free = meter not in rated and _free(export, accounts, meter)
         said = {
             "raw": hourly if meter == PARTITION_SECONDS else raw[meter],
             "hourly": hourly,
@@ -262,18 +279,21 @@ def _lines(drafts: Sequence[Draft]) -> Check:
     """(f) From the lines as they are shown."""
     wrong = []
     for draft in drafts:
-        shown = [line.row(draft.period)["amount"] for line in draft.lines]
+        shown = [line.row()["amount"] for line in draft.lines]
         if sum((one for one in shown if isinstance(one, Decimal)), Decimal(0)) != draft.total:
             wrong.append(f"{draft.stem}: the total")
         for line in draft.lines:
             shares = sum((share.amount for share in line.shares), Decimal(0))
-            rows = draft.account.amounts.get(line.sku, line.amount_exact)
-            slack = HALF_A_BILLIONTH * (draft.account.rows + 1)
+            exact = sum(
+                (one.amount_exact for one in draft.lines if one.sku == line.sku), Decimal(0)
+            )
+            rows = draft.account.amounts.get(line.sku, exact)
+            slack = HALF_A_BILLIONTH * (draft.account.rows + len(draft.lines))
             if line.amount != rounded(line.amount_exact):
                 wrong.append(f"{draft.stem}: line {line.number} is not rounded")
             if line.price is not None and shares != line.amount:
                 wrong.append(f"{draft.stem}: the shares of line {line.number}")
-            if abs(rows - line.amount_exact) > slack:
+            if abs(rows - exact) > slack:
                 wrong.append(f"{draft.stem}: the rows of line {line.number}")
     lines = [line for draft in drafts for line in draft.lines]
     return Check(
@@ -289,8 +309,10 @@ def _lines(drafts: Sequence[Draft]) -> Check:
     )
 
 
-def _free(export: Export, meter: str) -> bool:
-    return not export.price_book.price(meter).unit_price
+def _free(export: Export, accounts: Sequence[Account], meter: str) -> bool:
+    """Whether a meter costs nothing in any hour in which it was used."""
+    used = {hour for account in accounts for hour, name, _ in account.hours if name == meter}
+    return not any(export.book_at(hour).price(meter).unit_price for hour in used)
 
 
 def _place(row: Row) -> tuple[int, int, int]:

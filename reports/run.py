@@ -69,7 +69,7 @@ def report_of(spark: SparkSession, root: Path, frozen: Frozen) -> Report:
     if spans is not None:
         hours = hours.unionByName(spans)
         meters.add(lifecycle.METER)
-    rated = rating.rate(hours, frozen.export.price_book, sorted(meters))
+    rated = rating.rate(hours, frozen.export.books, sorted(meters))
     measured = measured_of(frozen, closes, counted, series, frozen.batches(spark))
     rows = naming.named(rated, frozen.export)
     return publish(root, rows, frozen.export, evidence_of(frozen, measured))

@@ -81,12 +81,29 @@ class Tally:
                 "Nothing was published; keep the inputs and report this fault of the report.",
             )
 
-    def per_month(self) -> Decimal:
-        """The amount of 30 days at the average rate of the covered hours, to 9 places."""
+    def covered(
+        self, began: datetime | None, as_of: datetime | None
+    ) -> tuple[datetime, datetime] | None:
+        """What the rows cover. began: when the first organization was made; as_of: when the run
+        was; either may cut the hours of the first and the last row. None: no rows."""
         if self.first is None or self.last is None:
-            return Decimal(0)
-        hours = (self.last - self.first) // timedelta(hours=1)
-        return (self.total.amount * DAYS_A_MONTH * 24 / hours).quantize(Decimal("0.000000001"))
+            return None
+        inside = began is not None and self.first < began < self.first + timedelta(hours=1)
+        start = began if inside and began is not None else self.first
+        end = self.last if as_of is None else min(self.last, as_of)
+        return start, max(start, end)
+
+    def per_month(self, began: datetime | None, as_of: datetime | None) -> Decimal | None:
+        """The amount of 30 days at the average rate of the covered time, to 9 places; None while
+        that is less than one full hour."""
+        span = self.covered(began, as_of)
+        if span is None:
+            return Decimal("0.000000000")
+        seconds = (span[1] - span[0]) // timedelta(seconds=1)
+        if seconds < 3600:
+            return None
+        of_month = self.total.amount * DAYS_A_MONTH * 86_400 / seconds
+        return of_month.quantize(Decimal("0.000000001"))
 
     def by_day(self) -> list[dict[str, str]]:
         """The sums of each UTC day and line, in order; whole numbers and money as strings."""

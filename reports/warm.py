@@ -91,7 +91,7 @@ def _touch(session: SparkSession, folder: Path) -> None:
 def _bill(session: SparkSession, closes: DataFrame, folder: Path) -> None:
     export = export_of({**_EMPTY, "price_book": _BOOK})
     unique = usage.unique_closes(closes).cache()
-    rated = rating.rate(usage.hourly(unique), export.price_book, ["ingress_bytes", "records"])
+    rated = rating.rate(usage.hourly(unique), export.books, ["ingress_bytes", "records"])
     write_parquet(naming.named(rated, export), folder, "rows")
     batches = session.createDataFrame([], BATCHES).drop("topic")
     renamed = batches.withColumnRenamed("topic_number", "topic")

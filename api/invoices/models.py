@@ -36,6 +36,8 @@ class Invoice(Base):
     metered_exact: Mapped[str] = mapped_column(String(64))
     monthly_minimum: Mapped[str] = mapped_column(String(40))
     amount_per_month: Mapped[str] = mapped_column(String(64))
+    """Empty: too early to say."""
+    rate_from: Mapped[datetime | None] = mapped_column(Instant)
     price_book_version: Mapped[str] = mapped_column(String(32))
     files: Mapped[str] = mapped_column(String(128))
     """The name of its files in the run's folder, without what comes after the last dot."""

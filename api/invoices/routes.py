@@ -8,7 +8,7 @@ from api.access.guard import Guard
 from api.access.permissions import Caller
 from api.invoices.models import Invoice
 from api.invoices.schemas import InvoiceBody
-from api.invoices.service import invoice, invoice_owner, invoices_of
+from api.invoices.service import invoice, invoice_bodies, invoice_owner, invoices_of
 from api.pagination import Page, PageRequest, page_of
 from api.routing import READ_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
 
@@ -36,7 +36,7 @@ def list_invoices(
                 page_token,
                 database.now(session),
             ),
-            render=lambda rows: [InvoiceBody.of(row) for row in rows],
+            render=lambda rows: invoice_bodies(session, caller, rows),
             key_of=lambda row: row.id,
         )
     return Page(items=items, next_page_token=token)
@@ -46,4 +46,4 @@ def list_invoices(
 def get_invoice(object_id: str, caller: Reader, database: DatabaseOf) -> InvoiceBody:
     """One invoice with its lines, each with its topics, and its reconciliation."""
     with database.read() as session:
-        return invoice(session, object_id)
+        return invoice(session, caller, object_id)

@@ -13,9 +13,11 @@ PERIOD_PATTERN = r"^[0-9]{4}-[0-9]{2}$"
 
 
 class Check(BaseModel):
-    """One question of the reconciliation: its name, GREEN or RED, and the figures compared."""
+    """One question of the reconciliation: its name, its title (what it asks, in words), GREEN or
+    RED, and the figures compared."""
 
     name: str
+    title: str = ""
     state: Literal["GREEN", "RED"]
     figures: dict[str, str]
     detail: str
@@ -68,7 +70,8 @@ class DrawnInvoice(BaseModel):
     total: DecimalText
     metered_exact: DecimalText
     monthly_minimum: DecimalText
-    amount_per_month: DecimalText
+    amount_per_month: DecimalText | None
+    rate_from: Timestamp | None = None
     price_book_version: Annotated[str, Field(max_length=32)]
     lines: list[LineBody]
     reconciliation: list[Check]
@@ -77,10 +80,17 @@ class DrawnInvoice(BaseModel):
 class InvoiceBody(BaseModel):
     """An invoice. A draft is drawn anew by every usage report; while ``blocked``, some check of its
     reconciliation is RED and it cannot be issued. ``lines`` and ``reconciliation`` come with one
-    invoice, not with lists. ``files`` are served by its run."""
+    invoice, not with lists. ``files`` are served by its run. ``own``: of the organization of the
+    key that asks.
+
+    ``amount_per_month`` is the whole month at the rate from ``rate_from`` to ``as_of``; it is
+    missing while less than one full hour is known. Of a month that is over it is what it cost.
+    """
 
     id: str
     organization_id: str
+    organization: str
+    own: bool
     run_id: str
     state: str
     blocked: bool
@@ -92,18 +102,28 @@ class InvoiceBody(BaseModel):
     total: str
     metered_exact: str
     monthly_minimum: str
-    amount_per_month: str
+    amount_per_month: str | None = None
+    rate_from: Timestamp | None = None
     price_book_version: str
     files: list[str]
     lines: list[LineBody] | None = None
     reconciliation: list[JsonValue] | None = None
 
     @classmethod
-    def of(cls, row: Invoice, lines: list[InvoiceLine] | None = None) -> "InvoiceBody":
+    def of(
+        cls,
+        row: Invoice,
+        organization: str,
+        *,
+        own: bool,
+        lines: list[InvoiceLine] | None = None,
+    ) -> "InvoiceBody":
         """The body of a row, with its lines and checks if they are given."""
         return cls(
             id=row.id,
             organization_id=row.org_id,
+            organization=organization,
+            own=own,
             run_id=row.run_id,
             state=row.state,
             blocked=row.blocked,
@@ -115,7 +135,8 @@ class InvoiceBody(BaseModel):
             total=row.total,
             metered_exact=row.metered_exact,
             monthly_minimum=row.monthly_minimum,
-            amount_per_month=row.amount_per_month,
+            amount_per_month=row.amount_per_month or None,
+            rate_from=row.rate_from,
             price_book_version=row.price_book_version,
             files=[f"{row.files}.{kind}" for kind in ("csv", "html", "json", "parquet")],
             lines=None if lines is None else [LineBody.model_validate(line) for line in lines],

@@ -48,13 +48,22 @@ def invoice_owner(session: Session, object_id: str) -> Owner | None:
     return Owner(row.org_id, project_id="", operated=True) if row else None
 
 
-def invoice(session: Session, invoice_id: str) -> InvoiceBody:
+def invoice_bodies(session: Session, caller: Caller, rows: Sequence[Invoice]) -> list[InvoiceBody]:
+    """Invoices without their lines, each with its organization's name."""
+    ids = {row.org_id for row in rows}
+    query = select(Organization.id, Organization.name).where(Organization.id.in_(ids))
+    names = dict(session.execute(query).tuples().all())
+    return [InvoiceBody.of(row, names[row.org_id], own=row.org_id == caller.org_id) for row in rows]
+
+
+def invoice(session: Session, caller: Caller, invoice_id: str) -> InvoiceBody:
     """One invoice with its lines."""
     row = session.get_one(Invoice, invoice_id)
     lines = session.scalars(
         select(InvoiceLine).where(InvoiceLine.invoice_id == row.id).order_by(InvoiceLine.line)
     )
-    return InvoiceBody.of(row, list(lines))
+    name = session.get_one(Organization, row.org_id).name
+    return InvoiceBody.of(row, name, own=row.org_id == caller.org_id, lines=list(lines))
 
 
 def reconciliation(session: Session, caller: Caller) -> ReconciliationBody:
@@ -148,7 +157,7 @@ def _put(session: Session, run: ReportRun, drawn: DrawnInvoice) -> str:
     )
     row.currency, row.total, row.metered_exact = drawn.currency, drawn.total, drawn.metered_exact
     row.monthly_minimum = drawn.monthly_minimum
-    row.amount_per_month = drawn.amount_per_month
+    row.amount_per_month, row.rate_from = drawn.amount_per_month or "", drawn.rate_from
     row.price_book_version, row.files = drawn.price_book_version, drawn.name
     row.checks = [body_json(check) for check in drawn.reconciliation]
     session.flush()

@@ -177,9 +177,17 @@ class PriceBookBody(BaseModel):
     prices: list[PriceBody]
 
 
+class DatedPriceBook(PriceBookBody):
+    """A version of what things cost, and since when: hours that began before it cost what they
+    did."""
+
+    effective_from: Timestamp
+
+
 class ReportInputs(BaseModel):
     """Every name and price a report needs, in order of id: the same database and start of the run
-    give the same text. ``as_of`` is that start: up to then the lifecycle is known."""
+    give the same text. ``as_of`` is that start: up to then the lifecycle is known. ``price_books``
+    are all that began by then, in that order; ``price_book`` is the last of them."""
 
     kind: str
     as_of: Timestamp
@@ -191,3 +199,4 @@ class ReportInputs(BaseModel):
     topic_lifecycle: list[NamedSpan]
     api_keys: list[NamedKey]
     price_book: PriceBookBody
+    price_books: list[DatedPriceBook]

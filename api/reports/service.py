@@ -31,6 +31,7 @@ from api.reconcile.queue import enqueue
 from api.reports.loading import USAGE_FILE, load_usage, read_result
 from api.reports.models import CurrentRun, ReportRun
 from api.reports.schemas import (
+    DatedPriceBook,
     NamedKey,
     NamedObject,
     NamedOrganization,
@@ -101,6 +102,8 @@ def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
     """Names and prices for a run, in order of id, without anything that changes from run to run."""
     streams = {row.id: row for row in session.scalars(select(Stream).order_by(Stream.id))}
     as_of = run.started_at or run.created_at
+    books = _price_books(session, as_of)
+    newest = books[-1].model_dump(exclude={"effective_from"})
     return ReportInputs(
         kind=run.kind,
         as_of=as_of,
@@ -142,7 +145,8 @@ def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
             NamedKey(id=row.id, name=row.name, organization_id=row.org_id, role=row.role)
             for row in session.scalars(select(ApiKey).order_by(ApiKey.id))
         ],
-        price_book=_price_book(session, as_of),
+        price_book=PriceBookBody(**newest),
+        price_books=books,
     )
 
 
@@ -263,28 +267,33 @@ def _lifecycle(session: Session) -> list[NamedSpan]:
     ]
 
 
-def _price_book(session: Session, as_of: datetime) -> PriceBookBody:
-    """The latest version that is in force then; one that is announced for later is not."""
-    begun = select(PriceBook).where(PriceBook.effective_from <= as_of)
-    book = session.scalars(begun.order_by(PriceBook.effective_from.desc()).limit(1)).first()
-    if book is None:
+def _price_books(session: Session, as_of: datetime) -> list[DatedPriceBook]:
+    """Every version that began by then, in that order; one that is announced for later did not."""
+    order = (PriceBook.effective_from, PriceBook.version)
+    query = select(PriceBook).where(PriceBook.effective_from <= as_of).order_by(*order)
+    books = list(session.scalars(query))
+    if not books:
         raise ConflictError(
             "There is no price book, so nothing can be rated.", code="NO_PRICE_BOOK"
         )
-    prices = session.scalars(
-        select(Price).where(Price.version == book.version).order_by(Price.meter)
-    )
-    return PriceBookBody(
-        version=book.version,
-        currency=book.currency,
-        monthly_minimum=book.monthly_minimum,
-        prices=[
-            PriceBody(
-                meter=row.meter,
-                unit=row.unit,
-                unit_quantity=row.unit_quantity,
-                unit_price=row.unit_price,
+    prices: dict[str, list[PriceBody]] = {book.version: [] for book in books}
+    for row in session.scalars(select(Price).order_by(Price.version, Price.meter)):
+        if row.version in prices:
+            prices[row.version].append(
+                PriceBody(
+                    meter=row.meter,
+                    unit=row.unit,
+                    unit_quantity=row.unit_quantity,
+                    unit_price=row.unit_price,
+                )
             )
-            for row in prices
-        ],
-    )
+    return [
+        DatedPriceBook(
+            version=book.version,
+            currency=book.currency,
+            monthly_minimum=book.monthly_minimum,
+            prices=prices[book.version],
+            effective_from=book.effective_from,
+        )
+        for book in books
+    ]

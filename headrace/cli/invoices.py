@@ -14,11 +14,13 @@ COLUMNS = (
     Column("state", path("state")),
     Column("blocked", path("blocked")),
     Column("total", path("total"), right=True),
-    Column("per month", path("amount_per_month"), right=True),
+    Column("per month", lambda row: path("amount_per_month")(row) or "too early", right=True),
     Column("currency", path("currency")),
     Column("as of", path("as_of")),
+    Column("organization", path("organization")),
     Column("id", path("id")),
-    Column("organization", path("organization_id")),
+    Column("organization id", path("organization_id"), wide=True),
+    Column("rate from", path("rate_from"), wide=True),
     Column("run", path("run_id"), wide=True),
 )
 LINES = (
@@ -58,13 +60,27 @@ def get(name: str) -> None:
     printer().listing(found, _rows(found, "lines"), LINES, name="sku")
     total = f"{found.get('total')} {found.get('currency')}"
     note(f"{found.get('state')} {found.get('period')}: {total}, as of {found.get('as_of')}")
+    note(_at_rate(found))
     red = [
-        f"{path('name')(check)}: {path('detail')(check)}"
+        f"{path('name')(check)}, {path('title')(check)}: {path('detail')(check)}"
+        if check.get("title")
+        else f"{path('name')(check)}: {path('detail')(check)}"
         for check in _rows(found, "reconciliation")
         if check.get("state") != "GREEN"
     ]
     for line in red:
         note(f"Blocked by {line}")
+
+
+def _at_rate(found: Row) -> str:
+    if not found.get("amount_per_month"):
+        return "Per month: too early to say, less than one full hour is known"
+    amount = f"{found['amount_per_month']} {found.get('currency')}"
+    if str(found.get("as_of")) >= str(found.get("period_end")):
+        return f"Per month: {amount}; the month is over"
+    since = found.get("rate_from")
+    span = f", by what is known from {since} to {found.get('as_of')}" if since else ""
+    return f"At this rate, per month: {amount}{span}"
 
 
 def _rows(body: Row, member: str) -> list[Row]:

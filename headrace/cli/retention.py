@@ -23,6 +23,12 @@ def _age(row: Row) -> object:
     return duration_of(path("age_at_deletion_ms")(row))
 
 
+def _last(row: Row) -> object:
+    """The last offset; of a partition without records there is none."""
+    first, last = path("first_offset")(row), path("last_offset")(row)
+    return "empty" if last != "" and int(str(last)) < int(str(first)) else last
+
+
 COLUMNS = (
     Column("topic", path("topic")),
     Column("partition", path("partition"), right=True),
@@ -31,7 +37,7 @@ COLUMNS = (
     Column("bytes", path("deleted_bytes"), right=True),
     Column("records", path("deleted_records"), right=True),
     Column("first", path("first_offset"), right=True),
-    Column("last", path("last_offset"), right=True),
+    Column("last", _last, right=True),
     Column("live bytes", path("live_bytes"), right=True),
     Column("next", path("next_deletion_at")),
     Column("violation", path("violation")),

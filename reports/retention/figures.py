@@ -7,6 +7,12 @@ A trim is counted once by its id (topic, created_revision, partition, trim_op). 
 partition are contiguous: sequence = previous + 1 and first_offset = previous last_offset + 1;
 anything else is a gap and is shown, never guessed.
 
+Records go by offsets, bytes with their segment. A purge may end inside a segment, and inside a
+batch: what lies below it is unreadable from then on and counts as deleted records there, last -
+first + 1 (the node's own `records` are those of whole segments). Its bytes are stored until the
+segment goes and count with the trim that takes that. So a batch that the log's start cuts lives
+with all of its bytes and with the records that are left.
+
 Segments go whole, batches are what is known. So what is `due` here is what the policy allows to go,
 batch by batch; it goes with its segment, at the latest when the youngest batch of that is due.
 """
@@ -56,7 +62,7 @@ AGE_BUCKETS = (*AGES, OLDEST, FUTURE, UNKNOWN)
 
 def unique_trims(trims: DataFrame) -> DataFrame:
     """One row per trim: the copy with the lowest offset. `copies` and `conflict` say what was found
-    beside it; the first one stands.
+    beside it; the first one stands. `records` are the offsets that became unreadable.
     """
     order = Window.partitionBy(*TRIM_ID)
     facts = F.struct(*TRIM_FACTS)
@@ -66,6 +72,7 @@ def unique_trims(trims: DataFrame) -> DataFrame:
         .withColumn("conflict", F.min(facts).over(order) != F.max(facts).over(order))
         .where("_rank = 1")
         .drop("_rank")
+        .withColumn("records", F.col("last_offset") - F.col("first_offset") + 1)
     )
 
 
@@ -147,13 +154,19 @@ def placed(batches: DataFrame, places: DataFrame, as_of_us: int) -> DataFrame:
     """Batches with the policy of their partition and when they are due.
 
     places: one row per partition: PARTITION, retention_ms, retention_bytes, min_retention_ms (-1:
-    unlimited), held_from (null: not held). Adds `_kept` (not held), `due_us` (null: never), and
-    the facts of the log that it was computed from.
+    unlimited), held_from (null: not held), log_start (null: not known). Adds `_free` (not held),
+    `due_us` (null: never), and the facts of the log that it was computed from. Of a batch that the
+    log's start cuts, base_offset and record_count are those of what is left.
     """
     over = Window.partitionBy(*PARTITION)
     end = F.col("base_offset") + F.col("record_count")
     recent = F.when(F.col("append_time_us") > as_of_us - DAY_US, F.col("stored_bytes"))
-    joined = batches.join(F.broadcast(places), PARTITION, "inner")
+    start = F.greatest("base_offset", "log_start")  # Of those that are known.
+    joined = (
+        batches.join(F.broadcast(places), PARTITION, "inner")
+        .where(end > start)
+        .withColumns({"base_offset": start, "record_count": end - start})
+    )
     logs = (
         joined.withColumn("_live", F.sum("stored_bytes").over(over))
         .withColumn("_before", F.min(F.col("cumulative_bytes") - F.col("stored_bytes")).over(over))
@@ -190,6 +203,7 @@ def logs(due: DataFrame, as_of_us: int) -> DataFrame:
     """One row per partition with batches: what lives, and what the rules look at. In bytes unless
     named otherwise.
 
+    bytes_before: appended before the first batch of which anything lives.
     expired: older than the policy's age and the grace; aged: older than the promised age and the
     grace (all, without one); future: appended later than as_of and the grace; _held is left out
     of the first two.
@@ -225,6 +239,7 @@ def logs(due: DataFrame, as_of_us: int) -> DataFrame:
         F.sum("record_count").alias("live_records"),
         F.min("base_offset").alias("log_start"),
         F.max("_end").alias("log_end"),
+        F.min("_before").alias("bytes_before"),
         F.min("append_time_us").alias("oldest_us"),
         F.max("append_time_us").alias("newest_us"),
         F.max("stored_bytes").alias("largest_batch"),

@@ -144,8 +144,18 @@ def _deletions(topics: Sequence[Document], gathered: Gathered) -> str:
         return section("Deleted", "<p>Nothing was deleted.</p>")
     heads = ["Topic", "Cause", "Bytes", "Records", "Trims", "Oldest record", "Newest record"]
     listed = table([*heads, "Age: min · p50 · max"], rows[:ROWS_MAX], 2)
-    return section("Deleted, by cause", _timeline(gathered)) + section(
-        "Deletions", listed + more(len(rows), ROWS_MAX, "lines", FILE)
+    listed += more(len(rows), ROWS_MAX, "lines", FILE) + _cut(gathered)
+    return section("Deleted, by cause", _timeline(gathered)) + section("Deletions", listed)
+
+
+def _cut(gathered: Gathered) -> str:
+    """What is deleted and still stored, in words."""
+    stored = sum(line.cut_bytes for line in gathered.lines)
+    now = f" Now that is {stored:,} bytes, beside those that live." if stored else ""
+    return (
+        "<p>Records count when they become unreadable, bytes when their segment goes. A purge may "
+        "end inside a segment: what it made unreadable there is stored until the segment goes, and "
+        f"its bytes count with the trim that takes that.{now}</p>"
     )
 
 

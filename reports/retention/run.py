@@ -17,7 +17,7 @@ from reports.retention.inputs import FrozenRetention, freeze_retention, thawed_r
 from reports.retention.publish import publish_retention
 from reports.retention.records import RETENTION_TOPIC
 from reports.retention.rows import deletions, retention_rows
-from reports.retention.standings import Line, Place, lines, place_of, places
+from reports.retention.standings import lines, place_of, places, trimmed_of
 from reports.retention.summary import Gathered
 from reports.session import open_session
 from reports.usage import PARTITION
@@ -69,14 +69,14 @@ def gathered_of(spark: SparkSession, frozen: FrozenRetention, unique: DataFrame)
     as_of_us = frozen.export.as_of_us
     newest = figures.latest_inventories(frozen.inventories(spark)).collect()
     inventories = {place_of(row): row for row in newest}
-    batches = frozen.batches(spark)
-    held = spark.createDataFrame(places(frozen, inventories))
-    due = figures.placed(batches, held, as_of_us).cache()
-    logs = {place_of(row): row for row in figures.logs(due, as_of_us).collect()}
-    gaps = figures.trim_gaps(unique, from_beginning=frozen.from_beginning)
+    gaps = _ordered(figures.trim_gaps(unique, from_beginning=frozen.from_beginning))
     ranges = figures.deleted(unique, ["topic_id", *PARTITION, "cause"]).collect()
+    trimmed = trimmed_of(ranges, gaps)
+    held = spark.createDataFrame(places(frozen, inventories, trimmed))
+    due = figures.placed(frozen.batches(spark), held, as_of_us).cache()
+    logs = {place_of(row): row for row in figures.logs(due, as_of_us).collect()}
     return Gathered(
-        lines=_lines(frozen, inventories, logs, ranges),
+        lines=lines(frozen, inventories, logs, trimmed),
         deleted=_ordered(figures.deleted(unique, ["topic_id", "cause"])),
         ranges=sorted(ranges, key=_key),
         hourly=_ordered(figures.hourly_deletions(unique)),
@@ -86,9 +86,9 @@ def gathered_of(spark: SparkSession, frozen: FrozenRetention, unique: DataFrame)
             .groupBy("topic_id", "partition", "violation")
             .agg(F.count(F.lit(1)).alias("trims"), F.sum("deleted_bytes").alias("bytes"))
         ),
-        ages=_ordered(figures.ages(batches, as_of_us)),
+        ages=_ordered(figures.ages(due, as_of_us)),
         schedule=_ordered(figures.schedule(due, as_of_us)),
-        gaps=_ordered(gaps),
+        gaps=gaps,
         conflicts=unique.where("conflict").count(),
         topic_of={
             (topic.number, topic.created_revision, partition): topic.topic_id
@@ -102,19 +102,6 @@ def gathered_of(spark: SparkSession, frozen: FrozenRetention, unique: DataFrame)
             )
         },
     )
-
-
-def _lines(
-    frozen: FrozenRetention,
-    inventories: dict[Place, Row],
-    logs: dict[Place, Row],
-    ranges: list[Row],
-) -> list[Line]:
-    trimmed_to: dict[Place, int] = {}
-    for row in ranges:
-        place = place_of(row)
-        trimmed_to[place] = max(trimmed_to.get(place, 0), row["last_offset"] + 1)
-    return lines(frozen, inventories, logs, trimmed_to)
 
 
 def _ordered(found: DataFrame) -> list[Row]:

@@ -8,7 +8,7 @@ that is summary.py.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import Row
@@ -33,6 +33,7 @@ PLACES = pa.schema(
         ("retention_bytes", pa.int64()),
         ("min_retention_ms", pa.int64()),
         ("held_from", pa.int64()),
+        ("log_start", pa.int64()),
     ]
 )
 
@@ -58,6 +59,9 @@ class Line:
     live_records: int
     oldest_us: int
     newest_us: int
+    cut_bytes: int
+    """Below the log's start: unreadable, but stored until their segment goes. With live_bytes they
+    are what the node stores; 0 where the trims that are told do not reach as far as the log."""
     log_start: int
     log_end: int
     next_due_us: int | None
@@ -80,8 +84,36 @@ def place_of(row: Row) -> Place:
     return row["topic"], row["created_revision"], row["partition"]
 
 
-def places(frozen: FrozenRetention, inventories: Mapping[Place, Row]) -> pa.Table:
-    """PLACES: every partition with the policy that is wished for it and where it is held.
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """What the trims of a partition say together. end: where the last one moved the log's start;
+    bytes: of segments that went; whole: none is missing, from the first record on."""
+
+    end: int = 0
+    bytes: int = 0
+    whole: bool = True
+
+
+def trimmed_of(ranges: Iterable[Row], gaps: Iterable[Row]) -> dict[Place, Trimmed]:
+    """By partition. ranges: figures.deleted by PARTITION and more; gaps: figures.trim_gaps."""
+    torn = {place_of(row) for row in gaps}
+    rows: dict[Place, list[Row]] = defaultdict(list)
+    for row in ranges:
+        rows[place_of(row)].append(row)
+    return {
+        place: Trimmed(
+            end=max(row["last_offset"] for row in found) + 1,
+            bytes=sum(row["bytes"] for row in found),
+            whole=place not in torn and min(row["first_offset"] for row in found) == 0,
+        )
+        for place, found in rows.items()
+    }
+
+
+def places(
+    frozen: FrozenRetention, inventories: Mapping[Place, Row], trimmed: Mapping[Place, Trimmed]
+) -> pa.Table:
+    """PLACES: every partition with the policy that is wished for it, where it is held and begins.
 
     A topic that the control plane does not know is told by the limits of its inventory.
     """
@@ -95,7 +127,8 @@ def places(frozen: FrozenRetention, inventories: Mapping[Place, Row]) -> pa.Tabl
             else _limits(seen)
         )
         held_from = _held_from(_covering(held.get(topic.topic_id, ()), place[2]), seen)
-        rows.append(dict(zip(PLACES.names, (*place, *limits, held_from), strict=True)))
+        log_start = _start(None, seen, trimmed.get(place))
+        rows.append(dict(zip(PLACES.names, (*place, *limits, held_from, log_start), strict=True)))
     return pa.Table.from_pylist(rows, schema=PLACES)
 
 
@@ -103,9 +136,9 @@ def lines(
     frozen: FrozenRetention,
     inventories: Mapping[Place, Row],
     logs: Mapping[Place, Row],
-    trimmed_to: Mapping[Place, int],
+    trimmed: Mapping[Place, Trimmed],
 ) -> list[Line]:
-    """Every partition that exists, by name. trimmed_to: where its last trim moved the start."""
+    """Every partition that exists, by name. trimmed: what was told of its trims."""
     policies, held = frozen.export.in_force(), frozen.export.holds_by_topic()
     commits: dict[Place, list[Commit]] = defaultdict(list)
     for commit in frozen.commits:
@@ -114,21 +147,17 @@ def lines(
     for topic, place in _partitions(frozen.topics):
         seen, log = inventories.get(place), logs.get(place)
         holds = _covering(held.get(topic.topic_id, ()), place[2])
-        start = max(
-            log["log_start"] if log else 0,
-            seen["log_start"] if seen else 0,
-            trimmed_to.get(place, 0),
-        )
         policy = policies.get(topic.topic_id)
         standing = _standing(
             policy,
             log,
             seen,
-            start=start,
+            start=_start(log, seen, trimmed.get(place)),
             as_of_us=frozen.export.as_of_us,
             commits=commits[place],
         )
-        found.append(_line(frozen.export, topic, place[2], standing, log, seen, holds))
+        line = _line(frozen.export, topic, place[2], standing, log, seen, holds)
+        found.append(replace(line, cut_bytes=_cut(log, trimmed.get(place, Trimmed()))))
     return sorted(found, key=lambda line: (line.topic, line.topic_id, line.partition))
 
 
@@ -187,6 +216,7 @@ def _line(
         policy=standing.policy,
         live_bytes=standing.live_bytes,
         live_records=log["live_records"] if log is not None else 0,
+        cut_bytes=0,
         oldest_us=log["oldest_us"] if log is not None else 0,
         newest_us=log["newest_us"] if log is not None else 0,
         log_start=standing.log_start,
@@ -206,6 +236,23 @@ def _line(
         blocked_bytes=seen["held_bytes"] if seen is not None and seen["held"] else 0,
         violations=violations_of(standing),
     )
+
+
+def _start(log: Row | None, seen: Row | None, trimmed: Trimmed | None) -> int:
+    """Where the log begins: the highest of what batches, inventory and trims say."""
+    return max(
+        log["log_start"] if log else 0,
+        seen["log_start"] if seen else 0,
+        trimmed.end if trimmed else 0,
+    )
+
+
+def _cut(log: Row | None, trimmed: Trimmed) -> int:
+    """What was appended before the first live batch and did not go with a segment that is told. A
+    log that begins behind its last trim was trimmed since: nothing is concluded from it."""
+    if log is None or not trimmed.whole or log["log_start"] > trimmed.end:
+        return 0
+    return max(0, int(log["bytes_before"]) - trimmed.bytes)
 
 
 def _partitions(topics: Iterable[Handle]) -> Iterable[tuple[Handle, Place]]:

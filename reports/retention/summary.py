@@ -104,6 +104,7 @@ def totals_of(gathered: Gathered, rows: int) -> Document:
             "deleted_records": sum(row["records"] for row in gathered.deleted),
             "live_bytes": sum(line.live_bytes for line in lines),
             "live_records": sum(line.live_records for line in lines),
+            "cut_bytes": sum(line.cut_bytes for line in lines),
             "due_24h_bytes": sum(line.upcoming["24h"].bytes for line in lines),
             "held_bytes": sum(line.held_bytes for line in lines),
             "hold_blocked_bytes": sum(line.blocked_bytes for line in lines),
@@ -184,6 +185,7 @@ def _topic(topic_id: str, part: _Part, gathered: Gathered, export: RetentionExpo
                 "partitions": len(lines),
                 "live_bytes": sum(line.live_bytes for line in lines),
                 "live_records": sum(line.live_records for line in lines),
+                "cut_bytes": sum(line.cut_bytes for line in lines),
                 "held_bytes": sum(line.held_bytes for line in lines),
                 "hold_blocked_bytes": sum(line.blocked_bytes for line in lines),
             }

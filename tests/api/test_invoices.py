@@ -40,6 +40,7 @@ def drawn(organization_id: str, amounts: Sequence[str], total: str, check: Body 
         "state": "DRAFT", "blocked": check["state"] == "RED", "as_of": "2026-03-01T12:00:00Z",
         "currency": "EUR", "total": total, "metered_exact": "1.000000000",
         "monthly_minimum": "5.00", "amount_per_month": "9.000000000",
+        "rate_from": "2026-03-01T02:00:00Z",
         "price_book_version": "demo-1", "reconciliation": [check],
         "lines": [line(number + 1, amount) for number, amount in enumerate(amounts)],
     }  # fmt: skip
@@ -82,6 +83,9 @@ def test_a_result_brings_its_invoices_and_the_next_one_draws_them_anew(service: 
     (listed,) = service.get("/v1/invoices")["items"]
     assert (listed["total"], listed["state"], listed["period"]) == ("5.00", "DRAFT", "2026-03")
     assert (listed["run_id"], "lines" in listed) == (run["id"], False)
+    assert (listed["own"], listed["amount_per_month"]) == (True, "9.000000000")
+    assert listed["organization"] == service.get(f"/v1/orgs/{mine}")["name"]
+    assert listed["rate_from"].startswith("2026-03-01T02:00:00")
     whole = service.get(f"/v1/invoices/{listed['id']}")
     assert [one["amount"] for one in whole["lines"]] == ["1.00", "4.00"]
     assert whole["reconciliation"] == [GREEN]
@@ -91,6 +95,14 @@ def test_a_result_brings_its_invoices_and_the_next_one_draws_them_anew(service: 
     after = service.get(f"/v1/invoices/{listed['id']}")
     assert (after["run_id"], after["total"], after["blocked"]) == (again["id"], "7.00", True)
     assert len(after["lines"]) == 1
+
+
+def test_a_rate_that_is_too_early_to_tell_is_left_out(service: Service) -> None:
+    young = {**drawn(home(service), ["5.00"], "5.00"), "amount_per_month": None}
+    _, response = put(service, [young])
+    assert response.status_code == 200, response.text
+    (listed,) = service.get("/v1/invoices")["items"]
+    assert "amount_per_month" not in listed
 
 
 @pytest.mark.parametrize("spoiled", ["total", "blocked", "line", "organization", "document"])

@@ -181,6 +181,20 @@ def test_a_price_book_that_is_announced_for_later_rates_nothing_yet(service: Ser
     run, header = started(service)
     inputs = service.get(f"/v1/report-runs/{run['id']}/inputs", header)
     assert inputs["price_book"]["version"] == "demo-1"
+    assert [book["version"] for book in inputs["price_books"]] == ["demo-1"]
+
+
+def test_every_price_book_that_began_is_in_the_inputs_of_a_run(service: Service) -> None:
+    with service.database.write() as session:
+        begins = service.clock() - timedelta(seconds=1)
+        session.add(
+            PriceBook(version="new", currency="EUR", effective_from=begins, monthly_minimum="0.00")
+        )
+    run, header = started(service)
+    inputs = service.get(f"/v1/report-runs/{run['id']}/inputs", header)
+    assert [book["version"] for book in inputs["price_books"]] == ["demo-1", "new"]
+    assert inputs["price_book"]["version"] == "new"
+    assert "effective_from" not in inputs["price_book"]
 
 
 def test_a_topic_that_is_gone_keeps_its_name_in_the_inputs(service: Service) -> None:

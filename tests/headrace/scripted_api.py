@@ -347,9 +347,11 @@ def _held(state: str, generation: int) -> Body:
 
 INVOICES: list[Body] = [
     {
-        "id": f"inv_{period}",
-        "name": f"inv_{period}",
-        "organization_id": "org_1",
+        "id": f"inv_{period}" if own else f"inv_other_{period}",
+        "name": f"inv_{period}" if own else f"inv_other_{period}",
+        "organization_id": "org_1" if own else "org_2",
+        "organization": "acme" if own else "birch",
+        "own": own,
         "run_id": "run_1",
         "state": "DRAFT",
         "blocked": blocked,
@@ -357,7 +359,7 @@ INVOICES: list[Body] = [
         "as_of": NOW,
         "currency": "EUR",
         "total": "5.00",
-        "amount_per_month": "7.500000000",
+        **({"amount_per_month": "7.500000000", "rate_from": NOW} if own else {}),
         "lines": [
             {
                 "line": 1,
@@ -372,10 +374,20 @@ INVOICES: list[Body] = [
             }
         ],
         "reconciliation": [
-            {"name": "log", "state": "RED" if blocked else "GREEN", "detail": "2 bytes differ."}
+            {
+                "name": "log",
+                "title": "The log itself holds what was billed",
+                "state": "RED" if blocked else "GREEN",
+                "detail": "2 bytes differ.",
+            }
         ],
     }
-    for period, blocked in (("2026-10", False), ("2026-11", True))
+    for period, blocked, own in (
+        ("2026-10", False, True),
+        ("2026-11", True, True),
+        ("2026-11", False, False),
+        ("2026-12", False, False),
+    )
 ]
 
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from reports.chart import OTHERS, bars, bytes_text, ranked
+from reports.chart import OTHERS, bars, bytes_text, ceiling, ranked
 from reports.tally import Tally
 
 DAY = datetime(2026, 11, 27, tzinfo=UTC)
@@ -39,6 +39,18 @@ def test_the_tallest_bar_stays_below_the_top(count: int) -> None:
     number, unit = top.replace(",", "").split(" ")
     size = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[unit]
     assert count <= float(number) * size <= max(20 * count, 4)
+
+
+@pytest.mark.parametrize(
+    ("mib", "top"), [(84, 100), (100, 100), (101, 120), (201, 240), (330, 400), (999, 1000)]
+)
+def test_the_axis_ends_soon_above_the_tallest_bar(mib: int, top: int) -> None:
+    assert ceiling(mib << 20) == top << 20
+
+
+@pytest.mark.parametrize("count", range(3, 1 << 14, 997))
+def test_the_tallest_bar_fills_two_thirds_of_the_chart(count: int) -> None:
+    assert 3 * max(count, 8) >= 2 * ceiling(count) or ceiling(count) - count < 4
 
 
 def test_days_without_usage_have_a_place_too() -> None:

@@ -78,7 +78,7 @@ def cents_bytes(cents: str) -> int:
     ],
 )
 def test_a_line_is_rounded_once_half_even(cents: str, more_bytes: int, amount: str) -> None:
-    (line,) = lines_of(_account(cents_bytes(cents) + more_bytes), export())
+    (line,) = lines_of(_account(cents_bytes(cents) + more_bytes), period_of(TEN), export())
     assert f"{line.amount}" == amount
 
 
@@ -158,8 +158,24 @@ def test_the_rate_per_month_is_that_of_the_time_since_the_organization_began() -
     # 3 h 30 min since it was made, 0.05: 30 days at that rate are 30 x 24 / 3.5 of it.
     draft = drawn([row(GIB)], export(as_of="2026-11-27T13:00:00Z"))
     assert f"{draft.per_month:.9f}" == f"{Decimal('0.05') * 30 * 24 * 2 / 7:.9f}"
+    assert draft.rate_from == datetime(2026, 11, 27, 9, 30, tzinfo=UTC)
     past = drafts_of(accounts_of([row(GIB)]), export(as_of="2027-01-01T00:00:00Z"))[0]
     assert f"{past.per_month:.9f}" == "0.050000000"
+
+
+def test_an_organization_that_begins_inside_an_hour_is_not_said_to_be_there_for_all_of_it() -> None:
+    # Made at 9:30, first used in the hour from 9:00 on: at 10:30 one hour is known, not 1.5.
+    names = export(as_of="2026-11-27T10:30:00Z")
+    draft = drawn([row(GIB, hour=TEN - timedelta(hours=1))], names)
+    assert draft.rate_from == TEN - timedelta(minutes=30)
+    assert f"{draft.per_month:.9f}" == f"{Decimal('0.05') * 30 * 24:.9f}"
+
+
+def test_a_rate_is_not_told_before_one_full_hour_is_known() -> None:
+    names = export(as_of="2026-11-27T10:29:59Z", minimum="5.00")
+    draft = drawn([row(GIB)], names)
+    assert draft.per_month is None
+    assert f"{draft.total}" == "5.00"
 
 
 @given(st.lists(st.integers(0, 3 * GIB), min_size=1, max_size=12), st.integers(0, 1 << 30))
@@ -194,7 +210,7 @@ def test_neither_order_nor_splitting_changes_an_invoice(
 
     def told(rows: Sequence[Row]) -> list[dict[str, object]]:
         return [
-            dict(line.row(draft.period))
+            dict(line.row())
             for draft in drafts_of(accounts_of(rows), names)
             for line in draft.lines
         ]

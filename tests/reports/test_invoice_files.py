@@ -93,10 +93,13 @@ def test_the_page_shows_every_amount_of_the_csv(report: Report) -> None:
     assert "url(" not in page
 
 
-def test_an_invoice_says_that_its_month_is_priced_by_the_newest_price_book(report: Report) -> None:
+def test_an_invoice_says_which_hours_a_price_book_prices(report: Report) -> None:
     document = json.loads((report.folder / f"{STEM}.json").read_bytes())
     assert document["pricing"] == PRICING
-    assert "the newest price book" in PRICING
+    assert "in force when it began" in PRICING
+    (book,) = document["price_books"]
+    assert (book["version"], book["from"]) == ("demo-1", document["period_start"])
+    assert document["price_book_version"] == "demo-1"
     assert PRICING in (report.folder / f"{STEM}.html").read_text()
 
 

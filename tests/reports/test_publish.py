@@ -80,6 +80,8 @@ def test_the_totals_are_the_sums_of_the_rows(report: Report) -> None:
         "amount_exact": str(sum(Decimal(line["amount"]) for line in lines)),
         "amount": "0.01",
         "amount_per_month": "1.757812800",
+        "rate_from": min(line["window_start"] for line in lines),
+        "rate_until": max(line["window_end"] for line in lines),
         "currency": "EUR",
     }
     assert report.manifest["complete"] is True

@@ -1,16 +1,19 @@
 """Whole numbers in, decimals out: the rounding rule at its edges, against exact fractions."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from random import Random
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from reports.errors import InputError
-from reports.rating import COUNTED_IN, Price, PriceBook, price_of, rate, rounded
+from reports.errors import InputError, found_in
+from reports.rating import COUNTED_IN, Price, PriceBook, in_order, price_of, rate, rounded
 from tests.reports.building import export
 
 GIB = 1 << 30
@@ -25,7 +28,7 @@ def amounts(spark: SparkSession, price: Price, quantities: list[int]) -> list[De
         }
     )
     book = PriceBook("test-1", "EUR", (price,))
-    rows = rate(spark.createDataFrame(table), book, [price.meter]).collect()
+    rows = rate(spark.createDataFrame(table), [book], [price.meter]).collect()
     found = {row.quantity: row.amount for row in rows}
     return [found[quantity] for quantity in quantities]
 
@@ -67,10 +70,43 @@ def test_spark_rounds_as_exact_fractions_do(spark: SparkSession) -> None:
 def test_a_row_multiplies_out_to_its_amount(spark: SparkSession) -> None:
     book = export().price_book
     table = pa.table({"meter": ["ingress_bytes"], "quantity": pa.array([119507905], pa.int64())})
-    (row,) = rate(spark.createDataFrame(table), book, ["ingress_bytes"]).collect()
+    (row,) = rate(spark.createDataFrame(table), [book], ["ingress_bytes"]).collect()
     assert (row.unit, f"{row.unit_price:f}") == ("B", "0.00000000004656612873077392578125")
     exact = row.quantity * Fraction(row.unit_price)
     assert Decimal(round(exact * 10**9)).scaleb(-9) == row.amount
+
+
+def test_a_row_has_the_price_of_its_hour(spark: SparkSession) -> None:
+    hour = datetime(2026, 11, 10, 7, tzinfo=UTC)
+    first = PriceBook("a", "EUR", (price_of("ingress_bytes", "B", 1, "1"),))
+    # Begins inside the hour before, so with this one; what it does not price had no rows before.
+    begins = hour - timedelta(minutes=1)
+    requests = price_of("requests", "request", 1, "3")
+    prices = (price_of("ingress_bytes", "B", 1, "2"), requests)
+    books = in_order([PriceBook("b", "EUR", prices, effective_from=begins), first])
+    starts = [hour - timedelta(hours=1), hour, hour + timedelta(hours=1), hour]
+    table = pa.table(
+        {
+            "meter": ["ingress_bytes"] * 3 + ["requests"],
+            "window_start_us": [int(one.timestamp()) * 1_000_000 for one in starts],
+            "quantity": pa.array([10, 10, 10, 1], pa.int64()),
+        }
+    )
+    found = rate(spark.createDataFrame(table), books, ["ingress_bytes", "requests"]).collect()
+    told = [(row.price_book_version, int(row.amount)) for row in found]
+    assert told == [("a", 10), ("b", 20), ("b", 20), ("b", 3)]
+    early = spark.createDataFrame(table).withColumn("window_start_us", F.lit(0).cast("long"))
+    with pytest.raises(PySparkException) as failure:
+        rate(early, books, ["ingress_bytes", "requests"]).collect()
+    raised = found_in(str(failure.value))
+    assert raised is not None
+    assert (raised.code, "requests" in raised.message) == ("PRICE_MISSING", True)
+
+
+def test_prices_of_two_currencies_are_refused() -> None:
+    other = replace(export().price_book, version="b", currency="USD")
+    with pytest.raises(InputError, match="PRICE_INVALID"):
+        in_order([export().price_book, other])
 
 
 def test_records_cost_nothing_and_other_meters_need_a_price() -> None:

@@ -12,10 +12,12 @@ from pyspark.sql import functions as F
 
 from headrace.codec import Record, batches
 from headrace.wire import stream_pb2
+from reports import usage
 from reports.cluster import Access, ClusterReader, Handle, Range
 from reports.columns import CHUNK_BYTES, record_rows
 from reports.errors import ArgumentError, ReportError, SourceError, found_in
-from reports.source import HeadraceSource, access_of, selection_of
+from reports.source import HeadraceReader, HeadraceSource, access_of, selection_of
+from tests.reports.building import Close, Sum, closes_frame
 from tests.reports.serving import KEY, Log, Node, refuse, serving
 
 FLIGHTS = "default/flights"
@@ -128,6 +130,32 @@ def test_without_payload_there_are_four_columns(spark: SparkSession, node: Node)
 def test_a_range_of_offsets_is_cut_inside_batches(spark: SparkSession, node: Node) -> None:
     rows = load(spark, node, start=10, end=30).where("partition = 0").collect()
     assert sorted(row.offset for row in rows) == list(range(10, 30))
+
+
+def test_a_batch_that_the_start_cuts_is_told_whole_by_the_range_that_leads(node: Node) -> None:
+    log = node.topics["default/cut"] = [log_of(100, 100)]
+    log[0].log_start = 40
+    options = {"topic": "default/cut", "columns": "batches", "split_records": "30"}
+    reader = HeadraceReader(Access((node.address,), KEY), selection_of(options))
+    tasks = reader.partitions()
+    rows = [row for task in tasks for part in reader.read(task) for row in part.to_pylist()]
+    assert [(row["base_offset"], row["record_count"]) for row in rows] == [(0, 100)]
+    assert rows[0]["stored_bytes"] == rows[0]["cumulative_bytes"] == log[0].cumulative
+
+
+def test_a_log_that_begins_inside_a_batch_is_billed_exactly(
+    spark: SparkSession, node: Node
+) -> None:
+    log = node.topics["default/cut"] = [log_of(100, 100)]
+    log[0].log_start = 40
+    frame = load(spark, node, topic="default/cut", columns="batches", split_records=30)
+    stored = frame.drop("topic").withColumnRenamed("topic_number", "topic")
+    number = next(key for key, name in node.numbers().items() if name == "default/cut")
+    close = Close(1, (Sum(log[0].cumulative, 100),), topic=number)
+    unique = usage.unique_closes(closes_frame(spark, [close]))
+    (row,) = usage.reconcile(unique, usage.gaps(unique, from_beginning=True), stored).collect()
+    assert (row.state, row.difference, row.bytes_before_log) == ("EXACT", 0, 0)
+    assert row.bytes_in_log == row.bytes_billed == log[0].cumulative
 
 
 def test_the_end_is_frozen_when_the_plan_is_made(spark: SparkSession, node: Node) -> None:

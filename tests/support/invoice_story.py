@@ -19,7 +19,14 @@ DESCRIPTIONS = {
     "partition_seconds": "Partitions, for as long as they were there",
     "requests": "Requests",
 }
-CHECKS = ("counters", "quantities", "log", "partition_seconds", "unattributed", "lines")
+CHECKS = {
+    "counters": "No counter lost anything",
+    "quantities": "Raw, hourly, daily and rated sums are one",
+    "log": "The log itself holds what was billed",
+    "partition_seconds": "Partitions were billed while they lived",
+    "unattributed": "Nothing is nobody's",
+    "lines": "The lines add up to the invoice",
+}
 
 
 def invoice_of(
@@ -57,6 +64,7 @@ def invoice_of(
         "metered_exact": f"{metered:.9f}",
         "monthly_minimum": f"{MINIMUM:.2f}",
         "amount_per_month": f"{max(metered * 31 / as_of.day, MINIMUM):.9f}",
+        "rate_from": start,
         "price_book_version": "demo-1",
         "lines": lines,
         "reconciliation": [_check(name, name != red) for name in CHECKS],
@@ -142,4 +150,6 @@ def _top_up(number: int, missing: Decimal) -> Document:
 def _check(name: str, ok: bool) -> Document:
     detail = "Both sums are one." if ok else "The log holds 2 bytes more than were billed."
     figures = {"by_the_log": "1073741824", "billed": "1073741824" if ok else "1073741822"}
-    return {"name": name, "state": "GREEN" if ok else "RED", "figures": figures, "detail": detail}
+    state = "GREEN" if ok else "RED"
+    told = {"name": name, "title": CHECKS[name], "state": state}
+    return {**told, "figures": figures, "detail": detail}

@@ -64,6 +64,18 @@ def test_a_report_lists_deletions_and_partitions_and_sums_them_beside(
     assert "UNBOUNDED: 2" in done.err
 
 
+def test_a_partition_without_records_has_no_last_offset(headrace: Run, api: ScriptedApi) -> None:
+    row = {"topic": "default/known", "partition": 0, "cause": ""}
+    rows = [
+        {**row, "first_offset": "0", "last_offset": "-1"},
+        {**row, "first_offset": "40", "last_offset": "39"},
+    ]
+    answer = {"summary": {"deleted": [], "violations": {}}, "items": rows, "as_of": NOW}
+    api.answers.append((200, {**answer, "run_id": "run_1"}))
+    lines = headrace("retention", "report", "-o", "csv").out.splitlines()[1:]
+    assert [line.split(",")[6:8] for line in lines] == [["0", "empty"], ["40", "empty"]]
+
+
 def test_before_any_run_the_next_step_is_named(headrace: Run, api: ScriptedApi) -> None:
     api.answers.append((200, {"summary": {"deleted": [], "violations": {}}, "items": []}))
     done = headrace("retention", "report")

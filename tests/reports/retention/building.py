@@ -36,6 +36,8 @@ class Trim:
     topic: int = 16
     topic_id: str = "tp_flights"
     partition: int = 0
+    records: int | None = None
+    """Of the segments that went; None: all that became unreadable."""
 
     def row(self) -> dict[str, object]:
         """As `_retention` holds it."""
@@ -49,7 +51,7 @@ class Trim:
             "first_offset": self.first,
             "last_offset": self.last,
             "bytes": self.bytes,
-            "records": self.last - self.first + 1,
+            "records": self.last - self.first + 1 if self.records is None else self.records,
             "min_time_us": self.newest_us if self.oldest_us is None else self.oldest_us,
             "max_time_us": self.newest_us,
             "sequence": self.sequence,
@@ -113,7 +115,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One batch of ten records."""
+    """One batch, of ten records."""
 
     size: int
     append_us: int
@@ -121,6 +123,7 @@ class Stored:
     cumulative: int = 0
     topic: int = 16
     partition: int = 0
+    records: int = 10
 
     def row(self) -> dict[str, object]:
         """As the archive holds it."""
@@ -129,7 +132,7 @@ class Stored:
             "created_revision": REVISION,
             "partition": self.partition,
             "base_offset": self.base,
-            "record_count": 10,
+            "record_count": self.records,
             "stored_bytes": self.size,
             "principal": 16,
             "append_time_us": self.append_us,

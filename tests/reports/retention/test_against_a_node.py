@@ -4,13 +4,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from dataplane.wire import node_pb2
+from reports.cluster import Access, ClusterReader, Handle
 from reports.retention.export import retention_export_of
 from reports.retention.inputs import freeze_retention
+from reports.retention.records import RETENTION_TOPIC, decode
 from reports.retention.run import retention_report_of
+from reports.source import HeadraceReader, handle_text, selection_of
 from tests.dataplane import builders
 from tests.reports.retention.building import answer, policy
 from tests.support.furnishing import EDITOR, furnish, topic_wish
@@ -72,6 +76,51 @@ def names() -> dict[str, object]:
         "projects": [{"id": "prj_1", "organization_id": "org_1", "name": "default"}],
         "streams": [{"id": "st_default", "project_id": "prj_1", "name": "default"}],
     }
+
+
+def read(node: NodeProcess, topic: str, columns: str) -> list[pa.RecordBatch]:
+    """A topic as the source gives it to Spark."""
+    access = Access((f"127.0.0.1:{node.grpc_port}",), node.node_key)
+    handles = [one for one in cluster_topics(access) if one.name.rpartition("/")[2] == topic]
+    options = {"handles": handle_text(handles[0]), "columns": columns}
+    reader = HeadraceReader(access, selection_of(options))
+    return [part for task in reader.partitions() for part in reader.read(task)]
+
+
+def cluster_topics(access: Access) -> list[Handle]:
+    """Every topic of the cluster."""
+    with ClusterReader(access) as cluster:
+        return cluster.topics()
+
+
+def test_a_purge_inside_a_batch_is_told_by_offsets_and_what_is_left_fits_the_inventory(
+    node: NodeProcess,
+) -> None:
+    node.admin().apply(wish("cut"))
+    client = node.client(EDITOR)
+    topic = client.topic("cut")
+    client.produce(topic, 0, [b"before"] * 10)
+    client.produce(topic, 0, [b"cut"] * 100, sequence=10)
+    assert [row.log_start for row in node.admin().purge("tp_cut", p0=50)] == [50]
+
+    def told(kind: str) -> list[dict[str, object]]:
+        parts = [
+            part.select(["offset", "value"]) for part in read(node, RETENTION_TOPIC, "records")
+        ]
+        rows = [row[kind] for part in decode(iter(parts)) for row in part.to_pylist()]
+        return [row for row in rows if row is not None and row["topic_id"] == "tp_cut"]
+
+    wait_until(lambda: bool(told("trimmed")), "the trim is told")
+    node.admin().flush_usage(inventory=True)
+    (trim,), seen = told("trimmed"), told("inventory")[-1]
+    assert (trim["first_offset"], trim["last_offset"]) == (0, 49)
+    assert (trim["bytes"], trim["records"]) == (0, 0)
+    (batch,) = [row for part in read(node, "cut", "batches") for row in part.to_pylist()]
+    assert (batch["base_offset"], batch["record_count"]) == (10, 100)
+    # What the first batch stores waits for its segment: cut, and neither live nor deleted.
+    cut = batch["cumulative_bytes"] - batch["stored_bytes"]
+    assert (seen["bytes"], seen["records"]) == (batch["stored_bytes"] + cut, 60)
+    assert (seen["log_start"], seen["log_end"]) == (50, 110)
 
 
 def test_a_run_tells_what_a_node_deleted_and_what_a_hold_kept(

@@ -73,7 +73,12 @@ TRIMS = {
         Trim(3, 4, 99, newest_us=TEN_US + 50 * MINUTE_US, oldest_us=TEN_US),
     ],
     # A purge inside a segment: nothing whole went, and nobody knows an age.
-    "cut": [Trim(1, 0, 4, bytes=0, cause="purge", newest_us=0)],
+    "cut": [Trim(1, 0, 39, bytes=0, cause="purge", newest_us=0, records=0)],
+    # The trim that takes the segment takes all of its bytes, and the records that were left.
+    "cut_and_gone": [
+        Trim(1, 0, 39, bytes=0, cause="purge", newest_us=0, records=0),
+        Trim(2, 40, 99, bytes=5000, cause="purge", records=100),
+    ],
 }
 NUMBERS = {name: 100 + index for index, name in enumerate(TRIMS)}
 
@@ -155,6 +160,13 @@ def test_the_median_age_is_that_of_the_median_record(deleted: Deleted) -> None:
     assert ages == (600_000, 600_000, 3_600_000)
 
 
+def test_a_purge_inside_a_batch_counts_the_records_that_became_unreadable(deleted: Deleted) -> None:
+    cut, gone = deleted.sums["cut"], deleted.sums["cut_and_gone"]
+    assert (cut.bytes, cut.records, cut.first_offset, cut.last_offset) == (0, 40, 0, 39)
+    assert (gone.bytes, gone.records, gone.first_offset, gone.last_offset) == (5000, 100, 0, 99)
+    assert deleted.missing("cut_and_gone") == []
+
+
 def test_what_was_cut_has_no_age(deleted: Deleted) -> None:
     row = deleted.sums["cut"]
     assert (row.age_min_ms, row.age_p50_ms, row.age_max_ms) == (None, None, None)
@@ -169,6 +181,7 @@ class Log:
     retention_bytes: int = -1
     min_retention_ms: int = 0
     held_from: int | None = None
+    log_start: int | None = None
 
 
 def at(*ages_us: int, size: int = 100) -> list[Stored]:
@@ -187,6 +200,8 @@ LOGS = {
     "held": Log(at(3 * DAY_US, 2 * DAY_US, 2 * DAY_US), retention_ms=DAY_MS, held_from=60),
     "quiet": Log(at(9 * DAY_US, 9 * DAY_US), retention_bytes=200),
     "future": Log(at(-HOUR_US, -1), retention_ms=DAY_MS),
+    # A hundred records in one batch, purged before the fortieth.
+    "cut": Log([Stored(5000, NOW_US - 2 * DAY_US, 0, 5000, records=100)], DAY_MS, log_start=40),
     "undated": Log([Stored(100, 0, 50, 100)]),
     "year": Log(at(366 * DAY_US, 365 * DAY_US, 365 * DAY_US - 1, HOUR_US, HOUR_US - 1)),
 }
@@ -232,6 +247,7 @@ def live(spark: SparkSession) -> Live:
             "retention_bytes": log.retention_bytes,
             "min_retention_ms": log.min_retention_ms,
             "held_from": log.held_from,
+            "log_start": log.log_start,
         }
         for name, log in LOGS.items()
     ]
@@ -240,7 +256,7 @@ def live(spark: SparkSession) -> Live:
     due = figures.placed(stored, table, NOW_US).cache()
     return Live(
         {row.topic: row for row in figures.logs(due, NOW_US).collect()},
-        figures.ages(stored, NOW_US).collect(),
+        figures.ages(due, NOW_US).collect(),
         figures.schedule(due, NOW_US).collect(),
     )
 
@@ -286,6 +302,16 @@ def test_live_bytes_are_told_by_age_the_future_and_the_unknown_apart(live: Live)
     assert live.by_age("future") == {"future": 100, "<1h": 100}
     assert live.by_age("undated") == {"unknown": 100}
     assert live.by_age("year") == {">365d": 200, "90-365d": 100, "1-6h": 100, "<1h": 100}
+
+
+def test_a_batch_that_the_start_cuts_lives_with_its_bytes_and_the_records_left(live: Live) -> None:
+    row = live.logs[LOG_NUMBERS["cut"]]
+    assert (row.live_bytes, row.live_records, row.log_start, row.log_end) == (5000, 60, 40, 100)
+    assert (row.bytes_now, row.records_now, row.bytes_before) == (5000, 60, 0)
+    (aged,) = [one for one in live.ages if one.topic == LOG_NUMBERS["cut"]]
+    (due,) = [one for one in live.schedule if one.topic == LOG_NUMBERS["cut"]]
+    assert (aged.bytes, aged.records) == (due.bytes, due.records) == (5000, 60)
+    assert (due.first_offset, due.last_offset) == (40, 99)
 
 
 def test_dates_more_than_five_minutes_ahead_are_counted_as_future(live: Live) -> None:

@@ -144,6 +144,15 @@ function Files({ invoice }: { invoice: InvoiceBody }) {
   );
 }
 
+/** From what span the rate is taken. */
+function rateSpan(invoice: InvoiceBody): string {
+  if (!invoice.amount_per_month) return "less than one full hour is known";
+  if (invoice.as_of >= invoice.period_end) return "the month is over";
+  return invoice.rate_from
+    ? `by what is known from ${moment(invoice.rate_from).slice(0, 16)} UTC on`
+    : "";
+}
+
 function Figures({ invoice }: { invoice: InvoiceBody }) {
   return (
     <dl className="hr-figures">
@@ -160,7 +169,12 @@ function Figures({ invoice }: { invoice: InvoiceBody }) {
       </div>
       <div className="hr-figure">
         <dt>At this rate, per month</dt>
-        <dd>{money(invoice.amount_per_month, invoice.currency)}</dd>
+        <dd>
+          {invoice.amount_per_month
+            ? money(invoice.amount_per_month, invoice.currency)
+            : "too early to say"}
+          <span className="hr-exact">{rateSpan(invoice)}</span>
+        </dd>
       </div>
       <div className="hr-figure hr-words">
         <dt>Knows of usage until</dt>

@@ -43,7 +43,7 @@ export function Reconciliation({ checks, title = "Reconciliation" }: Props) {
               <Label status={isGreen(check) ? "success" : "danger"}>
                 {isGreen(check) ? "Agrees" : "Differs"}
               </Label>{" "}
-              <strong>{checkTitle(check.name)}</strong>
+              <strong>{checkTitle(check)}</strong>
               <p className="hr-break">{check.detail}</p>
               {Object.keys(check.figures).length > 0 && (
                 <ExpandableSection
