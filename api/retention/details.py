@@ -8,20 +8,24 @@ A key sees the topics of its organization or project; the operator sees all.
 
 from collections import defaultdict
 from datetime import UTC
-from typing import Annotated
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, JsonValue
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy.orm import Session
 
 from api.access.guard import Guard
 from api.access.permissions import Caller
-from api.pagination import Page, PageRequest, page_of
+from api.pagination import Page, PageRequest, last_shown, page_of, token_after
 from api.reports.models import CurrentRun
 from api.resource import Int64
 from api.retention.models import RetentionRow, RetentionTopic
 from api.retention.service import KIND
 from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
+
+# Documents of topics that are held in memory while those are sought that break a rule.
+READ_AT_ONCE: Final = 100
 
 router = APIRouter(prefix="/v1/reports/retention", route_class=Route, tags=["reports"])
 
@@ -54,25 +58,58 @@ class Deletions(BaseModel):
 
 @router.get("/topics", operation_id="listRetentionTopics", responses=READ_PROBLEMS)
 def list_retention_topics(
-    caller: Reader, database: DatabaseOf, page_size: PageSize = 0, page_token: PageToken = ""
+    caller: Reader,
+    database: DatabaseOf,
+    broken: Annotated[bool, Query(description="Only topics that break a rule.")] = False,
+    page_size: PageSize = 0,
+    page_token: PageToken = "",
 ) -> Page[TopicReport]:
     """What the last retention run says of every topic, in order of their ids."""
     with database.read() as session:
         current = session.get(CurrentRun, KIND)
         run_id = current.run_id if current is not None else ""
         # A token goes on in the report that it came from, or not at all.
-        members = (("list", "retention-topics"), ("run", run_id))
+        members = (("list", "retention-topics"), ("run", run_id), ("broken", str(broken)))
+        request = PageRequest(caller.org_id, members, page_size, page_token, database.now(session))
+        topics = select(RetentionTopic).where(*_seen(RetentionTopic, caller, run_id))
+        if broken:
+            items, token = _broken(session, topics, request)
+            return Page(items=items, next_page_token=token)
         items, token = page_of(
             session,
-            select(RetentionTopic).where(*_seen(RetentionTopic, caller, run_id)),
+            topics,
             RetentionTopic.topic_id,
-            PageRequest(caller.org_id, members, page_size, page_token, database.now(session)),
+            request,
             render=lambda rows: [
                 TopicReport(topic_id=row.topic_id, report=row.document) for row in rows
             ],
             key_of=lambda row: row.topic_id,
         )
     return Page(items=items, next_page_token=token)
+
+
+def _broken(
+    session: Session, topics: Select[RetentionTopic], request: PageRequest
+) -> tuple[list[TopicReport], str | None]:
+    """A page of the topics that break a rule, and the token of the next one or None. Only the
+    documents know, so they are read one after the other, and few at once."""
+    after = last_shown(session, request)
+    found: list[TopicReport] = []
+    while True:
+        some = session.scalars(
+            topics.where(RetentionTopic.topic_id > after)
+            .order_by(RetentionTopic.topic_id)
+            .limit(READ_AT_ONCE)
+        ).all()
+        for row in some:
+            if not row.document.get("violations"):
+                continue
+            if len(found) == request.limit():
+                return found, token_after(session, request, found[-1].topic_id)
+            found.append(TopicReport(topic_id=row.topic_id, report=row.document))
+        if len(some) < READ_AT_ONCE:
+            return found, None
+        after = some[-1].topic_id
 
 
 @router.get("/deletions", operation_id="getRetentionDeletions", responses=READ_PROBLEMS)
