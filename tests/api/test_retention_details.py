@@ -29,6 +29,7 @@ def _shown(service: Service, topics: list[Body]) -> None:
             }
             broken: list[Json] = [{"code": "UNBOUNDED"}] if number % 2 else []
             document: dict[str, Json] = {"topic": topic["name"], "violations": broken}
+            document["live_bytes"] = str(10 ** (number % 3))
             session.add(RetentionTopic(**owner, document=document))
             for step, (days, cause) in enumerate(((0, "size"), (1, "time"), (1, "time"), (0, ""))):
                 session.add(
@@ -95,6 +96,16 @@ def test_topics_that_break_a_rule_come_page_by_page_without_the_others(
     assert "next_page_token" not in rest
     found = [each["report"]["topic"] for each in page["items"] + rest["items"]]
     assert sorted(found) == ["orders-1", "orders-3", "orders-5"]
+
+
+def test_the_largest_topics_come_on_one_page(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(details, "READ_AT_ONCE", 2)
+    _shown(service, [service.topic(f"orders-{number}") for number in range(5)])
+    page = service.get("/v1/reports/retention/topics?largest=3")
+    found = [each["report"]["topic"] for each in page["items"]]
+    assert (found, "next_page_token" in page) == (["orders-2", "orders-1", "orders-4"], False)
 
 
 def test_an_organization_sees_its_own_topics_and_deletions_only(

@@ -1,16 +1,17 @@
-// The report that is shown. Pictures are drawn of all topics; the lists come page by page.
+// The report that is shown. Pictures are drawn of its sums and of the largest topics; lists come page
+// by page.
 
 import { Spinner } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
 import type { components } from "../../../build/schema";
 import { moment } from "../../api/bytes";
-import { all, call } from "../../api/client";
+import { call, type Page } from "../../api/client";
 import { Problem } from "../../widgets/Problem";
 import { More, usePages } from "../../widgets/usePages";
 import { NoReport } from "../reports/NoReport";
 import { RunLink } from "../reports/RunLink";
 import { Overview } from "./Overview";
-import type { TopicReport } from "./report";
+import type { Summary, TopicReport } from "./report";
 import type { Tab } from "./search";
 import { TopicPolicies } from "./TopicPolicies";
 import { Violations } from "./Violations";
@@ -19,15 +20,16 @@ type Entry = components["schemas"]["TopicReport"];
 type Body = components["schemas"]["RetentionBody"];
 type Deletions = components["schemas"]["Deletions"];
 
+const LARGEST = 50;
 const PATH = "/v1/reports/retention/topics";
 
 function reportOf(entry: Entry): TopicReport {
   return entry.report as unknown as TopicReport;
 }
 
-async function topicsOf(): Promise<TopicReport[]> {
-  const topics = (await all<Entry>(PATH)).map(reportOf);
-  return topics.sort((a, b) => (a.topic < b.topic ? -1 : 1));
+async function largest(): Promise<TopicReport[]> {
+  const page = await call<Page<Entry>>("GET", `${PATH}?largest=${LARGEST}`);
+  return page.items.map(reportOf).sort((a, b) => (a.topic < b.topic ? -1 : 1));
 }
 
 export function Report({ view }: { view: Exclude<Tab, "holds"> }) {
@@ -43,7 +45,7 @@ export function Report({ view }: { view: Exclude<Tab, "holds"> }) {
   return (
     <>
       {view === "overview" ? (
-        <Pictures run={run} asOf={asOf} />
+        <Pictures run={run} asOf={asOf} summary={report.data.summary} />
       ) : (
         <Listed key={view} run={run} view={view} />
       )}
@@ -55,8 +57,10 @@ export function Report({ view }: { view: Exclude<Tab, "holds"> }) {
   );
 }
 
-function Pictures({ run, asOf }: { run: string; asOf: string }) {
-  const topics = useQuery({ queryKey: ["retention", "topics", run], queryFn: topicsOf });
+type PicturesProps = { run: string; asOf: string; summary: Summary };
+
+function Pictures({ run, asOf, summary }: PicturesProps) {
+  const topics = useQuery({ queryKey: ["retention", "largest", run], queryFn: largest });
   const deletions = useQuery({
     queryKey: ["retention", "deletions", run],
     queryFn: () => call<Deletions>("GET", "/v1/reports/retention/deletions"),
@@ -64,7 +68,7 @@ function Pictures({ run, asOf }: { run: string; asOf: string }) {
   const failed = topics.error ?? deletions.error;
   if (failed) return <Problem error={failed} />;
   if (!topics.data || !deletions.data) return <Spinner aria-label="Loading" />;
-  return <Overview topics={topics.data} days={deletions.data.days} asOf={asOf} />;
+  return <Overview topics={topics.data} summary={summary} days={deletions.data.days} asOf={asOf} />;
 }
 
 function Listed({ run, view }: { run: string; view: "topics" | "violations" }) {
