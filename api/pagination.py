@@ -39,6 +39,7 @@ PageSize = Annotated[
 PageToken = Annotated[
     str, Query(max_length=1024, description="`next_page_token` of the last page.")
 ]
+NewestFirst = Annotated[bool, Query(description="Begin with the latest.")]
 
 
 class Page(BaseModel, Generic[Item]):

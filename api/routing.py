@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from api.bodies import JsonRequest
 from api.database import Database
 from api.errors import PROBLEM_MEDIA_TYPE, DomainError
-from api.pagination import PageSize, PageToken
+from api.pagination import NewestFirst, PageSize, PageToken
 
 
 class ProblemViolation(BaseModel):
@@ -107,6 +107,7 @@ __all__ = [
     "IdFilter",
     "IfMatch",
     "NameFilter",
+    "NewestFirst",
     "PageSize",
     "PageToken",
     "Problem",

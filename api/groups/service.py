@@ -69,7 +69,7 @@ def _bodies(
             members=row.members,
             partitions=row.partitions,
             topics=list(row.topics),
-            lag=lag_of(known, asked.get(row.name, ())),
+            lag=_lag_of_row(row, known, asked.get(row.name, ())),
         )
         for row in rows
     ]
@@ -78,17 +78,31 @@ def _bodies(
 def _questions(
     topics: Mapping[str, stream_pb2.Topic], rows: Sequence[stream_pb2.GroupRow]
 ) -> dict[str, list[Question]]:
-    """What to ask of which group. A group whose topics are not all known has no lag to tell."""
+    """What to ask of which group. A group whose topics are not all known has no lag to tell; one
+    that nobody reads for is asked about every topic, for it may have committed in any. Those that
+    are read come first."""
     found: dict[str, list[Question]] = {}
     left = QUESTIONS_MAX
-    for row in rows:
+    for row in sorted(rows, key=lambda row: not row.topics):
         if any(name not in topics for name in row.topics):
             continue
-        wanted = [each for name in row.topics for each in _of_topic(row.group, topics[name])]
+        names = row.topics or topics
+        wanted = [each for name in names for each in _of_topic(row.group, topics[name])]
         if len(wanted) <= left:
             found[row.name] = wanted
             left -= len(wanted)
     return found
+
+
+def _lag_of_row(
+    row: stream_pb2.GroupRow, known: dict[Question, Position], asked: Sequence[Question]
+) -> int | None:
+    """Of what its members read; where there are none, of every topic that it has committed in. Then
+    one partition that does not answer leaves open which topics those are."""
+    if row.topics or any(each not in known for each in asked):
+        return lag_of(known, asked)
+    concerned = {each.topic for each in asked if known[each].committed is not None}
+    return lag_of(known, [each for each in asked if each.topic in concerned])
 
 
 def _of_topic(group: int, topic: stream_pb2.Topic) -> list[Question]:

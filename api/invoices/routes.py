@@ -8,9 +8,15 @@ from api.access.guard import Guard
 from api.access.permissions import Caller
 from api.invoices.models import Invoice
 from api.invoices.schemas import InvoiceBody
-from api.invoices.service import invoice, invoice_bodies, invoice_owner, invoices_of
+from api.invoices.service import (
+    invoice,
+    invoice_bodies,
+    invoice_owner,
+    invoices_of,
+    latest_first,
+)
 from api.pagination import Page, PageRequest, page_of
-from api.routing import READ_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
+from api.routing import READ_PROBLEMS, DatabaseOf, NewestFirst, PageSize, PageToken, Route
 
 router = APIRouter(prefix="/v1/invoices", route_class=Route, tags=["invoices"])
 
@@ -20,22 +26,30 @@ Reader = Annotated[Caller, Depends(Guard("invoices:read", invoice_owner))]
 
 @router.get("", operation_id="listInvoices", responses=READ_PROBLEMS)
 def list_invoices(
-    caller: Lister, database: DatabaseOf, page_size: PageSize = 0, page_token: PageToken = ""
+    caller: Lister,
+    database: DatabaseOf,
+    newest_first: NewestFirst = False,
+    page_size: PageSize = 0,
+    page_token: PageToken = "",
 ) -> Page[InvoiceBody]:
     """The invoices of the caller's organization, of all for the operator; without their lines. A
-    key of one project sees none."""
+    key of one project sees none. In order of their ids, or of their periods, the latest first."""
     with database.read() as session:
+        request = PageRequest(
+            caller.org_id,
+            (("list", "invoices"), ("newest_first", str(newest_first))),
+            page_size,
+            page_token,
+            database.now(session),
+        )
+        if newest_first:
+            items, token = latest_first(session, caller, request)
+            return Page(items=items, next_page_token=token)
         items, token = page_of(
             session,
             invoices_of(caller),
             Invoice.id,
-            PageRequest(
-                caller.org_id,
-                (("list", "invoices"),),
-                page_size,
-                page_token,
-                database.now(session),
-            ),
+            request,
             render=lambda rows: invoice_bodies(session, caller, rows),
             key_of=lambda row: row.id,
         )

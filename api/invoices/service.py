@@ -6,12 +6,13 @@ rows, in one transaction: what adds up otherwise than it says is not loaded.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
 from pydantic import JsonValue as Json
 from pydantic import ValidationError
-from sqlalchemy import Select, delete, select
+from sqlalchemy import Select, and_, delete, or_, select
 from sqlalchemy.orm import Session
 
 from api.access.guard import Owner
@@ -27,11 +28,13 @@ from api.invoices.schemas import (
     ReconciliationBody,
 )
 from api.organizations.models import Organization
+from api.pagination import PageRequest, last_shown, token_after
 from api.reports.models import CurrentRun, ReportRun
 from api.reports.schemas import ReportResult
 from api.resource import body_json
 
 FIRST: Final = 1
+SEPARATOR: Final = "|"
 
 
 def invoices_of(caller: Caller) -> Select[Invoice]:
@@ -40,6 +43,31 @@ def invoices_of(caller: Caller) -> Select[Invoice]:
     if caller.project_id is not None:
         return query.where(Invoice.id.is_(None))
     return query if caller.operator else query.where(Invoice.org_id == caller.org_id)
+
+
+def latest_first(
+    session: Session, caller: Caller, request: PageRequest
+) -> tuple[list[InvoiceBody], str | None]:
+    """A page of what a caller may see, the latest period first, and the token of the next one or
+    None. A page goes on behind a period and an id: the invoice that stood there may be gone."""
+    query = invoices_of(caller)
+    after = last_shown(session, request)
+    if after:
+        period, _, identity = after.partition(SEPARATOR)
+        start = datetime.fromisoformat(period)
+        query = query.where(
+            or_(
+                Invoice.period_start < start,
+                and_(Invoice.period_start == start, Invoice.id < identity),
+            )
+        )
+    query = query.order_by(Invoice.period_start.desc(), Invoice.id.desc())
+    rows = session.scalars(query.limit(request.limit() + 1)).all()
+    shown = rows[: request.limit()]
+    if len(rows) == len(shown):
+        return [InvoiceBody.of(row) for row in shown], None
+    last = f"{shown[-1].period_start.isoformat()}{SEPARATOR}{shown[-1].id}"
+    return [InvoiceBody.of(row) for row in shown], token_after(session, request, last)
 
 
 def invoice_owner(session: Session, object_id: str) -> Owner | None:

@@ -3,16 +3,18 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 
 from api.access.guard import Guard
+from api.access.models import ApiKey
 from api.access.permissions import Caller
+from api.access.service import SESSION_PREFIX
 from api.operations.models import Operation
 from api.operations.schemas import OperationBody
 from api.operations.service import operation_owner
 from api.pagination import Page, PageRequest, page_of
 from api.reconcile.models import Work
-from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
+from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, NewestFirst, PageSize, PageToken, Route
 
 router = APIRouter(
     prefix="/v1/operations", route_class=Route, tags=["operations"], responses=READ_PROBLEMS
@@ -27,11 +29,15 @@ def list_operations(
     caller: Lister,
     database: DatabaseOf,
     target_id: IdFilter = "",
-    newest_first: Annotated[bool, Query(description="Begin with the latest.")] = False,
+    newest_first: NewestFirst = False,
+    sessions: Annotated[
+        bool, Query(description="Also those of the keys of console sessions.")
+    ] = False,
     page_size: PageSize = 0,
     page_token: PageToken = "",
 ) -> Page[OperationBody]:
-    """The operations of the caller's organization, oldest first unless asked otherwise."""
+    """The operations of the caller's organization, oldest first unless asked otherwise. Those of
+    the keys of console sessions only if they are asked for, or for one by its id."""
     with database.read() as session:
         now = database.now(session)
         query = select(Operation).where(Operation.org_id == caller.org_id)
@@ -39,12 +45,15 @@ def list_operations(
             query = query.where(Operation.project_id == caller.project_id)
         if target_id:
             query = query.where(Operation.target_id == target_id)
+        elif not sessions:
+            query = query.where(~_of_session_key())
         request = PageRequest(
             caller.org_id,
             (
                 ("list", "operations"),
                 ("target_id", target_id),
                 ("newest_first", str(newest_first)),
+                ("sessions", str(sessions)),
             ),
             page_size,
             page_token,
@@ -63,6 +72,18 @@ def list_operations(
             key_of=lambda row: row.id,
         )
     return Page(items=items, next_page_token=token)
+
+
+def _of_session_key() -> ColumnElement[bool]:
+    """The object is the key of a console session: one is made and ended with every sign-in."""
+    return (
+        select(ApiKey.id)
+        .where(
+            ApiKey.id == Operation.target_id,
+            ApiKey.name.startswith(SESSION_PREFIX, autoescape=True),
+        )
+        .exists()
+    )
 
 
 @router.get("/{object_id}", operation_id="getOperation")

@@ -27,7 +27,15 @@ from api.reports.service import (
 )
 from api.resource import body_json
 from api.retention.schemas import RetentionInputs, RetentionResult
-from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
+from api.routing import (
+    READ_PROBLEMS,
+    WRITE_PROBLEMS,
+    DatabaseOf,
+    NewestFirst,
+    PageSize,
+    PageToken,
+    Route,
+)
 from api.settings import Settings
 
 router = APIRouter(prefix="/v1/report-runs", route_class=Route, tags=["reports"])
@@ -51,9 +59,13 @@ Root = Annotated[Path, Depends(_root)]
 
 @router.get("", operation_id="listReportRuns", responses=READ_PROBLEMS)
 def list_report_runs(
-    caller: Lister, database: DatabaseOf, page_size: PageSize = 0, page_token: PageToken = ""
+    caller: Lister,
+    database: DatabaseOf,
+    newest_first: NewestFirst = False,
+    page_size: PageSize = 0,
+    page_token: PageToken = "",
 ) -> Page[ReportRunBody]:
-    """The runs of the operator's organization, oldest first."""
+    """The runs of the operator's organization, oldest first unless asked otherwise."""
     with database.read() as session:
         query = select(ReportRun).where(ReportRun.org_id == caller.org_id)
         if caller.run_id is not None:
@@ -64,10 +76,11 @@ def list_report_runs(
             ReportRun.id,
             PageRequest(
                 caller.org_id,
-                (("list", "report-runs"),),
+                (("list", "report-runs"), ("newest_first", str(newest_first))),
                 page_size,
                 page_token,
                 database.now(session),
+                newest_first=newest_first,
             ),
             render=lambda rows: [ReportRunBody.of(row) for row in rows],
             key_of=lambda row: row.id,

@@ -6,22 +6,28 @@
 A key sees the topics of its organization or project; the operator sees all.
 """
 
+import heapq
 from collections import defaultdict
+from collections.abc import Iterator
 from datetime import UTC
-from typing import Annotated
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, JsonValue
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy.orm import Session
 
 from api.access.guard import Guard
 from api.access.permissions import Caller
-from api.pagination import Page, PageRequest, page_of
+from api.pagination import PAGE_SIZE_MAX, Page, PageRequest, last_shown, page_of, token_after
 from api.reports.models import CurrentRun
 from api.resource import Int64
 from api.retention.models import RetentionRow, RetentionTopic
 from api.retention.service import KIND
 from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
+
+# Documents of topics that are read at once while some of them are sought.
+READ_AT_ONCE: Final = 100
 
 router = APIRouter(prefix="/v1/reports/retention", route_class=Route, tags=["reports"])
 
@@ -54,25 +60,82 @@ class Deletions(BaseModel):
 
 @router.get("/topics", operation_id="listRetentionTopics", responses=READ_PROBLEMS)
 def list_retention_topics(
-    caller: Reader, database: DatabaseOf, page_size: PageSize = 0, page_token: PageToken = ""
+    caller: Reader,
+    database: DatabaseOf,
+    broken: Annotated[bool, Query(description="Only topics that break a rule.")] = False,
+    largest: Annotated[
+        int, Query(ge=0, le=PAGE_SIZE_MAX, description="Only so many, those that hold most.")
+    ] = 0,
+    page_size: PageSize = 0,
+    page_token: PageToken = "",
 ) -> Page[TopicReport]:
-    """What the last retention run says of every topic, in order of their ids."""
+    """What the last retention run says of every topic, in order of their ids; with ``largest`` one
+    page of those with the most live bytes, the largest first."""
     with database.read() as session:
         current = session.get(CurrentRun, KIND)
         run_id = current.run_id if current is not None else ""
         # A token goes on in the report that it came from, or not at all.
-        members = (("list", "retention-topics"), ("run", run_id))
+        members = (("list", "retention-topics"), ("run", run_id), ("broken", str(broken)))
+        request = PageRequest(caller.org_id, members, page_size, page_token, database.now(session))
+        topics = select(RetentionTopic).where(*_seen(RetentionTopic, caller, run_id))
+        if largest:
+            return Page(items=_largest(session, topics, largest, broken=broken))
+        if broken:
+            items, token = _broken(session, topics, request)
+            return Page(items=items, next_page_token=token)
         items, token = page_of(
             session,
-            select(RetentionTopic).where(*_seen(RetentionTopic, caller, run_id)),
+            topics,
             RetentionTopic.topic_id,
-            PageRequest(caller.org_id, members, page_size, page_token, database.now(session)),
+            request,
             render=lambda rows: [
                 TopicReport(topic_id=row.topic_id, report=row.document) for row in rows
             ],
             key_of=lambda row: row.topic_id,
         )
     return Page(items=items, next_page_token=token)
+
+
+def _broken(
+    session: Session, topics: Select[RetentionTopic], request: PageRequest
+) -> tuple[list[TopicReport], str | None]:
+    """A page of the topics that break a rule, and the token of the next one or None. Only the
+    documents know, so they are read one after the other, and few at once."""
+    after = last_shown(session, request)
+    found: list[TopicReport] = []
+    for row in _each(session, topics, after):
+        if not row.document.get("violations"):
+            continue
+        if len(found) == request.limit():
+            return found, token_after(session, request, found[-1].topic_id)
+        found.append(TopicReport(topic_id=row.topic_id, report=row.document))
+    return found, None
+
+
+def _largest(
+    session: Session, topics: Select[RetentionTopic], most: int, *, broken: bool
+) -> list[TopicReport]:
+    """Those that hold most; of equal ones the older topic."""
+    found = heapq.nsmallest(
+        most,
+        (row for row in _each(session, topics, "") if not broken or row.document.get("violations")),
+        key=lambda row: (-int(str(row.document.get("live_bytes", 0))), row.topic_id),
+    )
+    return [TopicReport(topic_id=row.topic_id, report=row.document) for row in found]
+
+
+def _each(session: Session, topics: Select[RetentionTopic], after: str) -> Iterator[RetentionTopic]:
+    """Every topic behind an id, in order of ids; few are read at once."""
+    while True:
+        some = session.scalars(
+            topics.where(RetentionTopic.topic_id > after)
+            .order_by(RetentionTopic.topic_id)
+            .limit(READ_AT_ONCE)
+        ).all()
+        yield from some
+        if len(some) < READ_AT_ONCE:
+            return
+        after = some[-1].topic_id
 
 
 @router.get("/deletions", operation_id="getRetentionDeletions", responses=READ_PROBLEMS)

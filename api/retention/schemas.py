@@ -146,6 +146,14 @@ class DueSum(BaseModel):
     records: Int64
 
 
+class DueDay(BaseModel):
+    """What the policy lets go on a day; 0 is the day of the report."""
+
+    day: int
+    bytes: Int64
+    records: Int64
+
+
 class RetentionSummary(BaseModel):
     """Sums over every topic that was asked for and may be seen."""
 
@@ -156,6 +164,7 @@ class RetentionSummary(BaseModel):
     deleted: list[DeletedSum]
     upcoming: list[DueSum]
     ages: list[AgeSum]
+    schedule: list[DueDay]
     violations: dict[str, int]
 
 

@@ -19,6 +19,7 @@ from api.retention.models import RetentionRow, RetentionTopic
 from api.retention.schemas import (
     AgeSum,
     DeletedSum,
+    DueDay,
     DueSum,
     RetentionBody,
     RetentionItem,
@@ -102,6 +103,7 @@ def _topics(caller: Caller, query: RetentionQuery, run_id: str) -> Select[Retent
 def _summary(documents: list[dict[str, Json]]) -> RetentionSummary:
     deleted = _sums(documents, "deleted", "cause", ("trims", "bytes", "records"))
     ages = _sums(documents, "ages", "bucket", ("bytes", "records"))
+    schedule = _sums(documents, "schedule", "day", ("bytes", "records"))
     broken: dict[str, int] = defaultdict(int)
     for found in _entries(documents, "violations"):
         broken[str(found["code"])] += 1
@@ -113,6 +115,10 @@ def _summary(documents: list[dict[str, Json]]) -> RetentionSummary:
         deleted=[DeletedSum(cause=cause, **sums) for cause, sums in sorted(deleted.items())],
         upcoming=[DueSum(within=name, **sums) for name, sums in _due(documents).items()],
         ages=[AgeSum(bucket=bucket, **sums) for bucket, sums in ages.items()],
+        schedule=sorted(
+            (DueDay(day=int(day), **sums) for day, sums in schedule.items()),
+            key=lambda due: due.day,
+        ),
         violations=dict(sorted(broken.items())),
     )
 
@@ -145,7 +151,8 @@ def _sums(
 
 def _entries(documents: list[dict[str, Json]], member: str) -> Iterable[Mapping[str, Json]]:
     for document in documents:
-        entries = document[member]
+        # A run of an earlier release may not say it.
+        entries = document.get(member, [])
         assert isinstance(entries, list)
         for each in entries:
             assert isinstance(each, dict)

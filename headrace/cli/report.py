@@ -21,6 +21,7 @@ COLUMNS = (
     Column("rows", path("result", "totals", "rows"), right=True),
     Column("amount", path("result", "totals", "amount_exact"), right=True),
     Column("currency", path("result", "totals", "currency")),
+    Column("superseded_by", path("result", "superseded_by")),
     Column("input_sha256", path("result", "input_sha256"), wide=True),
     Column("path", path("result", "path"), wide=True),
 )
@@ -52,6 +53,9 @@ def run(kind: str, wait: bool, timeout: str) -> None:
     if not wait:
         note("It runs by itself. See it: headrace report list")
         return
+    later = path("result", "superseded_by")(started)
+    if later:
+        note(f"What it found is not shown: {later} started later and was published before it.")
     folder = path("result", "path")(started)
     files = path("result", "files")(started)
     names = (

@@ -216,6 +216,18 @@ def test_keys_of_sessions_are_not_listed_and_expired_ones_are_revoked_at_the_nex
     assert ["revoked_at" in each for each in keys if each["name"] != "owner"] == [True, False]
 
 
+def test_operations_of_the_keys_of_sessions_are_listed_only_where_they_are_asked_for(
+    service: Service, browser: TestClient, password: str
+) -> None:
+    service.topic("orders")
+    before = service.get("/v1/operations")["items"]
+    sign_in(browser, password)
+    assert service.get("/v1/operations")["items"] == before
+    (made,) = service.get("/v1/operations?sessions=true")["items"][len(before) :]
+    assert (made["kind"], made["target"]["kind"]) == ("create_key", "key")
+    assert service.get(f"/v1/operations?target_id={made['target']['id']}")["items"] == [made]
+
+
 def test_only_the_operators_owner_key_replaces_the_password(
     service: Service, browser: TestClient, password: str
 ) -> None:

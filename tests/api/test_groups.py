@@ -115,22 +115,45 @@ def test_pages_go_through_every_cluster_and_miss_nothing() -> None:
 
 def test_a_lag_is_the_sum_of_its_partitions_and_absent_if_one_does_not_answer() -> None:
     cluster = Cluster(
-        groups={"reads": ["orders"], "nobody": [], "gone": ["deleted"]},
+        groups={"reads": ["orders"], "gone": ["deleted"]},
         topics={"orders": 2},
         committed={(16, 0): 40},
     )
     with serving(cluster) as place:
         # 60 behind the commit, and all 90 that are kept where nothing was committed.
         lags = {each.name: each.lag for each in list_page([place], "", 50, lag=True)[0]}
-        assert lags == {"reads": 150, "nobody": None, "gone": None}
+        assert lags == {"reads": 150, "gone": None}
         cluster.silent.add(1)
-        assert list_page([place], "", 50, lag=True)[0][2].lag is None
+        assert list_page([place], "", 50, lag=True)[0][1].lag is None
         found = detail([place], "reads")
     assert found is not None
     assert found.lag is None
     shown = [(each.committed, each.end_offset, each.lag, each.member) for each in found.positions]
     assert shown == [(40, 100, 60, "m-1"), (None, None, None, None)]
     assert found.complete
+
+
+def test_a_group_that_nobody_reads_for_is_as_far_behind_as_in_what_it_committed() -> None:
+    cluster = Cluster(groups={"past": []}, topics={"orders": 2, "idle": 2})
+    with serving(cluster) as place:
+        # Without any commit nobody can say which topics count.
+        assert list_page([place], "", 50, lag=True)[0][0].lag is None
+        cluster.committed[16, 0] = 40
+        assert list_page([place], "", 50, lag=True)[0][0].lag == 150
+        # It may have committed where nobody answers.
+        cluster.silent.add(1)
+        assert list_page([place], "", 50, lag=True)[0][0].lag is None
+
+
+def test_groups_that_are_read_are_asked_about_before_those_that_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service, "QUESTIONS_MAX", 3)
+    cluster = Cluster(
+        groups={"a": [], "b": ["orders"]}, topics={"orders": 2}, committed={(16, 0): 100}, end=100
+    )
+    with serving(cluster) as place:
+        assert [each.lag for each in list_page([place], "", 50, lag=True)[0]] == [None, 90]
 
 
 def test_no_more_is_asked_than_may_be_and_what_was_left_out_is_said(

@@ -105,6 +105,35 @@ def test_a_rate_that_is_too_early_to_tell_is_left_out(service: Service) -> None:
     assert "amount_per_month" not in listed
 
 
+def test_the_latest_periods_come_first_page_by_page_though_one_is_gone_in_between(
+    service: Service,
+) -> None:
+    mine = home(service)
+    months = ["2026-02", "2025-12", "2026-03", "2026-01"]
+    invoices = [
+        {
+            **drawn(mine, ["5.00"], "5.00"),
+            "period": month,
+            "period_start": f"{month}-01T00:00:00Z",
+            "name": f"invoice-{mine}-{month}",
+        }
+        for month in months
+    ]
+    _, response = put(service, invoices)
+    assert response.status_code == 200, response.text
+    path = "/v1/invoices?newest_first=true&page_size=2"
+    page = service.get(path)
+    assert [each["period"] for each in page["items"]] == ["2026-03", "2026-02"]
+    put(service, [one for one in invoices if one["period"] != "2026-02"], "2")
+    rest = service.get(f"{path}&page_token={page['next_page_token']}")
+    assert [each["period"] for each in rest["items"]] == ["2026-01", "2025-12"]
+    assert "next_page_token" not in rest
+    refused = service.client.get(
+        f"/v1/invoices?page_token={page['next_page_token']}", headers=service.owner
+    )
+    assert refused.json()["code"] == "PAGE_TOKEN_INVALID"
+
+
 @pytest.mark.parametrize("spoiled", ["total", "blocked", "line", "organization", "document"])
 def test_an_invoice_that_does_not_hold_refuses_the_whole_result(
     service: Service, spoiled: str

@@ -268,6 +268,16 @@ def test_a_later_run_takes_the_place_of_an_earlier_one(service: Service) -> None
     assert _count(service) == 1
 
 
+def test_runs_are_listed_from_the_newest_page_by_page(service: Service) -> None:
+    for kind in ("usage", "retention", "usage"):
+        service.post("/v1/report-runs", {"kind": kind})
+    oldest = [each["id"] for each in service.get("/v1/report-runs")["items"]]
+    path = "/v1/report-runs?newest_first=true&page_size=2"
+    page = service.get(path)
+    rest = service.get(f"{path}&page_token={page['next_page_token']}")
+    assert [each["id"] for each in page["items"] + rest["items"]] == oldest[::-1]
+
+
 def test_a_result_that_does_not_hold_is_refused_whole(service: Service) -> None:
     topic = service.topic("orders")
     run, header = started(service)

@@ -168,6 +168,7 @@ def test_a_result_is_loaded_shown_and_replaced_by_the_next(service: Service) -> 
             {"within": name, "bytes": size, "records": "1"} for name, size in SIZES.items()
         ],
         "ages": [{"bucket": "<1h", "bytes": "4096", "records": "10"}],
+        "schedule": [{"day": 1, "bytes": "7", "records": "1"}],
         "violations": {"UNBOUNDED": 1},
     }
     assert found["topic"]["schedule"] == [{"day": 1, "bytes": "7", "records": "1"}]

@@ -2,7 +2,11 @@
 
 from datetime import timedelta
 
+import pytest
+from pydantic import JsonValue as Json
+
 from api.reports.models import CurrentRun, ReportRun
+from api.retention import details
 from api.retention.models import RetentionRow, RetentionTopic
 from tests.api.conftest import Body, Service
 
@@ -23,7 +27,10 @@ def _shown(service: Service, topics: list[Body]) -> None:
                 "org_id": topic["organization_id"],
                 "project_id": topic["project_id"],
             }
-            session.add(RetentionTopic(**owner, document={"topic": topic["name"]}))
+            broken: list[Json] = [{"code": "UNBOUNDED"}] if number % 2 else []
+            document: dict[str, Json] = {"topic": topic["name"], "violations": broken}
+            document["live_bytes"] = str(10 ** (number % 3))
+            session.add(RetentionTopic(**owner, document=document))
             for step, (days, cause) in enumerate(((0, "size"), (1, "time"), (1, "time"), (0, ""))):
                 session.add(
                     RetentionRow(
@@ -74,6 +81,31 @@ def test_topics_come_page_by_page_and_of_the_run_that_is_shown(service: Service)
         if not token:
             break
     assert sorted(found) == ["orders-0", "orders-1", "orders-2"]
+
+
+def test_topics_that_break_a_rule_come_page_by_page_without_the_others(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Pages then end in the middle, at the end, and beyond what is read at once.
+    monkeypatch.setattr(details, "READ_AT_ONCE", 3)
+    topics = [service.topic(f"orders-{number}") for number in range(6)]
+    _shown(service, topics)
+    path = "/v1/reports/retention/topics?broken=true&page_size=2"
+    page = service.get(path)
+    rest = service.get(f"{path}&page_token={page['next_page_token']}")
+    assert "next_page_token" not in rest
+    found = [each["report"]["topic"] for each in page["items"] + rest["items"]]
+    assert sorted(found) == ["orders-1", "orders-3", "orders-5"]
+
+
+def test_the_largest_topics_come_on_one_page(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(details, "READ_AT_ONCE", 2)
+    _shown(service, [service.topic(f"orders-{number}") for number in range(5)])
+    page = service.get("/v1/reports/retention/topics?largest=3")
+    found = [each["report"]["topic"] for each in page["items"]]
+    assert (found, "next_page_token" in page) == (["orders-2", "orders-1", "orders-4"], False)
 
 
 def test_an_organization_sees_its_own_topics_and_deletions_only(

@@ -27,9 +27,10 @@ COLLECTIONS: Final = [
 ]
 # Parameters and members that say how, not which.
 HARMLESS: Final = {
-    "cascade", "case_id", "cause", "confirm_deletions", "dry_run", "force", "from", "group_by",
-    "lag", "limit", "live", "looks", "meter", "newest_first", "offset", "page_size", "partition",
-    "reason", "sessions", "state", "time", "to", "update_mask", "violation", "wait",
+    "broken", "cascade", "case_id", "cause", "confirm_deletions", "dry_run", "force", "from",
+    "group_by", "lag", "largest", "limit", "live", "looks", "meter", "newest_first", "offset",
+    "page_size", "partition", "reason", "sessions", "state", "time", "to", "update_mask",
+    "violation", "wait",
 }  # fmt: skip
 # Streams that end after so many events, and else in minutes.
 ENDING: Final = {"looks": "1"}

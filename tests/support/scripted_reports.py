@@ -47,8 +47,10 @@ class ScriptedReports:
         rows: Sequence[Line],
         page: str = "<h1>Usage</h1>",
         invoices: Sequence[Mapping[str, object]] = (),
+        said: Mapping[str, object] | None = None,
     ) -> None:
-        """The job that waits now publishes these rows, this page, and these drafts."""
+        """The job that waits now publishes these rows, this page, and these drafts; `said`: members
+        of the manifest that are otherwise."""
         files = {"usage.csv": csv_of(COLUMNS, rows), "usage.html": page.encode()}
         for invoice in invoices:
             files[f"{invoice['name']}.json"] = json.dumps(invoice).encode()
@@ -74,7 +76,8 @@ class ScriptedReports:
         ]
         checks = invoices[0]["reconciliation"] if invoices else []
         manifest = self._written("usage", files, totals)
-        self._order({"manifest": {**manifest, "invoices": entries, "checks": checks}})
+        whole = {**manifest, "invoices": entries, "checks": checks, **(said or {})}
+        self._order({"manifest": whole})
 
     def publish_retention(
         self, topics: Sequence[Mapping[str, object]], rows: Sequence[Line], as_of: str

@@ -49,8 +49,12 @@ export function stack(
   // What is nothing gets no colour, unless there is nothing else.
   const worth = names.filter((each) => compared(each.total, "0") !== 0);
   const most = worth.length > 0 ? worth : names.slice(0, 1);
-  const first = most.length > SERIES_MAX ? most.slice(0, SERIES_MAX - 1) : most;
-  const rest = most.slice(first.length).flatMap((each) => each.found);
+  // What has no name of its own comes last, however much it is.
+  const named = most.filter((each) => each.name !== OTHERS);
+  const unnamed = most.filter((each) => each.name === OTHERS);
+  const room = SERIES_MAX - (unnamed.length > 0 || named.length > SERIES_MAX ? 1 : 0);
+  const first = named.slice(0, room);
+  const rest = [...named.slice(room), ...unnamed].flatMap((each) => each.found);
   const groups = first.map(({ name, found }) => ({ name, found }));
   if (rest.length > 0) groups.push({ name: OTHERS, found: rest });
   const exact = (found: Part[]) => {

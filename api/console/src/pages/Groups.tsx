@@ -1,5 +1,4 @@
 import {
-  Button,
   EmptyState,
   EmptyStateBody,
   EmptyStateFooter,
@@ -12,31 +11,21 @@ import {
   ToolbarItem,
 } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { known } from "../api/bytes";
-import { call, type Group, type Page } from "../api/client";
+import type { Group } from "../api/client";
 import { CopyAs, curl, python, Snippet } from "../widgets/CopyAs";
 import { GroupState } from "../widgets/GroupState";
 import { Problem } from "../widgets/Problem";
+import { More, usePages } from "../widgets/usePages";
 
 const PATH = "/v1/groups?lag=true&page_size=200";
 
 export function Groups() {
   const [search, setSearch] = useState("");
-  const groups = useInfiniteQuery({
-    queryKey: ["groups"],
-    queryFn: ({ pageParam }) =>
-      call<Page<Group>>(
-        "GET",
-        `${PATH}${pageParam && `&page_token=${encodeURIComponent(pageParam)}`}`,
-      ),
-    initialPageParam: "",
-    getNextPageParam: (last) => last.next_page_token ?? undefined,
-    refetchInterval: 5000,
-  });
-  const all = groups.data?.pages.flatMap((page) => page.items) ?? [];
+  const groups = usePages<Group>(["groups"], PATH, 5000);
+  const all = groups.items;
   const found = all.filter((group) =>
     `${group.name} ${group.topics.join(" ")}`.toLowerCase().includes(search.toLowerCase()),
   );
@@ -74,15 +63,7 @@ export function Groups() {
       {groups.isError && <Problem error={groups.error} />}
       {groups.data && all.length === 0 && <NoGroups />}
       {all.length > 0 && <List groups={found} />}
-      {groups.hasNextPage && (
-        <Button
-          variant="link"
-          isLoading={groups.isFetchingNextPage}
-          onClick={() => groups.fetchNextPage()}
-        >
-          More groups
-        </Button>
-      )}
+      <More pages={groups}>More groups</More>
     </PageSection>
   );
 }
@@ -140,7 +121,7 @@ function List({ groups }: { groups: Group[] }) {
       </Table>
       <p className="hr-muted" aria-live="polite">
         {groups.length} {groups.length === 1 ? "group" : "groups"}. Where nobody reads now, the lag
-        stands on the group's own page.
+        is that of every topic the group has committed in.
       </p>
     </>
   );

@@ -1,11 +1,11 @@
 // Receipts of changes: what was asked for, and what became of it. The newest first.
 
 import {
-  Button,
   EmptyState,
   EmptyStateBody,
   PageSection,
   Spinner,
+  Switch,
   Title,
   ToggleGroup,
   ToggleGroupItem,
@@ -14,21 +14,14 @@ import {
   ToolbarItem,
 } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { ago, moment } from "../api/bytes";
-import {
-  type ApiKey,
-  all,
-  call,
-  type Operation,
-  type Page,
-  type Stream,
-  type Topic,
-} from "../api/client";
+import { type ApiKey, all, type Operation, type Stream, type Topic } from "../api/client";
 import { CopyAs, curl, python } from "../widgets/CopyAs";
 import { Problem } from "../widgets/Problem";
+import { More, usePages } from "../widgets/usePages";
 import { State } from "../widgets/Why";
 
 const PATH = "/v1/operations?newest_first=true&page_size=50";
@@ -60,24 +53,17 @@ async function namesById(): Promise<Map<string, string>> {
 
 export function Operations() {
   const [shown, setShown] = useState<Shown>("All");
-  const operations = useInfiniteQuery({
-    queryKey: ["operations"],
-    queryFn: ({ pageParam }) =>
-      call<Page<Operation>>(
-        "GET",
-        `${PATH}${pageParam && `&page_token=${encodeURIComponent(pageParam)}`}`,
-      ),
-    initialPageParam: "",
-    getNextPageParam: (last) => last.next_page_token ?? undefined,
-    refetchInterval: 3000,
-  });
+  const [sessions, setSessions] = useState(false);
+  const path = sessions ? `${PATH}&sessions=true` : PATH;
+  const operations = usePages<Operation>(["operations", sessions], path, 3000);
   const names = useQuery({ queryKey: ["names"], queryFn: namesById, refetchInterval: 15_000 });
-  const loaded = operations.data?.pages.flatMap((page) => page.items) ?? [];
   const states: readonly string[] = SHOWN[shown];
-  const found = loaded.filter((each) => states.length === 0 || states.includes(each.state));
+  const found = operations.items.filter(
+    (each) => states.length === 0 || states.includes(each.state),
+  );
   const recipe = {
     cli: "headrace explain OBJECT",
-    curl: curl("GET", PATH),
+    curl: curl("GET", path),
     python: python('print(b.admin.explain("OBJECT"))'),
   };
   return (
@@ -99,6 +85,14 @@ export function Operations() {
               ))}
             </ToggleGroup>
           </ToolbarItem>
+          <ToolbarItem alignSelf="center">
+            <Switch
+              id="sessions"
+              label="Console sessions too"
+              isChecked={sessions}
+              onChange={(_, on) => setSessions(on)}
+            />
+          </ToolbarItem>
           <ToolbarItem align={{ default: "alignEnd" }}>
             <CopyAs recipe={recipe} />
           </ToolbarItem>
@@ -106,6 +100,7 @@ export function Operations() {
       </Toolbar>
       <p className="hr-muted">
         Every change leaves one: it succeeds once workers have seen on the nodes that it is so.
+        Signing in and out makes and ends the key of a session: those are shown if you ask for them.
       </p>
       {operations.isPending && <Spinner aria-label="Loading" />}
       {operations.isError && <Problem error={operations.error} />}
@@ -122,15 +117,7 @@ export function Operations() {
         </EmptyState>
       )}
       {found.length > 0 && <List operations={found} names={names.data ?? new Map()} />}
-      {operations.hasNextPage && (
-        <Button
-          variant="link"
-          isLoading={operations.isFetchingNextPage}
-          onClick={() => operations.fetchNextPage()}
-        >
-          Older operations
-        </Button>
-      )}
+      <More pages={operations}>Older operations</More>
     </PageSection>
   );
 }

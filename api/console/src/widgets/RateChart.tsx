@@ -116,8 +116,21 @@ export function RateChart({ points, out }: Props) {
           {asTable ? "Show as chart" : "Show as table"}
         </Button>
       </figcaption>
+      <Since points={points} />
       {asTable ? <Twin points={points} out={out} /> : <Picture points={points} out={out} />}
     </figure>
+  );
+}
+
+/** Rates are known from when somebody began to look on: said until the picture is full. */
+function Since({ points }: { points: Point[] }) {
+  const first = Date.parse(points[0]?.at ?? "") / 1000;
+  const last = Date.parse(points.at(-1)?.at ?? "") / 1000;
+  if (Number.isNaN(first) || last - first > SPAN_SECONDS - 2 * GAP_SECONDS) return null;
+  return (
+    <p className="hr-muted">
+      Since {clock(first)} UTC: before that, nobody had this page open and nothing was measured.
+    </p>
   );
 }
 

@@ -101,8 +101,8 @@ export function Invoice() {
         {file.isError && <Problem error={file.error} />}
         <Reconciliation checks={checksOf(body.reconciliation)} />
         <p className="hr-muted">
-          Drawn by <RunLink id={body.run_id} />. A draft is drawn anew by every run until it is
-          issued.
+          Drawn by <RunLink id={body.run_id} />. Every usage report draws it anew; it stays a draft,
+          for this release issues none.
         </p>
       </div>
     </PageSection>

@@ -1,4 +1,4 @@
-// The invoices: one a month, a draft until somebody issues it.
+// The invoices: one a month and organization, each a draft that every usage report draws anew.
 
 import "../figures.css";
 import {
@@ -19,6 +19,7 @@ import { all, call } from "../../api/client";
 import { money } from "../../api/decimal";
 import { CopyAs, curl, python } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
+import { More, usePages } from "../../widgets/usePages";
 import { NoReport } from "../reports/NoReport";
 import { checksOf, type Invoice, periodTitle } from "./invoice";
 import { Reconciliation } from "./Reconciliation";
@@ -26,18 +27,16 @@ import { Reconciliation } from "./Reconciliation";
 type Body = components["schemas"]["ReconciliationBody"];
 type Named = { id: string; name: string };
 
+const PATH = "/v1/invoices?newest_first=true&page_size=50";
+
 const RECIPE = {
   cli: "headrace invoice list",
-  curl: curl("GET", "/v1/invoices"),
+  curl: curl("GET", PATH),
   python: python("print(b.admin.invoices())"),
 };
 
 export function Invoices() {
-  const invoices = useQuery({
-    queryKey: ["invoices"],
-    queryFn: async () =>
-      (await all<Invoice>("/v1/invoices")).sort((a, b) => (a.period < b.period ? 1 : -1)),
-  });
+  const invoices = usePages<Invoice>(["invoices"], PATH);
   const proven = useQuery({
     queryKey: ["reconciliation"],
     queryFn: () => call<Body>("GET", "/v1/usage/reconciliation"),
@@ -62,8 +61,9 @@ export function Invoices() {
       </Toolbar>
       {invoices.isPending && <Spinner aria-label="Loading" />}
       {invoices.isError && <Problem error={invoices.error} />}
-      {invoices.data?.length === 0 && <NoReport kind="usage" />}
-      {invoices.data && invoices.data.length > 0 && <List invoices={invoices.data} />}
+      {invoices.data && invoices.items.length === 0 && <NoReport kind="usage" />}
+      {invoices.items.length > 0 && <List invoices={invoices.items} />}
+      <More pages={invoices}>Earlier invoices</More>
       {checks.length > 0 && (
         <div className="hr-panel">
           <Reconciliation checks={checks} title="Reconciliation of the whole run" />

@@ -1,4 +1,4 @@
-// May this bill be issued? Six questions, each with its figures; one red blocks the invoice.
+// Does this bill hold? Six questions, each with its figures; one red blocks the invoice.
 
 import { Card, CardBody, CardTitle, ExpandableSection, Label } from "@patternfly/react-core";
 import { grouped } from "../../api/decimal";
@@ -34,8 +34,8 @@ export function Reconciliation({ checks, title = "Reconciliation" }: Props) {
       </CardTitle>
       <CardBody>
         <p className="hr-muted">
-          Every figure is compared with one that was made from another source. An invoice is issued
-          only if all agree.
+          Every figure is compared with one that was made from another source. Where one differs,
+          the invoice is blocked. Invoices stay drafts: this release issues none.
         </p>
         <ul className="hr-checks">
           {checks.map((check) => (

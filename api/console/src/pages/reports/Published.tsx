@@ -1,7 +1,8 @@
 // What a run published: its files by digest, and the figures of its manifest.
 
-import { Button, Card, CardBody, CardTitle, Label } from "@patternfly/react-core";
+import { Alert, Button, Card, CardBody, CardTitle, Label } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
+import { Link } from "@tanstack/react-router";
 import { size } from "../../api/bytes";
 import { grouped } from "../../api/decimal";
 import { fileAddress, type PublishedFile, type ReportRun, type Result, resultOf } from "./run";
@@ -14,6 +15,19 @@ export function Published({ run }: { run: ReportRun }) {
   if (!result) return null;
   return (
     <>
+      {result.supersededBy && (
+        <Alert
+          variant="warning"
+          isInline
+          component="h2"
+          title="What this run found is not shown: a run that started later was published before it"
+        >
+          <Link to="/reports/$runId" params={{ runId: result.supersededBy }}>
+            {result.supersededBy}
+          </Link>{" "}
+          knows more and stays in place. The files of this run are below.
+        </Alert>
+      )}
       <Files runId={run.id} files={result.files} />
       <div className="hr-grid">
         <Evidence result={result} />

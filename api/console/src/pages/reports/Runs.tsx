@@ -14,12 +14,11 @@ import {
   ToolbarItem,
 } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { count, moment } from "../../api/bytes";
-import { all } from "../../api/client";
 import { CopyAs, curl, python } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
+import { More, usePages } from "../../widgets/usePages";
 import {
   failureOf,
   isOver,
@@ -33,7 +32,7 @@ import {
   useStart,
 } from "./run";
 
-const SHOWN_MAX = 200;
+const PATH = "/v1/report-runs?newest_first=true&page_size=50";
 
 const RECIPE = {
   cli: "headrace report run usage --wait",
@@ -43,12 +42,9 @@ const RECIPE = {
 
 export function Runs() {
   const start = useStart();
-  const runs = useQuery({
-    queryKey: ["report-runs"],
-    queryFn: async () => (await all<ReportRun>("/v1/report-runs")).toReversed(),
-    refetchInterval: ({ state }) =>
-      state.data?.every(isOver) === false ? pollAfter(state.dataUpdateCount) : false,
-  });
+  const runs = usePages<ReportRun>(["report-runs"], PATH, (items, asked) =>
+    items.every(isOver) ? false : pollAfter(asked),
+  );
   return (
     <PageSection>
       <Toolbar>
@@ -74,7 +70,7 @@ export function Runs() {
       {start.isError && <Problem error={start.error} />}
       {runs.isPending && <Spinner aria-label="Loading" />}
       {runs.isError && <Problem error={runs.error} />}
-      {runs.data?.length === 0 && (
+      {runs.data && runs.items.length === 0 && (
         <EmptyState titleText="No report has run yet" headingLevel="h2">
           <EmptyStateBody>
             {KINDS.map((kind) => KIND_WORDS[kind].says).join(" ")} A run is published whole or not
@@ -82,7 +78,8 @@ export function Runs() {
           </EmptyStateBody>
         </EmptyState>
       )}
-      {runs.data && runs.data.length > 0 && <List runs={runs.data} />}
+      {runs.items.length > 0 && <List runs={runs.items} />}
+      <More pages={runs}>Older runs</More>
     </PageSection>
   );
 }
@@ -102,7 +99,7 @@ function List({ runs }: { runs: ReportRun[] }) {
           </Tr>
         </Thead>
         <Tbody>
-          {runs.slice(0, SHOWN_MAX).map((run) => (
+          {runs.map((run) => (
             <Tr key={run.id}>
               <Td dataLabel="Report">
                 <Link to="/reports/$runId" params={{ runId: run.id }}>
@@ -130,15 +127,14 @@ function List({ runs }: { runs: ReportRun[] }) {
         </Tbody>
       </Table>
       <p className="hr-note" aria-live="polite">
-        {runs.length > SHOWN_MAX
-          ? `The last ${SHOWN_MAX} of ${count(runs.length)} runs.`
-          : `${runs.length} ${runs.length === 1 ? "run" : "runs"}`}
+        {runs.length} {runs.length === 1 ? "run" : "runs"}
       </p>
     </>
   );
 }
 
 export function RunState({ run }: { run: ReportRun }) {
+  if (resultOf(run)?.supersededBy) return <Label status="warning">Superseded</Label>;
   if (run.state === "SUCCEEDED") return <Label status="success">Published</Label>;
   if (run.state === "FAILED") return <Label status="danger">Failed</Label>;
   return <Label status="info">{run.state === "RUNNING" ? "Running" : "Queued"}</Label>;
@@ -153,6 +149,7 @@ function outcomeOf(run: ReportRun): string {
   if (run.state === "FAILED") return failureOf(run).code;
   const result = resultOf(run);
   if (!result) return "";
+  if (result.supersededBy) return `Not shown: ${result.supersededBy} started later`;
   if (result.complete === false) return "Published, but not complete: see its evidence";
   return `${result.files.length} files`;
 }

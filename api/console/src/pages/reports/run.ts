@@ -33,6 +33,8 @@ export type Result = {
   partitions: [string, number][];
   complete: boolean | null;
   input: string;
+  /** The run that is shown in place of this one, for it started later; empty if there is none. */
+  supersededBy: string;
 };
 
 type Loose = Record<string, unknown>;
@@ -56,6 +58,7 @@ export function resultOf(run: ReportRun): Result | null {
     partitions: Object.entries(objectOf(found.partitions)).map(([name, n]) => [name, Number(n)]),
     complete: typeof found.complete === "boolean" ? found.complete : null,
     input: String(found.input_sha256 ?? ""),
+    supersededBy: String(found.superseded_by ?? ""),
   };
 }
 

@@ -20,21 +20,21 @@ import {
   dueParts,
   HORIZONS,
   pastDays,
+  type Summary,
   type TopicReport,
 } from "./report";
-
-const TOPICS_MAX = 50;
 
 export const bytes = (text: string) => size(BigInt(text));
 const axis = (amount: number) => size(Math.round(amount));
 
-type Props = { topics: TopicReport[]; days: Day[]; asOf: string };
+/** `topics`: the largest, by name; `summary` is of all. */
+type Props = { topics: TopicReport[]; summary: Summary; days: Day[]; asOf: string };
 
-export function Overview({ topics, days, asOf }: Props) {
+export function Overview({ topics, summary, days, asOf }: Props) {
   const ages = useMemo(() => {
-    const buckets = ageBuckets(topics);
-    return { buckets, ...stack(ageParts(topics), buckets, bytes) };
-  }, [topics]);
+    const buckets = ageBuckets(summary);
+    return { buckets, ...stack(ageParts(topics, summary), buckets, bytes) };
+  }, [topics, summary]);
   const gone = useMemo(() => {
     const buckets = pastDays(asOf);
     return { buckets, ...stack(deletedParts(days), buckets, bytes, CAUSES.map(causeTitle)) };
@@ -43,11 +43,11 @@ export function Overview({ topics, days, asOf }: Props) {
     const buckets = comingDays(asOf);
     // A topic has one colour on the whole page.
     const order = ages.series.map((each) => each.name);
-    return { buckets, ...stack(dueParts(topics, asOf), buckets, bytes, order) };
-  }, [topics, asOf, ages]);
+    return { buckets, ...stack(dueParts(topics, summary, asOf), buckets, bytes, order) };
+  }, [topics, summary, asOf, ages]);
   return (
     <div className="hr-stack hr-panel">
-      <Figures topics={topics} />
+      <Figures summary={summary} />
       <StackedBars
         title="What is there, by age"
         of="Age of the records"
@@ -66,29 +66,20 @@ export function Overview({ topics, days, asOf }: Props) {
         />
         <StackedBars title="What goes next" of="Day (UTC)" {...due} steps="binary" format={axis} />
       </div>
-      <Upcoming topics={topics} />
+      <Upcoming topics={topics} of={summary.topics} />
     </div>
   );
 }
 
-function sumOf(topics: TopicReport[], of: (topic: TopicReport) => string[]): string {
-  return sum(topics.flatMap(of));
-}
-
-function Figures({ topics }: { topics: TopicReport[] }) {
-  const deleted = (name: "bytes" | "records") =>
-    sumOf(topics, (topic) => topic.deleted.map((each) => each[name]));
-  const violations = topics.reduce((total, topic) => total + topic.violations.length, 0);
-  // A topic without an inventory is unknown, and so is the sum over it.
-  const isKnown = topics.every((topic) => topic.hold_blocked_bytes != null);
+function Figures({ summary }: { summary: Summary }) {
+  const deleted = (name: "bytes" | "records") => sum(summary.deleted.map((each) => each[name]));
+  const violations = Object.values(summary.violations).reduce((total, each) => total + each, 0);
+  const due = summary.upcoming.find((each) => each.within === "24h");
   const figures: [string, string, string?][] = [
-    ["Stored", bytes(sumOf(topics, (topic) => [topic.live_bytes]))],
+    ["Stored", bytes(summary.live_bytes)],
     ["Deleted", bytes(deleted("bytes")), `${count(BigInt(deleted("records")))} records`],
-    ["Due in 24 hours", bytes(sumOf(topics, (topic) => [topic.upcoming["24h"]?.bytes ?? "0"]))],
-    [
-      "Kept by holds alone",
-      isKnown ? bytes(sumOf(topics, (topic) => [topic.hold_blocked_bytes ?? "0"])) : "unknown",
-    ],
+    ["Due in 24 hours", due ? bytes(due.bytes) : "unknown"],
+    ["Kept by holds alone", bytes(summary.hold_blocked_bytes)],
   ];
   return (
     <dl className="hr-figures">
@@ -113,7 +104,7 @@ function Figures({ topics }: { topics: TopicReport[] }) {
   );
 }
 
-function Upcoming({ topics }: { topics: TopicReport[] }) {
+function Upcoming({ topics, of }: { topics: TopicReport[]; of: number }) {
   const lasting = topics.filter((topic) => topic.exists);
   return (
     <Card component="section" aria-label="What policies take">
@@ -132,7 +123,7 @@ function Upcoming({ topics }: { topics: TopicReport[] }) {
             </Tr>
           </Thead>
           <Tbody>
-            {lasting.slice(0, TOPICS_MAX).map((topic) => (
+            {lasting.map((topic) => (
               <Tr key={topic.topic_id}>
                 <Td dataLabel="Topic" modifier="breakWord">
                   <Link to="/topics/$topicId" params={{ topicId: topic.topic_id }}>
@@ -151,9 +142,9 @@ function Upcoming({ topics }: { topics: TopicReport[] }) {
             ))}
           </Tbody>
         </Table>
-        {lasting.length > TOPICS_MAX && (
+        {of > topics.length && (
           <p className="hr-note">
-            The first {TOPICS_MAX} of {lasting.length} topics; the CSV holds them all.
+            The {topics.length} largest of {of} topics; the CSV holds them all.
           </p>
         )}
       </CardBody>

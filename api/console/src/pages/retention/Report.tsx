@@ -1,15 +1,17 @@
-// The report that is shown: its topics and days are read once and shared by the three views of it.
+// The report that is shown. Pictures are drawn of its sums and of the largest topics; lists come page
+// by page.
 
 import { Spinner } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
 import type { components } from "../../../build/schema";
 import { moment } from "../../api/bytes";
-import { all, call } from "../../api/client";
+import { call, type Page } from "../../api/client";
 import { Problem } from "../../widgets/Problem";
+import { More, usePages } from "../../widgets/usePages";
 import { NoReport } from "../reports/NoReport";
 import { RunLink } from "../reports/RunLink";
 import { Overview } from "./Overview";
-import type { TopicReport } from "./report";
+import type { Summary, TopicReport } from "./report";
 import type { Tab } from "./search";
 import { TopicPolicies } from "./TopicPolicies";
 import { Violations } from "./Violations";
@@ -18,10 +20,16 @@ type Entry = components["schemas"]["TopicReport"];
 type Body = components["schemas"]["RetentionBody"];
 type Deletions = components["schemas"]["Deletions"];
 
-async function topicsOf(): Promise<TopicReport[]> {
-  const entries = await all<Entry>("/v1/reports/retention/topics");
-  const topics = entries.map((entry) => entry.report as unknown as TopicReport);
-  return topics.sort((a, b) => (a.topic < b.topic ? -1 : 1));
+const LARGEST = 50;
+const PATH = "/v1/reports/retention/topics";
+
+function reportOf(entry: Entry): TopicReport {
+  return entry.report as unknown as TopicReport;
+}
+
+async function largest(): Promise<TopicReport[]> {
+  const page = await call<Page<Entry>>("GET", `${PATH}?largest=${LARGEST}`);
+  return page.items.map(reportOf).sort((a, b) => (a.topic < b.topic ? -1 : 1));
 }
 
 export function Report({ view }: { view: Exclude<Tab, "holds"> }) {
@@ -30,32 +38,49 @@ export function Report({ view }: { view: Exclude<Tab, "holds"> }) {
     queryFn: () => call<Body>("GET", "/v1/reports/retention?page_size=1"),
   });
   const run = report.data?.run_id;
-  const topics = useQuery({
-    queryKey: ["retention", "topics", run],
-    queryFn: topicsOf,
-    enabled: Boolean(run),
-  });
-  const deletions = useQuery({
-    queryKey: ["retention", "deletions", run],
-    queryFn: () => call<Deletions>("GET", "/v1/reports/retention/deletions"),
-    enabled: Boolean(run),
-  });
-  const failed = report.error ?? topics.error ?? deletions.error;
-  if (failed) return <Problem error={failed} />;
-  if (report.data && !run) return <NoReport kind="retention" />;
-  if (!report.data || !topics.data || !deletions.data) return <Spinner aria-label="Loading" />;
+  if (report.error) return <Problem error={report.error} />;
+  if (!report.data) return <Spinner aria-label="Loading" />;
+  if (!run) return <NoReport kind="retention" />;
   const asOf = report.data.as_of ?? "";
   return (
     <>
-      {view === "overview" && (
-        <Overview topics={topics.data} days={deletions.data.days} asOf={asOf} />
+      {view === "overview" ? (
+        <Pictures run={run} asOf={asOf} summary={report.data.summary} />
+      ) : (
+        <Listed key={view} run={run} view={view} />
       )}
-      {view === "topics" && <TopicPolicies topics={topics.data} />}
-      {view === "violations" && <Violations topics={topics.data} />}
       <p className="hr-note">
-        As of {moment(asOf).slice(0, 19)} UTC, by <RunLink id={run ?? ""} />. What happened since is
-        in the next run.
+        As of {moment(asOf).slice(0, 19)} UTC, by <RunLink id={run} />. What happened since is in
+        the next run.
       </p>
+    </>
+  );
+}
+
+type PicturesProps = { run: string; asOf: string; summary: Summary };
+
+function Pictures({ run, asOf, summary }: PicturesProps) {
+  const topics = useQuery({ queryKey: ["retention", "largest", run], queryFn: largest });
+  const deletions = useQuery({
+    queryKey: ["retention", "deletions", run],
+    queryFn: () => call<Deletions>("GET", "/v1/reports/retention/deletions"),
+  });
+  const failed = topics.error ?? deletions.error;
+  if (failed) return <Problem error={failed} />;
+  if (!topics.data || !deletions.data) return <Spinner aria-label="Loading" />;
+  return <Overview topics={topics.data} summary={summary} days={deletions.data.days} asOf={asOf} />;
+}
+
+function Listed({ run, view }: { run: string; view: "topics" | "violations" }) {
+  const path = `${PATH}?broken=${view === "violations"}&page_size=50`;
+  const pages = usePages<Entry>(["retention", view, run], path);
+  if (pages.error) return <Problem error={pages.error} />;
+  if (!pages.data) return <Spinner aria-label="Loading" />;
+  const topics = pages.items.map(reportOf);
+  return (
+    <>
+      {view === "topics" ? <TopicPolicies topics={topics} /> : <Violations topics={topics} />}
+      <More pages={pages}>More topics</More>
     </>
   );
 }

@@ -6,7 +6,6 @@ import { Link } from "@tanstack/react-router";
 import { count, duration, moment, size } from "../../api/bytes";
 import { causeTitle, type Policy, type TopicReport } from "./report";
 
-const TOPICS_MAX = 100;
 const UNLIMITED = "-1";
 
 /** "7d, at most 8.0 MiB"; what nothing limits is said so. */
@@ -36,7 +35,7 @@ function age(ms: string | null | undefined): string {
 export function TopicPolicies({ topics }: { topics: TopicReport[] }) {
   return (
     <div className="hr-stack hr-panel">
-      {topics.slice(0, TOPICS_MAX).map((topic) => (
+      {topics.map((topic) => (
         <Card key={topic.topic_id} component="section" aria-label={topic.topic}>
           <CardTitle component="h2">
             <span className="hr-break">
@@ -80,11 +79,6 @@ export function TopicPolicies({ topics }: { topics: TopicReport[] }) {
           </CardBody>
         </Card>
       ))}
-      {topics.length > TOPICS_MAX && (
-        <p className="hr-muted">
-          The first {TOPICS_MAX} of {topics.length} topics; the JSON of the run holds them all.
-        </p>
-      )}
     </div>
   );
 }

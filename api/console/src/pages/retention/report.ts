@@ -1,7 +1,7 @@
 // What of the retention report the pages read. Whole numbers come as text; what is absent is unknown.
 
 import type { components } from "../../../build/schema";
-import type { Part } from "../../charts/stacks";
+import { OTHERS, type Part } from "../../charts/stacks";
 
 export type Due = { bytes: string; records: string; oldest_after?: string | null };
 export type Policy = {
@@ -47,6 +47,8 @@ export type TopicReport = {
 };
 /** What went on a day for one cause. */
 export type Day = components["schemas"]["DayOfDeletions"];
+/** The sums over every topic, also those whose own report was not asked for. */
+export type Summary = components["schemas"]["RetentionSummary"];
 
 export const HORIZONS: [string, string][] = [
   ["now", "Now"],
@@ -73,14 +75,29 @@ export function ageTitle(bucket: string): string {
 }
 
 /** Every bucket of the report, youngest first, as the report orders them. */
-export function ageBuckets(topics: TopicReport[]): string[] {
-  return [...new Set(topics.flatMap((topic) => topic.ages.map((age) => age.bucket)))];
+export function ageBuckets(summary: Summary): string[] {
+  return summary.ages.map((age) => age.bucket);
 }
 
-export function ageParts(topics: TopicReport[]): Part[] {
-  return topics.flatMap((topic) =>
+export function ageParts(topics: TopicReport[], summary: Summary): Part[] {
+  const parts = topics.flatMap((topic) =>
     topic.ages.map(({ bucket, bytes }) => ({ bucket, name: topic.topic, value: bytes })),
   );
+  return withOthers(parts, summary.ages);
+}
+
+/** What the sums hold beyond the parts is of topics that were not asked for. */
+function withOthers(parts: Part[], sums: { bucket: string; bytes: string }[]): Part[] {
+  const named = new Map<string, bigint>();
+  for (const { bucket, value } of parts) {
+    named.set(bucket, (named.get(bucket) ?? 0n) + BigInt(value));
+  }
+  const others = sums.map(({ bucket, bytes }) => ({
+    bucket,
+    name: OTHERS,
+    value: String(BigInt(bytes) - (named.get(bucket) ?? 0n)),
+  }));
+  return [...parts, ...others.filter((part) => part.value !== "0")];
 }
 
 const DAY_MS = 86_400_000;
@@ -107,14 +124,16 @@ export function comingDays(asOf: string): string[] {
   return Array.from({ length: DAYS_SHOWN }, (_, index) => dayAfter(asOf, index));
 }
 
-export function dueParts(topics: TopicReport[], asOf: string): Part[] {
-  return topics.flatMap((topic) =>
+export function dueParts(topics: TopicReport[], summary: Summary, asOf: string): Part[] {
+  const parts = topics.flatMap((topic) =>
     topic.schedule.map(({ day, bytes }) => ({
       bucket: dayAfter(asOf, day),
       name: topic.topic,
       value: bytes,
     })),
   );
+  const sums = summary.schedule.map(({ day, bytes }) => ({ bucket: dayAfter(asOf, day), bytes }));
+  return withOthers(parts, sums);
 }
 
 /** What each rule says. The report's own JSON and page say it too. */

@@ -1,0 +1,196 @@
+"""Every page, tab and dialog of the console: clean for axe in both themes, to the operator and to
+whoever only reads bills, with markup shown as text wherever somebody else may have written it.
+
+The tables name what there is; a route, a tab or a dialog that is not in them fails a test.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.support.browser import ROOT, Console, violations
+from tests.support.console_story import CANARY, Story, told
+from tests.support.scripted_reports import ScriptedReports
+
+SOURCE: Final = ROOT / "api" / "console" / "src"
+THEMES: Final = ("Light", "Dark")
+# Addresses of each route, and whether it shows words that somebody else wrote.
+ROUTES: Final[dict[str, dict[str, bool]]] = {
+    "/": {"/": False},
+    "/topics": {"/topics": False},
+    "/topics/$topicId": {
+        "/topics/{topic}?tab=messages&from=earliest": True,
+        "/topics/{topic}?tab=partitions": False,
+        "/topics/{topic}?tab=settings": False,
+        "/topics/tp_0": False,
+    },
+    "/streams": {"/streams": False},
+    "/groups": {"/groups": False},
+    "/groups/$name": {"/groups/past": False, "/groups/none": False},
+    "/usage": {"/usage": False},
+    "/invoices": {"/invoices": False},
+    "/invoices/$invoiceId": {"/invoices/{invoice}": True, "/invoices/inv_0": False},
+    "/retention": {
+        "/retention?tab=overview": True,
+        "/retention?tab=topics": True,
+        "/retention?tab=violations": True,
+        "/retention?tab=holds": True,
+    },
+    "/reports": {"/reports": False},
+    "/reports/$runId": {
+        "/reports/{run}": True,
+        "/reports/{failed}": True,
+        "/reports/run_0": False,
+    },
+    "/operations": {"/operations": True},
+    "/nodes": {"/nodes": False},
+    "/keys": {"/keys": True},
+    # What no route knows.
+    "*": {"/nowhere": False},
+}
+# Where a dialog of each source file opens, and by which button.
+DIALOGS: Final[dict[str, tuple[str, str]]] = {
+    "frame/Keys.tsx": ("/topics", "^Keyboard shortcuts$"),
+    "pages/CreateKey.tsx": ("/keys", "^Create key$"),
+    "pages/CreateTopic.tsx": ("/topics", "^Create topic$"),
+    "pages/Publish.tsx": ("/topics/{topic}", "^Publish a message$"),
+    "pages/RevokeKey.tsx": ("/keys", "^Revoke worker$"),
+    "pages/Streams.tsx": ("/streams", "^Create stream$"),
+    "pages/retention/PlaceHold.tsx": ("/retention?tab=holds", "^Hold a topic$"),
+    "pages/retention/ReleaseHold.tsx": ("/retention?tab=holds", "^Release the hold of"),
+    "widgets/CopyAs.tsx": ("/groups", "^Copy as code$"),
+    "widgets/DeleteDialog.tsx": ("/streams", "^Delete default$"),
+    "widgets/GroupState.tsx": ("/groups", "^Why is past so"),
+    "widgets/Why.tsx": ("/retention?tab=holds", "^Why is the hold of"),
+}
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    console = Console(tmp_path_factory.mktemp("everywhere"))
+    jobs = ScriptedReports(console)
+    with console:
+        yield told(console, jobs)
+
+
+def shown(page: Page, story: Story, address: str) -> None:
+    """Goes there, and waits until nothing is loaded any more."""
+    page.goto(f"{story.console.url}/console{address.format(**story.ids)}")
+    page.get_by_role("heading", level=1).wait_for()
+    expect(page.get_by_role("progressbar", name="Loading")).to_have_count(0)
+
+
+def untouched(page: Page) -> bool:
+    """Whether no text has become an element."""
+    return page.locator("img[src=x], [onerror], main script").count() == 0
+
+
+def test_every_route_tab_and_dialog_of_the_source_is_in_the_tables() -> None:
+    main = (SOURCE / "main.tsx").read_text()
+    assert set(re.findall(r'\bpath: "([^"]+)"', main)) == set(ROUTES) - {"*"}
+    # A route is made by one of these, and each names its path.
+    assert main.count("createRoute({") == len(ROUTES) - 1
+    tabs = {
+        "/topics/$topicId": main,
+        "/retention": (SOURCE / "pages" / "retention" / "search.ts").read_text(),
+    }
+    for route, text in tabs.items():
+        listed = re.search(r"TABS = \[([^\]]+)\]", text)
+        assert listed is not None
+        looked_at = re.findall(r"tab=([a-z]+)", " ".join(ROUTES[route]))
+        assert re.findall(r'"([a-z]+)"', listed[1]) == looked_at
+    dialogs = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.tsx")
+        if "<Modal" in path.read_text()
+    }
+    assert dialogs == set(DIALOGS)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_page_is_accessible_and_shows_markup_as_text(story: Story, theme: str) -> None:
+    with story.console.page() as page:
+        story.console.sign_in(page)
+        page.get_by_role("button", name=theme, exact=True).click()
+        for address, written in (each for some in ROUTES.values() for each in some.items()):
+            shown(page, story, address)
+            if written:
+                expect(page.get_by_text(CANARY).filter(visible=True).first).to_be_visible()
+            assert violations(page) == [], address
+            assert untouched(page), address
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_dialog_is_accessible_and_shows_markup_as_text(story: Story, theme: str) -> None:
+    with story.console.page() as page:
+        story.console.sign_in(page)
+        page.get_by_role("button", name=theme, exact=True).click()
+        for source, (address, button) in DIALOGS.items():
+            shown(page, story, address)
+            page.get_by_role("button", name=re.compile(button)).first.click()
+            page.get_by_role("dialog").wait_for()
+            expect(page.get_by_role("progressbar")).to_have_count(0)
+            assert violations(page) == [], source
+            assert untouched(page), source
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_whoever_only_reads_bills_meets_accessible_pages_everywhere(
+    story: Story, theme: str
+) -> None:
+    with story.console.page() as page:
+        page.goto(f"{story.console.url}/console/usage")
+        page.fill("#secret", story.reader)
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name=theme, exact=True).click()
+        for address in (each for some in ROUTES.values() for each in some):
+            shown(page, story, address)
+            assert violations(page) == [], address
+            assert untouched(page), address
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_door_is_accessible_also_to_whoever_was_refused(story: Story, theme: str) -> None:
+    with story.console.page() as page:
+        story.console.sign_in(page)
+        page.get_by_role("button", name=theme, exact=True).click()
+        page.get_by_role("button", name="Sign out").click()
+        page.locator("#secret").wait_for()
+        assert violations(page) == []
+        page.fill("#secret", CANARY)
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("SIGN_IN_FAILED")).to_be_visible()
+        assert violations(page) == []
+        assert untouched(page)
+
+
+def test_a_message_and_a_line_of_an_invoice_are_opened_and_run_nothing(story: Story) -> None:
+    with story.console.page() as page:
+        story.console.sign_in(page)
+        shown(page, story, "/topics/{topic}?tab=messages&from=earliest")
+        page.get_by_role("button", name="0:0").click()
+        message = page.get_by_role("region", name="Message")
+        expect(message.locator("pre")).to_have_text(CANARY)
+        # Its key, and the name and value of its header.
+        assert message.get_by_text(CANARY).count() >= 4
+        shown(page, story, "/invoices/{invoice}")
+        page.get_by_role("button", name=CANARY).first.click()
+        table = page.get_by_role("grid", name=f"{CANARY}, by topic")
+        expect(table.get_by_role("link", name=CANARY)).to_be_visible()
+        page.get_by_role("button", name="Figures").first.click()
+        expect(page.locator(".hr-pairs").get_by_text(CANARY).first).to_be_visible()
+        assert violations(page) == []
+        assert untouched(page)
+
+
+def test_operations_of_console_sessions_are_shown_when_they_are_asked_for(story: Story) -> None:
+    with story.console.page() as page:
+        story.console.sign_in(page, "/console/operations")
+        rows = page.get_by_role("grid", name="Operations").locator("tbody tr")
+        expect(rows.filter(has_text="orders").first).to_be_visible()
+        expect(rows.filter(has_text="of a console session")).to_have_count(0)
+        page.locator("label[for=sessions]").click()
+        expect(rows.filter(has_text="of a console session").first).to_be_visible()
