@@ -65,9 +65,9 @@ def latest_first(
     rows = session.scalars(query.limit(request.limit() + 1)).all()
     shown = rows[: request.limit()]
     if len(rows) == len(shown):
-        return [InvoiceBody.of(row) for row in shown], None
+        return invoice_bodies(session, caller, shown), None
     last = f"{shown[-1].period_start.isoformat()}{SEPARATOR}{shown[-1].id}"
-    return [InvoiceBody.of(row) for row in shown], token_after(session, request, last)
+    return invoice_bodies(session, caller, shown), token_after(session, request, last)
 
 
 def invoice_owner(session: Session, object_id: str) -> Owner | None:
@@ -80,7 +80,7 @@ def invoice_bodies(session: Session, caller: Caller, rows: Sequence[Invoice]) ->
     """Invoices without their lines, each with its organization's name."""
     ids = {row.org_id for row in rows}
     query = select(Organization.id, Organization.name).where(Organization.id.in_(ids))
-    names = dict(session.execute(query).tuples().all())
+    names = {row.id: row.name for row in session.execute(query)}
     return [InvoiceBody.of(row, names[row.org_id], own=row.org_id == caller.org_id) for row in rows]
 
 

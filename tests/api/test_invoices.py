@@ -18,7 +18,13 @@ PERIOD = {
     "period_start": "2026-03-01T00:00:00Z",
     "period_end": "2026-04-01T00:00:00Z",
 }
-GREEN = {"name": "lines", "state": "GREEN", "figures": {"lines": "1"}, "detail": "They add up."}
+GREEN = {
+    "name": "lines",
+    "title": "The lines add up to the invoice",
+    "state": "GREEN",
+    "figures": {"lines": "1"},
+    "detail": "They add up.",
+}
 RED = {**GREEN, "name": "log", "state": "RED"}
 
 
