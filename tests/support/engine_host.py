@@ -12,6 +12,7 @@ import select
 import struct
 import threading
 import time
+from collections import defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -22,6 +23,7 @@ from native.engine import Engine, EngineConfig, Frame
 CLUSTER_ID: Final = "cl_01test"
 NODE_ID: Final = "nd_01test"
 WAIT_S: Final = 20.0
+SEND_WINDOW_BYTES: Final = 256 * 1024
 
 OPEN, MESSAGE, HALF_CLOSE, CREDIT, CANCELLED = 1, 2, 3, 4, 5
 RESTORE, APPLY, READY, SNAPSHOT = 16, 17, 18, 19
@@ -155,6 +157,9 @@ class Host:
         self.apply_gate.set()
         self._commands: list[bytes] = []
         self._paths: dict[tuple[int, int, int], str] = {}
+        # By call: what waits for its client to read, None for the end; what it has not read.
+        self._unsent: defaultdict[tuple[int, int, int], deque[bytes | None]] = defaultdict(deque)
+        self._sent_unread: defaultdict[tuple[int, int, int], int] = defaultdict(int)
         self._futures: dict[int, Future[tuple[int, bytes]]] = {}
         self._cookie = 0
         self._ending = threading.Event()
@@ -279,9 +284,22 @@ class Host:
         if path.endswith(("/Never", "/Refuse")):
             return
         if frame.kind == MESSAGE:
-            self._send(
-                Frame(SEND_CREDIT, *call, arg0=len(frame.body)),
-                Frame(SEND_MESSAGE, *call, body=frame.body),
-            )
+            self._unsent[call].append(frame.body)
+        elif frame.kind == CREDIT:
+            self._sent_unread[call] -= frame.arg0
         elif frame.kind == HALF_CLOSE:
-            self._send(Frame(SEND_STATUS, *call, arg0=0))
+            self._unsent[call].append(None)
+        self._echo(call)
+
+    def _echo(self, call: tuple[int, int, int]) -> None:
+        """Send what waits, as fast as the client reads: what it does not take it may not add to."""
+        unsent = self._unsent[call]
+        while unsent and self._sent_unread[call] < SEND_WINDOW_BYTES:
+            body = unsent.popleft()
+            if body is None:
+                self._send(Frame(SEND_STATUS, *call, arg0=0))
+                return
+            self._sent_unread[call] += len(body)
+            self._send(
+                Frame(SEND_CREDIT, *call, arg0=len(body)), Frame(SEND_MESSAGE, *call, body=body)
+            )
