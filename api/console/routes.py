@@ -32,6 +32,7 @@ from api.access.cookies import (
     open_session,
 )
 from api.access.guard import authenticate
+from api.access.permissions import PERMISSIONS
 from api.access.rate import Limits
 from api.console.service import replace_password, sign_in, sign_out
 from api.errors import ForbiddenError, NotFoundError, UnauthenticatedError
@@ -157,5 +158,6 @@ def _described(database: DatabaseOf, token: str) -> dict[str, object]:
         "project_id": caller.project_id,
         "role": caller.role,
         "operator": caller.operator,
+        "permissions": sorted(each for each in PERMISSIONS if caller.may(each)),
         "csrf_token": csrf_token(token),
     }

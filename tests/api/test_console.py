@@ -58,6 +58,7 @@ def test_the_password_opens_a_session_of_the_owner(browser: TestClient, password
     csrf = sign_in(browser, password)
     who = browser.get("/console/session").json()
     assert (who["role"], who["operator"]) == ("owner", True)
+    assert {"topics:read", "nodes:read", "keys:create"} <= set(who["permissions"])
     assert browser.post("/v1/streams", json={"name": "billing"}, headers=csrf).status_code == 201
 
 

@@ -94,8 +94,16 @@ AT_REST = """() => Promise.allSettled(document.getAnimations()
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds wrong with a page, once what moves in it has come to rest."""
-    page.evaluate(AT_REST)
+    """What axe finds wrong with a page, once what moves in it has come to rest.
+
+    What comes late, as a button that a loaded file enables, begins to fade while axe is looking:
+    what is wrong is wrong at the second look too.
+    """
     page.evaluate(AXE.read_text() + ";0")
+    return _judged(page) and _judged(page)
+
+
+def _judged(page: Page) -> list[str]:
+    page.evaluate(AT_REST)
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [f"{each['id']}: {json.dumps(each['nodes'][0]['html'])}" for each in found["violations"]]

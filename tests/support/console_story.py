@@ -79,7 +79,7 @@ def _written(rest: Client, topic_id: str) -> None:
     body = {"key": code, "value": code, "headers": headers, "partition": 0}
 
     def taken() -> bool:
-        return rest.post(f"/v1/topics/{topic_id}/messages", json=body).status_code == 200
+        return rest.post(f"/v1/topics/{topic_id}/messages", json=body).status_code == 201
 
     wait_until(taken, "the message is stored")
 

@@ -15,7 +15,6 @@ from tests.support.browser import Console, violations
 from tests.support.platform import alive, wait_until
 
 CANARY = "<img src=x onerror=alert(1)>"
-PAGES = ("", "topics", "streams", "groups", "groups/delays", "operations", "nodes", "keys")
 
 
 @pytest.fixture(scope="module")
@@ -167,18 +166,14 @@ def test_nodes_say_what_they_are_and_who_may_not_see_them_is_told(console: Conso
 
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
-def test_every_page_and_dialog_is_accessible_in_both_themes(console: Console, theme: str) -> None:
+def test_what_is_alive_and_a_dialog_over_a_dialog_are_accessible(
+    console: Console, theme: str
+) -> None:
     with console.page() as page:
-        page.goto(console.url)
-        page.locator("#secret").wait_for()
-        assert violations(page) == []
         console.sign_in(page)
         page.get_by_role("button", name=theme, exact=True).click()
-        for path in PAGES:
-            page.goto(f"{console.url}/console/{path}")
-            page.get_by_role("heading", level=1).wait_for()
-            page.wait_for_selector("table, .u-legend")
-            assert violations(page) == [], path
+        page.wait_for_selector(".u-legend")
+        assert violations(page) == []
         for path, button in (("streams", "Create stream"), ("keys", "Create key")):
             page.goto(f"{console.url}/console/{path}")
             page.get_by_role("button", name=button).click()

@@ -30,6 +30,8 @@ export type Session = {
   organization_id: string;
   role: string;
   operator: boolean;
+  /** As `topics:read`: what it may do; a page that it may not read is not offered. */
+  permissions: string[];
   csrf_token: string;
 };
 

@@ -29,22 +29,20 @@ import { Problem } from "../widgets/Problem";
 import { Keys } from "./Keys";
 import { ThemeChoice } from "./ThemeChoice";
 
+// Each page, and what its reader must be permitted.
 const PLACES = [
-  { to: "/", title: "Home" },
-  { to: "/topics", title: "Topics" },
-  { to: "/streams", title: "Streams" },
-  { to: "/groups", title: "Groups" },
-  { to: "/usage", title: "Usage and cost" },
-  { to: "/invoices", title: "Invoices" },
-  { to: "/retention", title: "Retention" },
-  { to: "/reports", title: "Reports" },
-  { to: "/operations", title: "Operations" },
-  { to: "/nodes", title: "Nodes" },
-  { to: "/keys", title: "API keys" },
+  { to: "/", title: "Home", needs: "usage:read" },
+  { to: "/topics", title: "Topics", needs: "topics:read" },
+  { to: "/streams", title: "Streams", needs: "streams:read" },
+  { to: "/groups", title: "Groups", needs: "groups:read" },
+  { to: "/usage", title: "Usage and cost", needs: "usage:read" },
+  { to: "/invoices", title: "Invoices", needs: "invoices:read" },
+  { to: "/retention", title: "Retention", needs: "retention:read" },
+  { to: "/reports", title: "Reports", needs: "reports:read" },
+  { to: "/operations", title: "Operations", needs: "operations:read" },
+  { to: "/nodes", title: "Nodes", needs: "nodes:read" },
+  { to: "/keys", title: "API keys", needs: "keys:read" },
 ] as const;
-
-// Only whoever runs the service sees its nodes and starts its reports.
-const OF_OPERATOR: readonly string[] = ["/nodes", "/reports"];
 
 export function Frame() {
   const queries = useQueryClient();
@@ -61,7 +59,7 @@ export function Frame() {
   }
   if (who.data === null) return <SignIn />;
 
-  const operator = who.data.operator;
+  const { role, permissions } = who.data;
   const leave = async () => {
     await signOut();
     queries.removeQueries({ predicate: (query) => query.queryKey[0] !== "session" });
@@ -92,7 +90,7 @@ export function Frame() {
               </ToolbarItem>
               <ToolbarItem>
                 <Button variant="secondary" onClick={leave}>
-                  Sign out ({who.data.role})
+                  Sign out ({role})
                 </Button>
               </ToolbarItem>
             </ToolbarGroup>
@@ -106,7 +104,7 @@ export function Frame() {
       <PageSidebarBody>
         <Nav aria-label="Pages">
           <NavList>
-            {PLACES.filter(({ to }) => operator || !OF_OPERATOR.includes(to)).map((place) => {
+            {PLACES.filter(({ needs }) => permissions.includes(needs)).map((place) => {
               const { to, title } = place;
               const here = to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`);
               return (

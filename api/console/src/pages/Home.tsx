@@ -20,9 +20,36 @@ import { RateChart } from "../widgets/RateChart";
 import { type Now, useLive } from "../widgets/useLive";
 
 export function Home() {
-  const live = useLive();
   const who = useQuery({ queryKey: ["session"], queryFn: session, staleTime: 60_000 });
-  const operator = who.data?.operator ?? false;
+  if (!who.data) return null;
+  return who.data.permissions.includes("topics:read") ? (
+    <Flow operator={who.data.operator} />
+  ) : (
+    <Bills />
+  );
+}
+
+/** For whoever may read what things cost, and nothing of what flows. */
+function Bills() {
+  return (
+    <PageSection>
+      <div className="hr-stack">
+        <Title headingLevel="h1">Home</Title>
+        <dl className="hr-figures hr-tiles">
+          <Cost />
+        </dl>
+        <p>
+          This key reads <Link to="/usage">usage and cost</Link> and the{" "}
+          <Link to="/invoices">invoices</Link>. What flows now is shown to keys with the role viewer
+          or higher.
+        </p>
+      </div>
+    </PageSection>
+  );
+}
+
+function Flow({ operator }: { operator: boolean }) {
+  const live = useLive();
   const now = live.now;
   return (
     <PageSection>

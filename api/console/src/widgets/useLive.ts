@@ -3,6 +3,7 @@
 import { useEffect, useState } from "react";
 
 export const POINTS_MAX = 150;
+const REOPEN_MS = 5_000;
 
 /** Rates per second; what is absent is unknown. */
 export type Point = { at: string; in_bytes?: number; in_records?: number; out_bytes?: number };
@@ -24,19 +25,33 @@ export type Live = { now: Now | null; points: Point[]; connected: boolean };
 export function useLive(): Live {
   const [live, setLive] = useState<Live>({ now: null, points: [], connected: false });
   useEffect(() => {
-    const source = new EventSource("/v1/live");
-    source.onopen = () => setLive((before) => ({ ...before, connected: true }));
-    source.onerror = () => setLive((before) => ({ ...before, connected: false }));
-    source.addEventListener("history", (event) => {
-      const points: Point[] = JSON.parse(event.data).points;
-      // Comes again with every connection: what is here already may begin earlier.
-      setLive((before) => ({ ...before, points: joined(before.points, points) }));
-    });
-    source.addEventListener("live", (event) => {
-      const now: Now = JSON.parse(event.data);
-      setLive((before) => ({ ...before, now, points: joined(before.points, [now.now]) }));
-    });
-    return () => source.close();
+    let source: EventSource;
+    let reopening = 0;
+    const open = () => {
+      source = new EventSource("/v1/live");
+      source.onopen = () => setLive((before) => ({ ...before, connected: true }));
+      source.onerror = () => {
+        setLive((before) => ({ ...before, connected: false }));
+        // A lost connection the browser opens again; an answer that is a refusal, such as of a
+        // service that is just starting, ends the source.
+        if (source.readyState === EventSource.CLOSED)
+          reopening = window.setTimeout(open, REOPEN_MS);
+      };
+      source.addEventListener("history", (event) => {
+        const points: Point[] = JSON.parse(event.data).points;
+        // Comes again with every connection: what is here already may begin earlier.
+        setLive((before) => ({ ...before, points: joined(before.points, points) }));
+      });
+      source.addEventListener("live", (event) => {
+        const now: Now = JSON.parse(event.data);
+        setLive((before) => ({ ...before, now, points: joined(before.points, [now.now]) }));
+      });
+    };
+    open();
+    return () => {
+      window.clearTimeout(reopening);
+      source.close();
+    };
   }, []);
   return live;
 }
