@@ -170,7 +170,7 @@ def test_what_is_alive_and_a_dialog_over_a_dialog_are_accessible(
     console: Console, theme: str
 ) -> None:
     with console.page() as page:
-        console.sign_in(page)
+        console.sign_in(page, "/console/")
         page.get_by_role("button", name=theme, exact=True).click()
         page.wait_for_selector(".u-legend")
         assert violations(page) == []
