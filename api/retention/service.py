@@ -43,14 +43,21 @@ class RetentionQuery:
         return tuple((name, getattr(self, name)) for name in names)
 
 
+def shown_run(session: Session) -> str:
+    """The run whose report is shown; "" if none ran yet. A page token is bound to it: it goes on in
+    the report that it came from, or not at all."""
+    current = session.get(CurrentRun, KIND)
+    return current.run_id if current is not None else ""
+
+
 def retention(
     session: Session, caller: Caller, query: RetentionQuery, page: PageRequest
 ) -> RetentionBody:
     """A page of lines, and the sums over every topic that the query names."""
-    current = session.get(CurrentRun, KIND)
-    if current is None:
+    run_id = shown_run(session)
+    if not run_id:
         return RetentionBody(summary=_summary([]), items=[])
-    run = session.get_one(ReportRun, current.run_id)
+    run = session.get_one(ReportRun, run_id)
     topics = list(session.scalars(_topics(caller, query, run.id)))
     items, token = page_of(
         session,

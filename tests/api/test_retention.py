@@ -175,7 +175,8 @@ def test_a_result_is_loaded_shown_and_replaced_by_the_next(service: Service) -> 
 
 
 def test_lines_are_filtered_and_paged(service: Service) -> None:
-    loaded(service, [service.topic("orders"), service.topic("returns")])
+    topics = [service.topic("orders"), service.topic("returns")]
+    loaded(service, topics)
     causes = service.get("/v1/reports/retention?cause=size")["items"]
     assert [each["topic"] for each in causes] == ["default/orders", "default/returns"]
     broken = service.get("/v1/reports/retention?violation=UNREAD_AT_RISK")["items"]
@@ -183,6 +184,11 @@ def test_lines_are_filtered_and_paged(service: Service) -> None:
     first = service.get("/v1/reports/retention?page_size=3")
     rest = service.get(f"/v1/reports/retention?page_token={first['next_page_token']}")
     assert (len(first["items"]), len(rest["items"])) == (3, 1)
+    loaded(service, topics[1:])
+    path = f"/v1/reports/retention?page_token={first['next_page_token']}"
+    stale = service.client.get(path, headers=service.owner)
+    # The line it would go on at is another one in the report that is shown now.
+    assert (stale.status_code, stale.json()["code"]) == (400, "PAGE_TOKEN_INVALID")
     response = service.client.get("/v1/reports/retention?cause=age", headers=service.owner)
     assert response.status_code == 400
 
