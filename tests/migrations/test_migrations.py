@@ -14,6 +14,7 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    Connection,
     DateTime,
     Engine,
     Integer,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     create_engine,
+    event,
     func,
     insert,
     inspect,
@@ -105,6 +107,28 @@ def test_migrating_twice_changes_nothing(url: str, engine: Engine) -> None:
     before = _shape(engine)
     migrate(url)
     assert _shape(engine) == before
+
+
+def test_a_runner_is_alone_and_bounded_for_every_revision(postgres: Postgres) -> None:
+    url = postgres.create("alone")
+    found: list[tuple[str, str, int]] = []
+
+    @event.listens_for(Engine, "before_cursor_execute")
+    def look(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
+        if "alembic_version" in statement and statement.startswith(("INSERT", "UPDATE")):
+            waits = [
+                connection.exec_driver_sql(f"SHOW {name}_timeout").scalar_one()
+                for name in ("lock", "statement")
+            ]
+            locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            found.append((*waits, connection.exec_driver_sql(locks).scalar_one()))
+
+    try:
+        migrate(url)
+    finally:
+        event.remove(Engine, "before_cursor_execute", look)
+        postgres.drop("alone")
+    assert found == [("4s", "5s", 1)] * len(REVISIONS)
 
 
 def test_a_database_of_another_release_is_refused(url: str) -> None:
