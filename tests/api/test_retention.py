@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from sqlalchemy import event
+
 from api.reports.models import ReportRun
 from api.retention.loading import COLUMNS
 from tests.api.conftest import Body, Service
@@ -145,6 +147,33 @@ def test_inputs_hold_every_policy_that_ever_held_with_its_author_and_the_holds(
     (hold,) = inputs["holds"]
     assert (hold["id"], hold["case_id"], hold["owner"]) == (held["id"], "case-7", second["by"])
     assert "secret" not in json.dumps(inputs)
+
+
+def test_no_look_at_one_object_reads_the_whole_audit_chain(service: Service) -> None:
+    topic = service.topic("orders")
+    run, header = started(service)
+    asked: list[tuple[str, object]] = []
+
+    @event.listens_for(service.database.reader, "before_cursor_execute")
+    def look(
+        _connection: object, _cursor: object, statement: str, values: object, *_: object
+    ) -> None:
+        if "FROM audit_events" in statement:
+            asked.append((statement, values))
+
+    service.get(f"/v1/report-runs/{run['id']}/inputs", header)
+    service.get(f"/v1/explain?object={topic['id']}")
+    event.remove(service.database.reader, "before_cursor_execute", look)
+    assert len(asked) == 2
+    with service.database.reader.connect() as connection:
+        explain = "EXPLAIN QUERY PLAN"
+        if connection.dialect.name == "postgresql":
+            # A table of a few rows is read as a whole, unless that is forbidden.
+            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+            explain = "EXPLAIN"
+        for statement, values in asked:
+            plan = connection.exec_driver_sql(f"{explain} {statement}", values).all()
+            assert "ix_audit_events_target_id" in str(plan)
 
 
 def test_a_result_is_loaded_shown_and_replaced_by_the_next(service: Service) -> None:
