@@ -47,9 +47,7 @@ def _policies(session: Session) -> list[PolicyBody]:
     return [found[place] for place in sorted(found)]
 
 
-def _changes(
-    topic_ids: list[str],
-) -> Select[tuple[str, dict[str, Json] | None, datetime, str]]:
+def _changes(topic_ids: list[str]) -> Select[str, dict[str, Json] | None, datetime, str]:
     """What was done to some topics, in order; never in memory as a whole."""
     columns = (
         AuditEvent.target_id,
