@@ -18,11 +18,12 @@ class AuditEvent(Base):
     __tablename__ = "audit_events"
     __table_args__ = (
         UniqueConstraint("org_id", "sequence"),
-        Index("ix_audit_events_target_id", "target_id", "sequence"),
+        Index("ix_audit_events_org_id_id", "org_id", "id"),
+        Index("ix_audit_events_target_id_org_id", "target_id", "org_id", "id"),
     )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
-    org_id: Mapped[str] = mapped_column(String(40), index=True)
+    org_id: Mapped[str] = mapped_column(String(40))
     sequence: Mapped[int] = mapped_column(BigInteger)
     occurred_at: Mapped[datetime] = mapped_column(Instant)
     principal_id: Mapped[str] = mapped_column(String(40))

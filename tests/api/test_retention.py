@@ -173,7 +173,7 @@ def test_no_look_at_one_object_reads_the_whole_audit_chain(service: Service) -> 
             explain = "EXPLAIN"
         for statement, values in asked:
             plan = connection.exec_driver_sql(f"{explain} {statement}", values).all()
-            assert "ix_audit_events_target_id" in str(plan)
+            assert "ix_audit_events_target_id_org_id" in str(plan)
 
 
 def test_a_result_is_loaded_shown_and_replaced_by_the_next(service: Service) -> None:

@@ -1,7 +1,7 @@
 """Migrations go up, down and up again on both databases, with a row in every table, and end at what
 the models say."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Select,
     Table,
     create_engine,
     event,
@@ -30,9 +31,12 @@ from sqlalchemy import (
     update,
 )
 
+from api.audit.models import AuditEvent
 from api.database import Database
+from api.operations.models import Operation
 from api.schema import MIGRATIONS, SchemaError, alembic_config, check_schema, migrate
 from api.tables import Base
+from api.usage.models import UsageRow
 from tests.support.postgres import Postgres
 
 # What the checks of the tables want; an organization is its own.
@@ -100,6 +104,32 @@ def test_the_models_equal_the_migrated_schema(url: str, engine: Engine) -> None:
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Base.metadata) == []
+
+
+def test_what_only_grows_is_read_in_the_order_of_an_index(tmp_path: Path) -> None:
+    asked: Mapping[str, Sequence[Select[object]]] = {
+        "org_id_id": (
+            select(AuditEvent).filter_by(org_id="a").order_by(AuditEvent.id),
+            select(Operation).filter_by(org_id="a").order_by(Operation.id.desc()),
+        ),
+        "target_id_org_id": (
+            select(AuditEvent).filter_by(org_id="a", target_id="b").order_by(AuditEvent.id),
+            select(Operation).filter_by(org_id="a", target_id="b").order_by(Operation.id),
+            select(AuditEvent).filter_by(target_id="a"),
+            select(Operation).filter_by(target_id="a"),
+        ),
+        "run_id_org_id": (select(UsageRow).filter_by(run_id="a", org_id="b", meter="c"),),
+    }
+    url = f"sqlite:///{tmp_path}/control.db"
+    migrate(url)
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        for index, queries in asked.items():
+            for query in queries:
+                text = query.compile(engine, compile_kwargs={"literal_binds": True})
+                (step,) = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}").all()
+                assert f"_{index} (" in step[3], text
+    engine.dispose()
 
 
 def test_migrating_twice_changes_nothing(url: str, engine: Engine) -> None:
