@@ -187,6 +187,9 @@ def test_no_organization_takes_all_tails() -> None:
             stack.enter_context(tails.of("org_1"))
         with pytest.raises(RateLimitedError, match="of the organization"):
             tails.check("org_1")
+        # Nor does one that was let in when there was room, and begins only now.
+        with pytest.raises(RateLimitedError):
+            stack.enter_context(tails.of("org_1"))
         tails.check("org_2")
     tails.check("org_1")
 
