@@ -141,7 +141,7 @@ def _kill_spark_and_workers(bench: Bench) -> None:
     # Spark itself, in the middle: the run fails.
     first = bench.begin()
     kill_spark(bench.computing())
-    assert bench.ended(first)["state"] == "FAILED"
+    assert bench.ended(first)["error"]["code"] == "SPARK_ENDED"
     bench.assert_shows_nothing(first, "FAILED")
 
     # The worker, in the middle; then the job, whose files are there and are not yet published.
