@@ -55,12 +55,14 @@ class Bench:
         assert response.status_code == 202
         return {**response.json(), "operation": response.headers["Operation-Id"]}
 
+    def reading(self) -> int:
+        """The job that runs, once it freezes its inputs."""
+        self._wait_for("inputs/.pending-*")
+        return self.worker.job()
+
     def computing(self) -> int:
         """The job that runs, once its inputs are frozen and it computes with them."""
-        before = self._archives()
-        wait_until(
-            lambda: self._archives() > before, "the inputs of a job are frozen", PATIENCE_SECONDS
-        )
+        self._wait_for("inputs/[0-9a-f]*")
         return self.worker.job()
 
     def another_worker(self) -> None:
@@ -94,8 +96,10 @@ class Bench:
         assert self.service.client.get(page, headers=self.service.owner).status_code == 404
         self.assert_shown(self.shown, "5")
 
-    def _archives(self) -> set[Path]:
-        return set(self.folder.glob("inputs/[0-9a-f]*"))
+    def _wait_for(self, more: str) -> None:
+        """Until there is a path of a job that was not there before."""
+        before = set(self.folder.glob(more))
+        wait_until(lambda: bool(set(self.folder.glob(more)) - before), more, PATIENCE_SECONDS)
 
 
 @contextmanager
@@ -138,13 +142,13 @@ def _produce(bench: Bench, node: NodeProcess) -> None:
 
 
 def _kill_spark_and_workers(bench: Bench) -> None:
-    # Spark itself, in the middle: the run fails.
+    # Spark itself, while it reads: the run fails.
     first = bench.begin()
-    kill_spark(bench.computing())
+    kill_spark(bench.reading())
     assert bench.ended(first)["error"]["code"] == "SPARK_ENDED"
     bench.assert_shows_nothing(first, "FAILED")
 
-    # The worker, in the middle; then the job, whose files are there and are not yet published.
+    # The worker, while the job computes; then the job, whose files are there and not yet published.
     second = bench.begin()
     job = bench.computing()
     bench.worker.kill()
@@ -170,7 +174,7 @@ def _kill_spark_and_workers(bench: Bench) -> None:
     assert found["state"] == "SUCCEEDED"
     bench.assert_shown(second["id"], billed["bytes_billed"])
     for each in (folder, Path(found["result"]["path"])):
-        assert [check.ok for check in verify(each)] == [True] * 4
+        assert [check.ok for check in verify(each)] == [True] * 5
 
 
 @pytest.mark.parametrize("installation", ["postgresql"], indirect=True)

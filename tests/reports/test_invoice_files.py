@@ -168,7 +168,7 @@ def test_the_parquet_file_has_the_columns_of_focus(report: Report) -> None:
 
 def test_the_run_is_signed_and_its_sums_hold(report: Report) -> None:
     checks = {check.name: check for check in verify(report.folder)}
-    assert [check.ok for check in checks.values()] == [True] * 4
+    assert [check.ok for check in checks.values()] == [True] * 5
     assert checks["totals"].detail.startswith("2 files")
 
 
