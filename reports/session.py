@@ -16,11 +16,10 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from reports.errors import ArgumentError, ReportError, SparkError
@@ -100,15 +99,15 @@ def opened_session(master: str) -> Iterator[SparkSession]:
         ) from failure
     finally:
         # Of a JVM that is gone there is nothing to stop, and what is said above is the reason.
-        with suppress(Py4JError, ConnectionError):
+        if _answers(spark):
             spark.stop()
 
 
 def _answers(spark: SparkSession) -> bool:
-    """Whether the JVM is there: what is asked of one that is not fails in many ways."""
+    """Whether the JVM is there."""
     try:
         return bool(spark.version)
-    except (Py4JError, ConnectionError):
+    except Exception:  # noqa: BLE001 - what is asked of one that is gone fails in many ways
         return False
 
 

@@ -122,7 +122,7 @@ def test_of_two_runs_that_publish_first_at_once_both_succeed_and_the_later_one_i
 
     def both_wait() -> bool:
         with service.database.read() as session:
-            return session.scalar(waiting) == len(runs)
+            return bool(session.scalar(waiting) == len(runs))
 
     def put(one: tuple[Body, dict[str, str], Body]) -> Response:
         run, header, manifest = one

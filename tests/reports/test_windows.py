@@ -1,4 +1,5 @@
-"""Order and windows never change a bill: properties of closes and counters, of many cases at once.
+"""Order and windows never change a bill: properties of closes, counters and spans, of many cases
+at once.
 
 Every case is told in five forms: whole, in any order with copies, with each window split in two,
 and up to and from a moment in its middle. Each form is a topic and a node of its own, and the rows
@@ -8,12 +9,16 @@ of all forms of all cases lie in any order in one DataFrame: Spark plans once.
 from collections import Counter as Sums
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from reports import counters, usage
+from reports import counters, lifecycle, usage
+from reports.export import Span
+from reports.lifecycle import seconds_within
 from tests.reports.building import (
     HOUR_US,
     MINUTE_US,
@@ -23,6 +28,7 @@ from tests.reports.building import (
     Sum,
     closes_frame,
     counters_frame,
+    export,
 )
 from tests.reports.cases import cut, gathered, in_any_order, partitioned
 
@@ -259,3 +265,71 @@ def test_neither_order_nor_split_windows_change_what_counters_bill(
     assert {row.node_id: row.missing for row in lives} == missing
     assert {row.state for row in lives if not row.missing} == {"RUNNING"}
     assert [row for row in series if row.differing or row.delta != row.moved] == []
+
+
+DAY = 86_400
+HOUR = timedelta(hours=1)
+TEN = datetime(2026, 11, 27, 10, tzinfo=UTC)
+AS_OF = TEN + timedelta(days=3)
+SECONDS = st.integers(0, 4 * DAY)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A topic's partitions over a time (seconds from ten o'clock), and moments to cut at."""
+
+    partitions: int
+    start: int
+    length: int | None
+    moments: tuple[int, int, int]
+
+    def spans(self, topic_id: str) -> list[Span]:
+        """The time in one span."""
+        end = None if self.length is None else moment(self.start + self.length)
+        place = ("org_acme", "prj_default", "cl_local")
+        return [Span(topic_id, *place, 1, self.partitions, moment(self.start), end)]
+
+    def halves(self, topic_id: str) -> list[Span]:
+        """The time in two spans, the later one first."""
+        (whole,) = self.spans(topic_id)
+        middle = max(whole.start, min(moment(self.moments[1]), whole.end or AS_OF))
+        return [replace(whole, start=middle, generation=2), replace(whole, end=middle)]
+
+
+STANDING = st.builds(
+    Standing,
+    st.integers(1, 1000),
+    SECONDS,
+    st.none() | SECONDS,
+    st.tuples(SECONDS, SECONDS, SECONDS).map(lambda each: tuple(sorted(each))),
+)
+
+
+def moment(seconds: int) -> datetime:
+    """So long after ten o'clock."""
+    return TEN + timedelta(seconds=seconds)
+
+
+def test_the_hours_of_partitions_add_up_to_any_window_of_their_time(spark: SparkSession) -> None:
+    every = gathered(STANDING, CASES)
+    spans = [
+        span
+        for number, one in enumerate(every)
+        for span in (*one.halves(f"tp_{number}_split"), *one.spans(f"tp_{number}_whole"))
+    ]
+    with partitioned(spark, 5):
+        hours = lifecycle.hourly(spark, replace(export(), lifecycle=tuple(spans), as_of=AS_OF))
+        assert hours is not None
+        rows = hours.collect()
+    found: dict[str, dict[datetime, int]] = {}
+    for row in rows:
+        start = datetime.fromtimestamp(row.window_start_us // 1_000_000, UTC)
+        assert found.setdefault(row.topic_id, {}).setdefault(start, row.quantity) == row.quantity
+    for number, one in enumerate(every):
+        whole = found.get(f"tp_{number}_whole", {})
+        assert found.get(f"tp_{number}_split", {}) == whole, one
+        within = partial(seconds_within, one.spans(""), AS_OF)
+        assert all(within(hour, hour + HOUR) == count for hour, count in whole.items()), one
+        assert sum(whole.values()) == within(TEN, AS_OF), one
+        first, middle, last = map(moment, one.moments)
+        assert within(first, last) == within(first, middle) + within(middle, last), one
