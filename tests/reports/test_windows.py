@@ -193,13 +193,13 @@ def assert_all_bill_the_same(every: Sequence[Case], found: dict[str, Hourly]) ->
             quantities, about = found[f"{number}_{name}"]
             assert {place: one for place, one in quantities.items() if one} == {
                 place: one for place, one in sums.items() if one
-            }, (name, case)
-            assert about == estimated, (name, case)
+            }, f"{name}: {case}"
+            assert about == estimated, f"{name}: {case}"
         parts = Sums[tuple[int, str, str]]()
         for name in ("before", "after"):
             for place, one in found.get(f"{number}_{name}", ({}, set()))[0].items():
                 parts[place] += one
-        assert dict(parts) == found[f"{number}_whole"][0], case
+        assert dict(parts) == found[f"{number}_whole"][0], f"{case}"
 
 
 @pytest.fixture(scope="module")
@@ -327,9 +327,9 @@ def test_the_hours_of_partitions_add_up_to_any_window_of_their_time(spark: Spark
         assert found.setdefault(row.topic_id, {}).setdefault(start, row.quantity) == row.quantity
     for number, one in enumerate(every):
         whole = found.get(f"tp_{number}_whole", {})
-        assert found.get(f"tp_{number}_split", {}) == whole, one
+        assert found.get(f"tp_{number}_split", {}) == whole, f"{one}"
         within = partial(seconds_within, one.spans(""), AS_OF)
-        assert all(within(hour, hour + HOUR) == count for hour, count in whole.items()), one
-        assert sum(whole.values()) == within(TEN, AS_OF), one
+        assert all(within(hour, hour + HOUR) == count for hour, count in whole.items()), f"{one}"
+        assert sum(whole.values()) == within(TEN, AS_OF), f"{one}"
         first, middle, last = map(moment, one.moments)
-        assert within(first, last) == within(first, middle) + within(middle, last), one
+        assert within(first, last) == within(first, middle) + within(middle, last), f"{one}"

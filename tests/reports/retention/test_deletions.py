@@ -190,17 +190,17 @@ def _assert_all_say_the_same(number: int, case: Case, found: dict[tuple[str, str
     for cause in {trim.cause for trim in whole}:
         told = expected([trim for trim in whole if trim.cause == cause])
         for name in ("whole", "mixed", "split"):
-            assert figures_of(found[f"{number}_{name}", cause]) == told, (name, case)
+            assert figures_of(found[f"{number}_{name}", cause]) == told, f"{name}: {case}"
         count = sum(trim.cause == cause for trim in whole)
-        assert found[f"{number}_mixed", cause].trims == count, case
+        assert found[f"{number}_mixed", cause].trims == count, f"{case}"
         parts = [
             found[f"{number}_{name}", cause]
             for name in ("before", "after")
             if (f"{number}_{name}", cause) in found
         ]
         for figure in ("bytes", "records"):
-            assert sum(row[figure] for row in parts) == told[figure], (figure, case)
-        assert sum(row.trims for row in parts) == count, case
+            assert sum(row[figure] for row in parts) == told[figure], f"{figure}: {case}"
+        assert sum(row.trims for row in parts) == count, f"{case}"
 
 
 def _assert_hours_add_up(number: int, case: Case, hourly: dict[tuple[str, str, int], int]) -> None:
@@ -209,8 +209,8 @@ def _assert_hours_add_up(number: int, case: Case, hourly: dict[tuple[str, str, i
         sums[trim.cause, trim.trimmed_us // HOUR_US * HOUR_US] += trim.bytes
     for (cause, hour_us), size in sums.items():
         for name in ("whole", "mixed", "split"):
-            assert hourly[f"{number}_{name}", cause, hour_us] == size, (name, case)
+            assert hourly[f"{number}_{name}", cause, hour_us] == size, f"{name}: {case}"
         parts = (
             hourly.get((f"{number}_{name}", cause, hour_us), 0) for name in ("before", "after")
         )
-        assert sum(parts) == size, case
+        assert sum(parts) == size, f"{case}"
