@@ -32,6 +32,8 @@ from api.schema import migrate
 from api.settings import DatabaseSettings, NodeSettings, ReportsSettings, Settings
 from api.telemetry import configure_logs
 from tests.api.fake_node import FakeNode, serving
+from tests.support.node_process import NodeProcess
+from tests.support.node_proxy import NodeProxy
 from tests.support.postgres import Postgres
 
 # Parsed JSON; what the tests assert is its type.
@@ -221,6 +223,23 @@ def service(
     client.close()
     nodes.close()
     database.close()
+
+
+@pytest.fixture(scope="session")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    """One real node for all: objects have ids of their own, whatever database wished them."""
+    with NodeProcess(tmp_path_factory.mktemp("node")) as running:
+        yield running
+
+
+@pytest.fixture
+def road(service: Service, process: NodeProcess) -> Iterator[NodeProxy]:
+    """Where the first cluster's node is found: the real one behind a proxy."""
+    service.settings.node.admin_key_file.write_text(process.node_key)
+    with NodeProxy(process.grpc_port) as proxy:
+        node_id = service.first.identity.node_id
+        readdress(service.database, node_id=node_id, node_address=proxy.address)
+        yield proxy
 
 
 @pytest.fixture
