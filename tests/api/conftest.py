@@ -4,9 +4,13 @@ Every test that takes a `service` runs twice: over an SQLite file, and over a Po
 Both are copies of one that was migrated and bootstrapped once.
 """
 
+import os
 import random
 import shutil
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,6 +39,9 @@ from tests.api.fake_node import FakeNode, serving
 from tests.support.node_process import NodeProcess
 from tests.support.node_proxy import NodeProxy
 from tests.support.postgres import Postgres
+
+# How often a race is run. A thousand times is for who has the time.
+OFTEN = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 50
 
 # Parsed JSON; what the tests assert is its type.
 Body: TypeAlias = Any
@@ -110,6 +117,26 @@ class Service:
             if not self.loop.run_once():
                 return count
         raise AssertionError(f"still busy after {passes} passes")
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """A worker that runs every pass that is due, until the end of the block."""
+        stopped = threading.Event()
+
+        def work() -> None:
+            while not stopped.is_set():
+                seen = self.database.wakes
+                if not self.loop.run_once():
+                    self.database.wait_for_work(seen, 0.1)
+
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(work)
+            try:
+                yield
+            finally:
+                stopped.set()
+                self.database.wake_workers()
+            running.result()
 
 
 def bearer(token: str) -> dict[str, str]:

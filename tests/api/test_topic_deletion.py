@@ -11,12 +11,14 @@ from sqlalchemy import select, update
 
 from api.deletion import BREAKER_OBJECTS_MIN, breaker_limit
 from api.operations.models import Operation
+from api.reconcile.loop import BACKOFF_MAX
 from api.reconcile.models import Work
 from api.reconcile.queue import Claim, claim
 from api.reconcile.removals import POLL_FIRST, POLL_MAX, poll_after
 from api.topics.models import Topic
-from tests.api.conftest import Body, Service
+from tests.api.conftest import OFTEN, Body, Service
 from tests.api.fake_node import refuse, vanish
+from tests.support.platform import wait_until
 
 
 def test_a_delete_demands_if_match_and_the_present_one(service: Service) -> None:
@@ -251,16 +253,20 @@ def test_the_name_is_free_once_the_topic_is_gone_and_not_before(service: Service
     assert _condition(service.get(f"/v1/topics/{new['id']}"), "Ready")[0] == "True"
 
 
-def test_a_topic_made_and_deleted_at_once_never_leaks(service: Service) -> None:
+def test_a_topic_deleted_as_soon_as_it_is_made_never_leaks(service: Service) -> None:
     service.settle()
-    for number in range(100):
-        topic = service.topic("orders")
-        if number % 2:
-            service.loop.run_once(["topic"])
-        _delete(service, topic)
-        service.settle()
-    assert service.node.topics == {}
+    with service.working():
+        for number in range(OFTEN):
+            topic = service.topic(f"t{number}")
+            # Marked before, while or after the worker tells the cluster to make it.
+            assert _delete(service, topic).status_code == 202
+            _wait_until_let_go(service, topic)
+    service.clock.advance(BACKOFF_MAX.total_seconds())
+    service.settle()
+    assert (service.node.topics, len(service.node.deleted)) == ({}, OFTEN)
     assert service.get("/v1/topics")["items"] == []
+    with service.database.read() as session:
+        assert session.scalars(select(Work).filter_by(kind="topic")).all() == []
 
 
 def test_a_topic_that_is_being_deleted_cannot_be_changed(service: Service) -> None:
@@ -416,6 +422,10 @@ def _delete(service: Service, topic: Body, query: str = "") -> Response:
 def _gone(service: Service, topic: Body) -> bool:
     path = f"/v1/topics/{topic['id']}"
     return service.client.get(path, headers=service.owner).status_code == 404
+
+
+def _wait_until_let_go(service: Service, topic: Body) -> None:
+    wait_until(lambda: topic["id"] in service.node.deleted, "the cluster has let it go")
 
 
 def _claims(service: Service) -> list[Claim]:

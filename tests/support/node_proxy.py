@@ -8,7 +8,6 @@ connection is cut before an answer. Of HTTP/2 it knows where frames end and what
 import contextlib
 import socket
 import threading
-from pathlib import Path
 
 from tests.support.database_proxy import CHUNK_BYTES, DatabaseProxy
 
@@ -25,11 +24,10 @@ class NodeProxy(DatabaseProxy):
         self.silent = False
         self.lost = 0
         self.holding = threading.Event()
-        self._node = ("127.0.0.1", port)
         self._until_chosen = 0
         self._let_go: threading.Event | None = None
         self._counting = threading.Lock()
-        super().__init__(Path())
+        super().__init__(port)
 
     @property
     def address(self) -> str:
@@ -52,9 +50,6 @@ class NodeProxy(DatabaseProxy):
         """Carries the answer that is held."""
         assert self._let_go is not None
         self._let_go.set()
-
-    def _connect(self) -> socket.socket:
-        return socket.create_connection(self._node)
 
     def _carry(self, source: socket.socket, target: socket.socket, *, delayed: bool) -> None:
         held, answered = b"", set[int]()
