@@ -20,13 +20,15 @@ Call = node_pb2.ApplyRequest | node_pb2.DescribeRequest
 @dataclass
 class NodeVeil(node_pb2_grpc.AdminServicer):
     """``hides``: topics are left out of Describe; ``refusal`` answers in the place of the node;
-    ``asked``: every call; ``carried``: the commands that reached the node."""
+    ``asked``: every call; ``carried``: the commands that reached the node, and ``answers``: what it
+    said to them."""
 
     node: node_pb2_grpc.AdminStub
     hides: bool = False
     refusal: Callable[[grpc.ServicerContext], None] | None = None
     asked: list[Call] = field(default_factory=list)
     carried: list[node_pb2.ApplyRequest] = field(default_factory=list)
+    answers: list[node_pb2.ApplyReply] = field(default_factory=list)
     address: str = ""
 
     @property
@@ -41,6 +43,7 @@ class NodeVeil(node_pb2_grpc.AdminServicer):
         self._see(request, context)
         self.carried.append(request)
         reply: node_pb2.ApplyReply = self.node.Apply(request, metadata=_key(context))
+        self.answers.append(reply)
         return reply
 
     def Describe(  # noqa: N802
