@@ -11,7 +11,7 @@ from api.reconcile.conditions import Condition, merge
 from api.reconcile.loop import BACKOFF_FIRST, BACKOFF_MAX, Loop, backoff
 from api.reconcile.models import ResourceStatus, Work
 from api.reconcile.outcome import Found, Outcome, Settled
-from api.reconcile.queue import LEASE, Claim, claim
+from api.reconcile.queue import LEASE, Claim
 from api.reconcile.topics import TopicReconciler, plan
 from dataplane.wire import node_pb2
 from tests.api.conftest import Body, Clock, Service
@@ -65,19 +65,6 @@ def test_a_create_whose_answer_was_lost_is_found_and_made_once(service: Service)
     service.settle()
     assert _condition(service, topic, "Ready") == "True"
     assert len(service.node.applied) == sent + 1
-
-
-def test_a_worker_that_dies_between_apply_and_record_leaves_one_object(service: Service) -> None:
-    service.settle()
-    topic = service.topic("orders")
-    reconciler = service.loop._reconcilers["topic"]
-    (item,) = _claims(service)
-    reconciler.reconcile(item)
-    assert _condition(service, topic, "Ready") == "Unknown"
-    service.clock.advance(31)
-    service.settle()
-    assert _condition(service, topic, "Ready") == "True"
-    assert list(service.node.topics) == [topic["id"]]
 
 
 def test_a_node_that_is_away_is_unknown_first_and_unreachable_after_half_a_minute(
@@ -225,26 +212,6 @@ def test_a_new_generation_forgets_the_failures_of_the_last(service: Service) -> 
     assert service.loop.run_once(["topic"]) == 1
 
 
-def test_a_holder_that_slept_over_its_lease_is_refused_by_queue_and_node(
-    service: Service,
-) -> None:
-    service.settle()
-    topic = service.topic("orders")
-    (sleeper,) = _claims(service)
-    service.clock.advance(60)
-    service.client.patch(
-        f"/v1/topics/{topic['id']}", json={"spec": {"codec": "zstd"}}, headers=service.owner
-    )
-    service.settle()
-    held = service.node.topics[topic["id"]]
-    assert held.fence.generation == 2
-    # The node forgets the configuration but not the fence, so that the sleeper wants to write.
-    held.spec.codec = "none"
-    assert not service.loop.run(sleeper)
-    assert service.node.fenced == 1
-    assert service.loop.counters.leases_lost == 1
-
-
 def test_one_object_that_raises_does_not_stop_the_others(service: Service) -> None:
     service.settle()
 
@@ -265,31 +232,6 @@ def test_one_object_that_raises_does_not_stop_the_others(service: Service) -> No
     assert loop.counters.exceptions >= 1
 
 
-def test_two_workers_make_one_topic(service: Service) -> None:
-    service.settle()
-    topic = service.topic("orders")
-    sent = len(service.node.applied)
-    reached, go_on = threading.Event(), threading.Event()
-
-    def pause() -> None:
-        reached.set()
-        assert go_on.wait(10)
-
-    service.node.on_apply = pause
-    worker = threading.Thread(target=service.loop.run_once)
-    worker.start()
-    assert reached.wait(10)
-    assert service.loop.run_once() == 0
-    go_on.set()
-    worker.join()
-    assert len(service.node.applied) == sent + 1
-    assert _condition(service, topic, "Ready") == "True"
-
-
-@pytest.mark.parametrize(
-    ("state", "reason"),
-    [("DAMAGED", "PartitionDamaged"), ("OP_UNKNOWN", "PartitionOpUnknown")],
-)
 def test_a_stopped_partition_is_named_not_ready_and_not_asked_again_at_once(
     service: Service, state: str, reason: str
 ) -> None:
@@ -373,11 +315,6 @@ def test_a_condition_keeps_its_time_until_its_status_flips(clock: Clock) -> None
 def _lasts(service: Service, topic: Body) -> bool:
     """Whether the lease on a topic ends a whole lease from now."""
     return _work(service, topic).lease_until == service.clock() + LEASE
-
-
-def _claims(service: Service) -> list[Claim]:
-    with service.database.write() as session:
-        return claim(session, kinds=["topic"], owner="sleeper", now=service.clock())
 
 
 def _condition(service: Service, topic: Body, type_: str) -> str:

@@ -129,15 +129,6 @@ def test_a_topic_whose_creation_failed_half_way_can_be_deleted(
     assert _gone(service, topic)
 
 
-def test_a_topic_that_went_from_the_cluster_outside_is_deleted(service: Service) -> None:
-    topic = service.topic("orders")
-    service.settle()
-    service.node.topics.clear()
-    _delete(service, topic)
-    service.settle()
-    assert _gone(service, topic)
-
-
 def test_an_empty_answer_of_a_node_deletes_nothing(service: Service) -> None:
     topics = [service.topic(f"t{number}") for number in range(3)]
     service.settle()
