@@ -232,6 +232,10 @@ def test_one_object_that_raises_does_not_stop_the_others(service: Service) -> No
     assert loop.counters.exceptions >= 1
 
 
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [("DAMAGED", "PartitionDamaged"), ("OP_UNKNOWN", "PartitionOpUnknown")],
+)
 def test_a_stopped_partition_is_named_not_ready_and_not_asked_again_at_once(
     service: Service, state: str, reason: str
 ) -> None:
