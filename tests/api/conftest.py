@@ -41,7 +41,7 @@ from tests.support.node_proxy import NodeProxy
 from tests.support.postgres import Postgres
 
 # How often a race is run. A thousand times is for who has the time.
-OFTEN = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 50
+OFTEN = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 24
 
 # Parsed JSON; what the tests assert is its type.
 Body: TypeAlias = Any
