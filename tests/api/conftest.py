@@ -4,9 +4,13 @@ Every test that takes a `service` runs twice: over an SQLite file, and over a Po
 Both are copies of one that was migrated and bootstrapped once.
 """
 
+import os
 import random
 import shutil
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,7 +36,12 @@ from api.schema import migrate
 from api.settings import DatabaseSettings, NodeSettings, ReportsSettings, Settings
 from api.telemetry import configure_logs
 from tests.api.fake_node import FakeNode, serving
+from tests.support.node_process import NodeProcess
+from tests.support.node_proxy import NodeProxy
 from tests.support.postgres import Postgres
+
+# How often a race is run. A thousand times is for who has the time.
+OFTEN = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 24
 
 # Parsed JSON; what the tests assert is its type.
 Body: TypeAlias = Any
@@ -108,6 +117,26 @@ class Service:
             if not self.loop.run_once():
                 return count
         raise AssertionError(f"still busy after {passes} passes")
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """A worker that runs every pass that is due, until the end of the block."""
+        stopped = threading.Event()
+
+        def work() -> None:
+            while not stopped.is_set():
+                seen = self.database.wakes
+                if not self.loop.run_once():
+                    self.database.wait_for_work(seen, 0.1)
+
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(work)
+            try:
+                yield
+            finally:
+                stopped.set()
+                self.database.wake_workers()
+            running.result()
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -221,6 +250,23 @@ def service(
     client.close()
     nodes.close()
     database.close()
+
+
+@pytest.fixture(scope="session")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    """One real node for all: objects have ids of their own, whatever database wished them."""
+    with NodeProcess(tmp_path_factory.mktemp("node")) as running:
+        yield running
+
+
+@pytest.fixture
+def road(service: Service, process: NodeProcess) -> Iterator[NodeProxy]:
+    """Where the first cluster's node is found: the real one behind a proxy."""
+    service.settings.node.admin_key_file.write_text(process.node_key)
+    with NodeProxy(process.grpc_port) as proxy:
+        node_id = service.first.identity.node_id
+        readdress(service.database, node_id=node_id, node_address=proxy.address)
+        yield proxy
 
 
 @pytest.fixture
