@@ -1,21 +1,25 @@
 """A control plane over a real database, with a clock that tests move, and a scripted node.
 
 Every test that takes a `service` runs twice: over an SQLite file, and over a PostgreSQL database.
-Both are copies of one that was migrated and bootstrapped once.
+Both were migrated and bootstrapped once; before each test they are made what they were then. What
+takes time to build is built once as well and refuses to remember a test: the application, its
+clients' event loop, and the engines with the statements that they have compiled.
 """
 
 import random
 import shutil
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import JsonValue as Json
+from sqlalchemy import event
 
 from api.access.rate import Limits, Policy
 from api.access.tokens import new_token
@@ -36,13 +40,14 @@ from tests.support.postgres import Postgres
 
 # Parsed JSON; what the tests assert is its type.
 Body: TypeAlias = Any
+BEGIN: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @dataclass
 class Clock:
     """A clock that stands until it is moved."""
 
-    moment: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    moment: datetime = BEGIN
 
     def __call__(self) -> datetime:
         return self.moment
@@ -123,46 +128,77 @@ def _logs() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A bootstrapped database, and what its first run made."""
+    """A bootstrapped database, and what its first run made.
+
+    ``database`` is open on it, with the clock of the tests. ``put_back`` makes it again what the
+    first run left.
+    """
 
     url: str
     first: Bootstrapped
+    database: Database
+    put_back: Callable[[], None]
 
 
-def _installed(url: str) -> Installation:
+def _first_run(url: str) -> Bootstrapped:
     migrate(url)
     database = Database(url, clock=Clock())
     first = bootstrap(database, node_address="127.0.0.1:1")
     assert first is not None
     database.close()
-    return Installation(url, first)
+    return first
 
 
 @pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Installation]:
-    """An SQLite file, to be copied."""
-    path = tmp_path_factory.mktemp("template") / "control.db"
-    return path, _installed(f"sqlite:///{path}")
+def wall() -> Clock:
+    """The only clock; the engines know it for as long as they are open."""
+    return Clock()
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres: Postgres) -> Installation:
+def sqlite(tmp_path_factory: pytest.TempPathFactory, wall: Clock) -> Installation:
+    """An SQLite file. As with PostgreSQL here, nothing waits for the disk."""
+    folder = tmp_path_factory.mktemp("sqlite")
+    first = _first_run(f"sqlite:///{folder}/template.db")
+    database = Database(f"sqlite:///{folder}/control.db", clock=wall)
+    for engine in (database.writer, database.reader):
+        event.listen(engine, "connect", _never_sync)
+
+    def put_back() -> None:
+        for path in folder.glob("control.db*"):
+            path.unlink()
+        shutil.copy(folder / "template.db", folder / "control.db")
+
+    return Installation(database.url, first, database, put_back)
+
+
+def _never_sync(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute("PRAGMA synchronous = OFF")
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: Postgres) -> Bootstrapped:
     """The PostgreSQL database `template`, to be copied."""
-    return _installed(postgres.create("template"))
+    return _first_run(postgres.create("template"))
+
+
+@pytest.fixture(scope="session")
+def postgresql(postgres: Postgres, postgres_template: Bootstrapped, wall: Clock) -> Installation:
+    """The PostgreSQL database `test`."""
+    database = Database(postgres.create("test", "template"), clock=wall)
+    postgres.keep("test")
+    return Installation(
+        database.url, postgres_template, database, lambda: postgres.put_back("test")
+    )
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
-    """A database of the test's own."""
-    if request.param == "sqlite":
-        template, installed = request.getfixturevalue("sqlite_template")
-        shutil.copy(template, tmp_path / "control.db")
-        yield Installation(f"sqlite:///{tmp_path}/control.db", installed.first)
-        return
-    first = request.getfixturevalue("postgres_template").first
-    postgres: Postgres = request.getfixturevalue("postgres")
-    yield Installation(postgres.create("test", "template"), first)
-    postgres.drop("test")
+def installation(request: pytest.FixtureRequest) -> Iterator[Installation]:
+    """A database as its first run left it."""
+    found: Installation = request.getfixturevalue(request.param)
+    found.put_back()
+    yield found
+    found.database.close()
 
 
 @pytest.fixture(scope="session")
@@ -171,9 +207,18 @@ def application() -> FastAPI:
     return create_app(Settings(), Database("sqlite://"))
 
 
+@pytest.fixture(scope="session")
+def caller(application: FastAPI) -> Iterator[TestClient]:
+    """Asks the application in one event loop, as a server does."""
+    with TestClient(application, raise_server_exceptions=False) as asking:
+        yield asking
+
+
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock(wall: Clock) -> Clock:
+    """The clock, at its beginning."""
+    wall.moment = BEGIN
+    return wall
 
 
 @pytest.fixture
@@ -187,6 +232,7 @@ def service(
     tmp_path: Path,
     installation: Installation,
     application: FastAPI,
+    caller: TestClient,
     clock: Clock,
     node: FakeNode,
 ) -> Iterator[Service]:
@@ -199,7 +245,7 @@ def service(
         node=NodeSettings(admin_key_file=key_file),
         reports=ReportsSettings(uri=str(tmp_path / "reports"), logs=str(tmp_path / "logs")),
     )
-    database = Database(settings.database.url, clock=clock)
+    database = installation.database
     readdress(database, node_id=first.identity.node_id, node_address=node.address)
     nodes = NodeClients(key_file)
     loop = Loop(
@@ -216,11 +262,9 @@ def service(
     application.state.settings = settings
     application.state.database = database
     application.state.limits = Limits(Policy(burst=100_000, per_second=1))
-    client = TestClient(application, raise_server_exceptions=False)
-    yield Service(client, database, clock, loop, node, first, settings)
-    client.close()
+    caller.cookies.clear()
+    yield Service(caller, database, clock, loop, node, first, settings)
     nodes.close()
-    database.close()
 
 
 @pytest.fixture

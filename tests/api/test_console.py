@@ -1,10 +1,12 @@
 """The console's door: who gets in, what a session can and cannot do, what guards the browser."""
 
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from sqlalchemy import select
 
 from api.access.cookies import COOKIE, csrf_token
 from api.access.rate import Limits
@@ -14,6 +16,7 @@ from api.errors import InvalidRequestError, RateLimitedError
 from api.messages.node import Place
 from api.messages.service import wanted_partitions
 from api.messages.tail import TAILS_MAX, TAILS_OF_ORGANIZATION_MAX, Tails, positions
+from api.tables import Base
 from tests.api.conftest import Service
 
 
@@ -49,9 +52,13 @@ def test_the_password_is_made_once_and_only_its_hash_is_kept(
 ) -> None:
     with service.database.write() as session:
         assert new_password(session) is None
-    assert password.encode() not in b"".join(
-        path.read_bytes() for path in service.settings.node.admin_key_file.parent.glob("*.db*")
-    )
+        for table in Base.metadata.sorted_tables:
+            assert password not in str(session.execute(select(table)).all())
+    if service.database.is_sqlite:
+        file = Path(str(service.database.writer.url.database))
+        assert password.encode() not in b"".join(
+            path.read_bytes() for path in file.parent.glob("control.db*")
+        )
 
 
 def test_the_password_opens_a_session_of_the_owner(browser: TestClient, password: str) -> None:
