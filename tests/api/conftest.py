@@ -6,6 +6,7 @@ takes time to build is built once as well and refuses to remember a test: the ap
 clients' event loop, and the engines with the statements that they have compiled.
 """
 
+import itertools
 import random
 import shutil
 import sqlite3
@@ -131,13 +132,15 @@ class Installation:
     """A bootstrapped database, and what its first run made.
 
     ``database`` is open on it, with the clock of the tests. ``put_back`` makes it again what the
-    first run left.
+    first run left. ``another`` is the address of a new one like it, for a process of its own; if it
+    is a file, then in that folder.
     """
 
     url: str
     first: Bootstrapped
     database: Database
     put_back: Callable[[], None]
+    another: Callable[[Path], str]
 
 
 def _first_run(url: str) -> Bootstrapped:
@@ -159,7 +162,8 @@ def wall() -> Clock:
 def sqlite(tmp_path_factory: pytest.TempPathFactory, wall: Clock) -> Installation:
     """An SQLite file. As with PostgreSQL here, nothing waits for the disk."""
     folder = tmp_path_factory.mktemp("sqlite")
-    first = _first_run(f"sqlite:///{folder}/template.db")
+    template = folder / "template.db"
+    first = _first_run(f"sqlite:///{template}")
     database = Database(f"sqlite:///{folder}/control.db", clock=wall)
     for engine in (database.writer, database.reader):
         event.listen(engine, "connect", _never_sync)
@@ -167,9 +171,12 @@ def sqlite(tmp_path_factory: pytest.TempPathFactory, wall: Clock) -> Installatio
     def put_back() -> None:
         for path in folder.glob("control.db*"):
             path.unlink()
-        shutil.copy(folder / "template.db", folder / "control.db")
+        shutil.copy(template, folder / "control.db")
 
-    return Installation(database.url, first, database, put_back)
+    def another(place: Path) -> str:
+        return f"sqlite:///{shutil.copy(template, place / 'control.db')}"
+
+    return Installation(database.url, first, database, put_back, another)
 
 
 def _never_sync(connection: sqlite3.Connection, _record: object) -> None:
@@ -177,18 +184,18 @@ def _never_sync(connection: sqlite3.Connection, _record: object) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres: Postgres) -> Bootstrapped:
-    """The PostgreSQL database `template`, to be copied."""
-    return _first_run(postgres.create("template"))
-
-
-@pytest.fixture(scope="session")
-def postgresql(postgres: Postgres, postgres_template: Bootstrapped, wall: Clock) -> Installation:
-    """The PostgreSQL database `test`."""
+def postgresql(postgres: Postgres, wall: Clock) -> Installation:
+    """A PostgreSQL database: `test`, made from `template`."""
+    first = _first_run(postgres.create("template"))
     database = Database(postgres.create("test", "template"), clock=wall)
     postgres.keep("test")
+    numbers = itertools.count()
     return Installation(
-        database.url, postgres_template, database, lambda: postgres.put_back("test")
+        database.url,
+        first,
+        database,
+        put_back=lambda: postgres.put_back("test"),
+        another=lambda _place: postgres.create(f"process{next(numbers)}", "template"),
     )
 
 
@@ -199,6 +206,13 @@ def installation(request: pytest.FixtureRequest) -> Iterator[Installation]:
     found.put_back()
     yield found
     found.database.close()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def stored(request: pytest.FixtureRequest) -> Installation:
+    """The kind of database behind the processes of a module."""
+    found: Installation = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture(scope="session")
