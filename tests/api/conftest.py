@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pytest
+from argon2 import PasswordHasher
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import JsonValue as Json
@@ -125,6 +126,15 @@ def bearer(token: str) -> dict[str, str]:
 def _logs() -> None:
     """As in production; the default of structlog draws every variable of a traceback."""
     configure_logs("warning")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_hashes() -> Iterator[None]:
+    """A password's hash is dear on purpose, and for nobody's good here."""
+    cheap = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("api.console.service.HASHER", cheap)
+        yield
 
 
 @dataclass(frozen=True, slots=True)

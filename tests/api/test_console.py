@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from argon2 import Type
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import select
@@ -11,7 +12,7 @@ from sqlalchemy import select
 from api.access.cookies import COOKIE, csrf_token
 from api.access.rate import Limits
 from api.app import SIGN_INS
-from api.console.service import new_password
+from api.console.service import HASHER, new_password
 from api.errors import InvalidRequestError, RateLimitedError
 from api.messages.node import Place
 from api.messages.service import wanted_partitions
@@ -59,6 +60,12 @@ def test_the_password_is_made_once_and_only_its_hash_is_kept(
         assert password.encode() not in b"".join(
             path.read_bytes() for path in file.parent.glob("control.db*")
         )
+
+
+def test_who_guesses_offline_pays_for_every_guess() -> None:
+    """What is imported here is the one of production; the tests hash with a cheaper one."""
+    assert HASHER.memory_cost >= 64 * 1024, "KiB"
+    assert (HASHER.type, HASHER.time_cost >= 3) == (Type.ID, True)
 
 
 def test_the_password_opens_a_session_of_the_owner(browser: TestClient, password: str) -> None:
