@@ -12,6 +12,7 @@ from sqlalchemy import select
 from api.access.cookies import COOKIE, csrf_token
 from api.access.rate import Limits
 from api.app import SIGN_INS
+from api.console import service as console
 from api.console.service import HASHER, new_password
 from api.errors import InvalidRequestError, RateLimitedError
 from api.messages.node import Place
@@ -244,12 +245,17 @@ def test_operations_of_the_keys_of_sessions_are_listed_only_where_they_are_asked
 
 
 def test_only_the_operators_owner_key_replaces_the_password(
-    service: Service, browser: TestClient, password: str
+    service: Service, browser: TestClient, password: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(console, "ENDED_AT_ONCE", 1)
+    others = [TestClient(application(service)) for _ in range(2)]
+    for other in others:
+        sign_in(other, password)
     csrf = sign_in(browser, password)
     place = "/console/password"
     assert browser.post(place, headers=csrf).status_code == 401
     assert browser.post(place, headers=service.key("owner")).status_code == 403
     made = browser.post(place, headers=service.owner).json()["password"]
-    assert browser.get("/console/session").json() is None, "the session has ended"
+    for each in (browser, *others):
+        assert each.get("/console/session").json() is None, "the session has ended"
     sign_in(browser, made)
