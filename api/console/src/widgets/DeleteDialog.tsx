@@ -12,12 +12,13 @@ import {
   Spinner,
   TextInput,
 } from "@patternfly/react-core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { count, held, size } from "../api/bytes";
 import { call, type Plan, type Topic } from "../api/client";
 import { CopyAs, curl, python, shell } from "./CopyAs";
 import { Problem } from "./Problem";
+import { useAct } from "./useAct";
 
 type Props = {
   kind: "topic" | "stream";
@@ -41,7 +42,7 @@ export function DeleteDialog({ kind, path, name, etag, onClose, onDone }: Props)
     queryFn: () => call<{ plan?: Plan }>("DELETE", `${path}?dry_run=true`, { etag }),
     retry: false,
   });
-  const remove = useMutation({
+  const remove = useAct({
     mutationFn: () => call("DELETE", path, { etag }),
     onSuccess: async () => {
       await queries.invalidateQueries();

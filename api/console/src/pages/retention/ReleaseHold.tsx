@@ -12,12 +12,13 @@ import {
   Spinner,
   TextInput,
 } from "@patternfly/react-core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { size } from "../../api/bytes";
 import { call, type Plan } from "../../api/client";
 import { CopyAs, curl, python } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
+import { useAct } from "../../widgets/useAct";
 import { type Hold, scopeOf } from "./hold";
 
 export function ReleaseHold({ hold, onClose }: { hold: Hold; onClose: () => void }) {
@@ -31,7 +32,7 @@ export function ReleaseHold({ hold, onClose }: { hold: Hold; onClose: () => void
     queryFn: () => call<{ plan?: Plan }>("DELETE", `${path}?dry_run=true`, { etag }),
     retry: false,
   });
-  const release = useMutation({
+  const release = useAct({
     mutationFn: () => call("DELETE", path, { etag }),
     onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: ["holds"] });
