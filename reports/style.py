@@ -68,7 +68,8 @@ td .badge { margin-left: 0 }
 .plain li { padding: 5px 0; line-height: 1.6 }
 .plain .badge { margin-left: 0 }
 footer code { overflow-wrap: anywhere }
-@media print { :root { color-scheme: light } body { background: #fff } section { break-inside: avoid } }
+@media print { :root { color-scheme: light } body { background: #fff }
+  section { break-inside: avoid } }
 """
 
 _LIGHT = (
