@@ -27,6 +27,7 @@ type Change = { name: string; before: string; after: string };
 what another changed meanwhile is refused, and never set back without a word. */
 export function Settings({ topic }: { topic: Topic }) {
   const [read, setRead] = useState(topic);
+  const [isSaved, setSaved] = useState(false);
   const mayChange = useMay("topics:update");
   if (!mayChange) {
     return (
@@ -39,23 +40,40 @@ export function Settings({ topic }: { topic: Topic }) {
   }
   return (
     <div className="hr-panel hr-stack">
-      {read.etag !== topic.etag && (
+      {read.etag !== topic.etag && topic.updated_at > read.updated_at && (
         <Alert
           isInline
           component="h2"
           variant="warning"
           title="Somebody has changed this topic since the form was opened"
           actionLinks={
-            <AlertActionLink onClick={() => setRead(topic)}>Begin again with that</AlertActionLink>
+            <AlertActionLink
+              onClick={() => {
+                setRead(topic);
+                setSaved(false);
+              }}
+            >
+              Begin again with that
+            </AlertActionLink>
           }
         />
       )}
-      <Editor key={read.etag} topic={read} onSaved={setRead} />
+      <Editor
+        key={read.etag}
+        topic={read}
+        isSaved={isSaved}
+        onSaved={(saved) => {
+          setRead(saved);
+          setSaved(true);
+        }}
+      />
     </div>
   );
 }
 
-function Editor({ topic, onSaved }: { topic: Topic; onSaved: (topic: Topic) => void }) {
+type EditorProps = { topic: Topic; isSaved: boolean; onSaved: (topic: Topic) => void };
+
+function Editor({ topic, isSaved, onSaved }: EditorProps) {
   const queries = useQueryClient();
   const now = topic.status.effective;
   const [partitions, setPartitions] = useState(String(now.partitions));
@@ -102,8 +120,8 @@ function Editor({ topic, onSaved }: { topic: Topic; onSaved: (topic: Topic) => v
   const save = useAct({
     mutationFn: () => send<Topic>(),
     onSuccess: async (saved) => {
-      await queries.invalidateQueries({ queryKey: ["topic", topic.id] });
       onSaved(saved);
+      await queries.invalidateQueries({ queryKey: ["topic", topic.id] });
     },
   });
   const edit = <T,>(set: (value: T) => void) => {
@@ -194,6 +212,7 @@ function Editor({ topic, onSaved }: { topic: Topic; onSaved: (topic: Topic) => v
           {review.data ? "Save" : "Review changes"}
         </Button>
         {!unchanged && <CopyAs recipe={recipe} />}
+        {unchanged && isSaved && " Saved. The state above says when it is so."}
       </div>
     </Form>
   );
@@ -222,7 +241,7 @@ function Review({ warnings, changes }: { warnings: string[]; changes: Change[] }
       variant={warnings.length ? "warning" : "info"}
       title={warnings.length ? "Before you save" : "Nothing is lost by this"}
     >
-      <dl className="hr-pairs">
+      <dl className="hr-pairs hr-changes">
         {changes.map(({ name, before, after }) => (
           <div key={name}>
             <dt>{name}</dt>

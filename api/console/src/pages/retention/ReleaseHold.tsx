@@ -21,6 +21,12 @@ import { Problem } from "../../widgets/Problem";
 import { useAct } from "../../widgets/useAct";
 import { type Hold, scopeOf } from "./hold";
 
+function goes(bytes: string | undefined): string {
+  if (bytes === undefined) return "what policies would have taken may go at once.";
+  if (bytes === "0") return "nothing of it is due yet; from here on policies take it as it comes.";
+  return `policies would have taken ${size(BigInt(bytes))}, which may go at once.`;
+}
+
 export function ReleaseHold({ hold, onClose }: { hold: Hold; onClose: () => void }) {
   const queries = useQueryClient();
   const [typed, setTyped] = useState("");
@@ -56,10 +62,7 @@ export function ReleaseHold({ hold, onClose }: { hold: Hold; onClose: () => void
           <Form onSubmit={(event) => event.preventDefault()}>
             <Alert variant="warning" isInline title="This cannot be undone" component="h2">
               <p>
-                {hold.topic}, {scopeOf(hold)}:{" "}
-                {loss
-                  ? `policies would have taken ${size(BigInt(loss.bytes))}, which may go at once.`
-                  : "what policies would have taken may go at once."}
+                {hold.topic}, {scopeOf(hold)}: {goes(loss?.bytes)}
               </p>
               {plan.data.plan?.warnings?.map((warning) => (
                 <p key={warning}>{warning}</p>
