@@ -152,11 +152,11 @@ def test_inputs_hold_every_policy_that_ever_held_with_its_author_and_the_holds(
 def test_no_look_at_one_object_reads_the_whole_audit_chain(service: Service) -> None:
     topic = service.topic("orders")
     run, header = started(service)
-    asked: list[tuple[str, object]] = []
+    asked: list[tuple[str, tuple[object, ...]]] = []
 
     @event.listens_for(service.database.reader, "before_cursor_execute")
     def look(
-        _connection: object, _cursor: object, statement: str, values: object, *_: object
+        _connection: object, _cursor: object, statement: str, values: tuple[object, ...], *_: object
     ) -> None:
         if "FROM audit_events" in statement:
             asked.append((statement, values))
