@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from fastapi import FastAPI
@@ -107,12 +108,28 @@ def test_what_was_not_asked_or_answered_is_unknown_and_never_0() -> None:
     assert (shown.now.in_bytes, shown.worst_lag, shown.groups_unknown) == (None, None, 1)
     restarted = look_at(1, fetched={"nd_1": (8, 20)})
     assert point_between(first, restarted).sums.out_bytes is None
-    assert picture(look_at(1, silent=1), point_between(first, first), OWNER).now.in_bytes is None
+    gone = look_at(1, silent=1)
+    assert picture(gone, point_between(first, gone), OWNER).now.in_bytes is None
     question = Question(16, 16, 1, 0)
     assert lag_of({}, [question]) is None
     assert lag_of({question: Position(None, 2, 9)}, [question]) == 7
     assert lag_of({question: Position(4, 6, 9)}, [question]) == 3
     assert lag_of({}, []) is None
+
+
+def test_what_nobody_told_of_for_a_while_has_not_grown_from_nothing() -> None:
+    ours, theirs = topic(OURS, "a", 1 << 40), topic(THEIRS, "c", 1000)
+    silent, back = look_at(2, silent=1), look_at(4, ours, fetched={"nd_1": (7, 0)})
+    shown = picture(back, point_between(silent, back), OWNER)
+    assert (shown.now.in_bytes, shown.busiest, shown.stored_bytes) == (None, [], 1 << 39)
+    poller = Poller()
+    poller._publish(look_at(0, ours), silent)
+    poller._publish(silent, back)
+    assert [point_body(each, OWNER).in_bytes for each in poller.history()] == [None]
+    # One partition that does not answer at the first look hides its topic alone.
+    hidden = replace(look_at(0, theirs), unknown=frozenset({"tp_a"}))
+    point = point_between(hidden, look_at(1, ours, topic(THEIRS, "c", 1010)))
+    assert point.topics == {"tp_c": (10, 1)}
 
 
 def test_questions_are_bounded_and_small_groups_come_first() -> None:
