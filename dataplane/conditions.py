@@ -24,8 +24,9 @@ log = logging.getLogger("dataplane.conditions")
 class Conditions:
     """Watches the figures of the engine; one task, `run`."""
 
-    def __init__(self, metrics: Callable[[], str]) -> None:
-        self._metrics = metrics
+    def __init__(self, total: Callable[[str], int]) -> None:
+        """`total`: of a metric of the engine, over all shards."""
+        self._total = total
         self._damaged = 0
         self._full = False
         self._looks_free = 0
@@ -38,9 +39,8 @@ class Conditions:
 
     def look(self) -> None:
         """Read the figures; log what has changed since the last look."""
-        text = self._metrics()
-        self._look_damaged(total_of(text, DAMAGED_METRIC))
-        self._look_full(total_of(text, FULL_METRIC) > 0)
+        self._look_damaged(self._total(DAMAGED_METRIC))
+        self._look_full(self._total(FULL_METRIC) > 0)
 
     def warning(self) -> str:
         """What holds now, for /readyz; empty if nothing."""
@@ -70,10 +70,3 @@ class Conditions:
         elif self._full and self._looks_free >= LOOKS_UNTIL_FREE:
             log.warning("the disk has space again: writes are taken")
             self._full = False
-
-
-def total_of(text: str, metric: str) -> int:
-    """The sum over all shards of one metric without other labels, from a text of /metrics."""
-    return sum(
-        int(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(f"{metric}{{")
-    )

@@ -152,12 +152,12 @@ class Node:
         self._replica.handle_closing_topics(self._topic_closing)
         self._holding = Holding(self._ring, self._replica, tasks, shards_count=shards_count)
         self._replica.handle_held_topics(self._holding.topic_held)
-        self._conditions = Conditions(engine.metrics)
+        self._conditions = Conditions(engine.metric_total)
         self._admin = self._make_admin()
 
     def _make_admin(self) -> AdminService:
         section = self._settings.node
-        standing = Standing(section.shards, metrics=self._engine.metrics, warning=self._warning)
+        standing = Standing(section.shards, total=self._engine.metric_total, warning=self._warning)
         return AdminService(
             self._ring,
             self._replica,

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from dataplane.conditions import total_of
 from dataplane.wire import node_pb2 as wire
 from headrace.version import VERSION
 
@@ -15,13 +14,13 @@ FETCHED_METRIC: Final = "headrace_fetch_bytes_total"
 
 
 class Standing:
-    """One node's; `metrics`: the engine's text of /metrics."""
+    """One node's; `total`: of a metric of the engine, over all shards."""
 
     def __init__(
-        self, shards_count: int, *, metrics: Callable[[], str], warning: Callable[[], str]
+        self, shards_count: int, *, total: Callable[[str], int], warning: Callable[[], str]
     ) -> None:
         self._shards_count = shards_count
-        self._metrics = metrics
+        self._total = total
         self._warning = warning
         self._started_us = time.time_ns() // 1000
 
@@ -32,5 +31,5 @@ class Standing:
             shards=self._shards_count,
             started_us=self._started_us,
             warning=self._warning(),
-            fetched_bytes=total_of(self._metrics(), FETCHED_METRIC),
+            fetched_bytes=self._total(FETCHED_METRIC),
         )

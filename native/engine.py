@@ -229,6 +229,16 @@ class Engine:
         lib.engine_metrics(self._engine, text, size)
         return str(ffi.string(text).decode())
 
+    def metric_total(self, name: str) -> int:
+        """One figure of `metrics`, summed over the shards, without the text.
+
+        Raises KeyError: no metric of this name has the shard as its only label.
+        """
+        total = ffi.new("uint64_t *")
+        if lib.engine_metric_total(self._engine, name.encode(), total) != 0:
+            raise KeyError(name)
+        return int(total[0])
+
     def stop(self, timeout_ms: int) -> bool:
         """Refuse new calls, finish what is in flight, checkpoint; then no thread runs any more.
 

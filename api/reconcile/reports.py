@@ -98,7 +98,8 @@ class ReportReconciler:
         with self._database.read() as session:
             run = session.get_one(ReportRun, item.object_id)
             if run.state in ENDED:
-                return Settled(Found(1), final=True)
+                # A worker that was killed after its job had published has not said so.
+                return Settled(Found(1, ready=run.state == "SUCCEEDED"), final=True)
             kind = run.kind
             clusters = list(session.scalars(select(Cluster).order_by(Cluster.id).limit(2)))
             nodes = addresses(session, clusters[0].id) if clusters else []

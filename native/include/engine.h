@@ -415,6 +415,10 @@ size_t engine_cancelled(struct engine *engine, struct engine_frame *calls, size_
  * at most `size`. */
 size_t engine_metrics(const struct engine *engine, char *target, size_t size);
 
+/* One metric of that text without other labels than the shard, summed over all shards; for whoever
+ * needs a number often. 0 = written; -1 = there is none of this name. */
+int engine_metric_total(const struct engine *engine, const char *name, uint64_t *total);
+
 /* Refuse new calls (GOAWAY), finish what is in flight, close windows, checkpoint. 0 = everything
  * ended within the time. */
 int engine_stop(struct engine *engine, uint32_t timeout_ms);

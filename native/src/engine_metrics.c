@@ -140,15 +140,21 @@ static void put_header(struct text *text, const struct metric *list, size_t inde
     put(text, "# TYPE %s %s\n", list[index].name, list[index].kind);
 }
 
+/* A figure of a shard, wherever it is kept. */
+static unsigned long long value_of(const void *of, const struct metric *metric)
+{
+    const uint8_t *base = (const uint8_t *)of;
+    return load((const uint64_t *)(const void *)(base + metric->offset));
+}
+
 static void put_counters(struct text *text, const struct engine *engine)
 {
     for (size_t index = 0; index < sizeof counters / sizeof counters[0]; index++) {
         put_header(text, counters, index);
         for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
-            const uint8_t *base = (const uint8_t *)&engine->shards[shard].counters;
-            const uint64_t *value = (const uint64_t *)(const void *)(base + counters[index].offset);
             put(text, "%s{shard=\"%u\"%s} %llu\n", counters[index].name, (unsigned)shard,
-                counters[index].labels, load(value));
+                counters[index].labels,
+                value_of(&engine->shards[shard].counters, &counters[index]));
         }
     }
 }
@@ -160,11 +166,8 @@ static void put_statistics(struct text *text, const struct engine *engine)
         for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
             struct store_statistics now;
             store_statistics(engine->shards[shard].store, &now);
-            const uint8_t *base = (const uint8_t *)&now;
-            const uint64_t *value =
-                (const uint64_t *)(const void *)(base + statistics[index].offset);
             put(text, "%s{shard=\"%u\"} %llu\n", statistics[index].name, (unsigned)shard,
-                load(value));
+                value_of(&now, &statistics[index]));
         }
     }
 }
@@ -252,4 +255,32 @@ size_t engine_metrics(const struct engine *engine, char *target, size_t size)
     put_gauges(&text, engine);
     put_snapshot(&text, engine);
     return text.used;
+}
+
+static const struct metric *find(const struct metric *list, size_t count, const char *name)
+{
+    for (size_t index = 0; index < count; index++) {
+        if (list[index].labels[0] == 0 && strcmp(list[index].name, name) == 0) return &list[index];
+    }
+    return NULL;
+}
+
+int engine_metric_total(const struct engine *engine, const char *name, uint64_t *total)
+{
+    const struct metric *counter = find(counters, sizeof counters / sizeof counters[0], name);
+    const struct metric *statistic =
+        find(statistics, sizeof statistics / sizeof statistics[0], name);
+    if (counter == NULL && statistic == NULL) return -1;
+    *total = 0;
+    for (uint16_t index = 0; index < engine->shards_count; index++) {
+        const struct shard *shard = &engine->shards[index];
+        if (counter != NULL) {
+            *total += value_of(&shard->counters, counter);
+            continue;
+        }
+        struct store_statistics now;
+        store_statistics(shard->store, &now);
+        *total += value_of(&now, statistic);
+    }
+    return 0;
 }

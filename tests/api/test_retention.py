@@ -4,9 +4,8 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from sqlalchemy import event
 
@@ -14,8 +13,6 @@ from api.reports.models import ReportRun
 from api.retention.loading import COLUMNS
 from tests.api.conftest import Body, Service
 from tests.api.test_reports import _taken_up, _told, loop_of
-
-Values: TypeAlias = Sequence[object] | Mapping[str, object]
 
 SIZES = {"now": "0", "1h": "5", "24h": "7", "7d": "9"}
 
@@ -155,11 +152,11 @@ def test_inputs_hold_every_policy_that_ever_held_with_its_author_and_the_holds(
 def test_no_look_at_one_object_reads_the_whole_audit_chain(service: Service) -> None:
     topic = service.topic("orders")
     run, header = started(service)
-    asked: list[tuple[str, Values]] = []
+    asked: list[tuple[str, tuple[object, ...]]] = []
 
     @event.listens_for(service.database.reader, "before_cursor_execute")
     def look(
-        _connection: object, _cursor: object, statement: str, values: Values, *_: object
+        _connection: object, _cursor: object, statement: str, values: tuple[object, ...], *_: object
     ) -> None:
         if "FROM audit_events" in statement:
             asked.append((statement, values))

@@ -178,6 +178,18 @@ def test_the_size_of_the_metadata_snapshot_and_its_limit_are_metrics(tmp_path: P
         assert metric(host, "headrace_metadata_snapshots_refused_total") == 0
 
 
+def test_one_metric_is_summed_over_the_shards_without_the_text(tmp_path: Path) -> None:
+    with Host(engine_host.config(tmp_path / "node", shards=2)) as host:
+        host.submit(topic_row(20, partitions=6))
+        for name in ("headrace_groups_live", "headrace_connections_opened_total"):
+            assert host.engine.metric_total(name) == metric(host, name)
+        assert host.engine.metric_total("headrace_storage_full") == 0
+        # Of one that has further labels there is no one sum; of an unknown one there is none.
+        for name in ("headrace_connections_ended_total", "headrace_groups", ""):
+            with pytest.raises(KeyError):
+                host.engine.metric_total(name)
+
+
 def test_an_empty_snapshot_is_refused_and_asked_for_again_after_a_while(tmp_path: Path) -> None:
     retry_ms = 300
     limits = EngineLimits(snapshot_retry_ms=retry_ms)

@@ -7,7 +7,7 @@ export function NotFound() {
     <PageSection>
       <EmptyState titleText="There is no such page" headingLevel="h1">
         <EmptyStateBody>The address may be mistyped, or what it showed is gone.</EmptyStateBody>
-        <Button onClick={() => navigate({ to: "/topics" })}>Go to the topics</Button>
+        <Button onClick={() => navigate({ to: "/" })}>Go home</Button>
       </EmptyState>
     </PageSection>
   );
