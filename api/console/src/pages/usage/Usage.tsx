@@ -4,7 +4,9 @@ import "../figures.css";
 import {
   Button,
   EmptyState,
+  EmptyStateActions,
   EmptyStateBody,
+  EmptyStateFooter,
   PageSection,
   Spinner,
   Title,
@@ -145,12 +147,16 @@ function Figures({ usage, search, span, onChange }: FiguresProps) {
             ? "Or the topic and the meter above leave nothing over."
             : "Nothing was written, kept or read, or no report has counted it yet."}
         </EmptyStateBody>
-        <Button
-          variant="secondary"
-          onClick={() => onChange({ range: "30d", topic: undefined, meter: undefined })}
-        >
-          Show the last 30 days
-        </Button>
+        <EmptyStateFooter>
+          <EmptyStateActions>
+            <Button
+              variant="secondary"
+              onClick={() => onChange({ range: "30d", topic: undefined, meter: undefined })}
+            >
+              Show the last 30 days
+            </Button>
+          </EmptyStateActions>
+        </EmptyStateFooter>
       </EmptyState>
     );
   }
