@@ -155,9 +155,9 @@ def test_a_manifest_that_says_one_thing_twice_is_not_what_was_signed(root: Path)
 
 def test_all_runs_are_there_with_their_manifests_and_their_ledger(root: Path) -> None:
     states = {check.name: check.ok for check in verify(root)}
-    assert (states["runs"], None in states.values()) == (True, False)
+    assert (states["usage runs"], None in states.values()) == (True, False)
     shutil.rmtree(root / "usage" / "one")
-    missing = [check for check in verify(root) if check.name == "runs"]
+    missing = [check for check in verify(root) if check.name == "usage runs"]
     assert [(check.ok, "00000001-" in check.detail) for check in missing] == [(None, True)]
     (root / "usage" / "two" / MANIFEST).unlink()
     assert failed(root) == {"files"}

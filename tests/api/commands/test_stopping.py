@@ -4,10 +4,14 @@ import signal
 import sys
 from collections.abc import Iterator
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import pytest
 
 from api.commands.stopping import SIGNALS, Stop
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 SHORT_SECONDS = 0.001
 STUCK_SECONDS = 5.0
@@ -33,7 +37,7 @@ def _waited(stop: Stop, seconds: float | None, strike_at: int) -> int:
     """Wait, with a SIGTERM before the step `strike_at` of it; the steps that there were."""
     steps = 0
 
-    def trace(frame: FrameType, event: str, _: object) -> object:
+    def trace(frame: FrameType, event: str, _: object) -> "TraceFunction":
         nonlocal steps
         frame.f_trace_opcodes = True
         if event == "opcode":
