@@ -64,7 +64,7 @@ def _say_dry_run(operation: Members, responses: Members) -> None:
         return
     # Without a schema: a generated client would have every answer as one of two types.
     responses["200"] = {
-        "description": "With `dry_run`: the answer, without an id; nothing changed."
+        "description": "With `dry_run`: the answer; what was not made has no id. Nothing changed."
     }
     ordered = dict(sorted(responses.items()))
     responses.clear()

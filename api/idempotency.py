@@ -146,11 +146,13 @@ def change(facts: Facts, caller: Caller, action: Callable[[Session, Actor], Repl
 
 
 def _dry(facts: Facts, caller: Caller, action: Callable[[Session, Actor], Reply]) -> JSONResponse:
-    """The same checks and the same body, without an id, and nothing is kept."""
+    """The same checks and the same body, and nothing is kept: what would be made has no id."""
     with facts.database.trial() as session:
         actor = Actor(caller, facts.request_id, facts.database.now(session))
         reply = action(session, actor)
-    body = {name: value for name, value in reply.body.items() if name not in ("id", "secret")}
+    body = {name: value for name, value in reply.body.items() if name != "secret"}
+    if str(body.get("id")) not in facts.path:
+        body.pop("id", None)
     plan = {} if reply.plan is None else {"plan": reply.plan}
     return JSONResponse({**body, **plan, "dry_run": True}, status_code=200)
 

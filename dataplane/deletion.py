@@ -7,17 +7,14 @@ ConfirmDelete behind it:
     -> that window is in `_usage`, its last trim in `_retention`, both acknowledged
     -> ConfirmDelete in the metadata log: only then row, name and files go
 
-Everything is read from the metadata, so a restart takes up every walk where it stands; each step is
-repeatable. What fails is tried again, from 1 s up to 60 s apart, and counted by its reason. With a
-reason for force, partitions whose log is damaged are given up and named in the confirmation;
-nothing else is ever given up. Refuses to decide what is deleted.
+Everything is read from the metadata and each step is repeatable; what fails is tried again
+(`walks.py`). With a reason for force, partitions whose log is damaged are given up and named in the
+confirmation; nothing else is ever given up. Refuses to decide what is deleted.
 """
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from dataplane.errors import Refused
@@ -35,14 +32,13 @@ from dataplane.metadata.state import Topic, partitions_of
 from dataplane.metering import Metering
 from dataplane.replica import MetadataReplica
 from dataplane.ring import Ring
+from dataplane.walks import RETRY_S_MIN, Walks
 from dataplane.wire import node_pb2 as wire
 from native.engine import Frame
 
 SEAL_TIMEOUT_S: Final = 10.0
 USAGE_TIMEOUT_S: Final = 30.0
 ACK_RETRY_S: Final = 0.02
-RETRY_S_MIN: Final = 1.0
-RETRY_S_MAX: Final = 60.0
 # The ring takes 256 requests; a topic with many partitions leaves room for the others.
 SEALS_MAX: Final = 32
 
@@ -56,15 +52,6 @@ class NotSealed(Exception):
         super().__init__(f"partition {partition.partition}: {reason}")
         self.partition = partition
         self.reason = reason
-
-
-@dataclass(slots=True)
-class _Walk:
-    """One topic's way out. `again` is set when a newer intent asks not to wait."""
-
-    topic: int
-    again: asyncio.Event
-    reason: str = ""
 
 
 class Deletion:
@@ -85,81 +72,40 @@ class Deletion:
         self._replica = replica
         self._metering = metering
         self._retention = retention
-        self._tasks = tasks
         self._shards_count = shards_count
-        self._retry_s_min = retry_s_min
-        self._walks: dict[int, tuple[_Walk, asyncio.Task[None]]] = {}
+        self._walks = Walks(replica, tasks, self._attempt, wish="deleted", retry_s_min=retry_s_min)
         self._seals = asyncio.Semaphore(SEALS_MAX)
-        self._started = False
-        self.failures_by_reason: Counter[str] = Counter()
+        self.failures_by_reason = self._walks.failures_by_reason
 
     def closing_count(self) -> int:
         """Topics being deleted."""
-        return len(self._walks)
+        return self._walks.count()
 
     def start(self) -> None:
         """The metadata has recovered: every deletion that was under way goes on."""
-        self._started = True
         with self._replica.reading() as state:
             closing = [topic.number for topic in state.topics_by_number() if topic.is_closing()]
-        for number in closing:
-            self.topic_closing(number)
+        self._walks.start(closing)
 
     def stop(self) -> None:
         """Leave off every walk: the next start takes them up again."""
-        self._started = False
-        for _, task in self._walks.values():
-            task.cancel()
+        self._walks.stop()
 
     def topic_closing(self, number: int) -> None:
         """An op holds that this topic shall go, or shall go by force."""
-        if not self._started:
-            return  # Recovery replays old intents; `start` looks at what they led to.
-        known = self._walks.get(number)
-        if known is not None:
-            known[0].again.set()
-            return
-        walk = _Walk(number, asyncio.Event())
-        task = self._tasks.create_task(self._carry_out(walk), name=f"delete topic {number}")
-        self._walks[number] = (walk, task)
-
-    async def _carry_out(self, walk: _Walk) -> None:
-        delay_s = self._retry_s_min
-        try:
-            while (topic := self._closing(walk.topic)) is not None:
-                walk.again.clear()
-                reason = await self._attempt(topic)
-                if not reason:
-                    continue  # Gone, or overtaken by a newer intent: the state says which.
-                self._failed(walk, topic, reason)
-                try:
-                    async with asyncio.timeout(delay_s):
-                        await walk.again.wait()
-                    delay_s = self._retry_s_min
-                except TimeoutError:
-                    delay_s = min(delay_s * 2, RETRY_S_MAX)
-        finally:
-            del self._walks[walk.topic]
+        self._walks.go(number)
 
     def _closing(self, number: int) -> Topic | None:
         with self._replica.reading() as state:
             topic = state.topic_numbered(number)
         return topic if topic is not None and topic.is_closing() else None
 
-    def _failed(self, walk: _Walk, topic: Topic, reason: str) -> None:
-        """Count it; log it once, until it fails for another reason."""
-        self.failures_by_reason[reason] += 1
-        if reason != walk.reason:
-            log.warning(
-                "topic %s (number %d) is not deleted yet: %s; trying again",
-                topic.spec.topic_id,
-                topic.number,
-                reason,
-            )
-        walk.reason = reason
-
-    async def _attempt(self, topic: Topic) -> str:
-        """Seal everything, then confirm. Returns why not, empty if the metadata log took it."""
+    async def _attempt(self, number: int) -> str | None:
+        """Seal everything, then confirm. Returns why not, empty if the metadata log took it; None
+        if the topic is gone."""
+        topic = self._closing(number)
+        if topic is None:
+            return None
         partitions = partitions_of(topic)
         outcomes = await asyncio.gather(
             *(self._seal(partition, topic.closing_op) for partition in partitions)

@@ -1,16 +1,12 @@
 """Holds on their way into the partitions' own logs: the host's side of intent -> fence -> confirm.
 
 Owns one walk for each topic whose holds are not confirmed: SET_HOLD into the log of every partition
-that a hold concerns, then ConfirmHold into the metadata's. Everything is read from the metadata, so
-a restart takes up every walk where it stands; each step is repeatable, and a partition refuses an
-intent that a later one overtook. What fails is tried again, from 1 s up to 60 s apart, and counted
-by its reason. Refuses to decide what is held.
+that a hold concerns, then ConfirmHold into the metadata's. Everything is read from the metadata and
+each step is repeatable; a partition refuses an intent that a later one overtook. What fails is
+tried again (`walks.py`). Refuses to decide what is held.
 """
 
 import asyncio
-import logging
-from collections import Counter
-from dataclasses import dataclass
 from typing import Final
 
 from dataplane.errors import Refused
@@ -19,23 +15,12 @@ from dataplane.metadata.holds import Wished, wished
 from dataplane.metadata.state import Topic
 from dataplane.replica import MetadataReplica
 from dataplane.ring import Ring
+from dataplane.walks import RETRY_S_MIN, Walks
 from dataplane.wire import node_pb2 as wire
 from native.engine import Frame
 
 HOLD_TIMEOUT_S: Final = 10.0
-RETRY_S_MIN: Final = 1.0
-RETRY_S_MAX: Final = 60.0
 HOLDS_MAX: Final = 32
-
-log = logging.getLogger("dataplane.holding")
-
-
-@dataclass(slots=True)
-class _Walk:
-    """One topic's holds. `again` is set when a newer intent asks not to wait."""
-
-    topic: int
-    again: asyncio.Event
 
 
 class Holding:
@@ -52,63 +37,31 @@ class Holding:
     ) -> None:
         self._ring = ring
         self._replica = replica
-        self._tasks = tasks
         self._shards_count = shards_count
-        self._retry_s_min = retry_s_min
-        self._walks: dict[int, tuple[_Walk, asyncio.Task[None]]] = {}
+        self._walks = Walks(
+            replica, tasks, self._attempt, wish="held as wished", retry_s_min=retry_s_min
+        )
         self._requests = asyncio.Semaphore(HOLDS_MAX)
-        self._started = False
-        self.failures_by_reason: Counter[str] = Counter()
+        self.failures_by_reason = self._walks.failures_by_reason
 
     def pending_count(self) -> int:
         """Topics whose partitions do not all know their holds."""
-        return len(self._walks)
+        return self._walks.count()
 
     def start(self) -> None:
         """The metadata has recovered: every intent that was under way goes on."""
-        self._started = True
         with self._replica.reading() as state:
             open_ids = {row.topic_id for row in state.holds.values() if not row.is_confirmed}
             numbers = [state.topics[topic_id].number for topic_id in sorted(open_ids)]
-        for number in numbers:
-            self.topic_held(number)
+        self._walks.start(numbers)
 
     def stop(self) -> None:
         """Leave off every walk: the next start takes them up again."""
-        self._started = False
-        for _, task in self._walks.values():
-            task.cancel()
+        self._walks.stop()
 
     def topic_held(self, number: int) -> None:
         """An op changed what holds this topic."""
-        if not self._started:
-            return
-        known = self._walks.get(number)
-        if known is not None:
-            known[0].again.set()
-            return
-        walk = _Walk(number, asyncio.Event())
-        task = self._tasks.create_task(self._carry_out(walk), name=f"hold topic {number}")
-        self._walks[number] = (walk, task)
-
-    async def _carry_out(self, walk: _Walk) -> None:
-        delay_s = self._retry_s_min
-        try:
-            while (intent := self._intent(walk.topic)) is not None:
-                walk.again.clear()
-                reason = await self._attempt(*intent)
-                if not reason:
-                    continue
-                self.failures_by_reason[reason] += 1
-                log.warning("topic %d is not held as wished yet: %s", walk.topic, reason)
-                try:
-                    async with asyncio.timeout(delay_s):
-                        await walk.again.wait()
-                    delay_s = self._retry_s_min
-                except TimeoutError:
-                    delay_s = min(delay_s * 2, RETRY_S_MAX)
-        finally:
-            del self._walks[walk.topic]
+        self._walks.go(number)
 
     def _intent(self, number: int) -> tuple[Topic, dict[int, Wished]] | None:
         """What is not confirmed; None if all is."""
@@ -121,8 +74,12 @@ class Holding:
                 return None
             return topic, wished(state, topic)
 
-    async def _attempt(self, topic: Topic, wishes: dict[int, Wished]) -> str:
-        """Tell every partition, then confirm. Returns why not."""
+    async def _attempt(self, number: int) -> str | None:
+        """Tell every partition, then confirm. Returns why not; None if all is confirmed."""
+        intent = self._intent(number)
+        if intent is None:
+            return None
+        topic, wishes = intent
         reasons = await asyncio.gather(
             *(
                 self._tell(PartitionId(topic.number, topic.created_revision, index), wish)

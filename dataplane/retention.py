@@ -151,14 +151,16 @@ class Inventory:
         """One picture now and one at every full hour, until cancelled."""
         while True:
             now_s = self._clock()
-            while not await self.take(int(now_s * 1_000_000)):
+            if not await self.take(int(now_s * 1_000_000)):
                 self.failures += 1
                 await self._sleep(INVENTORY_RETRY_S)
+                continue
             next_s = (int(now_s) // INVENTORY_EVERY_S + 1) * INVENTORY_EVERY_S
             await self._sleep(max(1.0, next_s - self._clock()))
 
     async def take(self, at_us: int) -> bool:
-        """Publish how every partition stands. False: something did not answer, take it again."""
+        """Publish how every partition stands, some at a time. False: `_retention` took not all of
+        it; take another one."""
         with self._reading() as state:
             cluster_id = state.cluster_id
             target = state.topic_numbered(RETENTION_TOPIC_NUMBER)
@@ -170,18 +172,16 @@ class Inventory:
             ]
         if target is None:
             return False
-        states = await asyncio.gather(*(self._describe(partition) for _, partition in wanted))
-        values = [
-            inventory_value(cluster_id, topic, partition, found, at_us)
-            for (topic, partition), found in zip(wanted, states, strict=True)
-            if found is not None
-        ]
-        for begin in range(0, len(values), INVENTORY_RECORDS_MAX):
-            if not await self._publish(
-                PartitionId(target.number, target.created_revision, 0),
-                values[begin : begin + INVENTORY_RECORDS_MAX],
-                at_us,
-            ):
+        place = PartitionId(target.number, target.created_revision, 0)
+        for begin in range(0, len(wanted), INVENTORY_RECORDS_MAX):
+            some = wanted[begin : begin + INVENTORY_RECORDS_MAX]
+            states = await asyncio.gather(*(self._describe(partition) for _, partition in some))
+            values = [
+                inventory_value(cluster_id, topic, partition, found, at_us)
+                for (topic, partition), found in zip(some, states, strict=True)
+                if found is not None
+            ]
+            if values and not await self._publish(place, values, at_us):
                 return False
         self.taken += 1
         return True

@@ -5,11 +5,12 @@ Owns the form of the evidence, which the report jobs write and anybody may check
     <uri>/KIND/<sha256>/manifest.json      one run: what it lists, `sequence`, `previous`,
                                            `public_key`, `sha256`, `signature`
     <uri>/evidence/KIND/NNNNNNNN-*.json    every manifest that was ever signed, in order
+    <uri>/inputs/<sha256>/inputs.json      what a run was computed from; its own SHA-256 is the name
 
 `sha256` is that of the canonical manifest without `sha256` and `signature`; the signature (Ed25519)
 is over DOMAIN and those 64 hexadecimal digits; `previous` is the `sha256` of the manifest before.
 Money and whole numbers are strings, so that no reader's floats change a byte. Refuses to sign, and
-to trust a key by itself: a caller may pin the one it knows.
+to trust a key or an end of the ledger by itself: a caller may pin those that it knows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from pathlib import Path
@@ -27,11 +28,14 @@ from headrace.errors import HeadraceError, Invalid
 
 MANIFEST = "manifest.json"
 LEDGER = "evidence"
+INPUTS = "inputs"
+INDEX = "inputs.json"
 FIRST = "0" * 64
 DOMAIN = b"headrace report 1\n"
 SEALED = ("sha256", "signature")
 PLACED = ("sequence", "previous", "public_key", *SEALED)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _EXACT = Context(prec=120)
 # What a file or a stated sum of another form than ours raises.
 _UNREADABLE = (OSError, KeyError, ValueError, TypeError, AttributeError, InvalidOperation)
@@ -125,15 +129,18 @@ def document_at(path: Path) -> dict[str, object]:
     return document
 
 
-def verify(folder: Path, public_key: str = "") -> list[Check]:
+def verify(folder: Path, public_key: str = "", heads: Sequence[str] = ()) -> list[Check]:
     """Every check of a run's folder, or of all runs below a reports' folder.
 
     public_key: 64 hexadecimal digits that every manifest must be signed with; empty: any key, as
-    long as it is one and the same. Raises EVIDENCE_INVALID where there is no report at all.
+    long as it is one and the same. heads: the `sha256` of manifests that a ledger must hold: of an
+    end that was taken from it nothing is left to see. Raises EVIDENCE_INVALID where there is no
+    report at all.
     """
     if (folder / MANIFEST).is_file() or not (folder / LEDGER).is_dir():
         _check_depth(folder)
-        return _run_checks(folder, public_key)
+        told = _run_checks(folder, public_key)
+        return [*told, *_head_checks([_ledger_of(folder)], heads)]
     checks: list[Check] = []
     kinds = {path.name for path in (folder / LEDGER).iterdir() if path.is_dir()}
     kinds |= {path.parent.parent.name for path in folder.glob(f"*/*/{MANIFEST}")} - {LEDGER}
@@ -152,7 +159,7 @@ def verify(folder: Path, public_key: str = "") -> list[Check]:
                 for check in _run_checks(run, signer)
                 if check.name != "chain" or check.ok is not True
             ]
-    return checks
+    return [*checks, *_head_checks([folder / LEDGER / kind for kind in sorted(kinds)], heads)]
 
 
 def _check_depth(folder: Path) -> None:
@@ -198,10 +205,11 @@ def _digest_in(run: Path) -> object:
 
 def _run_checks(folder: Path, public_key: str) -> list[Check]:
     manifest = document_at(folder / MANIFEST)
-    ledger = folder.resolve().parent.parent / LEDGER / str(manifest.get("kind", ""))
+    ledger = _ledger_of(folder)
     return [
         _files_check(folder, manifest),
         _sums_check(folder, manifest),
+        *_inputs_check(folder, manifest),
         _signature_check(folder, manifest, public_key),
         _chain_check(ledger, manifest, public_key)
         if ledger.is_dir()
@@ -209,11 +217,64 @@ def _run_checks(folder: Path, public_key: str) -> list[Check]:
     ]
 
 
+def _ledger_of(folder: Path) -> Path:
+    """Where the ledger of a run's folder is, if it is beside it."""
+    kind = str(document_at(folder / MANIFEST).get("kind", ""))
+    return folder.resolve().parent.parent / LEDGER / kind
+
+
+def _head_checks(ledgers: Iterable[Path], heads: Iterable[str]) -> Iterator[Check]:
+    """Whether entries that somebody else knows of are there: a ledger has no end of its own."""
+    held = {
+        str(document_at(path).get("sha256")): f"{ledger.name}/{path.stem}"
+        for ledger in ledgers
+        for path in ledger_entries(ledger)
+    }
+    for head in heads:
+        place = held.get(head.lower())
+        words = (
+            f"{place} is {head}" if place else f"no ledger here holds {head}: its end is missing"
+        )
+        yield Check("head", place is not None, words)
+
+
 def _files_check(folder: Path, manifest: Mapping[str, object]) -> Check:
     """Every listed file with its size and digest, and nothing else in the folder."""
-    listed = manifest.get("files")
-    entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    wrong, names = [], {MANIFEST}
+    entries = _listed(manifest)
+    wrong = _differing(folder, entries, MANIFEST)
+    if wrong or not entries:
+        return Check("files", False, "; ".join(wrong) or "no file is listed")
+    return Check("files", True, f"{len(entries)} files have the listed sizes and SHA-256")
+
+
+def _inputs_check(folder: Path, manifest: Mapping[str, object]) -> Iterator[Check]:
+    """The archive that the figures were computed from, if the manifest names one."""
+    name = manifest.get("input_sha256")
+    if name is None:
+        return
+    archive = folder.resolve().parent.parent / INPUTS / str(name)
+    if not _SHA256.fullmatch(str(name)) or not archive.is_dir():
+        yield Check("inputs", None, f"no archive {INPUTS}/{str(name)[:64]} is beside this folder")
+        return
+    index = archive / INDEX
+    if not index.is_file() or hashlib.sha256(index.read_bytes()).hexdigest() != name:
+        yield Check("inputs", False, f"{INDEX} of {name} is not what was frozen")
+        return
+    entries = _listed(document_at(index))
+    wrong = _differing(archive, entries, INDEX)
+    words = f"{len(entries)} files are what the run was computed from"
+    yield Check("inputs", not wrong, "; ".join(wrong) or words)
+
+
+def _listed(document: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """The files that a manifest or an index of inputs lists."""
+    listed = document.get("files")
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _differing(folder: Path, entries: Sequence[Mapping[str, object]], index: str) -> list[str]:
+    """What a folder holds that is not as listed; `index` is the file that lists it."""
+    wrong, names = [], {index}
     for entry in entries:
         name = str(entry.get("name"))
         names.add(name)
@@ -224,12 +285,9 @@ def _files_check(folder: Path, manifest: Mapping[str, object]) -> Check:
             found = hashlib.file_digest(file, "sha256").hexdigest(), str(file.tell())
         if found != (entry.get("sha256"), str(entry.get("bytes"))):
             wrong.append(f"{name} was changed")
-    wrong += [
+    return wrong + [
         f"{path.name} is not listed" for path in sorted(folder.iterdir()) if path.name not in names
     ]
-    if wrong or not entries:
-        return Check("files", False, "; ".join(wrong) or "no file is listed")
-    return Check("files", True, f"{len(entries)} files have the listed sizes and SHA-256")
 
 
 def _sums_check(folder: Path, manifest: Mapping[str, object]) -> Check:
@@ -295,4 +353,5 @@ def _chain_check(ledger: Path, manifest: Mapping[str, object] | None, public_key
         member = member or entry == manifest
     if not member:
         return Check("chain", False, "the ledger does not hold this manifest")
-    return Check("chain", True, f"{len(entries)} signed runs, each naming the one before")
+    words = f"{len(entries)} signed runs, each naming the one before; the last is {previous}"
+    return Check("chain", True, words)

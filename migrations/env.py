@@ -1,9 +1,12 @@
 """Runs migrations: one transaction each, one runner at a time, and never long under a lock.
 
 On PostgreSQL an advisory lock keeps a second runner out, and lock and statement timeouts keep a
-migration from stopping the service. On SQLite the write lock is taken at once and tables are
-rebuilt in batches where needed.
+migration from stopping the service; both are the connection's, for each revision is a transaction
+of its own. On SQLite the write lock is taken at once and tables are rebuilt in batches where
+needed.
 """
+
+import time
 
 from alembic import context
 from sqlalchemy import Connection, create_engine, event, text
@@ -13,11 +16,14 @@ from api.tables import Base
 ADVISORY_LOCK = 7_310_579_264
 LOCK_TIMEOUT = "4s"
 STATEMENT_TIMEOUT = "5s"
+RUNNER_SECONDS_MAX = 4.0
 
 
 def run(connection: Connection) -> None:
     """Runs what is missing over an open connection."""
     is_sqlite = connection.dialect.name == "sqlite"
+    if not is_sqlite:
+        _be_alone(connection)
     context.configure(
         connection=connection,
         target_metadata=Base.metadata,
@@ -26,11 +32,25 @@ def run(connection: Connection) -> None:
         compare_type=True,
     )
     with context.begin_transaction():
-        if not is_sqlite:
-            connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
-            connection.execute(text(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT}'"))
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
         context.run_migrations()
+
+
+def _be_alone(connection: Connection) -> None:
+    """Keeps other runners out until the connection is closed, and bounds its statements.
+
+    It asks again and again: who waits inside one statement holds a snapshot, for which an index
+    that is built concurrently would wait in turn.
+    """
+    connection.execute(text(f"SET lock_timeout = '{LOCK_TIMEOUT}'"))
+    connection.execute(text(f"SET statement_timeout = '{STATEMENT_TIMEOUT}'"))
+    connection.commit()
+    lock, began = text("SELECT pg_try_advisory_lock(:key)"), time.monotonic()
+    while not connection.scalar(lock, {"key": ADVISORY_LOCK}):
+        connection.rollback()
+        if time.monotonic() - began > RUNNER_SECONDS_MAX:
+            raise SystemExit("Another process migrates this database: try again when it is done.")
+        time.sleep(0.1)
+    connection.commit()
 
 
 def main() -> None:

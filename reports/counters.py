@@ -12,6 +12,7 @@ sequences of a life are contiguous, and the cumulative figure of a series moves 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from reports.copies import first_copies
 from reports.usage import HOUR_US, OWNER, latest
 
 LIFE = ["node_id", "incarnation", "shard"]
@@ -25,19 +26,11 @@ LIFE_STATES_BAD = ("CONFLICT", "GAP")
 
 
 def unique_counters(counters: DataFrame) -> DataFrame:
-    """One row per counter: the copy with the lowest offset; `copies` and `conflict` as for closes.
+    """One row per counter, with `copies` and `conflict` (copies.py).
 
     The deltas of a conflict are those of the first copy: never more than was once reported.
     """
-    order = Window.partitionBy(*COUNTER_ID)
-    facts = F.struct(*COUNTER_FACTS)
-    return (
-        counters.withColumn("_rank", F.row_number().over(order.orderBy("offset")))
-        .withColumn("copies", F.count(F.lit(1)).over(order))
-        .withColumn("conflict", F.min(facts).over(order) != F.max(facts).over(order))
-        .where("_rank = 1")
-        .drop("_rank")
-    )
+    return first_copies(counters, COUNTER_ID, COUNTER_FACTS)
 
 
 def hourly(unique: DataFrame) -> DataFrame:

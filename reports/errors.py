@@ -4,6 +4,7 @@
     +-- ArgumentError      2     the command line or an option of the data source
     +-- SourceError        3     the cluster could not be read; repeating the run may help
     +-- ControlError       3     the REST API could not be reached or refused
+    +-- SparkError         3     Spark was killed while it computed
     +-- InputError         4     what was read cannot be understood or does not belong together
     +-- PublishError       5     the files could not be written, or do not agree with each other
 
@@ -55,6 +56,12 @@ class ControlError(ReportError):
     def __init__(self, code: str, message: str, hint: str, *, repeatable: bool = False) -> None:
         super().__init__(code, message, hint)
         self.repeatable = repeatable
+
+
+class SparkError(ReportError):
+    """Spark's JVM ended before it was asked to."""
+
+    exit_status = 3
 
 
 class InputError(ReportError):

@@ -108,11 +108,7 @@ def _signing_key(folder: Path) -> Ed25519PrivateKey:
     """The key of this folder; made at first use, for its owner's eyes alone."""
     path = folder / KEY
     if not path.exists():
-        made = Ed25519PrivateKey.generate()
-        _write(path, made.private_bytes_raw(), 0o600)
-        _write(
-            folder / PUBLIC_KEY, f"{made.public_key().public_bytes_raw().hex()}\n".encode(), 0o644
-        )
+        _write(path, Ed25519PrivateKey.generate().private_bytes_raw(), 0o600)
     seed = path.read_bytes()
     if len(seed) != SEED_BYTES:
         raise PublishError(
@@ -120,7 +116,11 @@ def _signing_key(folder: Path) -> Ed25519PrivateKey:
             f"{path} is no Ed25519 seed of {SEED_BYTES} bytes.",
             "Restore it from a copy; with another key the chain would begin anew.",
         )
-    return Ed25519PrivateKey.from_private_bytes(seed)
+    key = Ed25519PrivateKey.from_private_bytes(seed)
+    if not (folder / PUBLIC_KEY).exists():
+        public = key.public_key().public_bytes_raw().hex()
+        _write(folder / PUBLIC_KEY, f"{public}\n".encode(), 0o644)
+    return key
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

@@ -16,7 +16,7 @@ from reports.inputs import Frozen, freeze, thawed
 from reports.page import Evidence
 from reports.publish import Report, publish
 from reports.reconciliation import Measured
-from reports.session import open_session
+from reports.session import opened_session
 from reports.usage_records import USAGE_TOPIC
 
 METERS_OF_CLOSES = ("ingress_bytes", "records")
@@ -42,16 +42,13 @@ def run_usage(
             f"Exactly one of --bootstrap (to freeze {USAGE_TOPIC}) and --inputs must be given.",
             "Example: --bootstrap 127.0.0.1:8461.",
         )
-    spark = open_session(master)
-    try:
+    with opened_session(master) as spark:
         if inputs or export is None:
             frozen = thawed(root, inputs)
         else:
             options = {"bootstrap": bootstrap, "key_variable": key_variable}
             frozen = freeze(spark, root, export, options)
         return report_of(spark, root, frozen)
-    finally:
-        spark.stop()
 
 
 def report_of(spark: SparkSession, root: Path, frozen: Frozen) -> Report:

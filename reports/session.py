@@ -15,12 +15,14 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
 
-from reports.errors import ArgumentError
+from reports.errors import ArgumentError, ReportError, SparkError
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGGING = ROOT / "reports" / "log4j2.properties"
@@ -79,6 +81,34 @@ def open_session(master: str, *, archive: Path | None = None) -> SparkSession:
             "Start the report in its own process.",
         )
     return session
+
+
+@contextmanager
+def opened_session(master: str) -> Iterator[SparkSession]:
+    """`open_session` for the length of a run. SPARK_ENDED if the JVM is killed meanwhile."""
+    spark = open_session(master)
+    try:
+        yield spark
+    except Exception as failure:
+        if isinstance(failure, ReportError) or _answers(spark):
+            raise
+        raise SparkError(
+            "SPARK_ENDED",
+            "Spark's JVM ended before the report was computed; nothing was published.",
+            "Run it again. If it ends again, see the kernel's log for memory that ran out.",
+        ) from failure
+    finally:
+        # Of a JVM that is gone there is nothing to stop, and what is said above is the reason.
+        if _answers(spark):
+            spark.stop()
+
+
+def _answers(spark: SparkSession) -> bool:
+    """Whether the JVM is there."""
+    try:
+        return bool(spark.version)
+    except Exception:  # noqa: BLE001 - what is asked of one that is gone fails in many ways
+        return False
 
 
 def archive_path() -> Path:

@@ -68,7 +68,8 @@ td .badge { margin-left: 0 }
 .plain li { padding: 5px 0; line-height: 1.6 }
 .plain .badge { margin-left: 0 }
 footer code { overflow-wrap: anywhere }
-@media print { body { background: #fff } section { break-inside: avoid } }
+@media print { :root { color-scheme: light } body { background: #fff }
+  section { break-inside: avoid } }
 """
 
 _LIGHT = (
@@ -91,7 +92,7 @@ def sheet() -> str:
     )
     return (
         f"\n:root {{ color-scheme: light dark; {_LIGHT}; {light} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root {{ {_DARK}; {dark} }} }}"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {_DARK}; {dark} }} }}"
         f"{_RULES}{classes}"
     )
 

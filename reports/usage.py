@@ -12,6 +12,8 @@ anything else is a gap and is shown, never guessed.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from reports.copies import first_copies
+
 HOUR_US = 3_600_000_000
 FIRST_SEQUENCE = 1
 
@@ -26,21 +28,8 @@ STATES_COMPLETE = frozenset({"EXACT", "OPEN", "UNVERIFIED"})
 
 
 def unique_closes(closes: DataFrame) -> DataFrame:
-    """One row per close: the copy with the lowest offset. `copies` and `conflict` say what was
-    found beside it.
-
-    conflict: another copy of the same id says something else. The first one stands; the run is
-    marked.
-    """
-    order = Window.partitionBy(*CLOSE_ID)
-    facts = F.struct(*CLOSE_FACTS)
-    return (
-        closes.withColumn("_rank", F.row_number().over(order.orderBy("offset")))
-        .withColumn("copies", F.count(F.lit(1)).over(order))
-        .withColumn("conflict", F.min(facts).over(order) != F.max(facts).over(order))
-        .where("_rank = 1")
-        .drop("_rank")
-    )
+    """One row per close, with `copies` and `conflict` (copies.py)."""
+    return first_copies(closes, CLOSE_ID, CLOSE_FACTS)
 
 
 def gaps(unique: DataFrame, *, from_beginning: bool) -> DataFrame:

@@ -33,13 +33,14 @@ SHOWN_LINES_MAX = 80
 LANES = 2
 PRINTING = threading.Lock()
 
-# Fast and telling first. `support`, `data`, `demo` and `performance` hold no tests.
+# The longest first, so that nobody waits for it alone at the end; then the fast and telling ones.
+# `support`, `data`, `demo` and `performance` hold no tests.
 FOLDERS = (
+    "api",
     "contracts",
     "native",
     "headrace",
     "dataplane",
-    "api",
     "migrations",
     "simulation",
     "reports",

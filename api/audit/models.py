@@ -6,7 +6,7 @@ All three are written in the transaction of the change they speak of.
 from datetime import datetime
 
 from pydantic import JsonValue as Json
-from sqlalchemy import JSON, BigInteger, Integer, LargeBinary, String, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, Index, Integer, LargeBinary, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from api.database import Base, Instant
@@ -16,10 +16,14 @@ class AuditEvent(Base):
     """One change or one refusal. ``hash`` covers the row and the previous row's hash."""
 
     __tablename__ = "audit_events"
-    __table_args__ = (UniqueConstraint("org_id", "sequence"),)
+    __table_args__ = (
+        UniqueConstraint("org_id", "sequence"),
+        Index("ix_audit_events_org_id_id", "org_id", "id"),
+        Index("ix_audit_events_target_id_org_id", "target_id", "org_id", "id"),
+    )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
-    org_id: Mapped[str] = mapped_column(String(40), index=True)
+    org_id: Mapped[str] = mapped_column(String(40))
     sequence: Mapped[int] = mapped_column(BigInteger)
     occurred_at: Mapped[datetime] = mapped_column(Instant)
     principal_id: Mapped[str] = mapped_column(String(40))

@@ -12,7 +12,7 @@ from typing import Final
 
 from api.access.tokens import new_token, parse_token
 from api.bootstrap import Identity, another_owner_key, bootstrap, identity_of, readdress
-from api.console.service import new_password
+from api.console.service import new_password, replace_password
 from api.database import Database
 from api.exclusive import Exclusive
 from api.schema import migrate
@@ -29,7 +29,7 @@ class Wish:
 
     :param node_address: HOST:PORT of the first node; None: as it is, at first 127.0.0.1:8461.
     :param node_file: where the node's configuration is written unless it is there.
-    :param renew: another owner key and another console password.
+    :param renew: another owner key and another console password, which ends every session.
     """
 
     node_address: str | None = None
@@ -61,11 +61,18 @@ def first_run(settings: Settings, wish: Wish) -> dict[str, str | bool]:
                 told["owner_key"] = made.token.text
             elif wish.renew:
                 told["owner_key"] = another_owner_key(database)
-            with database.write() as session:
-                password = new_password(session, replace=wish.renew)
+            password = _password(database, renew=wish.renew)
     finally:
         database.close()
     return told if password is None else {**told, "console_password": password}
+
+
+def _password(database: Database, *, renew: bool) -> str | None:
+    """The console's, if it is made now."""
+    if renew:
+        return replace_password(database, "bootstrap")
+    with database.write() as session:
+        return new_password(session)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -29,7 +29,7 @@ from api.organizations.models import Organization
 PASSWORD_ROW: Final = "console_password"
 # Without what looks alike: it is read from a terminal and typed.
 PASSWORD_ALPHABET: Final = "abcdefghjkmnpqrstuvwxyz23456789"
-# Sign-ins are few: more than so many sessions at once are nobody's.
+# A sign-in ends so many sessions that are over; the next one ends others.
 ENDED_AT_ONCE: Final = 1000
 HASHER: Final = PasswordHasher()
 
@@ -53,7 +53,7 @@ def replace_password(database: Database, request_id: str) -> str:
     with database.write() as session:
         password = new_password(session, replace=True)
         now = database.now(session)
-        _end_sessions(session, now, request_id, ApiKey.expires_at > now)
+        _end_sessions(session, now, request_id, ApiKey.expires_at > now, most=None)
     assert password is not None
     return password
 
@@ -81,7 +81,7 @@ def sign_in(database: Database, secret: str, request_id: str) -> str:
         )
     with database.write() as session:
         now = database.now(session)
-        _end_sessions(session, now, request_id, ApiKey.expires_at <= now)
+        _end_sessions(session, now, request_id, ApiKey.expires_at <= now, most=ENDED_AT_ONCE)
         return _session_key(session, database, request_id)
 
 
@@ -108,14 +108,19 @@ def _fits(kept: str, password: str) -> bool:
 
 
 def _end_sessions(
-    session: Session, now: datetime, request_id: str, which: ColumnElement[bool]
+    session: Session,
+    now: datetime,
+    request_id: str,
+    which: ColumnElement[bool],
+    *,
+    most: int | None,
 ) -> None:
     """Revokes keys of sessions, so that the nodes forget them. Their records stay, for the audit
     and the bill name them; lists leave them out."""
     wanted = select(ApiKey).where(
         ApiKey.name.startswith(SESSION_PREFIX, autoescape=True), ApiKey.revoked_at.is_(None), which
     )
-    for key in session.scalars(wanted.order_by(ApiKey.id).limit(ENDED_AT_ONCE)).all():
+    for key in session.scalars(wanted.order_by(ApiKey.id).limit(most)).all():
         caller = Caller("console", key.org_id, role="owner")
         revoke_key(session, Actor(caller, request_id, now), key_id=key.id, if_match=None)
 

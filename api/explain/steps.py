@@ -14,7 +14,7 @@ from api.explain.schemas import Step
 from api.holds.models import LegalHold
 from api.reconcile.actions import DETAIL
 from api.reconcile.models import ResourceStatus, Work
-from api.resource import ConditionBody
+from api.resource import ConditionBody, format_instant
 
 EVENTS_MAX: Final = 20
 HOLDS_MAX: Final = 20
@@ -93,7 +93,7 @@ def outlook(session: Session, work: Work | None, now: datetime) -> list[Step]:
                 what=f"a worker is looking at it ({work.lease_owner})",
                 why=work.last_error or "it was due",
                 next="its lease is renewed while it works, and is free at "
-                f"{work.lease_until.isoformat()} if it does not",
+                f"{format_instant(work.lease_until)} if it does not",
             )
         ]
     why = work.last_error or ("it changed" if work.dirty else "to find what changed unasked")

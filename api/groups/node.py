@@ -3,25 +3,21 @@
 Every call has a deadline and every answer a bound.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from typing import cast
 
-import grpc
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.access.permissions import Caller
 from api.errors import NotFoundError
 from api.groups.positions import Position, Question, ask
-from api.messages.node import DEADLINE_SECONDS, refusals
+from api.messages.node import NodeCalls
 from api.nodes.service import addresses
 from api.projects.models import Project
-from api.reconcile.node_client import OPTIONS
 from api.streams.models import Stream
 from headrace.wire import stream_pb2, stream_pb2_grpc
-
-Reply = TypeVar("Reply")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +54,12 @@ def places_of(session: Session, caller: Caller, project_id: str, bearer: str) ->
     ]
 
 
-class GroupReader:
-    """One channel, for the calls of one request."""
+class GroupReader(NodeCalls):
+    """The groups of one project."""
 
     def __init__(self, place: Place) -> None:
+        super().__init__(place.address, place.bearer)
         self.place = place
-        self._metadata = (("authorization", place.bearer),)
-        self._channel = grpc.insecure_channel(place.address, options=OPTIONS)
-
-    def __enter__(self) -> "GroupReader":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._channel.close()
 
     def page(self, after: str, most: int) -> stream_pb2.ListGroupsReply:
         """Some groups, by name. A cluster that never heard of the project has none."""
@@ -104,7 +93,3 @@ class GroupReader:
     def positions(self, questions: Sequence[Question]) -> dict[Question, Position]:
         """How far groups have read."""
         return ask(self._channel, self._metadata, questions)
-
-    def _call(self, method: Callable[..., Reply], request: object) -> Reply:
-        with refusals():
-            return method(request, timeout=DEADLINE_SECONDS, metadata=self._metadata)

@@ -66,7 +66,8 @@ class GroupLook:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What all clusters that answered said at a moment. ``seconds``: a clock that never jumps."""
+    """What all clusters that answered said at a moment. ``seconds``: a clock that never jumps;
+    ``unknown``: topics that are there and have no figure, for a partition never answered."""
 
     at: datetime
     seconds: float
@@ -75,16 +76,19 @@ class Look:
     fetched: Mapping[str, tuple[int, int]]  # node -> (when it started, bytes since)
     warnings: tuple[str, ...]
     silent: int
+    unknown: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
     """The rates between two looks: bytes and records into all topics of a scope, bytes out of all
-    nodes. What is kept of a point: there are as many scopes as projects, and not as topics."""
+    nodes. What is kept of a point: there are as many scopes as projects, and not as topics.
+    ``partial``: some cluster was silent at one of the two, and what it has is not in it."""
 
     at: datetime
     into: Mapping[Scope, tuple[int, int]]
     out_bytes: int | None
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,7 @@ def look(database: Database, nodes: NodeClients, before: Look | None) -> Look:
     groups: list[GroupLook] = []
     fetched: dict[str, tuple[int, int]] = {}
     warnings: list[str] = []
+    unknown: set[str] = set()
     silent = 0
     for place in filter(None, places):
         try:
@@ -114,7 +119,9 @@ def look(database: Database, nodes: NodeClients, before: Look | None) -> Look:
             silent += 1
             continue
         kept = before.topics if before is not None else {}
-        topics.update(_topics(reply.topics, kept))
+        told = dict(_topics(reply.topics, kept))
+        topics.update(told)
+        unknown.update(each.topic_id for each in reply.topics if each.topic_id not in told)
         groups.extend(_groups(reply.groups, asked, known))
         fetched[reply.node_id] = (reply.node.started_us, reply.node.fetched_bytes)
         warnings.extend(filter(None, [reply.node.warning]))
@@ -126,6 +133,7 @@ def look(database: Database, nodes: NodeClients, before: Look | None) -> Look:
         fetched,
         tuple(warnings),
         silent,
+        frozenset(unknown),
     )
 
 
@@ -153,12 +161,14 @@ def questions_of(reply: node_pb2.DescribeReply) -> dict[int, list[Question]]:
 
 def point_between(before: Look, now: Look) -> Point:
     """The rates since the look before. A topic that was not there then has grown from nothing; one
-    that no cluster tells of now has no rate."""
+    that no cluster told of, now or then, has no rate."""
     seconds = max(now.seconds - before.seconds, 0.001)
     topics: dict[str, tuple[int, int]] = {}
     into: dict[Scope, tuple[int, int]] = {}
     for topic_id, topic in now.topics.items():
         then = before.topics.get(topic_id)
+        if then is None and (before.silent or topic_id in before.unknown):
+            continue  # It may have been there all the time.
         grown = topic.ever_bytes - (then.ever_bytes if then else 0)
         records = topic.ever_records - (then.ever_records if then else 0)
         rate = (round(max(0, grown) / seconds), round(max(0, records) / seconds))
@@ -172,17 +182,19 @@ def point_between(before: Look, now: Look) -> Point:
     ]
     # A node that began anew counts from 0: what it gave in between is unknown, and so is the sum.
     complete = bool(out) and len(out) == len(now.fetched) and not now.silent
-    sums = Sums(now.at, into, round(sum(out) / seconds) if complete else None)
+    partial = before.silent + now.silent > 0
+    sums = Sums(now.at, into, round(sum(out) / seconds) if complete else None, partial)
     return Point(sums, topics)
 
 
-def point_body(sums: Sums, caller: Caller, *, silent: bool = False) -> PointBody:
+def point_body(sums: Sums, caller: Caller) -> PointBody:
     """A caller's part of a point."""
     own = [rates for scope, rates in sums.into.items() if scope.seen_by(caller)]
+    is_unknown = sums.partial and not own
     return PointBody(
         at=sums.at,
-        in_bytes=None if silent and not own else sum(each[0] for each in own),
-        in_records=None if silent and not own else sum(each[1] for each in own),
+        in_bytes=None if is_unknown else sum(each[0] for each in own),
+        in_records=None if is_unknown else sum(each[1] for each in own),
         out_bytes=sums.out_bytes if caller.operator and caller.project_id is None else None,
     )
 
@@ -197,11 +209,7 @@ def picture(now: Look, point: Point | None, caller: Caller) -> LiveBody:
     busiest = sorted(rates, key=lambda key: (-rates[key], topics[key].name))[:BUSIEST]
     operator = caller.operator and caller.project_id is None
     return LiveBody(
-        now=(
-            point_body(point.sums, caller, silent=now.silent > 0)
-            if point is not None
-            else PointBody(at=now.at)
-        ),
+        now=point_body(point.sums, caller) if point is not None else PointBody(at=now.at),
         stored_bytes=sum(each.stored_bytes for each in topics.values()),
         topics=len(topics),
         groups=len(groups),

@@ -6,7 +6,7 @@ event: refused   {"code": ..}        once, at the end: the key is good no longer
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Final
 
@@ -20,7 +20,7 @@ from api.access.cookies import credential
 from api.access.guard import Guard, authenticate
 from api.access.permissions import Caller
 from api.database import Database
-from api.errors import DomainError, UnavailableError, problem
+from api.errors import DomainError, RateLimitedError, UnavailableError, problem
 from api.listener import endless
 from api.live.look import picture, point_body
 from api.live.poller import Poller
@@ -61,7 +61,7 @@ async def follow_live(
     endless(request)
     followed = poller.follow(database, request.app.state.settings)
 
-    async def events() -> AsyncIterator[str]:
+    async def told() -> AsyncGenerator[str, None]:
         with tails.of(caller.org_id):
             async with aclosing(followed):
                 yield "retry: 2000\n\n"
@@ -81,6 +81,14 @@ async def follow_live(
                     shown += 1
                     if shown == looks:
                         return
+
+    async def events() -> AsyncIterator[str]:
+        async with aclosing(told()) as found:
+            try:
+                async for event in found:
+                    yield event
+            except RateLimitedError as error:
+                yield _refusal(error, request)
 
     return StreamingResponse(events(), media_type="text/event-stream")
 

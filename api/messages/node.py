@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final, TypeVar, cast
+from typing import Final, Self, TypeVar, cast
 
 import grpc
 from sqlalchemy.orm import Session
@@ -97,18 +97,30 @@ def place_of(session: Session, topic_id: str, bearer: str) -> Place:
     )
 
 
-class NodeReader:
-    """One channel, for the calls of one request."""
+class NodeCalls:
+    """One channel to a node, for the calls of one request, with the key of whoever asks."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self._channel = grpc.insecure_channel(place.address, options=OPTIONS)
+    def __init__(self, address: str, bearer: str) -> None:
+        self._channel = grpc.insecure_channel(address, options=OPTIONS)
+        self._metadata = (("authorization", bearer),)
 
-    def __enter__(self) -> "NodeReader":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._channel.close()
+
+    def _call(self, method: Callable[..., Reply], request: object) -> Reply:
+        with refusals():
+            return method(request, timeout=DEADLINE_SECONDS, metadata=self._metadata)
+
+
+class NodeReader(NodeCalls):
+    """The messages of one topic."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.address, place.bearer)
+        self.place = place
 
     def fetch(
         self, partition: int, offset: int, *, messages: int, size_bytes: int
@@ -150,10 +162,6 @@ class NodeReader:
         if topic.HasField("error"):
             raise NotFoundError(topic.error.message, code=topic.error.code, hint=topic.error.hint)
         return topic
-
-    def _call(self, method: Callable[..., Reply], request: object) -> Reply:
-        with refusals():
-            return method(request, timeout=DEADLINE_SECONDS, metadata=self.place.metadata)
 
 
 class NodeFollower:

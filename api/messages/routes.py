@@ -14,11 +14,12 @@ from fastapi.responses import StreamingResponse
 from api.access.cookies import credential
 from api.access.guard import Guard
 from api.access.permissions import Caller
+from api.errors import RateLimitedError
 from api.listener import endless
 from api.messages.node import NodeReader, Place, place_of
 from api.messages.schemas import From, MessagePage, MessagePublish, PublishedBody
 from api.messages.service import View, publish, read_page, wanted_partitions
-from api.messages.tail import Tails, follow, positions, refuse_beyond
+from api.messages.tail import Tails, follow, positions, refusal, refuse_beyond
 from api.resource import INT64_MAX, Moment
 from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, Route
 from api.topics.service import topic_owner
@@ -88,9 +89,13 @@ async def tail_messages(
     endless(request)
 
     async def events() -> AsyncIterator[str]:
-        with tails.of(caller.org_id):
-            async for event in follow(place, indexes, begin, request_id=request.state.request_id):
-                yield event
+        request_id: str = request.state.request_id
+        try:
+            with tails.of(caller.org_id):
+                async for event in follow(place, indexes, begin, request_id=request_id):
+                    yield event
+        except RateLimitedError as error:
+            yield refusal(error, begin, request_id)
 
     return StreamingResponse(events(), media_type="text/event-stream")
 

@@ -20,7 +20,6 @@ from api.messages.schemas import (
 from headrace.wire import stream_pb2
 
 PAGE_BYTES_MAX: Final = 1 << 20
-PARTITION_BYTES_MIN: Final = 32 << 10
 # Every one of them costs a call; who has more names the one to look at.
 PARTITIONS_MAX: Final = 64
 
@@ -37,11 +36,16 @@ class View:
 
 
 def read_page(reader: NodeReader, view: View) -> MessagePage:
-    """The messages of a view, the oldest first; of the latest ones those that came last."""
+    """The messages of a view, the oldest first; of the latest ones those that came last.
+
+    However large messages are, one alone goes beyond PAGE_BYTES_MAX: of the partitions after it
+    only the bounds are told. What is not shown is what ``next_offset`` leads to.
+    """
     indexes = wanted_partitions(view.partition, reader.place.partitions)
     if view.start == "time" and view.time is None:
         raise _missing("time", "a time such as 2026-01-31T12:00:00Z")
-    share = max(PARTITION_BYTES_MIN, PAGE_BYTES_MAX // len(indexes))
+    share = PAGE_BYTES_MAX // len(indexes)
+    size_bytes = 0
     messages: list[MessageBody] = []
     partitions: list[PartitionView] = []
     for index in indexes:
@@ -50,18 +54,32 @@ def read_page(reader: NodeReader, view: View) -> MessagePage:
         if reply.status == stream_pb2.TRUNCATED:
             offset = reply.log_start
             reply = reader.fetch(index, offset, messages=view.limit, size_bytes=share)
-        messages += [message_body(index, each) for each in reply.messages]
+        is_shown = size_bytes < PAGE_BYTES_MAX
+        if is_shown:
+            messages += [message_body(index, each) for each in reply.messages]
+            size_bytes += sum(each.ByteSize() for each in reply.messages)
         partitions.append(
             PartitionView(
                 partition=index,
                 start_offset=reply.log_start,
                 end_offset=reply.high_watermark,
-                next_offset=max(reply.next_offset, offset),
+                next_offset=max(reply.next_offset, offset) if is_shown else offset,
             )
         )
     messages.sort(key=lambda each: (each.append_time, each.partition, each.offset))
-    kept = messages[-view.limit :] if view.start == "latest" else messages[: view.limit]
-    return MessagePage(messages=kept, partitions=partitions)
+    if view.start == "latest":
+        return MessagePage(messages=messages[-view.limit :], partitions=partitions)
+    _go_back(partitions, messages[view.limit :])
+    return MessagePage(messages=messages[: view.limit], partitions=partitions)
+
+
+def _go_back(partitions: list[PartitionView], cut: list[MessageBody]) -> None:
+    """A reader goes on at what was read and did not fit on the page."""
+    first: dict[int, int] = {}
+    for each in cut:
+        first[each.partition] = min(each.offset, first.get(each.partition, each.offset))
+    for view in partitions:
+        view.next_offset = first.get(view.partition, view.next_offset)
 
 
 def publish(reader: NodeReader, wish: MessagePublish) -> PublishedBody:

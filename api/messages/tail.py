@@ -60,7 +60,12 @@ class Tails:
 
     @contextmanager
     def of(self, org_id: str) -> Iterator[None]:
-        """One of them, while it is open."""
+        """One of them, while it is open. Asked again here: many may have been let in at once, and
+        none of them counts before its answer begins.
+
+        :raises RateLimitedError: there are as many as there may be.
+        """
+        self.check(org_id)
         self._open[org_id] += 1
         try:
             yield
@@ -130,6 +135,11 @@ async def follow(
                     return
     finally:
         await follower.close()
+
+
+def refusal(error: DomainError, at: dict[int, int], request_id: str) -> str:
+    """The event of a tail that is refused as a whole; its reader stays where it was."""
+    return _wire(Event("refused", 0, None, problem(error, request_id)), at)
 
 
 async def _events(

@@ -4,7 +4,7 @@ kept."""
 from datetime import datetime
 
 from pydantic import JsonValue as Json
-from sqlalchemy import JSON, String
+from sqlalchemy import JSON, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from api.database import Base, Instant
@@ -14,13 +14,17 @@ class Operation(Base):
     """A change of ``target_generation`` of an object, and what became of it."""
 
     __tablename__ = "operations"
+    __table_args__ = (
+        Index("ix_operations_org_id_id", "org_id", "id"),
+        Index("ix_operations_target_id_org_id", "target_id", "org_id", "id"),
+    )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
-    org_id: Mapped[str] = mapped_column(String(40), index=True)
+    org_id: Mapped[str] = mapped_column(String(40))
     project_id: Mapped[str | None] = mapped_column(String(40))
     kind: Mapped[str] = mapped_column(String(32))
     target_kind: Mapped[str] = mapped_column(String(32))
-    target_id: Mapped[str] = mapped_column(String(40), index=True)
+    target_id: Mapped[str] = mapped_column(String(40))
     target_generation: Mapped[int]
     created_at: Mapped[datetime] = mapped_column(Instant)
     created_by: Mapped[str] = mapped_column(String(40))

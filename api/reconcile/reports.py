@@ -8,6 +8,7 @@ reads one cluster; with more than one, runs fail, for the usage of the others wo
 
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -38,6 +39,7 @@ from api.telemetry import redact
 
 KIND: Final = "report"
 LOG_TAIL_BYTES: Final = 2048
+FIRST_WORD: Final = re.compile(r"^\w+")
 POLL_SECONDS: Final = 0.05
 GRACE_SECONDS: Final = 5.0
 ENDED: Final = ("SUCCEEDED", "FAILED")
@@ -96,7 +98,8 @@ class ReportReconciler:
         with self._database.read() as session:
             run = session.get_one(ReportRun, item.object_id)
             if run.state in ENDED:
-                return Settled(Found(1), final=True)
+                # A worker that was killed after its job had published has not said so.
+                return Settled(Found(1, ready=run.state == "SUCCEEDED"), final=True)
             kind = run.kind
             clusters = list(session.scalars(select(Cluster).order_by(Cluster.id).limit(2)))
             nodes = addresses(session, clusters[0].id) if clusters else []
@@ -242,7 +245,12 @@ def _said(log: str, run_id: str) -> dict[str, Json]:
 
 
 def _tail(path: str | None) -> str:
-    """The end of a log, without secrets."""
+    """The end of a log, without secrets; also without the word it begins in, which may be the rest
+    of one."""
     if path is None or not Path(path).exists():
         return ""
-    return redact(Path(path).read_bytes()[-LOG_TAIL_BYTES:].decode("utf-8", "replace"))
+    with Path(path).open("rb") as file:
+        begin = max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES)
+        file.seek(begin)
+        text = file.read(LOG_TAIL_BYTES).decode("utf-8", "replace")
+    return redact(FIRST_WORD.sub("", text) if begin else text)

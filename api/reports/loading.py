@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
+from api.database import Base
 from api.errors import ResultRejectedError
 from api.organizations.models import Organization
 from api.reports.models import CurrentRun, ReportRun
@@ -83,17 +84,25 @@ def checked_files(
 
 def load_usage(session: Session, run: ReportRun, text: str) -> None:
     """Puts the rows of a run in place of those of the run that is shown now."""
-    topics = {row.id: row for row in session.scalars(select(Topic))}
+    known = session.execute(select(Topic.id, Topic.org_id, Topic.project_id))
+    owners = {topic_id: (org_id, project_id) for topic_id, org_id, project_id in known}
     organizations = {
-        name: row.id for row in session.scalars(select(Organization)) for name in (row.id, row.name)
+        name: row.id
+        for row in session.execute(select(Organization.id, Organization.name))
+        for name in row
     }
     shown = session.get(CurrentRun, run.kind)
     if shown is not None:
         session.execute(delete(UsageRow).where(UsageRow.run_id == shown.run_id))
-    # Made as they are inserted: the transaction is never idle for as long as all of them take.
-    rows = (_row(run.id, line, topics, organizations) for line in _lines(text))
+    rows = (_row(run.id, line, owners, organizations) for line in _lines(text))
+    insert_all(session, UsageRow, rows)
+
+
+def insert_all(session: Session, table: type[Base], rows: Iterator[Mapping[str, object]]) -> None:
+    """Rows into a table, made as they are inserted: the transaction is never idle for as long as
+    all of them take, and no second copy of them is in memory."""
     while some := list(islice(rows, ROWS_A_STATEMENT)):
-        session.execute(insert(UsageRow), some)
+        session.execute(insert(table), some)
 
 
 def checked_file(path: Path, *, size: int, sha256: str, keep: bool) -> bytes:
@@ -168,11 +177,11 @@ def _check_totals(text: str, result: ReportResult) -> None:
 def _row(
     run_id: str,
     line: Mapping[str, str],
-    topics: Mapping[str, Topic],
+    owners: Mapping[str, tuple[str, str]],
     organizations: Mapping[str, str],
 ) -> dict[str, object]:
-    topic = topics.get(line["topic_id"])
-    org_id = topic.org_id if topic else organizations.get(line["organization"])
+    of_name = organizations.get(line["organization"])
+    org_id, project_id = owners.get(line["topic_id"], (of_name, ""))
     if not line["topic_id"] and not line["organization"]:
         org_id = ""  # Unattributed: nobody's to pay, and the operator's alone to see.
     if org_id is None:
@@ -185,7 +194,7 @@ def _row(
         **times,
         "run_id": run_id,
         "org_id": org_id,
-        "project_id": topic.project_id if topic else "",
+        "project_id": project_id,
         "estimated": line["estimated"] == "true",
     }
 

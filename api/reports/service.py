@@ -7,6 +7,7 @@ it. A run that started before the one that is shown is kept, and is not shown.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Final
 
 from pydantic import JsonValue as Json
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from api.access.guard import Owner
@@ -225,18 +227,25 @@ def publish_result(
 
 def _show(session: Session, run: ReportRun, checked: Checked, now: datetime) -> str | None:
     """Puts a run in place of the one that is shown; if that one started later, its id instead."""
-    shown = session.get(CurrentRun, run.kind, with_for_update=True)
-    if shown is not None:
-        before = session.get_one(ReportRun, shown.run_id).started_at
-        if before is not None and run.started_at is not None and run.started_at < before:
-            return shown.run_id
+    shown = _shown(session, run, now)
+    before = session.get_one(ReportRun, shown.run_id).started_at
+    if before is not None and run.started_at is not None and run.started_at < before:
+        return shown.run_id
     checked.load(session, run)
-    if shown is None:
-        session.add(CurrentRun(kind=run.kind, run_id=run.id, updated_at=now))
-    else:
-        shown.run_id = run.id
-        shown.updated_at = now
+    shown.run_id = run.id
+    shown.updated_at = now
     return None
+
+
+def _shown(session: Session, run: ReportRun, now: datetime) -> CurrentRun:
+    """What is shown of the kind, held; the run itself if nothing was yet. Of two runs that would
+    both be the first, one waits here for the other, and then finds it."""
+    shown = session.get(CurrentRun, run.kind, with_for_update=True)
+    if shown is None:
+        with suppress(IntegrityError), session.begin_nested():
+            session.add(CurrentRun(kind=run.kind, run_id=run.id, updated_at=now))
+        shown = session.get_one(CurrentRun, run.kind, with_for_update=True)
+    return shown
 
 
 def _manifest(run: ReportRun) -> dict[str, Json]:

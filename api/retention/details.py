@@ -20,10 +20,9 @@ from sqlalchemy.orm import Session
 from api.access.guard import Guard
 from api.access.permissions import Caller
 from api.pagination import PAGE_SIZE_MAX, Page, PageRequest, last_shown, page_of, token_after
-from api.reports.models import CurrentRun
 from api.resource import Int64
 from api.retention.models import RetentionRow, RetentionTopic
-from api.retention.service import KIND
+from api.retention.service import shown_run
 from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
 
 # Documents of topics that are read at once while some of them are sought.
@@ -72,9 +71,7 @@ def list_retention_topics(
     """What the last retention run says of every topic, in order of their ids; with ``largest`` one
     page of those with the most live bytes, the largest first."""
     with database.read() as session:
-        current = session.get(CurrentRun, KIND)
-        run_id = current.run_id if current is not None else ""
-        # A token goes on in the report that it came from, or not at all.
+        run_id = shown_run(session)
         members = (("list", "retention-topics"), ("run", run_id), ("broken", str(broken)))
         request = PageRequest(caller.org_id, members, page_size, page_token, database.now(session))
         topics = select(RetentionTopic).where(*_seen(RetentionTopic, caller, run_id))
@@ -144,15 +141,15 @@ def get_retention_deletions(
 ) -> Deletions:
     """What went on each day and why, as the last retention run found it."""
     with database.read() as session:
-        current = session.get(CurrentRun, KIND)
-        if current is None:
+        run_id = shown_run(session)
+        if not run_id:
             return Deletions(days=[])
         query = select(
             RetentionRow.deleted_at,
             RetentionRow.cause,
             RetentionRow.deleted_bytes,
             RetentionRow.deleted_records,
-        ).where(RetentionRow.cause != "", *_seen(RetentionRow, caller, current.run_id))
+        ).where(RetentionRow.cause != "", *_seen(RetentionRow, caller, run_id))
         if topic_id:
             query = query.where(RetentionRow.topic_id == topic_id)
         sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
@@ -163,7 +160,7 @@ def get_retention_deletions(
             for place, figure in enumerate((1, size, records)):
                 sums[day, cause][place] += figure
         return Deletions(
-            run_id=current.run_id,
+            run_id=run_id,
             days=[
                 DayOfDeletions(day=day, cause=cause, trims=trims, bytes=size, records=records)
                 for (day, cause), (trims, size, records) in sorted(sums.items())

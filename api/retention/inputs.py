@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from pydantic import JsonValue as Json
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from api.audit.models import AuditEvent
@@ -19,6 +19,7 @@ from api.topics.models import Topic
 from api.topics.spec import effective
 
 UNLIMITED = -1
+TOPICS_AT_ONCE = 500
 
 
 def retention_inputs(session: Session, names: ReportInputs, now: datetime) -> RetentionInputs:
@@ -31,24 +32,33 @@ def retention_inputs(session: Session, names: ReportInputs, now: datetime) -> Re
 def _policies(session: Session) -> list[PolicyBody]:
     """By topic and generation; the last of a topic is in force."""
     found: dict[tuple[str, int], PolicyBody] = {}
+    topics = session.scalars(select(Topic).order_by(Topic.id)).all()
+    # Topic by topic, for the chain is of everything else too, and only grows.
+    for begin in range(0, len(topics), TOPICS_AT_ONCE):
+        some = [row.id for row in topics[begin : begin + TOPICS_AT_ONCE]]
+        for topic_id, after, moment, by in session.execute(_changes(some)):
+            spec, generation = (after or {}).get("spec"), (after or {}).get("generation")
+            if isinstance(spec, dict) and isinstance(generation, int):
+                place = (topic_id, generation)
+                found.setdefault(place, _policy(*place, spec, moment, by))
+    for topic in topics:
+        place = (topic.id, topic.generation)
+        found.setdefault(place, _policy(*place, topic.spec, topic.updated_at, topic.created_by))
+    return [found[place] for place in sorted(found)]
+
+
+def _changes(topic_ids: list[str]) -> Select[str, dict[str, Json] | None, datetime, str]:
+    """What was done to some topics, in order; never in memory as a whole."""
     columns = (
         AuditEvent.target_id,
         AuditEvent.after,
         AuditEvent.occurred_at,
         AuditEvent.principal_id,
     )
-    events = select(*columns).where(AuditEvent.target_kind == "topic", AuditEvent.outcome == "DONE")
-    events = events.order_by(AuditEvent.org_id, AuditEvent.sequence)
-    # The chain only grows: it is never in memory as a whole.
-    for topic_id, after, moment, by in session.execute(events.execution_options(yield_per=1000)):
-        spec, generation = (after or {}).get("spec"), (after or {}).get("generation")
-        if isinstance(spec, dict) and isinstance(generation, int):
-            place = (topic_id, generation)
-            found.setdefault(place, _policy(*place, spec, moment, by))
-    for topic in session.scalars(select(Topic)):
-        place = (topic.id, topic.generation)
-        found.setdefault(place, _policy(*place, topic.spec, topic.updated_at, topic.created_by))
-    return [found[place] for place in sorted(found)]
+    events = select(*columns).where(AuditEvent.target_id.in_(topic_ids))
+    events = events.where(AuditEvent.target_kind == "topic", AuditEvent.outcome == "DONE")
+    order = events.order_by(AuditEvent.target_id, AuditEvent.sequence)
+    return order.execution_options(yield_per=1000)
 
 
 def _policy(

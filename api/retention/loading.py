@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import JsonValue as Json
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from api.errors import ResultRejectedError
-from api.reports.loading import ROWS_A_STATEMENT, checked_files, unescaped
+from api.reports.loading import checked_files, insert_all, unescaped
 from api.reports.models import CurrentRun, ReportRun
 from api.retention.models import RetentionRow, RetentionTopic
 from api.retention.schemas import RetentionResult
@@ -66,16 +66,17 @@ def load_retention(
     documents: list[dict[str, Json]],
 ) -> None:
     """Puts the rows of a run in place of those of the run that is shown now."""
-    owners = {row.id: (row.org_id, row.project_id) for row in session.scalars(select(Topic))}
+    known = session.execute(select(Topic.id, Topic.org_id, Topic.project_id))
+    owners = {topic_id: (org_id, project_id) for topic_id, org_id, project_id in known}
     shown = session.get(CurrentRun, run.kind)
     if shown is not None:
         for table in (RetentionRow, RetentionTopic):
             session.execute(delete(table).where(table.run_id == shown.run_id))
-    rows = [
+    rows = (
         {**line, **_owner(owners, line["topic_id"]), "run_id": run.id, "line": f"{number:012d}"}
         for number, line in enumerate(lines, 1)
-    ]
-    topics = [
+    )
+    topics = (
         {
             **_owner(owners, document.get("topic_id")),
             "run_id": run.id,
@@ -83,10 +84,9 @@ def load_retention(
             "document": document,
         }
         for document in documents
-    ]
-    for table, values in ((RetentionRow, rows), (RetentionTopic, topics)):
-        for start in range(0, len(values), ROWS_A_STATEMENT):
-            session.execute(insert(table), values[start : start + ROWS_A_STATEMENT])
+    )
+    insert_all(session, RetentionRow, rows)
+    insert_all(session, RetentionTopic, topics)
 
 
 def _owner(owners: Mapping[str, tuple[str, str]], topic_id: object) -> dict[str, str]:

@@ -8,7 +8,7 @@ from api.access.guard import Guard
 from api.access.permissions import Caller
 from api.pagination import PageRequest
 from api.retention.schemas import Cause, RetentionBody, Violation
-from api.retention.service import RetentionQuery, retention
+from api.retention.service import RetentionQuery, retention, shown_run
 from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
 
 router = APIRouter(prefix="/v1/reports", route_class=Route, tags=["reports"])
@@ -32,6 +32,6 @@ def get_retention(
     retention run found it. A key sees its own organization or project; the operator sees all."""
     query = RetentionQuery(topic_id, cause or "", violation or "")
     with database.read() as session:
-        members = (("list", "retention"), *query.members())
+        members = (("list", "retention"), ("run", shown_run(session)), *query.members())
         page = PageRequest(caller.org_id, members, page_size, page_token, database.now(session))
         return retention(session, caller, query, page)

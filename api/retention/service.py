@@ -5,8 +5,8 @@ just those.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue as Json
 from sqlalchemy import Select, select
@@ -27,6 +27,9 @@ from api.retention.schemas import (
 )
 
 KIND = "retention"
+DOCUMENTS_AT_ONCE = 100
+TOTALS = ("live_bytes", "live_records", "hold_blocked_bytes")
+HORIZONS = ("now", "1h", "24h", "7d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +46,24 @@ class RetentionQuery:
         return tuple((name, getattr(self, name)) for name in names)
 
 
+def shown_run(session: Session) -> str:
+    """The run whose report is shown; "" if none ran yet. A page token is bound to it: it goes on in
+    the report that it came from, or not at all."""
+    current = session.get(CurrentRun, KIND)
+    return current.run_id if current is not None else ""
+
+
 def retention(
     session: Session, caller: Caller, query: RetentionQuery, page: PageRequest
 ) -> RetentionBody:
     """A page of lines, and the sums over every topic that the query names."""
-    current = session.get(CurrentRun, KIND)
-    if current is None:
-        return RetentionBody(summary=_summary([]), items=[])
-    run = session.get_one(ReportRun, current.run_id)
-    topics = list(session.scalars(_topics(caller, query, run.id)))
+    run_id = shown_run(session)
+    if not run_id:
+        return RetentionBody(summary=_Sums().body(), items=[])
+    run = session.get_one(ReportRun, run_id)
+    sums = _Sums()
+    for document in session.scalars(_documents(caller, query, run.id)):
+        sums.add(document)
     items, token = page_of(
         session,
         _rows(caller, query, run.id),
@@ -66,8 +78,8 @@ def retention(
         input_sha256=str(result.get("input_sha256")),
         as_of=str(result.get("as_of")),
         computed_at=run.finished_at,
-        summary=_summary([row.document for row in topics]),
-        topic=topics[0].document if query.topic_id and topics else None,
+        summary=sums.body(),
+        topic=sums.last if query.topic_id else None,
         items=items,
         next_page_token=token,
     )
@@ -89,75 +101,83 @@ def _rows(caller: Caller, query: RetentionQuery, run_id: str) -> Select[Retentio
     return rows
 
 
-def _topics(caller: Caller, query: RetentionQuery, run_id: str) -> Select[RetentionTopic]:
-    topics = select(RetentionTopic).where(RetentionTopic.run_id == run_id)
+def _documents(caller: Caller, query: RetentionQuery, run_id: str) -> Select[dict[str, Json]]:
+    """What the run says of each topic; there may be many, so few are in memory at once."""
+    documents = select(RetentionTopic.document).where(RetentionTopic.run_id == run_id)
     if not caller.operator:
-        topics = topics.where(RetentionTopic.org_id == caller.org_id)
+        documents = documents.where(RetentionTopic.org_id == caller.org_id)
     if caller.project_id is not None:
-        topics = topics.where(RetentionTopic.project_id == caller.project_id)
+        documents = documents.where(RetentionTopic.project_id == caller.project_id)
     if query.topic_id:
-        topics = topics.where(RetentionTopic.topic_id == query.topic_id)
-    return topics.order_by(RetentionTopic.topic_id)
+        documents = documents.where(RetentionTopic.topic_id == query.topic_id)
+    ordered = documents.order_by(RetentionTopic.topic_id)
+    return ordered.execution_options(yield_per=DOCUMENTS_AT_ONCE)
 
 
-def _summary(documents: list[dict[str, Json]]) -> RetentionSummary:
-    deleted = _sums(documents, "deleted", "cause", ("trims", "bytes", "records"))
-    ages = _sums(documents, "ages", "bucket", ("bytes", "records"))
-    schedule = _sums(documents, "schedule", "day", ("bytes", "records"))
-    broken: dict[str, int] = defaultdict(int)
-    for found in _entries(documents, "violations"):
-        broken[str(found["code"])] += 1
-    return RetentionSummary(
-        topics=len(documents),
-        live_bytes=_total(documents, "live_bytes"),
-        live_records=_total(documents, "live_records"),
-        hold_blocked_bytes=_total(documents, "hold_blocked_bytes"),
-        deleted=[DeletedSum(cause=cause, **sums) for cause, sums in sorted(deleted.items())],
-        upcoming=[DueSum(within=name, **sums) for name, sums in _due(documents).items()],
-        ages=[AgeSum(bucket=bucket, **sums) for bucket, sums in ages.items()],
-        schedule=sorted(
-            (DueDay(day=int(day), **sums) for day, sums in schedule.items()),
-            key=lambda due: due.day,
-        ),
-        violations=dict(sorted(broken.items())),
-    )
+@dataclass(slots=True)
+class _Sums:
+    """Figures of topics, summed one topic after the other; keys in order of first appearance."""
 
+    topics: int = 0
+    last: dict[str, Json] | None = None
+    totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TOTALS, 0))
+    deleted: dict[str, dict[str, int]] = field(default_factory=dict)
+    upcoming: dict[str, dict[str, int]] = field(default_factory=dict)
+    ages: dict[str, dict[str, int]] = field(default_factory=dict)
+    schedule: dict[str, dict[str, int]] = field(default_factory=dict)
+    broken: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-def _due(documents: list[dict[str, Json]]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for document in documents:
+    def add(self, document: dict[str, Json]) -> None:
+        """Counts what is said of one topic."""
+        self.topics += 1
+        self.last = document
+        for name in TOTALS:
+            self.totals[name] += int(str(document[name]))
+        for each in _entries(document, "deleted"):
+            _add(self.deleted, str(each["cause"]), each, ("trims", "bytes", "records"))
+        for each in _entries(document, "ages"):
+            _add(self.ages, str(each["bucket"]), each, ("bytes", "records"))
+        for each in _entries(document, "schedule"):
+            _add(self.schedule, str(each["day"]), each, ("bytes", "records"))
         upcoming = document["upcoming"]
         assert isinstance(upcoming, dict)
-        for name in ("now", "1h", "24h", "7d"):
+        for name in HORIZONS:
             due = upcoming[name]
             assert isinstance(due, dict)
-            sums = found.setdefault(name, {"bytes": 0, "records": 0})
-            for figure in sums:
-                sums[figure] += int(str(due[figure]))
-    return found
+            _add(self.upcoming, name, due, ("bytes", "records"))
+        for each in _entries(document, "violations"):
+            self.broken[str(each["code"])] += 1
+
+    def body(self) -> RetentionSummary:
+        """The sums as they cross HTTP."""
+        return RetentionSummary(
+            topics=self.topics,
+            **self.totals,
+            deleted=[
+                DeletedSum(cause=cause, **sums) for cause, sums in sorted(self.deleted.items())
+            ],
+            upcoming=[DueSum(within=name, **sums) for name, sums in self.upcoming.items()],
+            ages=[AgeSum(bucket=bucket, **sums) for bucket, sums in self.ages.items()],
+            schedule=sorted(
+                (DueDay(day=int(day), **sums) for day, sums in self.schedule.items()),
+                key=lambda due: due.day,
+            ),
+            violations=dict(sorted(self.broken.items())),
+        )
 
 
-def _sums(
-    documents: list[dict[str, Json]], member: str, key: str, figures: tuple[str, ...]
-) -> dict[str, dict[str, int]]:
-    """Figures of a list of each document, summed by a key, in order of first appearance."""
-    found: dict[str, dict[str, int]] = {}
-    for each in _entries(documents, member):
-        sums = found.setdefault(str(each[key]), dict.fromkeys(figures, 0))
-        for figure in figures:
-            sums[figure] += int(str(each[figure]))
-    return found
+def _add(
+    sums: dict[str, dict[str, int]], key: str, said: Mapping[str, Json], figures: tuple[str, ...]
+) -> None:
+    found = sums.setdefault(key, dict.fromkeys(figures, 0))
+    for figure in figures:
+        found[figure] += int(str(said[figure]))
 
 
-def _entries(documents: list[dict[str, Json]], member: str) -> Iterable[Mapping[str, Json]]:
-    for document in documents:
-        # A run of an earlier release may not say it.
-        entries = document.get(member, [])
-        assert isinstance(entries, list)
-        for each in entries:
-            assert isinstance(each, dict)
-            yield each
-
-
-def _total(documents: list[dict[str, Json]], member: str) -> int:
-    return sum(int(str(document[member])) for document in documents)
+def _entries(document: Mapping[str, Json], member: str) -> Iterator[Mapping[str, Json]]:
+    # A run of an earlier release may not say it.
+    entries = document.get(member, [])
+    assert isinstance(entries, list)
+    for each in entries:
+        assert isinstance(each, dict)
+        yield each

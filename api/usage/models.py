@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, ForeignKey, Integer, String
+from sqlalchemy import BigInteger, ForeignKey, Index, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from api.database import Base, Instant
@@ -35,12 +35,13 @@ class UsageRow(Base):
     """One line of usage.csv of one run: a meter of a topic and a principal over an hour."""
 
     __tablename__ = "usage_rows"
+    __table_args__ = (Index("ix_usage_rows_run_id_org_id", "run_id", "org_id", "window_start"),)
 
     sequence: Mapped[int] = mapped_column(
         BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=True
     )
-    run_id: Mapped[str] = mapped_column(ForeignKey("report_runs.id"), index=True)
-    org_id: Mapped[str] = mapped_column(String(40), index=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("report_runs.id"))
+    org_id: Mapped[str] = mapped_column(String(40))
     organization: Mapped[str] = mapped_column(String(255))
     project: Mapped[str] = mapped_column(String(255))
     project_id: Mapped[str] = mapped_column(String(40))

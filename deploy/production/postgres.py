@@ -80,10 +80,13 @@ class Server:
         self._password_file.write_text(secrets.token_urlsafe(24) + "\n")
         if self._account:
             self._hand_over()
-        # What a first start that was cut short has left.
-        shutil.rmtree(self._data, ignore_errors=True)
+        # Beside its place until it is whole: initdb writes PG_VERSION first, and leaves that behind
+        # if it is killed.
+        making = self._folder / "making"
+        for left in (making, self._data):
+            shutil.rmtree(left, ignore_errors=True)
         done = subprocess.run(
-            ["setpriv", *self._account, "--", str(programs() / "initdb"), "-D", str(self._data),
+            ["setpriv", *self._account, "--", str(programs() / "initdb"), "-D", str(making),
              "--auth=scram-sha-256", f"--username={ADMINISTRATOR}",
              f"--pwfile={self._password_file}", "--locale=C", "--encoding=UTF8"],
             cwd=self._folder,
@@ -93,6 +96,7 @@ class Server:
         )  # fmt: skip
         if done.returncode:
             raise ConfigurationInvalid(f"initdb: {done.stderr.strip()[-400:]}")
+        making.rename(self._data)
 
     @contextmanager
     def running(self, log_path: Path) -> Iterator[None]:

@@ -14,7 +14,7 @@ from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import csv_of, note, yaml_of
 from headrace.cli.quoting import json_of, seen
 from headrace.cli.template import PREFIX, Template
-from headrace.cli.words import topics_named
+from headrace.cli.words import offset_of, topics_named
 from headrace.errors import Invalid, StartRequired
 from headrace.retry import seconds
 
@@ -72,7 +72,13 @@ def consume(
         writer.end()
     if interrupted:
         raise KeyboardInterrupt
-    if exit_at_end and not group and not writer.written and begin is not None and begin.isdigit():
+    if (
+        exit_at_end
+        and not group
+        and not writer.written
+        and begin is not None
+        and offset_of(begin) is not None
+    ):
         note(f"No record at or after offset {begin}: the end comes before it.")
 
 
@@ -83,8 +89,8 @@ def _start(begin: str | None) -> Start | None:
         return "earliest"
     if begin in ("end", "latest"):
         return "latest"
-    if begin.isdigit():
-        return int(begin)
+    if (offset := offset_of(begin)) is not None:
+        return offset
     if begin.startswith("@-"):
         return timedelta(seconds=seconds(begin[2:]))
     if begin.startswith("@"):

@@ -113,7 +113,11 @@ def _chosen(member: str, places: list[Candidate], like: Members) -> str:
 def _key(key_file: str | None) -> str | None:
     if key_file is None:
         return None
-    text = sys.stdin.read() if key_file == "-" else Path(key_file).read_text()
+    content = sys.stdin.buffer.read() if key_file == "-" else Path(key_file).read_bytes()
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise Invalid("The key file is not text", hint="A key is hr_user_.. on one line.") from None
     if not text.strip():
         raise Invalid("The key file is empty")
     return text.strip()

@@ -16,7 +16,7 @@ from headrace.cli.main import Tree
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, Row, note, path
 from headrace.cli.watching import WatchedVerb
-from headrace.cli.words import count_of, duration_of, in_words_typed
+from headrace.cli.words import count_of, duration_of, in_words_typed, offset_of
 from headrace.errors import Conflict, Invalid
 from headrace.retry import seconds
 
@@ -193,7 +193,11 @@ def _member(text: str) -> tuple[str, object]:
         return key, None
     if value in ("true", "false"):
         return key, value == "true"
-    small = value.isdigit() and key in ("partitions", "replication_factor", "max_message_bytes")
+    small = offset_of(value) is not None and key in (
+        "partitions",
+        "replication_factor",
+        "max_message_bytes",
+    )
     return key, int(value) if small else value
 
 
@@ -266,14 +270,20 @@ def _before(found: Row, text: str, partition: int | None) -> dict[int, int]:
         if isinstance(each, dict)
     }
     chosen = sorted(ends) if partition is None else [partition]
+    if not chosen:
+        raise Invalid(
+            f"Nobody has seen the partitions of {_name(found)} yet",
+            hint=f"Why: headrace explain {found['id']}",
+        )
     if text == "end":
         wish = {index: ends.get(index, 0) for index in chosen}
         return {index: offset for index, offset in wish.items() if offset} or {chosen[0]: 1}
-    if not text.isdigit():
+    offset = offset_of(text)
+    if offset is None:
         raise Invalid(f"--before {text} is no offset", hint="Write an offset, or end.")
     if len(chosen) != 1:
         raise click.UsageError("An offset is one partition's: pass --partition too, or end.")
-    return {chosen[0]: int(text)}
+    return {chosen[0]: offset}
 
 
 def _planned(planned: Row) -> str:

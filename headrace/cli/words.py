@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 _DURATIONS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
 
 
+OFFSET_MAX = (1 << 63) - 1
+
+
+def offset_of(text: str) -> int | None:
+    """The offset that was typed; None for what is none: other characters, or beyond 64 bits."""
+    # ASCII: there are digits, such as a raised two, that are no numbers to int().
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(OFFSET_MAX))):
+        return None
+    offset = int(text)
+    return offset if offset <= OFFSET_MAX else None
+
+
 def count_of(count: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -20,6 +20,7 @@ batch by batch; it goes with its segment, at the latest when the youngest batch 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from reports.copies import first_copies
 from reports.usage import FIRST_SEQUENCE, HOUR_US, PARTITION
 
 TRIM_ID = [*PARTITION, "trim_op"]
@@ -61,19 +62,11 @@ AGE_BUCKETS = (*AGES, OLDEST, FUTURE, UNKNOWN)
 
 
 def unique_trims(trims: DataFrame) -> DataFrame:
-    """One row per trim: the copy with the lowest offset. `copies` and `conflict` say what was found
-    beside it; the first one stands. `records` are the offsets that became unreadable.
+    """One row per trim, with `copies` and `conflict` (copies.py). `records` are the offsets that
+    became unreadable.
     """
-    order = Window.partitionBy(*TRIM_ID)
-    facts = F.struct(*TRIM_FACTS)
-    return (
-        trims.withColumn("_rank", F.row_number().over(order.orderBy("offset")))
-        .withColumn("copies", F.count(F.lit(1)).over(order))
-        .withColumn("conflict", F.min(facts).over(order) != F.max(facts).over(order))
-        .where("_rank = 1")
-        .drop("_rank")
-        .withColumn("records", F.col("last_offset") - F.col("first_offset") + 1)
-    )
+    unique = first_copies(trims, TRIM_ID, TRIM_FACTS)
+    return unique.withColumn("records", F.col("last_offset") - F.col("first_offset") + 1)
 
 
 def trim_gaps(unique: DataFrame, *, from_beginning: bool) -> DataFrame:

@@ -19,7 +19,7 @@ from reports.retention.records import RETENTION_TOPIC
 from reports.retention.rows import deletions, retention_rows
 from reports.retention.standings import lines, place_of, places, trimmed_of
 from reports.retention.summary import Gathered
-from reports.session import open_session
+from reports.session import opened_session
 from reports.usage import PARTITION
 
 
@@ -44,16 +44,13 @@ def run_retention(
             f"Exactly one of --bootstrap (to freeze {RETENTION_TOPIC}) and --inputs must be given.",
             "Example: --bootstrap 127.0.0.1:8461.",
         )
-    spark = open_session(master)
-    try:
+    with opened_session(master) as spark:
         if inputs or export is None:
             frozen = thawed_retention(root, inputs)
         else:
             options = {"bootstrap": bootstrap, "key_variable": key_variable}
             frozen = freeze_retention(spark, root, export, options)
         return retention_report_of(spark, root, frozen)
-    finally:
-        spark.stop()
 
 
 def retention_report_of(spark: SparkSession, root: Path, frozen: FrozenRetention) -> Report:

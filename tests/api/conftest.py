@@ -1,21 +1,31 @@
 """A control plane over a real database, with a clock that tests move, and a scripted node.
 
 Every test that takes a `service` runs twice: over an SQLite file, and over a PostgreSQL database.
-Both are copies of one that was migrated and bootstrapped once.
+Both were migrated and bootstrapped once; before each test they are made what they were then. What
+takes time to build is built once as well and refuses to remember a test: the application, its
+clients' event loop, and the engines with the statements that they have compiled.
 """
 
+import itertools
+import os
 import random
 import shutil
-from collections.abc import Iterator
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pytest
+from argon2 import PasswordHasher
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import JsonValue as Json
+from sqlalchemy import event
 
 from api.access.rate import Limits, Policy
 from api.access.tokens import new_token
@@ -32,17 +42,23 @@ from api.schema import migrate
 from api.settings import DatabaseSettings, NodeSettings, ReportsSettings, Settings
 from api.telemetry import configure_logs
 from tests.api.fake_node import FakeNode, serving
+from tests.support.node_process import NodeProcess
+from tests.support.node_proxy import NodeProxy
 from tests.support.postgres import Postgres
+
+# How often a race is run. A thousand times is for who has the time.
+OFTEN = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 24
 
 # Parsed JSON; what the tests assert is its type.
 Body: TypeAlias = Any
+BEGIN: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @dataclass
 class Clock:
     """A clock that stands until it is moved."""
 
-    moment: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    moment: datetime = BEGIN
 
     def __call__(self) -> datetime:
         return self.moment
@@ -109,6 +125,26 @@ class Service:
                 return count
         raise AssertionError(f"still busy after {passes} passes")
 
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """A worker that runs every pass that is due, until the end of the block."""
+        stopped = threading.Event()
+
+        def work() -> None:
+            while not stopped.is_set():
+                seen = self.database.wakes
+                if not self.loop.run_once():
+                    self.database.wait_for_work(seen, 0.1)
+
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(work)
+            try:
+                yield
+            finally:
+                stopped.set()
+                self.database.wake_workers()
+            running.result()
+
 
 def bearer(token: str) -> dict[str, str]:
     """The header that carries a token."""
@@ -121,48 +157,101 @@ def _logs() -> None:
     configure_logs("warning")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_hashes() -> Iterator[None]:
+    """A password's hash is dear on purpose, and for nobody's good here."""
+    cheap = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("api.console.service.HASHER", cheap)
+        yield
+
+
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A bootstrapped database, and what its first run made."""
+    """A bootstrapped database, and what its first run made.
+
+    ``database`` is open on it, with the clock of the tests. ``put_back`` makes it again what the
+    first run left. ``another`` is the address of a new one like it, for a process of its own; if it
+    is a file, then in that folder.
+    """
 
     url: str
     first: Bootstrapped
+    database: Database
+    put_back: Callable[[], None]
+    another: Callable[[Path], str]
 
 
-def _installed(url: str) -> Installation:
+def _first_run(url: str) -> Bootstrapped:
     migrate(url)
     database = Database(url, clock=Clock())
     first = bootstrap(database, node_address="127.0.0.1:1")
     assert first is not None
     database.close()
-    return Installation(url, first)
+    return first
 
 
 @pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Installation]:
-    """An SQLite file, to be copied."""
-    path = tmp_path_factory.mktemp("template") / "control.db"
-    return path, _installed(f"sqlite:///{path}")
+def wall() -> Clock:
+    """The only clock; the engines know it for as long as they are open."""
+    return Clock()
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres: Postgres) -> Installation:
-    """The PostgreSQL database `template`, to be copied."""
-    return _installed(postgres.create("template"))
+def sqlite(tmp_path_factory: pytest.TempPathFactory, wall: Clock) -> Installation:
+    """An SQLite file. As with PostgreSQL here, nothing waits for the disk."""
+    folder = tmp_path_factory.mktemp("sqlite")
+    template = folder / "template.db"
+    first = _first_run(f"sqlite:///{template}")
+    database = Database(f"sqlite:///{folder}/control.db", clock=wall)
+    for engine in (database.writer, database.reader):
+        event.listen(engine, "connect", _never_sync)
+
+    def put_back() -> None:
+        for path in folder.glob("control.db*"):
+            path.unlink()
+        shutil.copy(template, folder / "control.db")
+
+    def another(place: Path) -> str:
+        return f"sqlite:///{shutil.copy(template, place / 'control.db')}"
+
+    return Installation(database.url, first, database, put_back, another)
+
+
+def _never_sync(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute("PRAGMA synchronous = OFF")
+
+
+@pytest.fixture(scope="session")
+def postgresql(postgres: Postgres, wall: Clock) -> Installation:
+    """A PostgreSQL database: `test`, made from `template`."""
+    first = _first_run(postgres.create("template"))
+    database = Database(postgres.create("test", "template"), clock=wall)
+    postgres.keep("test")
+    numbers = itertools.count()
+    return Installation(
+        database.url,
+        first,
+        database,
+        put_back=lambda: postgres.put_back("test"),
+        another=lambda _place: postgres.create(f"process{next(numbers)}", "template"),
+    )
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
-    """A database of the test's own."""
-    if request.param == "sqlite":
-        template, installed = request.getfixturevalue("sqlite_template")
-        shutil.copy(template, tmp_path / "control.db")
-        yield Installation(f"sqlite:///{tmp_path}/control.db", installed.first)
-        return
-    first = request.getfixturevalue("postgres_template").first
-    postgres: Postgres = request.getfixturevalue("postgres")
-    yield Installation(postgres.create("test", "template"), first)
-    postgres.drop("test")
+def installation(request: pytest.FixtureRequest) -> Iterator[Installation]:
+    """A database as its first run left it."""
+    found: Installation = request.getfixturevalue(request.param)
+    found.put_back()
+    yield found
+    found.database.close()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def stored(request: pytest.FixtureRequest) -> Installation:
+    """The kind of database behind the processes of a module."""
+    found: Installation = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -171,9 +260,18 @@ def application() -> FastAPI:
     return create_app(Settings(), Database("sqlite://"))
 
 
+@pytest.fixture(scope="session")
+def caller(application: FastAPI) -> Iterator[TestClient]:
+    """Asks the application in one event loop, as a server does."""
+    with TestClient(application, raise_server_exceptions=False) as asking:
+        yield asking
+
+
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock(wall: Clock) -> Clock:
+    """The clock, at its beginning."""
+    wall.moment = BEGIN
+    return wall
 
 
 @pytest.fixture
@@ -187,6 +285,7 @@ def service(
     tmp_path: Path,
     installation: Installation,
     application: FastAPI,
+    caller: TestClient,
     clock: Clock,
     node: FakeNode,
 ) -> Iterator[Service]:
@@ -199,7 +298,7 @@ def service(
         node=NodeSettings(admin_key_file=key_file),
         reports=ReportsSettings(uri=str(tmp_path / "reports"), logs=str(tmp_path / "logs")),
     )
-    database = Database(settings.database.url, clock=clock)
+    database = installation.database
     readdress(database, node_id=first.identity.node_id, node_address=node.address)
     nodes = NodeClients(key_file)
     loop = Loop(
@@ -216,11 +315,26 @@ def service(
     application.state.settings = settings
     application.state.database = database
     application.state.limits = Limits(Policy(burst=100_000, per_second=1))
-    client = TestClient(application, raise_server_exceptions=False)
-    yield Service(client, database, clock, loop, node, first, settings)
-    client.close()
+    caller.cookies.clear()
+    yield Service(caller, database, clock, loop, node, first, settings)
     nodes.close()
-    database.close()
+
+
+@pytest.fixture(scope="session")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    """One real node for all: objects have ids of their own, whatever database wished them."""
+    with NodeProcess(tmp_path_factory.mktemp("node")) as running:
+        yield running
+
+
+@pytest.fixture
+def road(service: Service, process: NodeProcess) -> Iterator[NodeProxy]:
+    """Where the first cluster's node is found: the real one behind a proxy."""
+    service.settings.node.admin_key_file.write_text(process.node_key)
+    with NodeProxy(process.grpc_port) as proxy:
+        node_id = service.first.identity.node_id
+        readdress(service.database, node_id=node_id, node_address=proxy.address)
+        yield proxy
 
 
 @pytest.fixture

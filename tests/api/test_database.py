@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Row, func, select, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from api.audit.models import OutboxEvent
 from api.database import Bounds, Database, Meta
 from api.settings import DatabaseSettings
-from tests.api.conftest import Installation
+from api.tables import Base
+from tests.api.conftest import Installation, Service
 
 
 @pytest.fixture
@@ -17,6 +19,33 @@ def database(installation: Installation) -> Iterator[Database]:
     database = Database(installation.url, Bounds(connections=2, statement_seconds=1))
     yield database
     database.close()
+
+
+def test_nothing_of_a_test_is_left_to_the_next(
+    service: Service, installation: Installation
+) -> None:
+    def rows() -> list[list[Row[tuple[object, ...]]]]:
+        with service.database.read() as session:
+            tables = Base.metadata.sorted_tables
+            return [sorted(session.execute(select(each)), key=str) for each in tables]
+
+    def last_event() -> int:
+        service.topic("orders")
+        service.settle()
+        with service.database.read() as session:
+            return session.scalars(select(func.max(OutboxEvent.sequence))).one()
+
+    def put_back() -> None:
+        service.database.close()
+        installation.put_back()
+
+    put_back()
+    before = rows()
+    last = last_event()
+    assert rows() != before
+    put_back()
+    assert rows() == before
+    assert last_event() == last
 
 
 def test_a_reader_sees_one_snapshot_and_cannot_write(database: Database) -> None:

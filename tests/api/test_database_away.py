@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 import pytest
 from httpx2 import Response
-from psycopg import sql
 from sqlalchemy import func, select
 from sqlalchemy.exc import OperationalError
 
@@ -125,10 +124,9 @@ def test_a_read_only_database_is_read_and_takes_no_changes(
 ) -> None:
     topic = service.topic("orders")
     before = counts(service)
-    read_only(service, postgres, on=True)
-    refused(create(service, "refunds"))
-    assert service.get(f"/v1/topics/{topic['id']}")["name"] == "orders"
-    read_only(service, postgres, on=False)
+    with read_only(service, postgres):
+        refused(create(service, "refunds"))
+        assert service.get(f"/v1/topics/{topic['id']}")["name"] == "orders"
     assert counts(service) == before
     assert create(service, "refunds").status_code == 202
 
@@ -202,10 +200,13 @@ def ready(service: Service, topic_id: str) -> bool:
     return ("Ready", "True") in {(each["type"], each["status"]) for each in conditions}
 
 
-def read_only(service: Service, postgres: Postgres, *, on: bool) -> None:
-    """Every new session takes no changes, as after a failover or on a full disk."""
-    value = sql.Literal("on" if on else "off")
-    postgres.execute(
-        sql.SQL("ALTER DATABASE test SET default_transaction_read_only = {}").format(value)
-    )
+@contextmanager
+def read_only(service: Service, postgres: Postgres) -> Iterator[None]:
+    """Sessions take no changes inside the block, as after a failover or on a full disk."""
+    postgres.execute(b"ALTER DATABASE test SET default_transaction_read_only = on")
     service.database.writer.dispose()
+    try:
+        yield
+    finally:
+        postgres.execute(b"ALTER DATABASE test RESET default_transaction_read_only")
+        service.database.writer.dispose()

@@ -3,15 +3,13 @@
 import copy
 from collections.abc import Iterator
 
-import grpc
 import pytest
 
 from api.identifiers import new_id
-from api.reconcile.loop import BACKOFF_MAX
 from api.reconcile.models import Work
 from api.topics.models import Topic
 from tests.api.conftest import Body, Service
-from tests.api.fake_node import FakeNode, refuse, serving, vanish
+from tests.api.fake_node import FakeNode, serving, vanish
 
 STORM = 20
 
@@ -24,23 +22,6 @@ def second(service: Service) -> Iterator[FakeNode]:
         body: Body = {"id": new_id("nd"), "name": "node-1", "spec": {"address": node.address}}
         service.post(f"/v1/clusters/{cluster['id']}/nodes", body)
         yield node
-
-
-def test_a_node_that_says_absent_right_after_a_create_gets_no_second_topic(
-    service: Service,
-) -> None:
-    service.settle()
-    topic = service.topic("orders")
-    service.node.unseen.add(topic["id"])
-    for _ in range(5):
-        service.settle()
-        service.clock.advance(1)
-    service.node.unseen.clear()
-    service.clock.advance(BACKOFF_MAX.total_seconds())
-    service.settle()
-    puts = [each.put_topic for each in service.node.applied if each.HasField("put_topic")]
-    assert {each.topic_id for each in puts} == set(service.node.topics) == {topic["id"]}
-    assert condition(service, topic, "Ready") == "True"
 
 
 def test_a_cluster_that_always_fails_does_not_keep_a_key_from_the_others(
@@ -58,24 +39,6 @@ def test_a_cluster_that_always_fails_does_not_keep_a_key_from_the_others(
     service.clock.advance(2)
     service.settle()
     assert service.node.keys[created["id"]].active
-
-
-def test_a_storm_of_throttling_deletes_nothing_and_takes_no_ready_away(service: Service) -> None:
-    topics = [service.topic(f"t{number}") for number in range(3)]
-    service.settle()
-    service.clock.advance(3600)
-    throttle = refuse(grpc.StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED", retry_after_ms=1000)
-    service.node.describe.extend([throttle] * STORM)
-    sent = len(service.node.applied)
-    for _ in range(STORM):
-        service.settle()
-        service.clock.advance(1)
-    assert len(service.node.applied) == sent
-    assert {condition(service, topic, "Ready") for topic in topics} == {"True"}
-    service.node.describe.clear()
-    service.clock.advance(BACKOFF_MAX.total_seconds())
-    service.settle()
-    assert {condition(service, topic, "Synced") for topic in topics} == {"True"}
 
 
 def test_a_database_that_lost_its_last_commits_does_not_undo_what_the_node_has(

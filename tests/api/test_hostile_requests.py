@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.api.conftest import Installation
 from tests.support.api_process import Answer, ApiProcess
 from tests.support.platform import wait_until
 
@@ -23,8 +24,9 @@ MANY = range(90_000)
 
 
 @pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiProcess]:
-    with ApiProcess(tmp_path_factory.mktemp("api")) as running:
+def api(tmp_path_factory: pytest.TempPathFactory, stored: Installation) -> Iterator[ApiProcess]:
+    folder = tmp_path_factory.mktemp("api")
+    with ApiProcess(folder, stored.another(folder), stored.first) as running:
         # The first request of every kind pays for what is made once.
         assert running.ask(b"POST", TOPICS, b'{"name": "there"}').status == 202
         assert running.ask(b"GET", TOPICS).status == 200

@@ -3,12 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from fastapi import FastAPI
 
 from api.access.permissions import Caller
 from api.database import Database
+from api.errors import RateLimitedError
 from api.groups.positions import Position, Question, lag_of
 from api.live.look import (
     QUESTIONS_MAX,
@@ -22,6 +24,7 @@ from api.live.look import (
     questions_of,
 )
 from api.live.poller import Poller, Seen
+from api.messages.tail import Tails
 from api.settings import Settings
 from dataplane.wire import node_pb2
 from tests.api.conftest import Body, Service
@@ -107,12 +110,28 @@ def test_what_was_not_asked_or_answered_is_unknown_and_never_0() -> None:
     assert (shown.now.in_bytes, shown.worst_lag, shown.groups_unknown) == (None, None, 1)
     restarted = look_at(1, fetched={"nd_1": (8, 20)})
     assert point_between(first, restarted).sums.out_bytes is None
-    assert picture(look_at(1, silent=1), point_between(first, first), OWNER).now.in_bytes is None
+    gone = look_at(1, silent=1)
+    assert picture(gone, point_between(first, gone), OWNER).now.in_bytes is None
     question = Question(16, 16, 1, 0)
     assert lag_of({}, [question]) is None
     assert lag_of({question: Position(None, 2, 9)}, [question]) == 7
     assert lag_of({question: Position(4, 6, 9)}, [question]) == 3
     assert lag_of({}, []) is None
+
+
+def test_what_nobody_told_of_for_a_while_has_not_grown_from_nothing() -> None:
+    ours, theirs = topic(OURS, "a", 1 << 40), topic(THEIRS, "c", 1000)
+    silent, back = look_at(2, silent=1), look_at(4, ours, fetched={"nd_1": (7, 0)})
+    shown = picture(back, point_between(silent, back), OWNER)
+    assert (shown.now.in_bytes, shown.busiest, shown.stored_bytes) == (None, [], 1 << 39)
+    poller = Poller()
+    poller._publish(look_at(0, ours), silent)
+    poller._publish(silent, back)
+    assert [point_body(each, OWNER).in_bytes for each in poller.history()] == [None]
+    # One partition that does not answer at the first look hides its topic alone.
+    hidden = replace(look_at(0, theirs), unknown=frozenset({"tp_a"}))
+    point = point_between(hidden, look_at(1, ours, topic(THEIRS, "c", 1010)))
+    assert point.topics == {"tp_c": (10, 1)}
 
 
 def test_questions_are_bounded_and_small_groups_come_first() -> None:
@@ -190,6 +209,28 @@ def test_a_key_that_is_revoked_while_it_looks_sees_nothing_more(
     assert names == ["event: history", "event: live", "event: refused"]
     last = json.loads(text.strip().splitlines()[-1].removeprefix("data: "))
     assert (last["status"], last["code"]) == (401, "UNAUTHENTICATED")
+
+
+def test_a_reader_that_finds_no_room_when_its_answer_begins_is_told_so(
+    service: Service, application: FastAPI
+) -> None:
+    class Late(Tails):
+        """Lets everybody in, and has no room for anybody."""
+
+        full = False
+
+        def check(self, org_id: str) -> None:
+            if self.full:
+                raise RateLimitedError("full", code="TOO_MANY_TAILS")
+            self.full = True
+
+    state = application.state
+    usual, state.tails = state.tails, Late()
+    try:
+        seen = events(service)
+    finally:
+        state.tails = usual
+    assert (list(seen), seen["refused"]["code"]) == (["refused"], "TOO_MANY_TAILS")
 
 
 def test_a_cluster_that_does_not_answer_is_counted_as_silent(service: Service) -> None:

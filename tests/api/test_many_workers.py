@@ -1,6 +1,8 @@
 """Several workers on one queue: every change is handled, by one of them at a time."""
 
+import statistics
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +23,7 @@ KIND = "test"
 OBJECTS = 200
 WORKERS = 4
 CHANGES = 30
-CLAIM_SECONDS_MAX = 2.0
+CLAIM_SECONDS_MAX = 0.5
 # A worker that does not have to wait is through in a fraction of it.
 PATIENCE_SECONDS = 0.5
 
@@ -132,11 +134,15 @@ def test_a_change_beside_a_finish_is_due_at_once(service: Service) -> None:
 
 
 def test_a_transaction_that_is_left_open_does_not_starve_the_queue(service: Service) -> None:
+    seconds = []
     with service.database.read() as old:
+        # Its snapshot keeps every dead version of the row that is changed and changed again.
         old.execute(text("SELECT count(*) FROM work"))
-        for generation in range(1, 301):
+        for generation in range(1, 151):
             _enqueue(service, "a", generation)
+            began = time.monotonic()
             (item,) = _claim(service)
+            seconds.append(time.monotonic() - began)
             with service.database.write() as session:
                 assert finish(
                     session,
@@ -146,11 +152,7 @@ def test_a_transaction_that_is_left_open_does_not_starve_the_queue(service: Serv
                     attempts=0,
                     error=None,
                 )
-        _enqueue(service, "a", 1000)
-        worker = threading.Thread(target=_claim, args=(service,))
-        worker.start()
-        worker.join(CLAIM_SECONDS_MAX)
-        assert not worker.is_alive()
+    assert statistics.quantiles(seconds, n=100)[98] < CLAIM_SECONDS_MAX
 
 
 @pytest.mark.parametrize("installation", ["postgresql"], indirect=True)

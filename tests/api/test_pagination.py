@@ -69,12 +69,13 @@ def test_a_page_is_at_most_a_thousand(service: Service) -> None:
     service.topic("orders")
     limits: list[object] = []
 
-    @event.listens_for(service.database.reader, "before_cursor_execute")
     def see(_c: object, _k: object, sql: str, parameters: Parameters, *_: object) -> None:
         given = parameters.values() if isinstance(parameters, dict) else parameters
         limits.extend(value for value in given if isinstance(value, int))
 
+    event.listen(service.database.reader, "before_cursor_execute", see)
     service.get("/v1/topics?page_size=100000")
+    event.remove(service.database.reader, "before_cursor_execute", see)
     assert 1001 in limits
     assert 100001 not in limits
 

@@ -1,10 +1,12 @@
 """The queue: nobody is woken twice, nobody is forgotten, and a lease is worth something."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 from sqlalchemy import select
 
+from api.database import Database
 from api.reconcile.models import Work
 from api.reconcile.queue import LEASE, Claim, claim, enqueue, finish, renew
 from tests.api.conftest import Service
@@ -76,17 +78,23 @@ def test_users_come_before_the_background(service: Service) -> None:
     assert [_claim(service)[0].object_id for _ in range(2)] == ["b", "a"]
 
 
-def test_eight_threads_that_claim_and_insert_meet_no_error(service: Service) -> None:
+def test_eight_workers_with_connections_of_their_own_claim_and_insert_without_an_error(
+    service: Service,
+) -> None:
     for number in range(20):
         _enqueue(service, f"first-{number}")
 
     def work(thread: int) -> list[str]:
+        # As a process of its own would: threads of one share SQLite's only writer.
+        database = Database(service.settings.database.url, clock=service.clock)
+        own = replace(service, database=database)
         done = []
         for number in range(10):
-            _enqueue(service, f"more-{thread}-{number}")
-            for item in _claim(service):
+            _enqueue(own, f"more-{thread}-{number}")
+            for item in _claim(own):
                 done.append(item.object_id)
-                assert _finish(service, item, after=timedelta(hours=1))
+                assert _finish(own, item, after=timedelta(hours=1))
+        database.close()
         return done
 
     with ThreadPoolExecutor(8) as pool:

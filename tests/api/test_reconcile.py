@@ -1,7 +1,6 @@
 """Reconciling against a scripted node: whatever is lost, late or refused, the end is the wish."""
 
 import threading
-from dataclasses import dataclass
 
 import grpc
 import pytest
@@ -12,11 +11,12 @@ from api.reconcile.conditions import Condition, merge
 from api.reconcile.loop import BACKOFF_FIRST, BACKOFF_MAX, Loop, backoff
 from api.reconcile.models import ResourceStatus, Work
 from api.reconcile.outcome import Found, Outcome, Settled
-from api.reconcile.queue import Claim, claim
+from api.reconcile.queue import LEASE, Claim
 from api.reconcile.topics import TopicReconciler, plan
 from dataplane.wire import node_pb2
 from tests.api.conftest import Body, Clock, Service
 from tests.api.fake_node import refuse, vanish
+from tests.support.platform import wait_until
 
 
 @given(st.integers(1, 100), st.integers(-1, 1 << 40), st.booleans())
@@ -65,19 +65,6 @@ def test_a_create_whose_answer_was_lost_is_found_and_made_once(service: Service)
     service.settle()
     assert _condition(service, topic, "Ready") == "True"
     assert len(service.node.applied) == sent + 1
-
-
-def test_a_worker_that_dies_between_apply_and_record_leaves_one_object(service: Service) -> None:
-    service.settle()
-    topic = service.topic("orders")
-    reconciler = service.loop._reconcilers["topic"]
-    (item,) = _claims(service)
-    reconciler.reconcile(item)
-    assert _condition(service, topic, "Ready") == "Unknown"
-    service.clock.advance(31)
-    service.settle()
-    assert _condition(service, topic, "Ready") == "True"
-    assert list(service.node.topics) == [topic["id"]]
 
 
 def test_a_node_that_is_away_is_unknown_first_and_unreachable_after_half_a_minute(
@@ -145,6 +132,26 @@ def test_a_failing_pass_observes_the_generation_and_is_not_ready_for_it(service:
     assert (ready["status"], ready["observed_generation"]) == ("False", 2)
 
 
+def test_a_change_that_the_node_need_not_hear_of_is_observed_all_the_same(
+    service: Service,
+) -> None:
+    topic = service.topic("orders")
+    service.settle()
+    sent = len(service.node.applied)
+    spec: Body = {"deletion_protection": True}
+    path = f"/v1/topics/{topic['id']}"
+    patched = service.client.patch(path, json={"spec": spec}, headers=service.owner)
+    status = patched.json()["status"]
+    assert (patched.json()["generation"], status["observed_generation"]) == (2, 1)
+    service.settle()
+    body = service.get(path)
+    assert body["status"]["observed_generation"] == 2
+    assert {each["observed_generation"] for each in body["status"]["conditions"]} == {2}
+    assert len(service.node.applied) == sent
+    operation = service.get(f"/v1/operations/{patched.headers['Operation-Id']}")
+    assert operation["state"] == "SUCCEEDED"
+
+
 def test_ready_of_an_older_generation_is_not_ready_of_the_new_one(service: Service) -> None:
     topic = service.topic("orders")
     service.settle()
@@ -175,7 +182,8 @@ def test_a_hundred_failing_passes_grow_the_backoff_and_hardly_write_the_status(
 def test_a_success_forgets_the_failures_before_it(service: Service) -> None:
     service.settle()
     topic = service.topic("orders")
-    service.node.before.extend([refuse(grpc.StatusCode.INTERNAL, "INTERNAL")] * 5)
+    fault = refuse(grpc.StatusCode.INTERNAL, "INTERNAL")
+    service.node.before.extend([fault] * 5)
     for _ in range(5):
         service.clock.advance(400)
         service.loop.run_once(["topic"])
@@ -183,6 +191,13 @@ def test_a_success_forgets_the_failures_before_it(service: Service) -> None:
     service.clock.advance(400)
     service.loop.run_once(["topic"])
     assert _work(service, topic).attempts == 0
+    # The next failure is the first again: at most one base delay.
+    service.clock.advance(3600)
+    service.node.describe.append(fault)
+    service.loop.run_once(["topic"])
+    work = _work(service, topic)
+    assert work.attempts == 1
+    assert work.run_after <= service.clock() + BACKOFF_FIRST
 
 
 def test_a_new_generation_forgets_the_failures_of_the_last(service: Service) -> None:
@@ -195,26 +210,6 @@ def test_a_new_generation_forgets_the_failures_of_the_last(service: Service) -> 
     )
     assert _work(service, topic).attempts == 0
     assert service.loop.run_once(["topic"]) == 1
-
-
-def test_a_holder_that_slept_over_its_lease_is_refused_by_queue_and_node(
-    service: Service,
-) -> None:
-    service.settle()
-    topic = service.topic("orders")
-    (sleeper,) = _claims(service)
-    service.clock.advance(60)
-    service.client.patch(
-        f"/v1/topics/{topic['id']}", json={"spec": {"codec": "zstd"}}, headers=service.owner
-    )
-    service.settle()
-    held = service.node.topics[topic["id"]]
-    assert held.fence.generation == 2
-    # The node forgets the configuration but not the fence, so that the sleeper wants to write.
-    held.spec.codec = "none"
-    assert not service.loop.run(sleeper)
-    assert service.node.fenced == 1
-    assert service.loop.counters.leases_lost == 1
 
 
 def test_one_object_that_raises_does_not_stop_the_others(service: Service) -> None:
@@ -235,27 +230,6 @@ def test_one_object_that_raises_does_not_stop_the_others(service: Service) -> No
     assert _condition(service, good, "Ready") == "True"
     assert _condition(service, bad, "Ready") == "False"
     assert loop.counters.exceptions >= 1
-
-
-def test_two_workers_make_one_topic(service: Service) -> None:
-    service.settle()
-    topic = service.topic("orders")
-    sent = len(service.node.applied)
-    reached, go_on = threading.Event(), threading.Event()
-
-    def pause() -> None:
-        reached.set()
-        assert go_on.wait(10)
-
-    service.node.on_apply = pause
-    worker = threading.Thread(target=service.loop.run_once)
-    worker.start()
-    assert reached.wait(10)
-    assert service.loop.run_once() == 0
-    go_on.set()
-    worker.join()
-    assert len(service.node.applied) == sent + 1
-    assert _condition(service, topic, "Ready") == "True"
 
 
 @pytest.mark.parametrize(
@@ -288,31 +262,38 @@ def test_a_partition_that_takes_long_to_start_is_asked_ever_less_often(service: 
     assert 5 <= service.loop.counters.passes - passes <= 15
 
 
-def test_a_pass_that_runs_long_keeps_its_lease(service: Service) -> None:
-    @dataclass
+def test_a_pass_that_runs_long_keeps_its_lease_and_is_made_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.reconcile.loop.RENEW_SECONDS", 0.01)
+    through = threading.Event()
+
     class Slow:
-        loop: Loop | None = None
-        effects: int = 0
+        effects = 0
 
         def reconcile(self, item: Claim) -> Outcome:
-            assert self.loop is not None
             self.effects += 1
-            for _ in range(3):
+            for _ in range(4):
                 service.clock.advance(25)
-                self.loop.renew_held()
-                assert self.loop.run_once() == 0
+                wait_until(lambda: _lasts(service, topic), "the lease is renewed")
+            through.set()
             return Settled(Found(1))
 
         def generation(self, object_id: str) -> int:
             return 1
 
     service.settle()
-    service.topic("orders")
+    topic = service.topic("orders")
     slow = Slow()
-    slow.loop = Loop(service.database, {"topic": slow})
-    assert slow.loop.run_once() == 1
+    # The second thread looks for work all the time.
+    loop = Loop(service.database, {"topic": slow}, pools=((("topic",), 2),))
+    loop.start()
+    try:
+        assert through.wait(30)
+    finally:
+        loop.stop()
     assert slow.effects == 1
-    assert slow.loop.counters.leases_lost == 0
+    assert loop.counters.leases_lost == 0
 
 
 @pytest.mark.parametrize("attempts", [0, 3, 50])
@@ -335,9 +316,9 @@ def test_a_condition_keeps_its_time_until_its_status_flips(clock: Clock) -> None
     assert times[0] == times[1] < times[2]
 
 
-def _claims(service: Service) -> list[Claim]:
-    with service.database.write() as session:
-        return claim(session, kinds=["topic"], owner="sleeper", now=service.clock())
+def _lasts(service: Service, topic: Body) -> bool:
+    """Whether the lease on a topic ends a whole lease from now."""
+    return _work(service, topic).lease_until == service.clock() + LEASE
 
 
 def _condition(service: Service, topic: Body, type_: str) -> str:

@@ -8,11 +8,15 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from httpx2 import Response
+from sqlalchemy import select, text
 
 from api.reports.models import ReportRun
+from api.usage.models import UsageRow
 from tests.api.conftest import Body, Service
 from tests.api.test_reports import loop_of, publish, row_of, started
+from tests.support.platform import wait_until
 
 
 @contextmanager
@@ -100,6 +104,43 @@ def test_a_run_that_started_before_the_one_that_is_shown_is_kept_and_not_shown(
     events = service.get(f"/v1/audit-events?target_id={older['id']}")["items"]
     (event,) = [each for each in events if each["action"] == "reports.publish"]
     assert event["after"]["superseded_by"] == newer["id"]
+
+
+@pytest.mark.parametrize("installation", ["postgresql"], indirect=True)
+def test_of_two_runs_that_publish_first_at_once_both_succeed_and_the_later_one_is_shown(
+    service: Service,
+) -> None:
+    topic = service.topic("orders")
+    runs = []
+    for quantity in ("1", "2"):
+        run, header = started(service)
+        runs.append((run, header, publish(service, [row_of(topic, quantity, "0")])))
+        service.clock.advance(60)
+    waiting = text(
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'current_runs'::regclass"
+    )
+
+    def both_wait() -> bool:
+        with service.database.read() as session:
+            return bool(session.scalar(waiting) == len(runs))
+
+    def put(one: tuple[Body, dict[str, str], Body]) -> Response:
+        run, header, manifest = one
+        path = f"/v1/report-runs/{run['id']}/result"
+        return service.client.put(path, json=manifest, headers=header)
+
+    with ThreadPoolExecutor(len(runs)) as pool, service.database.write() as session:
+        # Both will have seen that nothing is shown, and none may say yet what is.
+        session.execute(text("LOCK TABLE current_runs IN SHARE MODE"))
+        answers = [pool.submit(put, one) for one in runs]
+        wait_until(both_wait, "both are about to show their run")
+    assert [(each.result().status_code, each.result().json()) for each in answers] == [
+        (200, service.get(f"/v1/report-runs/{run['id']}")) for run, _, _ in runs
+    ]
+    usage = service.get("/v1/usage")
+    assert (usage["run_id"], usage["totals"][0]["quantity"]) == (runs[1][0]["id"], "2")
+    with service.database.read() as session:
+        assert session.scalars(select(UsageRow.run_id)).all() == [runs[1][0]["id"]]
 
 
 def test_a_run_over_more_than_one_cluster_is_refused_for_it_would_bill_the_first_only(

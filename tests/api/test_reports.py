@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from api.reconcile.loop import Loop
 from api.reconcile.node_client import NodeClients
 from api.reconcile.queue import claim
-from api.reconcile.reports import ReportReconciler, Start
+from api.reconcile.reports import LOG_TAIL_BYTES, ReportReconciler, Start, _tail
 from api.reports.loading import COLUMNS
 from api.reports.models import ReportRun
 from api.usage.models import PriceBook, UsageRow
@@ -76,6 +76,17 @@ def test_a_job_that_fails_says_why_and_what_to_do_in_its_own_words(service: Serv
     again = service.post("/v1/report-runs", {"kind": "usage"})
     assert loop_of(service, script=script).run_once() == 1
     assert service.get(f"/v1/report-runs/{again['id']}")["error"]["code"] == "REPORT_FAILED"
+
+
+def test_the_end_of_a_log_holds_no_secret_and_no_rest_of_one(tmp_path: Path) -> None:
+    log, secret = tmp_path / "job.log", "S" * 43
+    token = f"hr_run_abcdefghij_{secret}"
+    log.write_text(f"{token} {token} failed")
+    assert _tail(str(log)) == "hr_run_abcdefghij_[redacted] hr_run_abcdefghij_[redacted] failed"
+    for rest in range(len(token) + 2):
+        end = f" {token}".ljust(LOG_TAIL_BYTES - rest)
+        log.write_text(f"{token}{end}")
+        assert "SSS" not in _tail(str(log)), rest
 
 
 def test_a_job_that_takes_too_long_is_ended(service: Service) -> None:

@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from sqlalchemy import event
+
 from api.reports.models import ReportRun
 from api.retention.loading import COLUMNS
 from tests.api.conftest import Body, Service
@@ -147,6 +149,33 @@ def test_inputs_hold_every_policy_that_ever_held_with_its_author_and_the_holds(
     assert "secret" not in json.dumps(inputs)
 
 
+def test_no_look_at_one_object_reads_the_whole_audit_chain(service: Service) -> None:
+    topic = service.topic("orders")
+    run, header = started(service)
+    asked: list[tuple[str, tuple[object, ...]]] = []
+
+    @event.listens_for(service.database.reader, "before_cursor_execute")
+    def look(
+        _connection: object, _cursor: object, statement: str, values: tuple[object, ...], *_: object
+    ) -> None:
+        if "FROM audit_events" in statement:
+            asked.append((statement, values))
+
+    service.get(f"/v1/report-runs/{run['id']}/inputs", header)
+    service.get(f"/v1/explain?object={topic['id']}")
+    event.remove(service.database.reader, "before_cursor_execute", look)
+    assert len(asked) == 2
+    with service.database.reader.connect() as connection:
+        explain = "EXPLAIN QUERY PLAN"
+        if connection.dialect.name == "postgresql":
+            # A table of a few rows is read as a whole, unless that is forbidden.
+            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+            explain = "EXPLAIN"
+        for statement, values in asked:
+            plan = connection.exec_driver_sql(f"{explain} {statement}", values).all()
+            assert "ix_audit_events_target_id_org_id" in str(plan)
+
+
 def test_a_result_is_loaded_shown_and_replaced_by_the_next(service: Service) -> None:
     topic = service.topic("orders")
     assert service.get("/v1/reports/retention")["summary"]["topics"] == 0
@@ -175,7 +204,8 @@ def test_a_result_is_loaded_shown_and_replaced_by_the_next(service: Service) -> 
 
 
 def test_lines_are_filtered_and_paged(service: Service) -> None:
-    loaded(service, [service.topic("orders"), service.topic("returns")])
+    topics = [service.topic("orders"), service.topic("returns")]
+    loaded(service, topics)
     causes = service.get("/v1/reports/retention?cause=size")["items"]
     assert [each["topic"] for each in causes] == ["default/orders", "default/returns"]
     broken = service.get("/v1/reports/retention?violation=UNREAD_AT_RISK")["items"]
@@ -183,6 +213,11 @@ def test_lines_are_filtered_and_paged(service: Service) -> None:
     first = service.get("/v1/reports/retention?page_size=3")
     rest = service.get(f"/v1/reports/retention?page_token={first['next_page_token']}")
     assert (len(first["items"]), len(rest["items"])) == (3, 1)
+    loaded(service, topics[1:])
+    path = f"/v1/reports/retention?page_token={first['next_page_token']}"
+    stale = service.client.get(path, headers=service.owner)
+    # The line it would go on at is another one in the report that is shown now.
+    assert (stale.status_code, stale.json()["code"]) == (400, "PAGE_TOKEN_INVALID")
     response = service.client.get("/v1/reports/retention?cause=age", headers=service.owner)
     assert response.status_code == 400
 

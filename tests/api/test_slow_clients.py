@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.api.conftest import Installation
 from tests.support.api_process import ApiProcess, Peer
 from tests.support.platform import wait_until
 
@@ -26,10 +27,12 @@ TOPICS = b"/v1/topics"
 
 
 @pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiProcess]:
+def api(tmp_path_factory: pytest.TempPathFactory, stored: Installation) -> Iterator[ApiProcess]:
     folder = tmp_path_factory.mktemp("api")
     with ApiProcess(
         folder,
+        stored.another(folder),
+        stored.first,
         head_seconds=HEAD_SECONDS,
         body_seconds=BODY_SECONDS,
         connections_max=CONNECTIONS_MAX,
@@ -80,9 +83,17 @@ def test_a_thousand_slow_heads_are_cut_off_and_others_are_answered(api: ApiProce
     assert {answer.problem()["code"] for answer in told} == {"REQUEST_TIMEOUT"}
 
 
-def test_beyond_the_maximum_of_connections_the_longest_silent_give_way(tmp_path: Path) -> None:
+def test_beyond_the_maximum_of_connections_the_longest_silent_give_way(
+    tmp_path: Path, stored: Installation
+) -> None:
     """The bound is on their number alone: none of them is here long enough for the other one."""
-    with ApiProcess(tmp_path, head_seconds=60, connections_max=FEW_CONNECTIONS) as api:
+    with ApiProcess(
+        tmp_path,
+        stored.another(tmp_path),
+        stored.first,
+        head_seconds=60,
+        connections_max=FEW_CONNECTIONS,
+    ) as api:
         peers = [api.peer() for _ in range(FEW_CONNECTIONS + 10)]
         try:
             assert api.ask(b"GET", b"/healthz").status == 200
@@ -196,9 +207,11 @@ def test_a_few_requests_in_one_piece_are_answered_in_their_order(api: ApiProcess
     assert [each.status for each in found if each] == [200, 404, 200] * 5
 
 
-def test_slow_clients_do_not_hold_up_the_end_of_the_process(tmp_path: Path) -> None:
+def test_slow_clients_do_not_hold_up_the_end_of_the_process(
+    tmp_path: Path, stored: Installation
+) -> None:
     with ExitStack() as stack:
-        with ApiProcess(tmp_path) as stopping:
+        with ApiProcess(tmp_path, stored.another(tmp_path), stored.first) as stopping:
             silent, head, body = (stack.enter_context(stopping.peer()) for _ in range(3))
             head.send(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
             length = b"Content-Length: 100"

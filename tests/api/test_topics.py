@@ -218,6 +218,7 @@ def test_a_topic_gets_more_partitions(service: Service, before: int, after: int)
     path = f"/v1/topics/{topic['id']}"
     patch = {"spec": {"partitions": after}}
     preview = service.client.patch(f"{path}?dry_run=true", json=patch, headers=service.owner)
+    assert (preview.json()["id"], preview.json()["dry_run"]) == (topic["id"], True)
     assert preview.json()["plan"]["partitions"] == {"before": before, "after": after}
     assert "Keys move" in preview.json()["plan"]["warnings"][0]
     response = service.client.patch(path, json=patch, headers=service.owner)

@@ -90,25 +90,6 @@ def test_a_worker_that_hangs_or_is_killed_leaves_the_other(
     production.wait_for_another(gone, pid)
 
 
-def test_alter_waits_for_its_own_generation_and_trusts_no_older_ready(
-    production: Production,
-) -> None:
-    ready_topic(production, 1, "altered")
-    workers = [production.pids()[name] for name in ("worker-1", "worker-2")]
-    alter = ("-m", "headrace.cli", "--profile", "production", "topic", "alter", "altered")
-    for pid in workers:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        done = production.run(*alter, "--partitions", "3", "--timeout", "1s")
-    finally:
-        for pid in workers:
-            os.kill(pid, signal.SIGCONT)
-    assert done.returncode != 0
-    assert "is not Ready for generation 2" in done.stderr
-    done = production.run(*alter, "--partitions", "3")
-    assert done.returncode == 0, done.stderr
-
-
 def test_a_session_of_the_console_holds_at_either_api(production: Production) -> None:
     password = production.said.rpartition("once: ")[2].split()[0]
     status, fields, _ = production.ask(1, "POST", "/console/session", {"secret": password})

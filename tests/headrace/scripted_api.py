@@ -44,6 +44,8 @@ class ScriptedApi:
     seen: list[Seen] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     reads_until_ready: int = 1
+    is_seen: bool = True
+    """Whether a node has described the partitions of topics."""
     page_size: int = 1000
     url: str = ""
     by_key: dict[str, Answer] = field(default_factory=dict)
@@ -186,7 +188,7 @@ class ScriptedApi:
                 ],
                 "observed_generation": topic["generation"] if ready else 0,
                 "effective": {"partitions": spec.get("partitions", 1), "retention_ms": "604800000"},
-                "partitions": [{**SEEN, "index": 0, "primary": "nd_1"}],
+                "partitions": [{**SEEN, "index": 0, "primary": "nd_1"}] if self.is_seen else [],
             },
         }
 

@@ -1,7 +1,7 @@
 """Migrations go up, down and up again on both databases, with a row in every table, and end at what
 the models say."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,13 +14,16 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    Connection,
     DateTime,
     Engine,
     Integer,
     LargeBinary,
     MetaData,
+    Select,
     Table,
     create_engine,
+    event,
     func,
     insert,
     inspect,
@@ -28,9 +31,12 @@ from sqlalchemy import (
     update,
 )
 
+from api.audit.models import AuditEvent
 from api.database import Database
+from api.operations.models import Operation
 from api.schema import MIGRATIONS, SchemaError, alembic_config, check_schema, migrate
 from api.tables import Base
+from api.usage.models import UsageRow
 from tests.support.postgres import Postgres
 
 # What the checks of the tables want; an organization is its own.
@@ -100,11 +106,59 @@ def test_the_models_equal_the_migrated_schema(url: str, engine: Engine) -> None:
         assert compare_metadata(context, Base.metadata) == []
 
 
+def test_what_only_grows_is_read_in_the_order_of_an_index(tmp_path: Path) -> None:
+    asked: Mapping[str, Sequence[Select[object]]] = {
+        "org_id_id": (
+            select(AuditEvent).filter_by(org_id="a").order_by(AuditEvent.id),
+            select(Operation).filter_by(org_id="a").order_by(Operation.id.desc()),
+        ),
+        "target_id_org_id": (
+            select(AuditEvent).filter_by(org_id="a", target_id="b").order_by(AuditEvent.id),
+            select(Operation).filter_by(org_id="a", target_id="b").order_by(Operation.id),
+            select(AuditEvent).filter_by(target_id="a"),
+            select(Operation).filter_by(target_id="a"),
+        ),
+        "run_id_org_id": (select(UsageRow).filter_by(run_id="a", org_id="b", meter="c"),),
+    }
+    url = f"sqlite:///{tmp_path}/control.db"
+    migrate(url)
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        for index, queries in asked.items():
+            for query in queries:
+                text = query.compile(engine, compile_kwargs={"literal_binds": True})
+                (step,) = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}").all()
+                assert f"_{index} (" in step[3], text
+    engine.dispose()
+
+
 def test_migrating_twice_changes_nothing(url: str, engine: Engine) -> None:
     migrate(url)
     before = _shape(engine)
     migrate(url)
     assert _shape(engine) == before
+
+
+def test_a_runner_is_alone_and_bounded_for_every_revision(postgres: Postgres) -> None:
+    url = postgres.create("alone")
+    found: list[tuple[str, str, int]] = []
+
+    @event.listens_for(Engine, "before_cursor_execute")
+    def look(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
+        if "alembic_version" in statement and statement.startswith(("INSERT", "UPDATE")):
+            waits = [
+                connection.exec_driver_sql(f"SHOW {name}_timeout").scalar_one()
+                for name in ("lock", "statement")
+            ]
+            locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            found.append((*waits, connection.exec_driver_sql(locks).scalar_one()))
+
+    try:
+        migrate(url)
+    finally:
+        event.remove(Engine, "before_cursor_execute", look)
+        postgres.drop("alone")
+    assert found == [("4s", "5s", 1)] * len(REVISIONS)
 
 
 def test_a_database_of_another_release_is_refused(url: str) -> None:

@@ -1,5 +1,6 @@
 """Synthetic inputs: closes, batches, names and prices, as a cluster would have left them."""
 
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,6 +110,7 @@ class Counter:
     start_us: int = TEN_US
     end_us: int = TEN_US + 10_000_000
     principal_id: str = "key_loader"
+    principal: int = 16
     final: bool = False
     topic_id: str = "tp_flights"
     organization_id: str = "org_acme"
@@ -124,7 +126,7 @@ class Counter:
                 "shard": self.shard,
                 "sequence": self.sequence,
                 "topic": 16,
-                "principal": 16 if self.principal_id else 0,
+                "principal": self.principal if self.principal_id else 0,
                 "meter": self.meter,
                 "delta": self.delta,
                 "cumulative": self.cumulative,
@@ -284,13 +286,21 @@ def frozen(
     batches: Sequence[dict[str, object]] | None = None,
     names: Export | None = None,
     counters: Sequence[Counter] = (),
+    order: random.Random | None = None,
 ) -> Frozen:
-    """An archive of these closes, counters, and batches (by default the ones that fit)."""
+    """An archive of these closes, counters, and batches (by default the ones that fit).
+
+    order: in which they are read; what they are, and where in their logs, does not change.
+    """
     records: list[Close | Counter] = [*closes, *counters]
     rows = [record.row(offset) for offset, record in enumerate(records)]
+    batches = batches_of(closes) if batches is None else batches
+    if order is not None:
+        rows, batches = order.sample(rows, len(rows)), order.sample(batches, len(batches))
     usage = spark.createDataFrame(pa.Table.from_pylist(rows, schema=ARROW))
-    headers = batches_frame(spark, batches_of(closes) if batches is None else batches)
+    headers = batches_frame(spark, batches)
     with pending_folder(root / "inputs") as folder:
         write_parquet(usage.repartition(1).sortWithinPartitions("offset"), folder, "usage")
-        write_parquet(headers.repartition(1).sortWithinPartitions("op"), folder, "batches")
+        places = ("topic", "partition", "op")
+        write_parquet(headers.repartition(1).sortWithinPartitions(*places), folder, "batches")
         return archive(spark, root, folder, names or export())

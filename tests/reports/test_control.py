@@ -68,10 +68,12 @@ def served_control() -> Iterator[Control]:
     told.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-    yield told
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield told
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """A signed run: any change to a file, a figure, the manifest or the chain is seen, by name."""
 
+import hashlib
 import json
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,8 @@ from reports.files import digest
 ROWS = "name,amount\r\n'=1,0.100000000\r\nb,0.200000000\r\n"
 
 
-def publish(root: Path, name: str, rows: str = ROWS) -> Path:
-    """A run of one table, as a report job leaves it."""
+def publish(root: Path, name: str, rows: str = ROWS, **more: str) -> Path:
+    """A run of one table, as a report job leaves it; `more`: of its manifest."""
     folder = root / "usage" / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "usage.csv").write_text(rows, newline="")
@@ -29,15 +30,17 @@ def publish(root: Path, name: str, rows: str = ROWS) -> Path:
             "path": str(folder),
             "files": [digest(folder / "usage.csv").entry()],
             "sums": [{"file": "usage.csv", "rows": "2", "columns": {"amount": "0.300000000"}}],
+            **more,
         },
     )
     (folder / MANIFEST).write_bytes(canonical_json(manifest))
     return folder
 
 
-def failed(folder: Path, public_key: str = "") -> set[str]:
+def failed(folder: Path, public_key: str = "", heads: Sequence[str] = ()) -> set[str]:
     """The last word of every check that did not hold."""
-    return {check.name.split()[-1] for check in verify(folder, public_key) if check.ok is False}
+    checks = verify(folder, public_key, heads)
+    return {check.name.split()[-1] for check in checks if check.ok is False}
 
 
 @pytest.fixture
@@ -74,7 +77,13 @@ def test_signing_the_same_content_again_gives_the_same_place(root: Path) -> None
 
 def test_the_key_is_its_owners_alone(root: Path) -> None:
     assert stat.S_IMODE((root / "evidence" / KEY).stat().st_mode) == 0o600
-    assert len((root / "evidence" / PUBLIC_KEY).read_text().strip()) == 64
+    public = root / "evidence" / PUBLIC_KEY
+    pinned = public.read_text()
+    assert len(pinned.strip()) == 64
+    # As after a run that was killed between the two files.
+    public.unlink()
+    sign_manifest(root, "usage", {"kind": "usage", "files": []})
+    assert public.read_text() == pinned
 
 
 def _edit(path: Path, change: Callable[[dict[str, object]], None]) -> None:
@@ -120,6 +129,50 @@ def test_a_change_is_found_where_it_was_made(root: Path, name: str) -> None:
 def test_an_entry_that_is_taken_out_of_the_ledger_breaks_the_chain(root: Path) -> None:
     next((root / "evidence" / "usage").glob("00000001-*")).unlink()
     assert failed(root / "usage" / "three") == {"chain"}
+
+
+def test_an_end_that_was_taken_with_its_run_is_seen_by_who_kept_its_digest(root: Path) -> None:
+    entry = next((root / "evidence" / "usage").glob("00000003-*"))
+    head = str(json.loads(entry.read_bytes())["sha256"])
+    (chain,) = (check for check in verify(root) if check.name == "chain")
+    assert chain.detail.endswith(f"the last is {head}")
+    for folder in (root, root / "usage" / "one"):
+        assert failed(folder, heads=[head.upper()]) == set()
+    entry.unlink()
+    shutil.rmtree(root / "usage" / "three")
+    assert failed(root) == set()
+    for folder in (root, root / "usage" / "one"):
+        assert failed(folder, heads=[head]) == {"head"}
+
+
+ARCHIVED: dict[str, tuple[Callable[[Path], object], bool | None]] = {
+    "as it was frozen": (lambda archive: archive.stat(), True),
+    "a byte of a file": (lambda archive: (archive / "usage.parquet").write_bytes(b"rowz"), False),
+    "a file that goes": (lambda archive: (archive / "usage.parquet").unlink(), False),
+    "a file that comes": (lambda archive: (archive / "more").write_bytes(b"x"), False),
+    "the list of files": (lambda archive: (archive / "inputs.json").write_bytes(b"{}"), False),
+    "no list": (lambda archive: (archive / "inputs.json").unlink(), False),
+    "another place": (lambda archive: archive.rename(archive.parent.parent / "away"), None),
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVED)
+def test_inputs_that_were_changed_are_found_by_the_run_that_was_computed_from_them(
+    tmp_path: Path, name: str
+) -> None:
+    pending = tmp_path / "inputs" / "pending"
+    pending.mkdir(parents=True)
+    (pending / "usage.parquet").write_bytes(b"rows")
+    index = canonical_json({"files": [digest(pending / "usage.parquet").entry()]})
+    (pending / "inputs.json").write_bytes(index)
+    sha256 = hashlib.sha256(index).hexdigest()
+    archive = pending.rename(pending.parent / sha256)
+    run = publish(tmp_path, "one", input_sha256=sha256)
+    change, ok = ARCHIVED[name]
+    change(archive)
+    for folder, check in ((run, "inputs"), (tmp_path, "usage/one inputs")):
+        assert {one.name: one.ok for one in verify(folder)}[check] is ok
+    assert failed(run) == (set() if ok is not False else {"inputs"})
 
 
 def test_a_chain_that_is_signed_anew_with_another_key_fails_against_the_pinned_one(

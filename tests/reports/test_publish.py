@@ -3,8 +3,9 @@
 import csv
 import hashlib
 import json
+import random
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,6 +19,8 @@ from reports.naming import COLUMNS
 from reports.publish import Report
 from reports.run import report_of
 from tests.reports.building import Close, Sum, batches_of, export, frozen, minutes
+from tests.reports.cases import partitioned
+from tests.reports.pages import Page
 
 FORMULA = "=cmd|' /C calc'!A0"
 PRICED = ("ingress_bytes", "node_seconds")
@@ -54,7 +57,7 @@ def test_the_folder_holds_the_files_that_its_manifest_lists(report: Report) -> N
         )
 
 
-def test_csv_json_and_parquet_agree_to_the_last_digit(report: Report) -> None:
+def test_the_four_formats_agree_to_the_last_digit(report: Report) -> None:
     parquet = pq.read_table(report.folder / "usage.parquet").to_pylist()
     document = json.loads((report.folder / "usage.json").read_bytes())
     lines = csv_rows(report)
@@ -64,6 +67,33 @@ def test_csv_json_and_parquet_agree_to_the_last_digit(report: Report) -> None:
         texts = {name: text_of(name, value) for name, value in row.items()}
         assert {name: unescaped(cell) for name, cell in line.items()} == texts
         assert {**item, "estimated": text_of("estimated", item["estimated"])} == texts
+    *shown, total = Page(report.folder / "usage.html").tables["Lines"]
+    keys = {key["id"]: key["name"] for key in document["api_keys"]}
+    assert sorted(shown) == sorted(lines_of(lines, keys))
+    assert total == ["Total", "", "", "", *figures_of(lines)]
+
+
+def lines_of(rows: Sequence[dict[str, str]], keys: Mapping[str, str]) -> list[list[str]]:
+    """The lines of the page, added up from the rows of usage.csv; keys: their names by id."""
+    found: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for row in rows:
+        organization, project, stream, topic, principal = (
+            unescaped(row[name])
+            for name in ("organization", "project", "stream", "topic", "principal")
+        )
+        place = organization, project, f"{stream}/{topic}", keys.get(principal, principal)
+        found.setdefault(place, []).append(row)
+    return [[*place, *figures_of(some)] for place, some in found.items()]
+
+
+def figures_of(rows: Sequence[dict[str, str]]) -> list[str]:
+    """Bytes, records and amount, as the page writes them."""
+    counts = [
+        sum(int(row["quantity"]) for row in rows if row["meter"] == meter)
+        for meter in ("ingress_bytes", "records")
+    ]
+    amount = sum(Decimal(row["amount"]) for row in rows)
+    return [*(f"{count:,}" for count in counts), f"{amount:.9f}"]
 
 
 def test_the_totals_are_the_sums_of_the_rows(report: Report) -> None:
@@ -109,29 +139,13 @@ def test_escaping_is_undone_exactly(text: str) -> None:
     assert not escaped(text).startswith(("=", "+", "-", "@", "\t"))
 
 
-class Page(HTMLParser):
-    """What a browser would see: tags, and attributes that fetch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.fetched: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note it."""
-        self.tags.append(tag)
-        self.fetched += [name for name, _ in attrs if name in ("src", "href", "srcset", "action")]
-
-
 def test_the_page_is_self_contained_and_holds_no_markup_of_users(report: Report) -> None:
-    text = (report.folder / "usage.html").read_text(encoding="utf-8")
-    page = Page()
-    page.feed(text)
+    page = Page(report.folder / "usage.html")
     assert "script" not in page.tags
     assert page.fetched == []
-    assert "url(" not in text
-    assert "@import" not in text
-    assert "&lt;script&gt;" in text
+    assert "url(" not in page.text
+    assert "@import" not in page.text
+    assert "&lt;script&gt;" in page.text
     # Hours 10, 11 and 12 of one topic: three bars.
     assert page.tags.count("rect") == 3
 
@@ -144,7 +158,7 @@ def test_the_page_says_which_prices_nothing_is_metered_for(report: Report) -> No
     assert "not metered yet" not in said["ingress_bytes"]
 
 
-def test_the_same_inputs_give_the_same_bytes(
+def test_the_same_inputs_give_the_same_bytes_however_they_are_read(
     report: Report, spark: SparkSession, tmp_path: Path
 ) -> None:
     root = report.folder.parent.parent
@@ -153,9 +167,11 @@ def test_the_same_inputs_give_the_same_bytes(
     closes = minutes([(1 << 20, 100 + index) for index in range(150)])
     closes.append(Close(1, (Sum(7, 1, "key_gone", 17),), partition=1))
     names = export(organization=FORMULA, topic=MARKUP)
-    elsewhere = frozen(spark, tmp_path, [*closes, closes[3]], batches_of(closes), names)
-    assert elsewhere.sha256 == report.folder.name
-    other = report_of(spark, tmp_path, elsewhere)
+    with partitioned(spark, 5):
+        rows, order = [*closes, closes[3]], random.Random(5)
+        elsewhere = frozen(spark, tmp_path, rows, batches_of(closes), names, order=order)
+        assert elsewhere.sha256 == report.folder.name
+        other = report_of(spark, tmp_path, elsewhere)
     assert other.manifest["files"] == report.manifest["files"]
 
 

@@ -20,9 +20,7 @@ from typing import Self
 from pydantic import JsonValue as Json
 
 from api.access.tokens import new_token
-from api.bootstrap import Bootstrapped, bootstrap
-from api.database import Database
-from api.schema import migrate
+from api.bootstrap import Bootstrapped
 
 ROOT = Path(__file__).resolve().parents[2]
 ANSWER_SECONDS = 20.0
@@ -37,7 +35,7 @@ connections_max = {connections_max}
 requests_per_second = 100000
 request_burst = 1000000
 [database]
-url = "sqlite:///control.db"
+url = "{url}"
 [node]
 admin_key_file = "node.key"
 """
@@ -127,18 +125,25 @@ class Peer:
 
 
 class ApiProcess:
-    """One control plane over a fresh, bootstrapped database."""
+    """One control plane over a bootstrapped database of its own.
+
+    ``first`` is what the first run left in it.
+    """
 
     def __init__(
         self,
         folder: Path,
+        url: str,
+        first: Bootstrapped,
         *,
         head_seconds: float = 10.0,
         body_seconds: float = 30.0,
         connections_max: int = 4096,
     ) -> None:
         self.folder = folder
-        self._bounds = {
+        self.first = first
+        self._settings = {
+            "url": url,
             "head_seconds": head_seconds,
             "body_seconds": body_seconds,
             "connections_max": connections_max,
@@ -146,27 +151,13 @@ class ApiProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
         (folder / "node.key").write_text(new_token("node").text)
-        migrate(self.database_url)
-        self.first = self._first()
-
-    @property
-    def database_url(self) -> str:
-        """Where its database is."""
-        return f"sqlite:///{self.folder / 'control.db'}"
-
-    def _first(self) -> Bootstrapped:
-        database = Database(self.database_url)
-        first = bootstrap(database, node_address="127.0.0.1:1")
-        database.close()
-        assert first is not None
-        return first
 
     def __enter__(self) -> Self:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
         config = self.folder / "headrace.toml"
-        config.write_text(CONFIG.format(port=self.port, **self._bounds))
+        config.write_text(CONFIG.format(port=self.port, **self._settings))
         with (self.folder / "api.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "api", "serve", "--config", str(config)],

@@ -1,4 +1,4 @@
-"""A loopback port before a database's Unix socket, whose answers can be held back.
+"""A loopback port before a database's Unix socket, or another port, whose answers can be held back.
 
 Owns its listener and its connections. Refuses to understand what passes: it delays or breaks, and
 changes nothing.
@@ -17,9 +17,10 @@ CHUNK_BYTES = 1 << 16
 
 
 class DatabaseProxy:
-    """Carries connections to a Unix socket. ``delay_seconds`` holds every answer back."""
+    """Carries connections to a socket or a port of the loopback. ``delay_seconds`` holds every
+    answer back."""
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path | int) -> None:
         self.delay_seconds = 0.0
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -82,6 +83,8 @@ class DatabaseProxy:
             self._start(partial(self._carry, server, client, delayed=True))
 
     def _connect(self) -> socket.socket:
+        if isinstance(self._target, int):
+            return socket.create_connection(("127.0.0.1", self._target))
         server = socket.socket(socket.AF_UNIX)
         try:
             server.connect(str(self._target))

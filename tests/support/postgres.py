@@ -31,6 +31,16 @@ OPTIONS: Final = {
     "autovacuum": "off",
     "log_min_messages": "fatal",
 }
+KEPT: Final = "kept"
+TABLES: Final = b"SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+SEQUENCES: Final = (
+    b"SELECT sequencename, coalesce(last_value, start_value), last_value IS NOT NULL "
+    b"FROM pg_sequences WHERE schemaname = 'public'"
+)
+END_OTHERS: Final = (
+    b"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+    b"WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 
 
 class Postgres:
@@ -97,12 +107,52 @@ class Postgres:
             sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database))
         )
 
+    def keep(self, database: str) -> None:
+        """Copies every row of a database beside it, for ``put_back``."""
+        with self._connected(database) as connection:
+            tables = [name for (name,) in connection.execute(TABLES)]
+            sequences = [*connection.execute(SEQUENCES)]
+            kept = sql.Identifier(KEPT)
+            connection.execute(sql.SQL("CREATE SCHEMA {}").format(kept))
+            steps = []
+            for table in tables:
+                pair = sql.Identifier(KEPT, table), sql.Identifier("public", table)
+                connection.execute(sql.SQL("CREATE TABLE {} AS TABLE {}").format(*pair))
+                again = sql.SQL("DELETE FROM {1}; INSERT INTO {1} SELECT * FROM {0};")
+                steps.append(again.format(*pair))
+            steps += [
+                sql.SQL("PERFORM setval({}, {}, {});").format(*map(sql.Literal, sequence))
+                for sequence in sequences
+            ]
+            # As a replica: no foreign key is asked, so that the tables may come in any order.
+            connection.execute(
+                sql.SQL(
+                    "CREATE PROCEDURE {}.put_back() LANGUAGE plpgsql "
+                    "SET session_replication_role = replica AS {}"
+                ).format(
+                    kept, sql.Literal(f"BEGIN {sql.Composed(steps).as_string(connection)} END")
+                )
+            )
+
+    def put_back(self, database: str) -> None:
+        """Ends every session in a database; its rows and numbers are again those that were kept.
+
+        Many times faster than another copy of it, which is hundreds of files. The tables are not
+        put back: who changes them needs a database of its own.
+        """
+        with self._connected(database) as connection:
+            connection.execute(END_OTHERS)
+            connection.execute(sql.SQL("CALL {}.put_back()").format(sql.Identifier(KEPT)))
+
     def execute(self, statement: sql.Composed | bytes, database: str = ACCOUNT) -> None:
         """One statement outside any transaction, as the administrator of the server."""
-        with psycopg.connect(
-            host=str(self.folder), user=self._user, dbname=database, autocommit=True
-        ) as connection:
+        with self._connected(database) as connection:
             connection.execute(statement)
+
+    def _connected(self, database: str) -> psycopg.Connection:
+        return psycopg.connect(
+            host=str(self.folder), user=self._user, dbname=database, autocommit=True
+        )
 
     def _run(self, program: str, *arguments: str) -> None:
         told = self.folder / "output"

@@ -142,14 +142,17 @@ def test_whoever_only_reads_bills_meets_accessible_pages_everywhere(story: Story
         page.goto(f"{story.console.url}/console/usage")
         page.fill("#secret", story.reader)
         page.keyboard.press("Enter")
-        # The refusals that it meets were seen in the other theme with the addresses of nothing.
+        # The refusals that it meets were seen in the other theme with the addresses of nothing, and
+        # on a wide screen.
         page.get_by_role("button", name="Dark", exact=True).click()
         places = page.get_by_role("navigation", name="Pages").get_by_role("link")
         expect(places).to_have_text(["Home", "Usage and cost", "Invoices"])
+        page.set_viewport_size({"width": 420, "height": 900})
         for address in (each for some in ROUTES.values() for each in some):
             shown(page, story, address)
             assert violations(page) == [], address
             assert untouched(page), address
+            assert page.evaluate("document.documentElement.scrollWidth") <= 420, address
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -73,6 +73,10 @@ def test_a_group_shows_its_members_and_how_far_each_partition_is_read(console: C
         expect(rows.filter(has_text="past")).to_contain_text("No members")
         expect(rows.filter(has_text="past")).not_to_contain_text("unknown")
         page.keyboard.press("/")
+        page.keyboard.type("none such")
+        expect(page.get_by_text("No group fits the search")).to_be_visible()
+        page.get_by_role("button", name="Show all").click()
+        page.keyboard.press("/")
         page.keyboard.type("delays")
         expect(rows).to_have_count(1)
         page.get_by_role("link", name="delays").click()
@@ -163,6 +167,22 @@ def test_nodes_say_what_they_are_and_who_may_not_see_them_is_told(console: Conso
         expect(page.locator(".hr-figure", has_text="In").first).to_contain_text("KiB/s")
         # What the nodes give to readers is of all organizations.
         assert page.locator(".hr-figure", has_text="Out").count() == 0
+        # What a reader may not do is not offered.
+        page.get_by_role("link", name="Streams").click()
+        expect(page.get_by_role("grid", name="Streams")).to_contain_text("default")
+        expect(page.get_by_role("button", name=re.compile("Create|Delete"))).to_have_count(0)
+        page.get_by_role("link", name="Topics").click()
+        expect(page.get_by_role("link", name="default/flights")).to_be_visible()
+        expect(page.get_by_role("button", name="Create topic")).to_have_count(0)
+        page.get_by_role("link", name="default/flights").click()
+        expect(page.get_by_role("button", name="Read again")).to_be_visible()
+        expect(page.get_by_role("button", name=re.compile("Publish|Delete"))).to_have_count(0)
+        page.get_by_role("tab", name="Settings").click()
+        expect(page.get_by_text("This key may not change topics")).to_be_visible()
+        page.get_by_role("link", name="Retention").click()
+        page.get_by_role("tab", name="Legal holds").click()
+        expect(page.get_by_text("Nothing is held")).to_be_visible()
+        expect(page.get_by_role("button", name="Hold a topic")).to_have_count(0)
 
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
@@ -228,14 +248,23 @@ def test_the_demo_is_started_again_and_the_assets_come_compressed(console: Conso
 
 
 def test_a_new_password_ends_the_sessions_and_the_password_before(console: Console) -> None:
+    made = console.platform.cli("key", "create", "next", "--role", "viewer", "-o", "json")
     with console.page() as page:
         console.sign_in(page, "/console/keys")
+        expect(page.get_by_role("grid", name="API keys")).to_contain_text("owner")
         options = ("--dir", str(console.platform.data), "--new-password")
         said = console.platform.cli("up", *options).stderr.decode()
         page.locator("#secret").wait_for()
         page.fill("#secret", console.password)
         page.keyboard.press("Enter")
         expect(page.get_by_text("SIGN_IN_FAILED")).to_be_visible()
+        # The next one at this browser sees nothing of what the one before was shown.
+        page.fill("#secret", str(json.loads(made.stdout)["secret"]))
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("PERMISSION_DENIED")).to_be_visible()
+        expect(page.get_by_role("grid", name="API keys")).to_have_count(0)
+        page.get_by_role("button", name="Sign out").click()
+        page.locator("#secret").wait_for()
         console.password = said.partition("shown this once: ")[2].split()[0]
         console.sign_in(page)
 

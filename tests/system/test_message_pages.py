@@ -19,7 +19,7 @@ Body: TypeAlias = Any
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     with Platform(tmp_path_factory.mktemp("pages")) as running:
-        running.cli("topic", "create", "pages", "--partitions", "2")
+        running.cli("topic", "create", "pages", "--partitions", "3")
         yield running
 
 
@@ -65,6 +65,27 @@ def test_a_page_begins_where_it_was_asked_to(platform: Platform) -> None:
     page = ask(platform, f"{path}?from=earliest&partition=0&limit=2")
     assert page["partitions"][0]["next_offset"] == "2"
     assert page["partitions"][0]["end_offset"] == "3"
+
+
+def test_pages_of_all_partitions_lead_to_every_message_once(platform: Platform) -> None:
+    path, large = messages_path(platform), "x" * 700_000
+    large_from = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    for text, partition in ((large, 0), (large, 1), ("last", 2)):
+        publish(platform, path, text, partition)
+    begin = ask(platform, f"{path}?from=earliest&limit=3")
+    assert values(begin) == ["one", "two", "three"]
+    rest: list[str] = []
+    for place in begin["partitions"]:
+        while place["next_offset"] != place["end_offset"]:
+            at = f"partition={place['partition']}&offset={place['next_offset']}"
+            page = ask(platform, f"{path}?from=offset&{at}")
+            rest += values(page)
+            (place,) = page["partitions"]
+    assert rest == [large, "other", large, "last"]
+    # Two of them fill a page: the third partition is left for the next one.
+    full = ask(platform, f"{path}?from=time&time={large_from}")
+    assert [each["next_offset"] for each in full["partitions"]] == ["4", "2", "0"]
+    assert values(full) == [large, large]
 
 
 def test_a_tail_that_comes_back_misses_nothing(platform: Platform) -> None:

@@ -1,6 +1,6 @@
 import "@patternfly/react-core/dist/styles/base.css";
 import "./style.css";
-import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import {
   createRootRoute,
   createRoute,
@@ -11,6 +11,7 @@ import {
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { ApiError } from "./api/client";
+import { askAgain, enter } from "./api/session";
 import { Frame } from "./frame/Frame";
 import { ApiKeys } from "./pages/ApiKeys";
 import { Group } from "./pages/Group";
@@ -134,14 +135,17 @@ declare module "@tanstack/react-router" {
   }
 }
 
+/** A session that ended makes room for the page that asks for the password; one of another tab
+is learnt. */
+function refused(error: Error): void {
+  if (!(error instanceof ApiError)) return;
+  if (error.status === 401) enter(queries, null);
+  else if (error.problem.code === "CSRF_TOKEN_INVALID") askAgain(queries);
+}
+
 const queries: QueryClient = new QueryClient({
-  queryCache: new QueryCache({
-    onError: (error) => {
-      // The session ended: the page that asks for the password takes over.
-      const ended = error instanceof ApiError && error.status === 401;
-      if (ended) queries.setQueryData(["session"], null);
-    },
-  }),
+  queryCache: new QueryCache({ onError: refused }),
+  mutationCache: new MutationCache({ onError: refused }),
   defaultOptions: {
     queries: {
       // A node learns the key of a new session within a moment; until then the answer is 503.

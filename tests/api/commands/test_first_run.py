@@ -62,9 +62,12 @@ def test_the_first_run_makes_everything_and_a_second_one_tells_no_secret(
 
 def test_who_lost_the_secrets_gets_others(settings: Settings) -> None:
     lost = first_run(settings, Wish())
+    database = Database(settings.database.url)
+    kept = sign_in(database, str(lost["console_password"]), "test")
     found = first_run(settings, Wish(renew=True))
     assert not {lost["owner_key"], lost["console_password"]} & set(found.values())
-    database = Database(settings.database.url)
+    with database.read() as session, pytest.raises(UnauthenticatedError):
+        authenticate(session, f"Bearer {kept}", database)
     with database.read() as session:
         assert authenticate(session, f"Bearer {found['owner_key']}", database).operator
     assert sign_in(database, str(found["console_password"]), "test")

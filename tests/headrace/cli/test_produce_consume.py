@@ -101,7 +101,9 @@ def test_from_takes_start_end_and_an_offset(headrace: Run, client: Client) -> No
         "single[0]@3\nsingle[0]@4\n"
     )
     assert headrace("consume", "single", "--from", "end", "-e").out == ""
-    assert headrace("consume", "single", "--from", "noon", "-e").code == 8
+    # Digits that are no numbers, and what no offset can be.
+    for wrong in ("noon", "²", str(1 << 63), "9" * 5000):
+        assert headrace("consume", "single", "--from", wrong, "-e").code == 8
 
 
 def test_from_takes_a_time(headrace: Run, client: Client) -> None:

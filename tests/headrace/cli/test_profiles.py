@@ -26,6 +26,12 @@ def test_a_profile_holds_what_was_given_and_a_key_from_stdin(stored: Path) -> No
     assert stored.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_key_file_that_is_no_text_is_refused(headrace: Run) -> None:
+    refused = headrace("profile", "create", "work", "--key-file", "-", stdin=b"\x7fELF\xff")
+    assert (refused.code, refused.out) == (8, "")
+    assert "The key file is not text" in refused.err
+
+
 def test_no_format_shows_a_key(headrace: Run, stored: Path) -> None:
     for output in ("table", "wide", "json", "yaml", "csv"):
         for words in (["list"], ["use", "work"], ["current"]):

@@ -64,3 +64,10 @@ def test_what_is_no_offset_is_refused_before_anything_is_sent(
     assert headrace("topic", "purge", "orders", "--before", "yesterday", "--yes").code == 8
     assert headrace("topic", "purge", "orders", "--yes").code == 2
     assert purges(api) == []
+
+
+def test_partitions_that_nobody_has_seen_are_not_guessed(headrace: Run, api: ScriptedApi) -> None:
+    api.is_seen = False
+    refused = headrace("topic", "purge", "orders", "--before", "end", "--yes")
+    assert (refused.code, purges(api)) == (8, [])
+    assert "headrace explain tp_" in refused.err

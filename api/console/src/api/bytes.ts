@@ -31,6 +31,14 @@ export function decoded(base64: string | null | undefined): Decoded {
   return isJson(raw) ? { text: laidOut(raw), raw, kind: "json" } : { text: raw, raw, kind: "text" };
 }
 
+/** The bytes as somebody copies them: the text as it came, or all of it in hex. */
+export function textOf(base64: string | null | undefined): string {
+  const { raw, kind } = decoded(base64);
+  if (kind !== "binary") return raw;
+  const bytes = bytesOf(base64 ?? "");
+  return hexOf(bytes, bytes.length);
+}
+
 function isJson(text: string): boolean {
   if (!/^\s*[[{]/.test(text)) return false;
   try {

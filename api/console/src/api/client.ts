@@ -45,6 +45,9 @@ export class ApiError extends Error {
   }
 }
 
+// The longest that the API holds an answer back is a minute.
+const ANSWER_MS_MAX = 75_000;
+
 let csrf = "";
 
 type Options = { body?: unknown; etag?: string; patch?: boolean };
@@ -63,6 +66,7 @@ export async function call<T>(method: string, path: string, options: Options = {
       method,
       headers,
       body: options.body === undefined ? undefined : JSON.stringify(options.body),
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
     });
   } catch {
     throw new ApiError(0, {
@@ -72,8 +76,16 @@ export async function call<T>(method: string, path: string, options: Options = {
     });
   }
   if (response.status === 204) return undefined as T;
-  const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new ApiError(response.status, body as Problem);
+  const body: unknown = await response.json().catch(() => undefined);
+  if (!response.ok) throw new ApiError(response.status, (body ?? {}) as Partial<Problem>);
+  if (body === undefined) {
+    // Of a write nobody knows then whether it was done: that is no success.
+    throw new ApiError(0, {
+      code: "ANSWER_CUT_OFF",
+      detail: "The answer of the control plane broke off, or is not its own.",
+      hint: "Load the page again to see what is so now. Is a proxy between?",
+    });
+  }
   return body as T;
 }
 

@@ -133,7 +133,7 @@ function Picture({ title, buckets, series, totals, total, steps, format, onPick 
       </ul>
       <div
         ref={place}
-        className={onPick ? "hr-chart hr-picks" : "hr-chart"}
+        className={onPick ? "hr-picture hr-picks" : "hr-picture"}
         role="img"
         aria-label={words}
       />

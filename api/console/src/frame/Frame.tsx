@@ -11,6 +11,7 @@ import {
   NavItem,
   NavList,
   Page,
+  PageSection,
   PageSidebar,
   PageSidebarBody,
   PageToggleButton,
@@ -21,33 +22,22 @@ import {
   ToolbarGroup,
   ToolbarItem,
 } from "@patternfly/react-core";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useLocation } from "@tanstack/react-router";
-import { session, signOut } from "../api/client";
+import { signOut } from "../api/client";
+import { enter, useSession } from "../api/session";
 import { SignIn } from "../pages/SignIn";
 import { Problem } from "../widgets/Problem";
+import { useAct } from "../widgets/useAct";
 import { Keys } from "./Keys";
+import { PLACES } from "./places";
 import { ThemeChoice } from "./ThemeChoice";
-
-// Each page, and what its reader must be permitted.
-const PLACES = [
-  { to: "/", title: "Home", needs: "usage:read" },
-  { to: "/topics", title: "Topics", needs: "topics:read" },
-  { to: "/streams", title: "Streams", needs: "streams:read" },
-  { to: "/groups", title: "Groups", needs: "groups:read" },
-  { to: "/usage", title: "Usage and cost", needs: "usage:read" },
-  { to: "/invoices", title: "Invoices", needs: "invoices:read" },
-  { to: "/retention", title: "Retention", needs: "retention:read" },
-  { to: "/reports", title: "Reports", needs: "reports:read" },
-  { to: "/operations", title: "Operations", needs: "operations:read" },
-  { to: "/nodes", title: "Nodes", needs: "nodes:read" },
-  { to: "/keys", title: "API keys", needs: "keys:read" },
-] as const;
 
 export function Frame() {
   const queries = useQueryClient();
   const path = useLocation({ select: (location) => location.pathname });
-  const who = useQuery({ queryKey: ["session"], queryFn: session, staleTime: 60_000 });
+  const who = useSession();
+  const leave = useAct({ mutationFn: signOut, onSuccess: () => enter(queries, null) });
 
   if (who.isPending) return <Spinner aria-label="Loading" />;
   if (who.isError) {
@@ -59,12 +49,8 @@ export function Frame() {
   }
   if (who.data === null) return <SignIn />;
 
-  const { role, permissions } = who.data;
-  const leave = async () => {
-    await signOut();
-    queries.removeQueries({ predicate: (query) => query.queryKey[0] !== "session" });
-    queries.setQueryData(["session"], null);
-  };
+  const { principal_id: principal, role, permissions } = who.data;
+  const places = PLACES.filter(({ needs }) => permissions.includes(needs));
   const masthead = (
     <Masthead>
       <MastheadMain>
@@ -83,14 +69,14 @@ export function Frame() {
           <ToolbarContent>
             <ToolbarGroup align={{ default: "alignEnd" }}>
               <ToolbarItem>
-                <Keys />
+                <Keys places={places} />
               </ToolbarItem>
               <ToolbarItem>
                 <ThemeChoice />
               </ToolbarItem>
               <ToolbarItem>
-                <Button variant="secondary" onClick={leave}>
-                  Sign out ({role})
+                <Button variant="secondary" onClick={() => leave.mutate()}>
+                  Sign out<span className="hr-role"> ({role})</span>
                 </Button>
               </ToolbarItem>
             </ToolbarGroup>
@@ -104,8 +90,7 @@ export function Frame() {
       <PageSidebarBody>
         <Nav aria-label="Pages">
           <NavList>
-            {PLACES.filter(({ needs }) => permissions.includes(needs)).map((place) => {
-              const { to, title } = place;
+            {places.map(({ to, title }) => {
               const here = to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`);
               return (
                 <NavItem key={to} isActive={here}>
@@ -128,7 +113,12 @@ export function Frame() {
       mainContainerId="content"
       skipToContent={<SkipToContent href="#content">Skip to content</SkipToContent>}
     >
-      <Outlet />
+      {leave.isError && (
+        <PageSection>
+          <Problem error={leave.error} />
+        </PageSection>
+      )}
+      <Outlet key={principal} />
     </Page>
   );
 }

@@ -12,23 +12,9 @@ import {
 } from "@patternfly/react-core";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-
-const PLACES = {
-  h: ["/", "Home"],
-  t: ["/topics", "Topics"],
-  s: ["/streams", "Streams"],
-  g: ["/groups", "Groups"],
-  u: ["/usage", "Usage and cost"],
-  i: ["/invoices", "Invoices"],
-  r: ["/retention", "Retention"],
-  e: ["/reports", "Reports"],
-  o: ["/operations", "Operations"],
-  n: ["/nodes", "Nodes"],
-  k: ["/keys", "API keys"],
-} as const;
+import type { Place } from "./places";
 
 const SHEET = [
-  ...Object.entries(PLACES).map(([key, [, title]]) => [`g ${key}`, title]),
   ["/", "Search in the list"],
   ["j  k", "Next, previous message"],
   ["Space", "Pause or resume the live tail"],
@@ -47,17 +33,18 @@ export function isTyping(event: KeyboardEvent): boolean {
   );
 }
 
-export function Keys() {
+/** `places`: those that the reader may see; keys lead nowhere else. */
+export function Keys({ places }: { places: Place[] }) {
   const [open, setOpen] = useState(false);
   const before = useRef("");
   const navigate = useNavigate();
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (isTyping(event)) return;
-      const place = before.current === "g" && PLACES[event.key as keyof typeof PLACES];
+      const place = before.current === "g" && places.find(({ key }) => key === event.key);
       // The second of "g g" begins nothing new.
       before.current = place ? "" : event.key;
-      if (place) navigate({ to: place[0] });
+      if (place) navigate({ to: place.to });
       else if (event.key === "?") setOpen(true);
       else if (event.key === "/") {
         const search = document.querySelector<HTMLInputElement>(
@@ -71,7 +58,8 @@ export function Keys() {
     };
     document.addEventListener("keydown", pressed);
     return () => document.removeEventListener("keydown", pressed);
-  }, [navigate]);
+  }, [navigate, places]);
+  const sheet = [...places.map(({ key, title }) => [`g ${key}`, title]), ...SHEET];
   return (
     <>
       <Button variant="plain" aria-label="Keyboard shortcuts" onClick={() => setOpen(true)}>
@@ -81,7 +69,7 @@ export function Keys() {
         <ModalHeader title="Keyboard" />
         <ModalBody>
           <DescriptionList isHorizontal isCompact>
-            {SHEET.map(([key, meaning]) => (
+            {sheet.map(([key, meaning]) => (
               <DescriptionListGroup key={key}>
                 <DescriptionListTerm>
                   <kbd>{key}</kbd>

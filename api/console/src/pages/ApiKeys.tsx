@@ -17,6 +17,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { moment } from "../api/bytes";
 import { type ApiKey, all } from "../api/client";
+import { useMay } from "../api/session";
 import { Problem } from "../widgets/Problem";
 import { State } from "../widgets/Why";
 import { CreateKey } from "./CreateKey";
@@ -41,6 +42,8 @@ export function ApiKeys() {
   const [creating, setCreating] = useState(false);
   const [revoking, setRevoking] = useState<ApiKey | null>(null);
   const [past, setPast] = useState(false);
+  const mayCreate = useMay("keys:create");
+  const mayRevoke = useMay("keys:revoke");
   const keys = useQuery({
     queryKey: ["keys"],
     queryFn: () => all<ApiKey>("/v1/api-keys"),
@@ -63,13 +66,14 @@ export function ApiKeys() {
             />
           </ToolbarItem>
           <ToolbarItem align={{ default: "alignEnd" }}>
-            <Button onClick={() => setCreating(true)}>Create key</Button>
+            {mayCreate && <Button onClick={() => setCreating(true)}>Create key</Button>}
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>
       <p className="hr-muted">
         A key is who a program is, on the nodes and here. Its secret is shown once; sessions of this
         console have keys of their own, which are not listed.
+        {!mayCreate && " To create or revoke one takes a key with the role owner."}
       </p>
       {keys.isPending && <Spinner aria-label="Loading" />}
       {keys.isError && <Problem error={keys.error} />}
@@ -81,14 +85,14 @@ export function ApiKeys() {
           </EmptyStateBody>
         </EmptyState>
       )}
-      {shown.length > 0 && <List keys={shown} onRevoke={setRevoking} />}
+      {shown.length > 0 && <List keys={shown} onRevoke={mayRevoke ? setRevoking : undefined} />}
       {creating && <CreateKey onClose={() => setCreating(false)} />}
       {revoking && <RevokeKey shown={revoking} onClose={() => setRevoking(null)} />}
     </PageSection>
   );
 }
 
-function List({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) => void }) {
+function List({ keys, onRevoke }: { keys: ApiKey[]; onRevoke?: (key: ApiKey) => void }) {
   return (
     <Table aria-label="API keys">
       <Thead>
@@ -124,7 +128,7 @@ function List({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) => v
               {moment(key.created_at).slice(0, 16)}
             </Td>
             <Td isActionCell>
-              {!key.revoked_at && (
+              {onRevoke && !key.revoked_at && (
                 <Button
                   variant="link"
                   isDanger

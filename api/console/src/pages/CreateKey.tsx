@@ -14,11 +14,12 @@ import {
   ModalHeader,
   TextInput,
 } from "@patternfly/react-core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type CreatedKey, call } from "../api/client";
 import { CopyAs, curl, python, Snippet, shell } from "../widgets/CopyAs";
 import { Problem } from "../widgets/Problem";
+import { useAct } from "../widgets/useAct";
 
 const ROLES = {
   editor: "editor: topics, and their messages, both ways",
@@ -45,7 +46,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
     ...(description && { display_name: description }),
     spec: { role, ...(ends && { expires_at: ends }) },
   };
-  const create = useMutation({
+  const create = useAct({
     mutationFn: () => call<CreatedKey>("POST", "/v1/api-keys", { body }),
     // The secret is in this window and nowhere else: not in the cache, not in the browser's store.
     gcTime: 0,

@@ -14,13 +14,14 @@ import {
   ModalHeader,
   TextInput,
 } from "@patternfly/react-core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { milliseconds } from "../api/bytes";
 import { all, call, type Stream, type Topic } from "../api/client";
 import { CopyAs, curl, python, shell } from "../widgets/CopyAs";
 import { Problem } from "../widgets/Problem";
+import { useAct } from "../widgets/useAct";
 
 /** Two fields for most topics: name and retention. The rest is folded. */
 export function CreateTopic({ onClose }: { onClose: () => void }) {
@@ -41,7 +42,7 @@ export function CreateTopic({ onClose }: { onClose: () => void }) {
   };
   const streamId = stream || streams.data?.find((each) => each.name === "default")?.id;
   const body = { name, ...(streamId && { stream_id: streamId }), spec };
-  const create = useMutation({
+  const create = useAct({
     mutationFn: () => call<Topic>("POST", "/v1/topics?wait=10s", { body }),
     onSuccess: async (topic) => {
       await queries.invalidateQueries({ queryKey: ["topics"] });

@@ -17,6 +17,7 @@ import { known } from "../api/bytes";
 import { call, type GroupDetail } from "../api/client";
 import { CopyAs, curl, python, Snippet, shell } from "../widgets/CopyAs";
 import { GroupState } from "../widgets/GroupState";
+import { Missing } from "../widgets/Missing";
 import { Problem } from "../widgets/Problem";
 
 export function Group() {
@@ -36,15 +37,7 @@ export function Group() {
     );
   }
   if (!group.data) {
-    return (
-      <PageSection>
-        <div className="hr-stack">
-          <Title headingLevel="h1">This group cannot be shown</Title>
-          <Problem error={group.error} />
-          <Link to="/groups">All groups</Link>
-        </div>
-      </PageSection>
-    );
+    return <Missing what="group" error={group.error} to="/groups" all="All groups" />;
   }
   const body = group.data;
   const recipe = {
@@ -116,7 +109,8 @@ function Members({ group }: { group: GroupDetail }) {
           </p>
           <Snippet
             title="Shell"
-            code={`headrace consume ${shell(group.topics[0] ?? "TOPIC")} --group ${shell(group.name)}`}
+            // Where it has committed nothing yet, it has to be told where to begin.
+            code={`headrace consume ${shell(group.topics[0] ?? "TOPIC")} --group ${shell(group.name)} --from start`}
           />
         </>
       ) : (

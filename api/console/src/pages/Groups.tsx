@@ -17,6 +17,7 @@ import { known } from "../api/bytes";
 import type { Group } from "../api/client";
 import { CopyAs, curl, python, Snippet } from "../widgets/CopyAs";
 import { GroupState } from "../widgets/GroupState";
+import { NoMatch } from "../widgets/NoMatch";
 import { Problem } from "../widgets/Problem";
 import { More, usePages } from "../widgets/usePages";
 
@@ -62,7 +63,13 @@ export function Groups() {
       {groups.isPending && <Spinner aria-label="Loading" />}
       {groups.isError && <Problem error={groups.error} />}
       {groups.data && all.length === 0 && <NoGroups />}
-      {all.length > 0 && <List groups={found} />}
+      {all.length > 0 && found.length === 0 && (
+        <NoMatch
+          of={groups.hasNextPage ? "group of these" : "group"}
+          onClear={() => setSearch("")}
+        />
+      )}
+      {found.length > 0 && <List groups={found} />}
       <More pages={groups}>More groups</More>
     </PageSection>
   );
@@ -92,7 +99,7 @@ function List({ groups }: { groups: Group[] }) {
         </Thead>
         <Tbody>
           {groups.map((group) => (
-            <Tr key={`${group.cluster_id}/${group.name}`}>
+            <Tr key={`${group.cluster_id}/${group.project_id}/${group.name}`}>
               <Td dataLabel="Group">
                 <Link
                   to="/groups/$name"
@@ -142,7 +149,7 @@ with headrace.connect() as b:
     for m in b.topic("orders").consume(group="billing", start="earliest"):
         print(m.offset, m.key, m.json())`}
         />
-        <Snippet title="Shell" code="headrace consume orders --group billing" />
+        <Snippet title="Shell" code="headrace consume orders --group billing --from start" />
       </EmptyStateFooter>
     </EmptyState>
   );

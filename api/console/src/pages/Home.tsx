@@ -13,14 +13,15 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { count, moment, size } from "../api/bytes";
-import { call, session, type Usage } from "../api/client";
+import { ApiError, call, type Usage } from "../api/client";
 import { money } from "../api/decimal";
+import { useMay, useSession } from "../api/session";
 import { python, Snippet } from "../widgets/CopyAs";
 import { RateChart } from "../widgets/RateChart";
 import { type Now, useLive } from "../widgets/useLive";
 
 export function Home() {
-  const who = useQuery({ queryKey: ["session"], queryFn: session, staleTime: 60_000 });
+  const who = useSession();
   if (!who.data) return null;
   return who.data.permissions.includes("topics:read") ? (
     <Flow operator={who.data.operator} />
@@ -188,12 +189,17 @@ function Cost() {
     ? "no report has run yet"
     : `as of ${moment(usage.data?.computed_at ?? "").slice(0, 16)} UTC`;
   return (
-    <Figure term="Cost so far" note={usage.isError ? "this key may not see it" : note}>
+    <Figure term="Cost so far" note={usage.error ? refusal(usage.error) : note}>
       <Link to="/usage" title={cost ? `${cost.amount} ${cost.currency}` : undefined}>
         {text}
       </Link>
     </Figure>
   );
+}
+
+function refusal(error: Error): string {
+  const mayNot = error instanceof ApiError && error.status === 403;
+  return mayNot ? "this key may not see it" : "it cannot be read just now";
 }
 
 function Busiest({ now }: { now: Now }) {
@@ -205,7 +211,11 @@ function Busiest({ now }: { now: Now }) {
         Where it goes
       </Title>
       {growing.length === 0 && (
-        <p className="hr-muted">Nothing has been written for the last seconds.</p>
+        <p className="hr-muted">
+          {now.now.in_bytes === undefined
+            ? "A rate needs two looks: the second one comes in a moment."
+            : "Nothing has been written for the last seconds."}
+        </p>
       )}
       <ul className="hr-bars">
         {growing.map((each) => (
@@ -225,6 +235,17 @@ function Busiest({ now }: { now: Now }) {
 }
 
 function Nothing() {
+  const may = useMay("topics:create");
+  if (!may) {
+    return (
+      <EmptyState titleText="Nothing flows yet" headingLevel="h2" variant="lg">
+        <EmptyStateBody>
+          This page comes alive by itself once somebody creates a topic, which takes a key with the
+          role editor, and sends to it.
+        </EmptyStateBody>
+      </EmptyState>
+    );
+  }
   return (
     <EmptyState titleText="Nothing flows yet" headingLevel="h2" variant="lg">
       <EmptyStateBody>

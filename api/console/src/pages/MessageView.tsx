@@ -14,31 +14,34 @@ import {
   ToggleGroupItem,
 } from "@patternfly/react-core";
 import { useState } from "react";
-import { bytesOf, decoded, hexDump, moment, size } from "../api/bytes";
+import { bytesOf, decoded, hexDump, moment, size, textOf } from "../api/bytes";
 import type { Message, Topic } from "../api/client";
+import { copied } from "../widgets/copied";
 
 type Props = { topic: Topic; message: Message; onClose: () => void };
 
 export function MessageView({ topic, message, onClose }: Props) {
   const [hex, setHex] = useState(false);
-  const [copied, setCopied] = useState("");
+  const [done, setDone] = useState("");
   const value = decoded(message.value);
   const place = `tab=messages&from=offset&p=${message.partition}&o=${message.offset}`;
   const link = `${location.origin}/console/topics/${topic.id}?${place}`;
   const copy = async (what: string, text: string) => {
-    await navigator.clipboard.writeText(text);
-    setCopied(what);
+    setDone((await copied(text)) ? `${what} copied` : "This browser copies nothing");
   };
   const actions = (
     <>
+      <span className="hr-muted" role="status">
+        {done}
+      </span>
       <Button variant="link" onClick={() => copy("Link", link)}>
-        {copied === "Link" ? "Link copied" : "Copy link"}
+        Copy link
       </Button>
-      <Button variant="link" onClick={() => copy("Value", value.raw)}>
-        {copied === "Value" ? "Value copied" : "Copy value"}
+      <Button variant="link" onClick={() => copy("Value", textOf(message.value))}>
+        Copy value
       </Button>
       <Button variant="link" onClick={() => copy("JSON", JSON.stringify(message, null, 2))}>
-        {copied === "JSON" ? "JSON copied" : "Copy as JSON"}
+        Copy as JSON
       </Button>
       <Button variant="plain" aria-label="Close the message" onClick={onClose}>
         ✕

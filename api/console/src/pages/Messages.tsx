@@ -16,11 +16,13 @@ import {
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import { decoded } from "../api/bytes";
+import { textOf } from "../api/bytes";
 import { call, type Message, type MessagePage, type Topic } from "../api/client";
+import { useMay } from "../api/session";
 import { isTyping } from "../frame/Keys";
 import type { TopicSearch } from "../main";
 import { CopyAs, curl, python, Snippet, shell } from "../widgets/CopyAs";
+import { copied } from "../widgets/copied";
 import { Problem } from "../widgets/Problem";
 import { useTail } from "../widgets/useTail";
 import { MessageTable } from "./MessageTable";
@@ -36,6 +38,7 @@ export function Messages({ topic }: { topic: Topic }) {
   const navigate = useNavigate();
   const [live, setLive] = useState(false);
   const [paused, setPaused] = useState(false);
+  const mayPublish = useMay("messages:publish");
   const [publishing, setPublishing] = useState(false);
   const [chosen, setChosen] = useState<string | null>(
     search.o !== undefined && search.p !== undefined ? `${search.p}:${search.o}` : null,
@@ -73,7 +76,7 @@ export function Messages({ topic }: { topic: Topic }) {
       if (event.key === "k") setChosen((now) => keyAt(messages, Math.max(0, at - 1)) ?? now);
       if (event.key === "Escape") setChosen(null);
       if (event.key === "y" && at >= 0) {
-        navigator.clipboard.writeText(decoded(messages[at]?.value).raw);
+        copied(textOf(messages[at]?.value));
       }
       const onControl = (event.target as HTMLElement).closest("button,a,summary") !== null;
       if (event.key === " " && live && !onControl) {
@@ -123,7 +126,7 @@ export function Messages({ topic }: { topic: Topic }) {
             <CopyAs recipe={recipeOf(topic, search, `${base}?${query}`)} />
           </ToolbarItem>
           <ToolbarItem>
-            <Button onClick={() => setPublishing(true)}>Publish a message</Button>
+            {mayPublish && <Button onClick={() => setPublishing(true)}>Publish a message</Button>}
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>
@@ -142,7 +145,9 @@ export function Messages({ topic }: { topic: Topic }) {
           )}
         </MessageTable>
       )}
-      {messages.length === 0 && (live || page.isSuccess) && <Nothing topic={topic} live={live} />}
+      {messages.length === 0 && (live || page.isSuccess) && (
+        <Nothing topic={topic} live={live} maySend={mayPublish} />
+      )}
       {publishing && <Publish topic={topic} onClose={() => setPublishing(false)} />}
     </div>
   );
@@ -182,7 +187,11 @@ function Where({ topic, search, isDisabled, onGo }: WhereProps) {
           aria-label="Begin at"
           value={from}
           isDisabled={isDisabled}
-          onChange={(_, value) => onGo({ from: value as TopicSearch["from"] })}
+          onChange={(_, value) => {
+            const place = value as TopicSearch["from"];
+            // The time stands in the address from the start: what is shown, copied and sent is one.
+            onGo({ from: place, ...(place === "time" && { t: search.t ?? hourAgo() }) });
+          }}
         >
           <FormSelectOption value="latest" label="The latest" />
           <FormSelectOption value="earliest" label="The earliest" />
@@ -211,8 +220,11 @@ function Where({ topic, search, isDisabled, onGo }: WhereProps) {
             type="datetime-local"
             step={1}
             isDisabled={isDisabled}
-            defaultValue={search.t ?? new Date(Date.now() - 3_600_000).toISOString().slice(0, 19)}
-            onBlur={(event) => onGo({ t: event.currentTarget.value })}
+            defaultValue={search.t}
+            onKeyDown={(event) => {
+              if (event.key === "Enter") onGo({ t: event.currentTarget.value || hourAgo() });
+            }}
+            onBlur={(event) => onGo({ t: event.currentTarget.value || hourAgo() })}
           />
         </ToolbarItem>
       )}
@@ -220,7 +232,9 @@ function Where({ topic, search, isDisabled, onGo }: WhereProps) {
   );
 }
 
-function Nothing({ topic, live }: { topic: Topic; live: boolean }) {
+type NothingProps = { topic: Topic; live: boolean; maySend: boolean };
+
+function Nothing({ topic, live, maySend }: NothingProps) {
   const name = shell(`${topic.stream}/${topic.name}`);
   return (
     <EmptyState titleText={live ? "Nothing new yet" : "No messages here"} headingLevel="h2">
@@ -228,7 +242,7 @@ function Nothing({ topic, live }: { topic: Topic; live: boolean }) {
         {live
           ? "What is sent from now on appears by itself."
           : "Nothing was sent, retention let it go, or it lies before the place you chose."}
-        <Snippet title="Send one" code={`echo hello | headrace produce ${name}`} />
+        {maySend && <Snippet title="Send one" code={`echo hello | headrace produce ${name}`} />}
       </EmptyStateBody>
     </EmptyState>
   );
@@ -238,28 +252,40 @@ function queryOf(search: TopicSearch): string {
   const query = new URLSearchParams({ from: search.from ?? "latest", limit: String(LIMIT) });
   if (search.p !== undefined) query.set("partition", String(search.p));
   if (search.from === "offset") query.set("offset", search.o ?? "0");
-  if (search.from === "time") {
-    const hourAgo = new Date(Date.now() - 3_600_000).toISOString().slice(0, 16);
-    query.set("time", `${(search.t ?? hourAgo).padEnd(19, ":00")}Z`);
-  }
+  if (search.from === "time") query.set("time", `${wholeTime(search.t)}Z`);
   return query.toString();
+}
+
+function hourAgo(): string {
+  return new Date(Date.now() - 3_600_000).toISOString().slice(0, 19);
+}
+
+/** A browser leaves out seconds that are 0. */
+function wholeTime(time = `${hourAgo().slice(0, 14)}00`): string {
+  return time.padEnd(19, ":00");
 }
 
 function recipeOf(topic: Topic, search: TopicSearch, path: string) {
   const name = `${topic.stream}/${topic.name}`;
   const from = search.from ?? "latest";
+  const time = `${wholeTime(search.t)}Z`;
+  // Programs read on from a place; of the latest, that is what comes from now on.
   const places = {
-    latest: "end",
-    earliest: "start",
-    offset: search.o ?? "0",
-    time: `@${search.t}Z`,
+    latest: ["end", '"latest"'],
+    earliest: ["start", '"earliest"'],
+    offset: [search.o ?? "0", search.o ?? "0"],
+    time: [`@${time}`, `datetime.fromisoformat("${time}")`],
   };
-  const partition = search.p === undefined ? "" : ` --partition ${search.p}`;
+  const [place, start] = places[from];
+  const [flag, word] =
+    search.p === undefined ? ["", ""] : [` --partition ${search.p}`, `, partition=${search.p}`];
+  const until = from === "latest" ? "" : ', until="end"';
+  const loop =
+    `for m in b.topic(${JSON.stringify(name)}).consume(start=${start}${until}${word}):\n` +
+    "        print(m.partition, m.offset, m.key, m.value)";
   return {
-    cli: `headrace consume ${shell(name)} --from ${shell(places[from])}${partition}`,
+    cli: `headrace consume ${shell(name)} --from ${shell(place)}${flag}${until && " --exit-at-end"}`,
     curl: curl("GET", path),
-    python: python(
-      `for m in b.topic(${JSON.stringify(name)}).consume(start="earliest", until="end"):\n        print(m.partition, m.offset, m.key, m.value)`,
-    ),
+    python: `${from === "time" ? "from datetime import datetime\n" : ""}${python(loop)}`,
   };
 }

@@ -215,6 +215,16 @@ function Target({ kind, id, name }: TargetProps) {
       </>
     );
   }
+  if (kind === "hold") {
+    return (
+      <>
+        hold{" "}
+        <Link to="/retention" search={{ tab: "holds" }}>
+          {shown}
+        </Link>
+      </>
+    );
+  }
   const list = kind === "stream" ? "/streams" : kind === "key" ? "/keys" : null;
   return (
     <>

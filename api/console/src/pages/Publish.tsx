@@ -10,12 +10,13 @@ import {
   TextArea,
   TextInput,
 } from "@patternfly/react-core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { base64Of } from "../api/bytes";
 import { call, type Topic } from "../api/client";
 import { CopyAs, curl, python, shell } from "../widgets/CopyAs";
 import { Problem } from "../widgets/Problem";
+import { useAct } from "../widgets/useAct";
 import { Hint } from "./CreateTopic";
 
 type Header = { key: string; value: string };
@@ -45,7 +46,7 @@ export function Publish({ topic, onClose }: { topic: Topic; onClose: () => void 
     value: base64Of(value),
     headers: pairs.map((each) => ({ key: each.key, value: base64Of(each.value) })),
   };
-  const publish = useMutation({
+  const publish = useAct({
     mutationFn: () => call<Published>("POST", path, { body }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["messages", topic.id] }),
   });
@@ -53,10 +54,22 @@ export function Publish({ topic, onClose }: { topic: Topic; onClose: () => void 
   const flags = pairs.map((each) => ` -H ${shell(`${each.key}:${each.value}`)}`).join("");
   const keyFlag = key && ` -k ${shell(key)}`;
   const keyWord = key && `, key=${JSON.stringify(key)}`;
+  const named = pairs.map((each) => `(${JSON.stringify(each.key)}, ${JSON.stringify(each.value)})`);
+  const headersWord = named.length > 0 ? `, headers=[${named.join(", ")}]` : "";
+  // A line is a message: a value of many lines goes as an envelope, in which it is one.
+  const envelope = JSON.stringify({
+    ...(key && { key }),
+    value,
+    headers: pairs.map((each) => [each.key, each.value]),
+  });
+  const cli = value.includes("\n")
+    ? `printf '%s\\n' ${shell(envelope)} | headrace produce ${shell(name)} -i jsonl`
+    : `printf '%s\\n' ${shell(value)} | headrace produce ${shell(name)}${keyFlag}${flags}`;
+  const words = `${JSON.stringify(value)}${keyWord}${headersWord}`;
   const recipe = {
-    cli: `printf '%s\\n' ${shell(value)} | headrace produce ${shell(name)}${keyFlag}${flags}`,
+    cli,
     curl: curl("POST", path, body),
-    python: python(`b.topic(${JSON.stringify(name)}).send(${JSON.stringify(value)}${keyWord})`),
+    python: python(`b.topic(${JSON.stringify(name)}).send(${words})`),
   };
   return (
     <Modal isOpen onClose={onClose} variant="small" aria-label="Publish a message">

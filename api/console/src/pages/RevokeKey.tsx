@@ -9,18 +9,19 @@ import {
   ModalHeader,
   TextInput,
 } from "@patternfly/react-core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type ApiKey, call } from "../api/client";
 import { CopyAs, curl, python, shell } from "../widgets/CopyAs";
 import { Problem } from "../widgets/Problem";
+import { useAct } from "../widgets/useAct";
 
 /** What uses the key stops working, so its name is typed. */
 export function RevokeKey({ shown, onClose }: { shown: ApiKey; onClose: () => void }) {
   const queries = useQueryClient();
   const [typed, setTyped] = useState("");
   const path = `/v1/api-keys/${shown.id}`;
-  const revoke = useMutation({
+  const revoke = useAct({
     mutationFn: () => call("DELETE", path, { etag: shown.etag }),
     onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: ["keys"] });

@@ -2,6 +2,7 @@
 
 import {
   Alert,
+  AlertActionLink,
   Button,
   Checkbox,
   Form,
@@ -10,17 +11,69 @@ import {
   FormSelectOption,
   TextInput,
 } from "@patternfly/react-core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { duration, milliseconds } from "../api/bytes";
 import { call, type Plan, type Topic, type TopicSpec } from "../api/client";
+import { useMay } from "../api/session";
 import { CopyAs, curl, python, shell } from "../widgets/CopyAs";
 import { Problem } from "../widgets/Problem";
+import { useAct } from "../widgets/useAct";
 import { Hint } from "./CreateTopic";
 
-type Review = { warnings: string[]; etag: string };
+type Change = { name: string; before: string; after: string };
 
+/** The form tells of the topic as it was read when it opened, and changes that and nothing newer:
+what another changed meanwhile is refused, and never set back without a word. */
 export function Settings({ topic }: { topic: Topic }) {
+  const [read, setRead] = useState(topic);
+  const [isSaved, setSaved] = useState(false);
+  const mayChange = useMay("topics:update");
+  if (!mayChange) {
+    return (
+      <div className="hr-panel">
+        <Alert isInline component="h2" variant="info" title="This key may not change topics">
+          To change what stands above takes a key with the role editor or owner.
+        </Alert>
+      </div>
+    );
+  }
+  return (
+    <div className="hr-panel hr-stack">
+      {read.etag !== topic.etag && topic.updated_at > read.updated_at && (
+        <Alert
+          isInline
+          component="h2"
+          variant="warning"
+          title="Somebody has changed this topic since the form was opened"
+          actionLinks={
+            <AlertActionLink
+              onClick={() => {
+                setRead(topic);
+                setSaved(false);
+              }}
+            >
+              Begin again with that
+            </AlertActionLink>
+          }
+        />
+      )}
+      <Editor
+        key={read.etag}
+        topic={read}
+        isSaved={isSaved}
+        onSaved={(saved) => {
+          setRead(saved);
+          setSaved(true);
+        }}
+      />
+    </div>
+  );
+}
+
+type EditorProps = { topic: Topic; isSaved: boolean; onSaved: (topic: Topic) => void };
+
+function Editor({ topic, isSaved, onSaved }: EditorProps) {
   const queries = useQueryClient();
   const now = topic.status.effective;
   const [partitions, setPartitions] = useState(String(now.partitions));
@@ -31,24 +84,29 @@ export function Settings({ topic }: { topic: Topic }) {
   const [managed, setManaged] = useState(now.managed);
 
   const retentionMs = milliseconds(retention);
+  const wished = {
+    retention_ms: retentionMs ?? now.retention_ms,
+    partitions: Number(partitions),
+    codec,
+    deletion_protection: guarded,
+    paused,
+    managed,
+  };
   const spec: Record<string, unknown> = {};
-  if (Number(partitions) !== now.partitions) spec.partitions = Number(partitions);
-  if (retentionMs && retentionMs !== now.retention_ms) spec.retention_ms = retentionMs;
-  if (codec !== now.codec) spec.codec = codec;
-  if (guarded !== now.deletion_protection) spec.deletion_protection = guarded;
-  if (paused !== now.paused) spec.paused = paused;
-  if (managed !== now.managed) spec.managed = managed;
+  for (const [name, value] of Object.entries(wished)) {
+    if (value !== now[name as keyof typeof wished]) spec[name] = value;
+  }
   const unchanged = Object.keys(spec).length === 0;
 
   const path = `/v1/topics/${topic.id}`;
-  const send = <T,>(query: string) =>
+  const send = <T,>(query = "") =>
     call<T>("PATCH", path + query, {
       body: { spec: spec as TopicSpec },
       etag: topic.etag,
       patch: true,
     });
-  const review = useMutation({
-    mutationFn: async (): Promise<Review> => {
+  const review = useAct({
+    mutationFn: async (): Promise<string[]> => {
       const planned = await send<{ plan?: Plan }>("?dry_run=true");
       const warnings = [...(planned.plan?.warnings ?? [])];
       if (shorter(now.retention_ms, retentionMs)) {
@@ -56,13 +114,13 @@ export function Settings({ topic }: { topic: Topic }) {
           `Records older than ${retention} may go as soon as it is applied; they do not come back.`,
         );
       }
-      return { warnings, etag: topic.etag };
+      return warnings;
     },
   });
-  const save = useMutation({
-    mutationFn: () => send("?"),
-    onSuccess: async () => {
-      review.reset();
+  const save = useAct({
+    mutationFn: () => send<Topic>(),
+    onSuccess: async (saved) => {
+      onSaved(saved);
       await queries.invalidateQueries({ queryKey: ["topic", topic.id] });
     },
   });
@@ -80,93 +138,123 @@ export function Settings({ topic }: { topic: Topic }) {
     curl: curl("PATCH", path, { spec }, topic.etag),
     python: python(`b.admin.alter_topic(${JSON.stringify(name)}, ${pythonOf(spec)})`),
   };
+  const changes = Object.entries(spec).map(([name, value]) => ({
+    name: NAMES[name] ?? name,
+    before: wordOf(name, now[name as keyof typeof wished]),
+    after: wordOf(name, value),
+  }));
   return (
-    <>
-      <br />
-      <Form
-        isWidthLimited
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (review.data) save.mutate();
-          else review.mutate();
-        }}
-      >
-        <FormGroup label="Retention" fieldId="set-retention">
-          <TextInput
-            id="set-retention"
-            value={retention}
-            validated={retentionMs ? "default" : "error"}
-            onChange={edit(setRetention)}
-          />
-          <Hint>7d, 12h, 30m or unlimited.</Hint>
-        </FormGroup>
-        <FormGroup label="Partitions" fieldId="set-partitions">
-          <TextInput
-            id="set-partitions"
-            type="number"
-            min={now.partitions}
-            max={1024}
-            value={partitions}
-            onChange={edit(setPartitions)}
-          />
-          <Hint>They can become more, never fewer.</Hint>
-        </FormGroup>
-        <FormGroup label="Compression" fieldId="set-codec">
-          <FormSelect id="set-codec" value={codec} onChange={edit(setCodec)}>
-            {["none", "lz4", "zstd"].map((each) => (
-              <FormSelectOption key={each} value={each} label={each} />
-            ))}
-          </FormSelect>
-        </FormGroup>
-        <Checkbox
-          id="set-guarded"
-          label="Protect from deletion"
-          isChecked={guarded}
-          onChange={edit(setGuarded)}
+    <Form
+      isWidthLimited
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (review.data) save.mutate();
+        else review.mutate();
+      }}
+    >
+      <FormGroup label="Retention" fieldId="set-retention">
+        <TextInput
+          id="set-retention"
+          value={retention}
+          validated={retentionMs ? "default" : "error"}
+          onChange={edit(setRetention)}
         />
-        <Checkbox
-          id="set-paused"
-          label="Paused"
-          description="No worker looks at the topic or changes it; what is wished here is stored."
-          isChecked={paused}
-          onChange={edit(setPaused)}
+        <Hint>7d, 12h, 30m or unlimited.</Hint>
+      </FormGroup>
+      <FormGroup label="Partitions" fieldId="set-partitions">
+        <TextInput
+          id="set-partitions"
+          type="number"
+          min={now.partitions}
+          max={1024}
+          value={partitions}
+          onChange={edit(setPartitions)}
         />
-        <Checkbox
-          id="set-managed"
-          label="Managed"
-          description="Without it, workers look at the topic and change nothing."
-          isChecked={managed}
-          onChange={edit(setManaged)}
-        />
-        {review.isError && <Problem error={review.error} />}
-        {save.isError && <Problem error={save.error} />}
-        {review.data && (
-          <Alert
-            isInline
-            component="h2"
-            variant={review.data.warnings.length ? "warning" : "info"}
-            title={review.data.warnings.length ? "Before you save" : "Nothing is lost by this"}
-          >
-            {review.data.warnings.map((each) => (
-              <p key={each}>{each}</p>
-            ))}
-            <p className="hr-mono">{JSON.stringify(spec)}</p>
-          </Alert>
-        )}
-        <div aria-live="polite">
-          <Button
-            type="submit"
-            variant={review.data?.warnings.length ? "danger" : "primary"}
-            isDisabled={unchanged || !retentionMs}
-            isLoading={review.isPending || save.isPending}
-          >
-            {review.data ? "Save" : "Review changes"}
-          </Button>
-          {!unchanged && <CopyAs recipe={recipe} />}
-          {save.isSuccess && " Saved. The state above says when it is so."}
-        </div>
-      </Form>
-    </>
+        <Hint>They can become more, never fewer.</Hint>
+      </FormGroup>
+      <FormGroup label="Compression" fieldId="set-codec">
+        <FormSelect id="set-codec" value={codec} onChange={edit(setCodec)}>
+          {["none", "lz4", "zstd"].map((each) => (
+            <FormSelectOption key={each} value={each} label={each} />
+          ))}
+        </FormSelect>
+      </FormGroup>
+      <Checkbox
+        id="set-guarded"
+        label="Protect from deletion"
+        isChecked={guarded}
+        onChange={edit(setGuarded)}
+      />
+      <Checkbox
+        id="set-paused"
+        label="Paused"
+        description="No worker looks at the topic or changes it; what is wished here is stored."
+        isChecked={paused}
+        onChange={edit(setPaused)}
+      />
+      <Checkbox
+        id="set-managed"
+        label="Managed"
+        description="Without it, workers look at the topic and change nothing."
+        isChecked={managed}
+        onChange={edit(setManaged)}
+      />
+      {review.isError && <Problem error={review.error} />}
+      {save.isError && <Problem error={save.error} />}
+      {review.data && <Review warnings={review.data} changes={changes} />}
+      <div aria-live="polite">
+        <Button
+          type="submit"
+          variant={review.data?.length ? "danger" : "primary"}
+          isDisabled={unchanged || !retentionMs}
+          isLoading={review.isPending || save.isPending}
+        >
+          {review.data ? "Save" : "Review changes"}
+        </Button>
+        {!unchanged && <CopyAs recipe={recipe} />}
+        {unchanged && isSaved && " Saved. The state above says when it is so."}
+      </div>
+    </Form>
+  );
+}
+
+const NAMES: Record<string, string> = {
+  retention_ms: "Retention",
+  partitions: "Partitions",
+  codec: "Compression",
+  deletion_protection: "Protect from deletion",
+  paused: "Paused",
+  managed: "Managed",
+};
+
+function wordOf(name: string, value: unknown): string {
+  if (name === "retention_ms") return duration(String(value));
+  return typeof value === "boolean" ? (value ? "yes" : "no") : String(value);
+}
+
+/** What the server would do, and what of that does not come back. Nothing was changed yet. */
+function Review({ warnings, changes }: { warnings: string[]; changes: Change[] }) {
+  return (
+    <Alert
+      isInline
+      component="h2"
+      variant={warnings.length ? "warning" : "info"}
+      title={warnings.length ? "Before you save" : "Nothing is lost by this"}
+    >
+      <dl className="hr-pairs hr-changes">
+        {changes.map(({ name, before, after }) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              {before} → <strong>{after}</strong>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {warnings.map((each) => (
+        <p key={each}>{each}</p>
+      ))}
+    </Alert>
   );
 }
 

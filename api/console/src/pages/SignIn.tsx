@@ -10,18 +10,23 @@ import {
   TextInput,
   Title,
 } from "@patternfly/react-core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
 import { signIn } from "../api/client";
+import { enter } from "../api/session";
 import { Problem } from "../widgets/Problem";
+import { useAct } from "../widgets/useAct";
 
 export function SignIn() {
   const queries = useQueryClient();
   const [secret, setSecret] = useState("");
-  const enter = useMutation({
+  const door = useAct({
     mutationFn: signIn,
-    onSuccess: (session) => queries.setQueryData(["session"], session),
+    onSuccess: (session) => enter(queries, session),
   });
+  const field = useRef<HTMLInputElement>(null);
+  // There is nothing else to do here.
+  useEffect(() => field.current?.focus(), []);
   return (
     <main className="hr-signin">
       <Card>
@@ -36,12 +41,13 @@ export function SignIn() {
           <Form
             onSubmit={(event) => {
               event.preventDefault();
-              enter.mutate(secret);
+              door.mutate(secret);
             }}
           >
-            {enter.isError && <Problem error={enter.error} />}
+            {door.isError && <Problem error={door.error} />}
             <FormGroup label="Password or API key" fieldId="secret" isRequired>
               <TextInput
+                ref={field}
                 id="secret"
                 type="password"
                 autoComplete="current-password"
@@ -58,7 +64,7 @@ export function SignIn() {
                 </HelperText>
               </FormHelperText>
             </FormGroup>
-            <Button type="submit" isBlock isDisabled={!secret} isLoading={enter.isPending}>
+            <Button type="submit" isBlock isDisabled={!secret} isLoading={door.isPending}>
               Sign in
             </Button>
           </Form>

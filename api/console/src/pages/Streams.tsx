@@ -20,19 +20,27 @@ import {
   ToolbarItem,
 } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { moment } from "../api/bytes";
 import { all, call, type Stream } from "../api/client";
+import { useMay } from "../api/session";
 import { CopyAs, curl, python, shell } from "../widgets/CopyAs";
 import { DeleteDialog } from "../widgets/DeleteDialog";
 import { Problem } from "../widgets/Problem";
+import { useAct } from "../widgets/useAct";
 import { Why } from "../widgets/Why";
 
 export function Streams() {
   const [creating, setCreating] = useState(false);
   const [deleting, setDeleting] = useState<Stream | null>(null);
-  const streams = useQuery({ queryKey: ["streams"], queryFn: () => all<Stream>("/v1/streams") });
+  const mayCreate = useMay("streams:create");
+  const mayDelete = useMay("streams:delete");
+  const streams = useQuery({
+    queryKey: ["streams"],
+    queryFn: () => all<Stream>("/v1/streams"),
+    refetchInterval: 5000,
+  });
   return (
     <PageSection>
       <Toolbar>
@@ -41,7 +49,7 @@ export function Streams() {
             <Title headingLevel="h1">Streams</Title>
           </ToolbarItem>
           <ToolbarItem align={{ default: "alignEnd" }}>
-            <Button onClick={() => setCreating(true)}>Create stream</Button>
+            {mayCreate && <Button onClick={() => setCreating(true)}>Create stream</Button>}
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>
@@ -52,7 +60,11 @@ export function Streams() {
       {streams.isError && <Problem error={streams.error} />}
       {streams.data?.length === 0 && (
         <EmptyState titleText="No streams yet" headingLevel="h2">
-          <EmptyStateBody>Create one, then put topics into it.</EmptyStateBody>
+          <EmptyStateBody>
+            {mayCreate
+              ? "Create one, then put topics into it."
+              : "To create one takes a key with the role editor or owner."}
+          </EmptyStateBody>
         </EmptyState>
       )}
       {streams.data && streams.data.length > 0 && (
@@ -74,14 +86,16 @@ export function Streams() {
                 </Td>
                 <Td dataLabel="Created (UTC)">{moment(stream.created_at).slice(0, 16)}</Td>
                 <Td isActionCell>
-                  <Button
-                    variant="link"
-                    isDanger
-                    aria-label={`Delete ${stream.name}`}
-                    onClick={() => setDeleting(stream)}
-                  >
-                    Delete
-                  </Button>
+                  {mayDelete && !stream.deleted_at && (
+                    <Button
+                      variant="link"
+                      isDanger
+                      aria-label={`Delete ${stream.name}`}
+                      onClick={() => setDeleting(stream)}
+                    >
+                      Delete
+                    </Button>
+                  )}
                 </Td>
               </Tr>
             ))}
@@ -106,7 +120,7 @@ export function Streams() {
 function CreateStream({ onClose }: { onClose: () => void }) {
   const queries = useQueryClient();
   const [name, setName] = useState("");
-  const create = useMutation({
+  const create = useAct({
     mutationFn: () => call("POST", "/v1/streams", { body: { name } }),
     onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: ["streams"] });

@@ -20,7 +20,9 @@ import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { useState } from "react";
 import { count, duration, held, moment, size } from "../api/bytes";
 import { call, type Topic as TopicBody } from "../api/client";
+import { useMay } from "../api/session";
 import { DeleteDialog } from "../widgets/DeleteDialog";
+import { Missing } from "../widgets/Missing";
 import { Problem } from "../widgets/Problem";
 import { Why } from "../widgets/Why";
 import { Messages } from "./Messages";
@@ -31,6 +33,7 @@ export function Topic() {
   const { tab = "messages" } = useSearch({ from: "/topics/$topicId" });
   const navigate = useNavigate();
   const [deleting, setDeleting] = useState(false);
+  const mayDelete = useMay("topics:delete");
   const topic = useQuery({
     queryKey: ["topic", topicId],
     queryFn: () => call<TopicBody>("GET", `/v1/topics/${encodeURIComponent(topicId)}?live=true`),
@@ -43,15 +46,8 @@ export function Topic() {
       </PageSection>
     );
   }
-  if (!topic.data) {
-    return (
-      <PageSection>
-        <Title headingLevel="h1">This topic cannot be shown</Title>
-        <Problem error={topic.error} />
-        <Link to="/topics">All topics</Link>
-      </PageSection>
-    );
-  }
+  if (!topic.data)
+    return <Missing what="topic" error={topic.error} to="/topics" all="All topics" />;
   const body = topic.data;
   const name = `${body.stream}/${body.name}`;
   const choose = (chosen: string | number) => {
@@ -75,12 +71,15 @@ export function Topic() {
             <Why shown={body} name={name} />
           </ToolbarItem>
           <ToolbarItem align={{ default: "alignEnd" }}>
-            <Button variant="secondary" isDanger onClick={() => setDeleting(true)}>
-              Delete topic
-            </Button>
+            {mayDelete && (
+              <Button variant="secondary" isDanger onClick={() => setDeleting(true)}>
+                Delete topic
+              </Button>
+            )}
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>
+      {topic.isError && <Problem error={topic.error} />}
       <Figures topic={body} />
       <br />
       <Tabs
@@ -89,13 +88,13 @@ export function Topic() {
         aria-label="Views of the topic"
       >
         <Tab eventKey="messages" title={<TabTitleText>Messages</TabTitleText>}>
-          {tab === "messages" && <Messages topic={body} />}
+          {tab === "messages" && <Messages key={body.id} topic={body} />}
         </Tab>
         <Tab eventKey="partitions" title={<TabTitleText>Partitions</TabTitleText>}>
           {tab === "partitions" && <Partitions topic={body} />}
         </Tab>
         <Tab eventKey="settings" title={<TabTitleText>Settings</TabTitleText>}>
-          {tab === "settings" && <Settings topic={body} />}
+          {tab === "settings" && <Settings key={body.id} topic={body} />}
         </Tab>
       </Tabs>
       {deleting && (
@@ -139,7 +138,7 @@ function Partitions({ topic }: { topic: TopicBody }) {
   if (topic.status.partitions.length === 0) {
     return (
       <p className="hr-muted">
-        No node has described the partitions yet. Why? says what comes next.
+        No node has described the partitions yet. “Why?” above says what comes next.
       </p>
     );
   }

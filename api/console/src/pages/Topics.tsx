@@ -18,7 +18,9 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { count, duration, held, size } from "../api/bytes";
 import { all, type Topic } from "../api/client";
+import { useMay } from "../api/session";
 import { python, Snippet } from "../widgets/CopyAs";
+import { NoMatch } from "../widgets/NoMatch";
 import { Problem } from "../widgets/Problem";
 import { Why } from "../widgets/Why";
 import { CreateTopic } from "./CreateTopic";
@@ -28,6 +30,7 @@ const SHOWN_MAX = 200;
 export function Topics() {
   const [creating, setCreating] = useState(false);
   const [search, setSearch] = useState("");
+  const mayCreate = useMay("topics:create");
   const topics = useQuery({
     queryKey: ["topics"],
     queryFn: () => all<Topic>("/v1/topics?live=true"),
@@ -53,14 +56,18 @@ export function Topics() {
             />
           </ToolbarItem>
           <ToolbarItem align={{ default: "alignEnd" }}>
-            <Button onClick={() => setCreating(true)}>Create topic</Button>
+            {mayCreate && <Button onClick={() => setCreating(true)}>Create topic</Button>}
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>
       {topics.isPending && <Spinner aria-label="Loading" />}
       {topics.isError && <Problem error={topics.error} />}
-      {topics.data?.length === 0 && <NoTopics onCreate={() => setCreating(true)} />}
-      {topics.data && topics.data.length > 0 && <List topics={found} />}
+      {topics.data?.length === 0 &&
+        (mayCreate ? <NoTopics onCreate={() => setCreating(true)} /> : <NoneToRead />)}
+      {topics.data && topics.data.length > 0 && found.length === 0 && (
+        <NoMatch of="topic" onClear={() => setSearch("")} />
+      )}
+      {found.length > 0 && <List topics={found} />}
       {creating && <CreateTopic onClose={() => setCreating(false)} />}
     </PageSection>
   );
@@ -128,6 +135,17 @@ function List({ topics }: { topics: Topic[] }) {
           : `${topics.length} ${topics.length === 1 ? "topic" : "topics"}`}
       </p>
     </>
+  );
+}
+
+function NoneToRead() {
+  return (
+    <EmptyState titleText="No topics yet" headingLevel="h2" variant="lg">
+      <EmptyStateBody>
+        A topic holds records in order of their keys until its retention lets them go. To create one
+        takes a key with the role editor or owner; yours reads.
+      </EmptyStateBody>
+    </EmptyState>
   );
 }
 

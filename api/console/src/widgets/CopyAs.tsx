@@ -2,6 +2,7 @@
 
 import { Button, Modal, ModalBody, ModalHeader } from "@patternfly/react-core";
 import { useState } from "react";
+import { copied } from "./copied";
 
 export type Recipe = { cli: string; curl: string; python: string };
 
@@ -55,22 +56,16 @@ export function CopyAs({ recipe }: { recipe: Recipe }) {
 }
 
 export function Snippet({ title, code }: { title: string; code: string }) {
-  const [copied, setCopied] = useState(false);
+  const [done, setDone] = useState<"Copied" | "Not copied: select it" | null>(null);
   const copy = async () => {
-    await navigator.clipboard.writeText(code);
-    setCopied(true);
+    setDone((await copied(code)) ? "Copied" : "Not copied: select it");
   };
   return (
     <figure className="hr-snippet">
       <figcaption>
         {title}
-        <Button
-          variant="link"
-          size="sm"
-          aria-label={copied ? `Copied ${title}` : `Copy ${title}`}
-          onClick={copy}
-        >
-          {copied ? "Copied" : "Copy"}
+        <Button variant="link" size="sm" aria-label={`${done ?? "Copy"} ${title}`} onClick={copy}>
+          {done ?? "Copy"}
         </Button>
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}

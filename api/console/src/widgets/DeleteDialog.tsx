@@ -12,12 +12,13 @@ import {
   Spinner,
   TextInput,
 } from "@patternfly/react-core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { count, held, size } from "../api/bytes";
-import { call, type Plan, type Topic } from "../api/client";
+import { ApiError, call, type Plan, type Topic } from "../api/client";
 import { CopyAs, curl, python, shell } from "./CopyAs";
 import { Problem } from "./Problem";
+import { useAct } from "./useAct";
 
 type Props = {
   kind: "topic" | "stream";
@@ -33,6 +34,14 @@ function lossOf(plan: Plan | undefined): { records: bigint; bytes: bigint } | nu
   return loss ? { records: BigInt(loss.records), bytes: BigInt(loss.bytes) } : null;
 }
 
+function hintOf(error: Error, cli: string): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const { code } = error.problem;
+  if (code === "DELETION_PROTECTED") return "Untick “Protect from deletion” in its settings first.";
+  if (code !== "CHILDREN_EXIST") return undefined;
+  return `Delete its topics first. From a shell they may go with it: ${cli} --cascade`;
+}
+
 export function DeleteDialog({ kind, path, name, etag, onClose, onDone }: Props) {
   const queries = useQueryClient();
   const [typed, setTyped] = useState("");
@@ -41,7 +50,7 @@ export function DeleteDialog({ kind, path, name, etag, onClose, onDone }: Props)
     queryFn: () => call<{ plan?: Plan }>("DELETE", `${path}?dry_run=true`, { etag }),
     retry: false,
   });
-  const remove = useMutation({
+  const remove = useAct({
     mutationFn: () => call("DELETE", path, { etag }),
     onSuccess: async () => {
       await queries.invalidateQueries();
@@ -66,7 +75,7 @@ export function DeleteDialog({ kind, path, name, etag, onClose, onDone }: Props)
       <ModalHeader title={`Delete ${kind} ${name}?`} titleIconVariant="warning" />
       <ModalBody>
         {plan.isPending && <Spinner aria-label="Planning" />}
-        {plan.isError && <Problem error={plan.error} />}
+        {plan.isError && <Problem error={plan.error} hint={hintOf(plan.error, recipe.cli)} />}
         {remove.isError && <Problem error={remove.error} />}
         {plan.data && (
           <Form onSubmit={(event) => event.preventDefault()}>

@@ -32,8 +32,8 @@ export function GroupState({ state, name }: { state: string; name: string }) {
   const [open, setOpen] = useState(false);
   const known = STATES[state as keyof typeof STATES];
   return (
-    <>
-      <Label status={known?.status}>{known?.text ?? state}</Label>{" "}
+    <span className="hr-state">
+      <Label status={known?.status}>{known?.text ?? state}</Label>
       <Button
         variant="link"
         isInline
@@ -46,6 +46,6 @@ export function GroupState({ state, name }: { state: string; name: string }) {
         <ModalHeader title={`${name}: ${(known?.text ?? state).toLowerCase()}`} />
         <ModalBody>{known?.meaning ?? "A later release knows more of this state."}</ModalBody>
       </Modal>
-    </>
+    </span>
   );
 }

@@ -48,8 +48,8 @@ type StateProps = {
 export function State({ id, orElse, name, text, status }: StateProps) {
   const [open, setOpen] = useState(false);
   return (
-    <>
-      <Label status={status}>{text}</Label>{" "}
+    <span className="hr-state">
+      <Label status={status}>{text}</Label>
       <Button
         variant="link"
         isInline
@@ -62,7 +62,7 @@ export function State({ id, orElse, name, text, status }: StateProps) {
         <ModalHeader title={`Why is ${name} ${text.toLowerCase()}?`} />
         <ModalBody tabIndex={0}>{open && <Explained id={id} orElse={orElse} />}</ModalBody>
       </Modal>
-    </>
+    </span>
   );
 }
 

@@ -1,6 +1,8 @@
 // The present, by server-sent events: the latest look and the points of the last minutes.
 
+import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
+import { askAgain } from "../api/session";
 
 export const POINTS_MAX = 150;
 const REOPEN_MS = 5_000;
@@ -24,6 +26,7 @@ export type Live = { now: Now | null; points: Point[]; connected: boolean };
 
 export function useLive(): Live {
   const [live, setLive] = useState<Live>({ now: null, points: [], connected: false });
+  const queries = useQueryClient();
   useEffect(() => {
     let source: EventSource;
     let reopening = 0;
@@ -34,8 +37,11 @@ export function useLive(): Live {
         setLive((before) => ({ ...before, connected: false }));
         // A lost connection the browser opens again; an answer that is a refusal, such as of a
         // service that is just starting, ends the source.
-        if (source.readyState === EventSource.CLOSED)
+        if (source.readyState === EventSource.CLOSED) {
           reopening = window.setTimeout(open, REOPEN_MS);
+          // Or the session ended, which an event source says to nobody.
+          askAgain(queries);
+        }
       };
       source.addEventListener("history", (event) => {
         const points: Point[] = JSON.parse(event.data).points;
@@ -52,7 +58,7 @@ export function useLive(): Live {
       window.clearTimeout(reopening);
       source.close();
     };
-  }, []);
+  }, [queries]);
   return live;
 }
 

@@ -23,6 +23,7 @@ import { moment } from "../../api/bytes";
 import { call } from "../../api/client";
 import { grouped, money, trimmed } from "../../api/decimal";
 import { CopyAs, curl, python } from "../../widgets/CopyAs";
+import { Missing } from "../../widgets/Missing";
 import { Problem } from "../../widgets/Problem";
 import { RunLink } from "../reports/RunLink";
 import { fileAddress } from "../reports/run";
@@ -61,13 +62,7 @@ export function Invoice() {
     );
   }
   if (!body) {
-    return (
-      <PageSection>
-        <Title headingLevel="h1">This invoice cannot be shown</Title>
-        <Problem error={invoice.error} />
-        <Link to="/invoices">All invoices</Link>
-      </PageSection>
-    );
+    return <Missing what="invoice" error={invoice.error} to="/invoices" all="All invoices" />;
   }
   return (
     <PageSection>
@@ -84,7 +79,7 @@ export function Invoice() {
             <InvoiceState invoice={body} />{" "}
             <ReconciliationBadge checks={checksOf(body.reconciliation)} />
           </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }}>
+          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
             <Files invoice={body} />
             <CopyAs recipe={recipeOf(body)} />
           </ToolbarItem>

@@ -61,6 +61,7 @@ export function Invoices() {
       </Toolbar>
       {invoices.isPending && <Spinner aria-label="Loading" />}
       {invoices.isError && <Problem error={invoices.error} />}
+      {proven.isError && <Problem error={proven.error} />}
       {invoices.data && invoices.items.length === 0 && <NoReport kind="usage" />}
       {invoices.items.length > 0 && <List invoices={invoices.items} />}
       <More pages={invoices}>Earlier invoices</More>

@@ -5,23 +5,24 @@ import {
   EmptyStateBody,
   EmptyStateFooter,
 } from "@patternfly/react-core";
+import { useMay } from "../../api/session";
 import { python, Snippet } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
-import { KIND_WORDS, type Kind, useOperates, useStart } from "./run";
+import { KIND_WORDS, type Kind, useStart } from "./run";
 
 /** Nothing to show yet: what a run does, and how one is started. */
 export function NoReport({ kind }: { kind: Kind }) {
   const start = useStart();
-  const operates = useOperates();
+  const mayRun = useMay("reports:create");
   const words = KIND_WORDS[kind];
   return (
     <EmptyState titleText={`No ${words.title.toLowerCase()} yet`} headingLevel="h2" variant="lg">
       <EmptyStateBody>
         {words.says} What is shown here is always the last run that was published whole.
       </EmptyStateBody>
-      {!operates && <p className="hr-muted">Whoever runs the service starts it.</p>}
+      {!mayRun && <p className="hr-muted">Whoever runs the service starts it.</p>}
       {start.isError && <Problem error={start.error} />}
-      {operates && (
+      {mayRun && (
         <EmptyStateFooter>
           <EmptyStateActions>
             <Button isLoading={start.isPending} onClick={() => start.mutate(kind)}>

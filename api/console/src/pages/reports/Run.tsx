@@ -24,7 +24,9 @@ import { Link, useParams } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { moment } from "../../api/bytes";
 import { call } from "../../api/client";
+import { useMay } from "../../api/session";
 import { CopyAs, curl, python } from "../../widgets/CopyAs";
+import { Missing } from "../../widgets/Missing";
 import { Problem } from "../../widgets/Problem";
 import { Published } from "./Published";
 import { RunState } from "./Runs";
@@ -42,6 +44,8 @@ import {
 export function Run() {
   const { runId } = useParams({ from: "/reports/$runId" });
   const queries = useQueryClient();
+  const start = useStart();
+  const mayRun = useMay("reports:create");
   const run = useQuery({
     queryKey: ["report-run", runId],
     queryFn: () => call<ReportRun>("GET", `/v1/report-runs/${encodeURIComponent(runId)}`),
@@ -63,16 +67,9 @@ export function Run() {
       </PageSection>
     );
   }
-  if (!run.data) {
-    return (
-      <PageSection>
-        <Title headingLevel="h1">This run cannot be shown</Title>
-        <Problem error={run.error} />
-        <Link to="/reports">All reports</Link>
-      </PageSection>
-    );
-  }
+  if (!run.data) return <Missing what="run" error={run.error} to="/reports" all="All reports" />;
   const body = run.data;
+  const kind = KINDS.find((each) => each === body.kind);
   return (
     <PageSection>
       <Breadcrumb aria-label="Where this is">
@@ -87,13 +84,22 @@ export function Run() {
           <ToolbarItem alignSelf="center">
             <RunState run={body} />
           </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }}>
-            <Again run={body} />
+          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
+            {mayRun && kind && isOver(body) && (
+              <Button
+                variant="secondary"
+                isLoading={start.isPending}
+                onClick={() => start.mutate(kind)}
+              >
+                Run it again
+              </Button>
+            )}
             <CopyAs recipe={recipeOf(body)} />
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>
       <div className="hr-stack">
+        {start.isError && <Problem error={start.error} />}
         <Card component="section" aria-label="Progress">
           <CardTitle component="h2">Progress</CardTitle>
           <CardBody>
@@ -105,17 +111,6 @@ export function Run() {
         <Published run={body} />
       </div>
     </PageSection>
-  );
-}
-
-function Again({ run }: { run: ReportRun }) {
-  const start = useStart();
-  const kind = KINDS.find((each) => each === run.kind);
-  if (!isOver(run) || !kind) return null;
-  return (
-    <Button variant="secondary" isLoading={start.isPending} onClick={() => start.mutate(kind)}>
-      Run it again
-    </Button>
   );
 }
 

@@ -1,9 +1,9 @@
 import { Link } from "@tanstack/react-router";
-import { useOperates } from "./run";
+import { useMay } from "../../api/session";
 
 /** The id of a run; a link for those who may open it. */
 export function RunLink({ id }: { id: string }) {
-  if (!useOperates()) return <span className="hr-mono">{id}</span>;
+  if (!useMay("reports:read")) return <span className="hr-mono">{id}</span>;
   return (
     <Link to="/reports/$runId" params={{ runId: id }}>
       {id}

@@ -16,6 +16,7 @@ import {
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { Link } from "@tanstack/react-router";
 import { count, moment } from "../../api/bytes";
+import { useMay } from "../../api/session";
 import { CopyAs, curl, python } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
 import { More, usePages } from "../../widgets/usePages";
@@ -42,6 +43,7 @@ const RECIPE = {
 
 export function Runs() {
   const start = useStart();
+  const mayRun = useMay("reports:create");
   const runs = usePages<ReportRun>(["report-runs"], PATH, (items, asked) =>
     items.every(isOver) ? false : pollAfter(asked),
   );
@@ -52,17 +54,18 @@ export function Runs() {
           <ToolbarItem>
             <Title headingLevel="h1">Reports</Title>
           </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }}>
-            {KINDS.map((kind) => (
-              <Button
-                key={kind}
-                isLoading={start.isPending && start.variables === kind}
-                isDisabled={start.isPending}
-                onClick={() => start.mutate(kind)}
-              >
-                Run the {KIND_WORDS[kind].title.toLowerCase()}
-              </Button>
-            ))}
+          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
+            {mayRun &&
+              KINDS.map((kind) => (
+                <Button
+                  key={kind}
+                  isLoading={start.isPending && start.variables === kind}
+                  isDisabled={start.isPending}
+                  onClick={() => start.mutate(kind)}
+                >
+                  Run the {KIND_WORDS[kind].title.toLowerCase()}
+                </Button>
+              ))}
             <CopyAs recipe={RECIPE} />
           </ToolbarItem>
         </ToolbarContent>

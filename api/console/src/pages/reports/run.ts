@@ -1,9 +1,10 @@
 // What of a report run the pages read: its manifest, which is data of a job, field by field.
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import type { components } from "../../../build/schema";
-import { call, session } from "../../api/client";
+import { call } from "../../api/client";
+import { useAct } from "../../widgets/useAct";
 
 export type ReportRun = components["schemas"]["ReportRunBody"];
 export type Kind = NonNullable<components["schemas"]["ReportRunCreate"]["kind"]>;
@@ -98,17 +99,11 @@ export function took(from: string, to: string | number): string {
   return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-/** Whether who is signed in runs the service: runs and the files of all are theirs alone. */
-export function useOperates(): boolean {
-  const who = useQuery({ queryKey: ["session"], queryFn: session, staleTime: 60_000 });
-  return who.data?.operator === true;
-}
-
 /** Starts a run and shows it. */
 export function useStart() {
   const queries = useQueryClient();
   const navigate = useNavigate();
-  return useMutation({
+  return useAct({
     mutationFn: (kind: Kind) => call<ReportRun>("POST", "/v1/report-runs", { body: { kind } }),
     onSuccess: async (run) => {
       await queries.invalidateQueries({ queryKey: ["report-runs"] });

@@ -20,7 +20,9 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { moment } from "../../api/bytes";
 import { all } from "../../api/client";
+import { useMay } from "../../api/session";
 import { Snippet } from "../../widgets/CopyAs";
+import { NoMatch } from "../../widgets/NoMatch";
 import { Problem } from "../../widgets/Problem";
 import { State } from "../../widgets/Why";
 import { type Hold, isOver, keptBy, scopeOf, wordOf } from "./hold";
@@ -32,6 +34,8 @@ const SHOWN_MAX = 200;
 export function Holds() {
   const [search, setSearch] = useState("");
   const [released, setReleased] = useState(false);
+  const mayPlace = useMay("holds:create");
+  const mayRelease = useMay("holds:release");
   const [placing, setPlacing] = useState(false);
   const [releasing, setReleasing] = useState<Hold | null>(null);
   const holds = useQuery({
@@ -74,15 +78,26 @@ export function Holds() {
             </ToggleGroup>
           </ToolbarItem>
           <ToolbarItem align={{ default: "alignEnd" }}>
-            <Button onClick={() => setPlacing(true)}>Hold a topic</Button>
+            {mayPlace && <Button onClick={() => setPlacing(true)}>Hold a topic</Button>}
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>
       {holds.isPending && <Spinner aria-label="Loading" />}
       {holds.isError && <Problem error={holds.error} />}
-      {holds.data?.length === 0 && <NoHolds onPlace={() => setPlacing(true)} />}
-      {holds.data && holds.data.length > 0 && (
-        <List holds={found} released={released} onRelease={setReleasing} />
+      {holds.data?.length === 0 && (
+        <NoHolds onPlace={mayPlace ? () => setPlacing(true) : undefined} />
+      )}
+      {search && holds.data && holds.data.length > 0 && found.length === 0 ? (
+        <NoMatch of={released ? "released hold" : "hold"} onClear={() => setSearch("")} />
+      ) : (
+        holds.data &&
+        holds.data.length > 0 && (
+          <List
+            holds={found}
+            released={released}
+            onRelease={mayRelease ? setReleasing : undefined}
+          />
+        )
       )}
       {placing && <PlaceHold onClose={() => setPlacing(false)} />}
       {releasing && <ReleaseHold hold={releasing} onClose={() => setReleasing(null)} />}
@@ -90,9 +105,10 @@ export function Holds() {
   );
 }
 
-type ListProps = { holds: Hold[]; released: boolean; onRelease: (hold: Hold) => void };
+type ListProps = { holds: Hold[]; released: boolean; onRelease?: (hold: Hold) => void };
 
 function List({ holds, released, onRelease }: ListProps) {
+  const when = released ? "Released (UTC)" : "Since (UTC)";
   return (
     <>
       <Table aria-label="Legal holds">
@@ -105,7 +121,7 @@ function List({ holds, released, onRelease }: ListProps) {
             <Th className="hr-number" modifier="nowrap">
               Keeps
             </Th>
-            <Th modifier="nowrap">{released ? "Released (UTC)" : "Since (UTC)"}</Th>
+            <Th modifier="nowrap">{when}</Th>
             <Th screenReaderText="Actions" />
           </Tr>
         </Thead>
@@ -138,12 +154,12 @@ function List({ holds, released, onRelease }: ListProps) {
               <Td dataLabel="Keeps" className="hr-number hr-nowrap">
                 {keptBy(hold)}
               </Td>
-              <Td dataLabel="Since (UTC)" modifier="nowrap">
+              <Td dataLabel={when} modifier="nowrap">
                 {moment((released ? hold.released_at : hold.activated_at) ?? "").slice(0, 16) ||
                   "not yet"}
               </Td>
               <Td isActionCell>
-                {!released && hold.state !== "RELEASING" && (
+                {onRelease && !released && hold.state !== "RELEASING" && (
                   <Button
                     variant="link"
                     isDanger
@@ -167,7 +183,7 @@ function List({ holds, released, onRelease }: ListProps) {
   );
 }
 
-function NoHolds({ onPlace }: { onPlace: () => void }) {
+function NoHolds({ onPlace }: { onPlace?: () => void }) {
   return (
     <EmptyState titleText="Nothing is held" headingLevel="h2" variant="lg">
       <EmptyStateBody>
@@ -175,15 +191,19 @@ function NoHolds({ onPlace }: { onPlace: () => void }) {
         purge, by whoever deletes the topic or its project. It ends only by its release, and both
         are audited.
       </EmptyStateBody>
-      <EmptyStateFooter>
-        <EmptyStateActions>
-          <Button onClick={onPlace}>Hold a topic</Button>
-        </EmptyStateActions>
-        <Snippet
-          title="Shell"
-          code={'headrace hold create orders --case CASE-7 --reason "asked for by the court"'}
-        />
-      </EmptyStateFooter>
+      {onPlace ? (
+        <EmptyStateFooter>
+          <EmptyStateActions>
+            <Button onClick={onPlace}>Hold a topic</Button>
+          </EmptyStateActions>
+          <Snippet
+            title="Shell"
+            code={'headrace hold create orders --case CASE-7 --reason "asked for by the court"'}
+          />
+        </EmptyStateFooter>
+      ) : (
+        <p className="hr-muted">To place one takes a key with the role owner.</p>
+      )}
     </EmptyState>
   );
 }

@@ -12,11 +12,12 @@ import {
   TextArea,
   TextInput,
 } from "@patternfly/react-core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { all, call, type Topic } from "../../api/client";
 import { CopyAs, curl, python, shell } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
+import { useAct } from "../../widgets/useAct";
 import { Hint } from "../CreateTopic";
 import type { Hold } from "./hold";
 
@@ -39,7 +40,7 @@ export function PlaceHold({ onClose }: { onClose: () => void }) {
     ...(WHOLE.test(partition) && { partition: Number(partition) }),
     ...(WHOLE.test(from) && { from_offset: from }),
   };
-  const place = useMutation({
+  const place = useAct({
     mutationFn: () => call<Hold>("POST", "/v1/legal-holds", { body }),
     onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: ["holds"] });

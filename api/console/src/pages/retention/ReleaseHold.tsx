@@ -12,13 +12,20 @@ import {
   Spinner,
   TextInput,
 } from "@patternfly/react-core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { size } from "../../api/bytes";
 import { call, type Plan } from "../../api/client";
 import { CopyAs, curl, python } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
+import { useAct } from "../../widgets/useAct";
 import { type Hold, scopeOf } from "./hold";
+
+function goes(bytes: string | undefined): string {
+  if (bytes === undefined) return "what policies would have taken may go at once.";
+  if (bytes === "0") return "nothing of it is due yet; from here on policies take it as it comes.";
+  return `policies would have taken ${size(BigInt(bytes))}, which may go at once.`;
+}
 
 export function ReleaseHold({ hold, onClose }: { hold: Hold; onClose: () => void }) {
   const queries = useQueryClient();
@@ -31,7 +38,7 @@ export function ReleaseHold({ hold, onClose }: { hold: Hold; onClose: () => void
     queryFn: () => call<{ plan?: Plan }>("DELETE", `${path}?dry_run=true`, { etag }),
     retry: false,
   });
-  const release = useMutation({
+  const release = useAct({
     mutationFn: () => call("DELETE", path, { etag }),
     onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: ["holds"] });
@@ -55,10 +62,7 @@ export function ReleaseHold({ hold, onClose }: { hold: Hold; onClose: () => void
           <Form onSubmit={(event) => event.preventDefault()}>
             <Alert variant="warning" isInline title="This cannot be undone" component="h2">
               <p>
-                {hold.topic}, {scopeOf(hold)}:{" "}
-                {loss
-                  ? `policies would have taken ${size(BigInt(loss.bytes))}, which may go at once.`
-                  : "what policies would have taken may go at once."}
+                {hold.topic}, {scopeOf(hold)}: {goes(loss?.bytes)}
               </p>
               {plan.data.plan?.warnings?.map((warning) => (
                 <p key={warning}>{warning}</p>

@@ -59,6 +59,11 @@ export function Violations({ topics }: { topics: TopicReport[] }) {
           ))}
         </Tbody>
       </Table>
+      {found.length > SHOWN_MAX && (
+        <p className="hr-muted">
+          The first {SHOWN_MAX} of {found.length} of these topics; the CSV holds them all.
+        </p>
+      )}
       <dl className="hr-rules">
         {broken.map((code) => (
           <div key={code}>

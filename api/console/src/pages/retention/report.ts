@@ -136,22 +136,22 @@ export function dueParts(topics: TopicReport[], summary: Summary, asOf: string):
   return withOthers(parts, sums);
 }
 
-/** What each rule says. The report's own JSON and page say it too. */
+/** What each rule says: word for word as reports/retention/rules.py, which a test compares. */
 export const RULES: Record<string, string> = {
   OVER_RETAINED:
     "More than a whole segment outlived the policy, by more than five minutes, and no hold keeps " +
-    "it. A segment goes when its youngest record may go: up to one segment of older records is " +
-    "normal and not counted.",
+    "it; a policy that is younger than that is not judged. A segment goes when its youngest " +
+    "record may go, so up to one segment of older records is normal and not counted.",
   UNDER_RETAINED:
-    "A deletion took a record that was younger than what the policy in force promised. What " +
-    "somebody purged was asked for and is never counted.",
+    "A trim took a record that was younger than what the policy in force promised: the minimum " +
+    "age for trims by size, the age for trims by time. Purges are asked for and never counted.",
   POLICY_MISMATCH:
     "The node keeps by other limits than the control plane wishes, more than five minutes after " +
     "the last change.",
   UNBOUNDED: "Neither age nor size limits the topic: nothing is ever deleted.",
   CLOCK_SKEW:
     "Records are dated more than five minutes into the future, or were deleted before the time of " +
-    "their append: their age, and so their expiry, cannot be trusted.",
+    "their append. Their age, and so their expiry, cannot be trusted.",
   UNREAD_DELETED:
     "A group's committed offset lies below the log's start: it will never read what is between.",
   UNREAD_AT_RISK: "What a group has not read yet is due within the next 24 hours.",

@@ -28,7 +28,7 @@ export function Filters({ search, span, topics, meters, onChange }: Props) {
     <Toolbar aria-label="Filters">
       <ToolbarContent alignItems="center">
         <ToolbarItem>
-          <ToggleGroup aria-label="Time (UTC)" isCompact>
+          <ToggleGroup aria-label="Time (UTC)" isCompact className="hr-ranges">
             {RANGES.map((range) => (
               <ToggleGroupItem
                 key={range}

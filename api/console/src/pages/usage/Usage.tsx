@@ -4,7 +4,9 @@ import "../figures.css";
 import {
   Button,
   EmptyState,
+  EmptyStateActions,
   EmptyStateBody,
+  EmptyStateFooter,
   PageSection,
   Spinner,
   Title,
@@ -20,12 +22,13 @@ import { useMemo } from "react";
 import { moment } from "../../api/bytes";
 import { call } from "../../api/client";
 import { money, sum, trimmed } from "../../api/decimal";
+import { useMay } from "../../api/session";
 import { StackedBars } from "../../charts/StackedBars";
 import { CopyAs, curl, python, shell } from "../../widgets/CopyAs";
 import { Problem } from "../../widgets/Problem";
 import { NoReport } from "../reports/NoReport";
 import { RunLink } from "../reports/RunLink";
-import { fileAddress, useOperates } from "../reports/run";
+import { fileAddress } from "../reports/run";
 import { Filters } from "./Filters";
 import { METERS, shown } from "./meters";
 import { bucketsOf, bucketTitle, type Span, spanOf, type UsageSearch } from "./search";
@@ -41,9 +44,10 @@ function timeOf(span: Span): string {
 export function Usage() {
   const search = useSearch({ from: "/usage" });
   const navigate = useNavigate();
-  const operates = useOperates();
+  // The file is of all organizations.
+  const mayDownload = useMay("reports:read");
   // The span moves with the clock; by the minute is enough, and keeps the question the same.
-  const now = Date.now() - (Date.now() % MINUTE_MS);
+  const now = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
   const span = useMemo(() => spanOf(search, now), [search, now]);
   const time = timeOf(span);
   const asked = search.topic ? `&topic_id=${encodeURIComponent(search.topic)}` : "";
@@ -72,7 +76,7 @@ export function Usage() {
           </ToolbarItem>
           {usage.data?.run_id && (
             <ToolbarItem align={{ default: "alignEnd" }}>
-              {operates && (
+              {mayDownload && (
                 <Button
                   component="a"
                   variant="secondary"
@@ -143,12 +147,16 @@ function Figures({ usage, search, span, onChange }: FiguresProps) {
             ? "Or the topic and the meter above leave nothing over."
             : "Nothing was written, kept or read, or no report has counted it yet."}
         </EmptyStateBody>
-        <Button
-          variant="secondary"
-          onClick={() => onChange({ range: "30d", topic: undefined, meter: undefined })}
-        >
-          Show the last 30 days
-        </Button>
+        <EmptyStateFooter>
+          <EmptyStateActions>
+            <Button
+              variant="secondary"
+              onClick={() => onChange({ range: "30d", topic: undefined, meter: undefined })}
+            >
+              Show the last 30 days
+            </Button>
+          </EmptyStateActions>
+        </EmptyStateFooter>
       </EmptyState>
     );
   }

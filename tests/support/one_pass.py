@@ -1,0 +1,19 @@
+"""A worker's process that looks at one topic: `one_pass DATABASE_URL NODE_KEY_FILE NOW`, with the
+time as ISO 8601. Whoever starts it ends it, in the middle of its pass.
+"""
+
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from api.database import Database
+from api.reconcile.loop import Loop
+from api.reconcile.node_client import NodeClients
+from api.reconcile.topics import TopicReconciler
+
+DEADLINE_SECONDS = 60.0
+
+url, key_file, now = sys.argv[1:]
+database = Database(url, clock=lambda: datetime.fromisoformat(now))
+nodes = NodeClients(Path(key_file), deadline_seconds=DEADLINE_SECONDS)
+Loop(database, {"topic": TopicReconciler(database, nodes)}).run_once()
