@@ -134,7 +134,7 @@ def test_an_entry_that_is_taken_out_of_the_ledger_breaks_the_chain(root: Path) -
 def test_an_end_that_was_taken_with_its_run_is_seen_by_who_kept_its_digest(root: Path) -> None:
     entry = next((root / "evidence" / "usage").glob("00000003-*"))
     head = str(json.loads(entry.read_bytes())["sha256"])
-    (chain,) = (check for check in verify(root) if check.name == "chain")
+    (chain,) = (check for check in verify(root) if check.name == "usage chain")
     assert chain.detail.endswith(f"the last is {head}")
     for folder in (root, root / "usage" / "one"):
         assert failed(folder, heads=[head.upper()]) == set()
