@@ -8,6 +8,7 @@ spreadsheet could take for a formula has an apostrophe before it.
 import csv
 import hashlib
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import String, delete, insert, inspect, select
 from sqlalchemy.orm import Session
 
 from api.database import Base
@@ -33,6 +34,9 @@ COLUMNS: Final = (
     "unit", "window_start", "window_end", "quantity", "unit_price", "currency", "amount",
     "price_book_version", "estimated",
 )  # fmt: skip
+NUMBERS: Final = ("quantity", "unit_price", "amount")
+# As they are written: neither NaN, nor an exponent that takes a gigabyte to write out.
+DECIMAL_PATTERN: Final = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 FILE_BYTES_MAX: Final = 2 << 30
 CHUNK_BYTES: Final = 1 << 20
 ROWS_A_STATEMENT: Final = 500
@@ -100,9 +104,35 @@ def load_usage(session: Session, run: ReportRun, text: str) -> None:
 
 def insert_all(session: Session, table: type[Base], rows: Iterator[Mapping[str, object]]) -> None:
     """Rows into a table, made as they are inserted: the transaction is never idle for as long as
-    all of them take, and no second copy of them is in memory."""
+    all of them take, and no second copy of them is in memory.
+
+    :raises ResultRejectedError: a text is none that the table holds.
+    """
+    columns = inspect(table).columns
+    longest = {one.key: one.type.length for one in columns if isinstance(one.type, String)}
     while some := list(islice(rows, ROWS_A_STATEMENT)):
+        for row in some:
+            _check_texts(row, longest)
         session.execute(insert(table), some)
+
+
+def csv_lines(text: str, columns: Sequence[str], name: str) -> Iterator[dict[str, str]]:
+    """The cells of a CSV file by column, text without what keeps spreadsheets from running it.
+
+    :raises ResultRejectedError: it has other columns, or a line is none of them.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        if tuple(next(reader, ())) != tuple(columns):
+            raise ResultRejectedError(f"{name} has other columns than this version reads.")
+        for cells in reader:
+            if len(cells) != len(columns):
+                raise ResultRejectedError(
+                    f"Line {reader.line_num} of {name} has {len(cells)} cells."
+                )
+            yield dict(zip(columns, map(unescaped, cells), strict=True))
+    except csv.Error as error:
+        raise ResultRejectedError(f"{name} is no CSV: {error}.") from None
 
 
 def checked_file(path: Path, *, size: int, sha256: str, keep: bool) -> bytes:
@@ -139,11 +169,16 @@ def _decoded(content: bytes, name: str) -> str:
 
 
 def _lines(text: str) -> Iterator[dict[str, str]]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    if tuple(reader.fieldnames or ()) != COLUMNS:
-        raise ResultRejectedError(f"{USAGE_FILE} has other columns than this version reads.")
-    for line in reader:
-        yield {name: unescaped(value or "") for name, value in line.items()}
+    return csv_lines(text, COLUMNS, USAGE_FILE)
+
+
+def _check_texts(row: Mapping[str, object], longest: Mapping[str, int | None]) -> None:
+    for name, most in longest.items():
+        value = row.get(name)
+        if isinstance(value, str) and ((most is not None and len(value) > most) or "\0" in value):
+            raise ResultRejectedError(
+                f"The {name} of a row has a NUL or more than {most} characters: {value[:40]!r}."
+            )
 
 
 def unescaped(cell: str) -> str:
@@ -158,6 +193,10 @@ def _check_totals(text: str, result: ReportResult) -> None:
     try:
         for line in _lines(text):
             rows += 1
+            if not all(DECIMAL_PATTERN.fullmatch(line[name]) for name in NUMBERS):
+                raise ResultRejectedError(
+                    f"Row {rows} of {USAGE_FILE} holds a number that is none."
+                )
             amount += Decimal(line["amount"])
             if line["meter"] in sums:
                 sums[line["meter"]] += int(line["quantity"])

@@ -4,23 +4,22 @@ The same rules as for usage: a file that is not the manifest's, or rows that do 
 totals, and nothing is loaded.
 """
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from pydantic import JsonValue as Json
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from api.errors import ResultRejectedError
-from api.reports.loading import checked_files, insert_all, unescaped
+from api.reports.loading import checked_files, csv_lines, insert_all
 from api.reports.models import CurrentRun, ReportRun
 from api.retention.models import RetentionRow, RetentionTopic
-from api.retention.schemas import RetentionResult
+from api.retention.schemas import RetentionItem, RetentionResult, ToldTopic
 from api.topics.models import Topic
 
 ROWS_FILE: Final = "retention.csv"
@@ -34,6 +33,9 @@ INSTANTS: Final = ("oldest_at", "deleted_at", "next_deletion_at")
 TEXTS: Final = ("topic", "topic_id", "policy_source", "cause", "hold_id", "violation")
 SUMMED: Final = ("deleted_bytes", "deleted_records", "live_bytes")
 
+TOLD: Final = TypeAdapter(list[ToldTopic])
+JSON_OBJECTS: Final = TypeAdapter(list[dict[str, Json]])
+
 Line = dict[str, str | int | datetime | None]
 
 
@@ -42,12 +44,11 @@ def read_retention(root: Path, result: RetentionResult) -> tuple[list[Line], lis
     texts = checked_files(root, result.path, result.files, (ROWS_FILE, TOPICS_FILE))
     try:
         lines = list(_lines(texts[ROWS_FILE]))
-        document = json.loads(texts[TOPICS_FILE])
-    except ValueError as error:
-        raise ResultRejectedError(f"The report holds a value that is none: {error}.") from error
-    topics = document.get("topics") if isinstance(document, dict) else None
-    if not isinstance(topics, list) or not all(isinstance(each, dict) for each in topics):
-        raise ResultRejectedError(f"{TOPICS_FILE} lists no topics.")
+        topics = _topics(texts[TOPICS_FILE])
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise ResultRejectedError(
+            f"The report holds a value that is none: {_why(error)}."
+        ) from error
     found = (len(lines), *(sum(int(str(line[name])) for line in lines) for name in SUMMED))
     said = (result.totals.rows, *(getattr(result.totals, name) for name in SUMMED))
     if found != said:
@@ -80,7 +81,7 @@ def load_retention(
         {
             **_owner(owners, document.get("topic_id")),
             "run_id": run.id,
-            "topic_id": str(document.get("topic_id")),
+            "topic_id": str(document["topic_id"]),
             "document": document,
         }
         for document in documents
@@ -96,11 +97,35 @@ def _owner(owners: Mapping[str, tuple[str, str]], topic_id: object) -> dict[str,
 
 
 def _lines(text: str) -> Iterator[Line]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    if tuple(reader.fieldnames or ()) != COLUMNS:
-        raise ResultRejectedError(f"{ROWS_FILE} has other columns than this version reads.")
-    for cells in reader:
-        yield {name: _value(name, unescaped(cells[name] or "")) for name in COLUMNS}
+    for cells in csv_lines(text, COLUMNS, ROWS_FILE):
+        line = {name: _value(name, cells[name]) for name in COLUMNS}
+        # What is shown of it must be sayable: nobody could read the report otherwise.
+        RetentionItem.model_validate(line)
+        yield line
+
+
+def _topics(text: str) -> list[dict[str, Json]]:
+    document = json.loads(text, parse_constant=_no_number)
+    # Half of a surrogate pair is found here, and not by whoever reads the report.
+    json.dumps(document, ensure_ascii=False).encode()
+    topics = document.get("topics") if isinstance(document, dict) else None
+    ids = [each.topic_id for each in TOLD.validate_python(topics)]
+    if len(set(ids)) != len(ids):
+        raise ValueError(f"{TOPICS_FILE} tells of a topic twice")
+    # They are kept as they came.
+    return JSON_OBJECTS.validate_python(topics)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number in JSON")
+
+
+def _why(error: Exception) -> str:
+    """In one line."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)
 
 
 def _value(name: str, cell: str) -> str | int | datetime | None:

@@ -1,21 +1,30 @@
 """What of retention crosses HTTP. Whole numbers of 64 bits are strings."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, WithJsonSchema
 
 from api.reports.schemas import PublishedFile, ReportInputs, Sha256
-from api.resource import Int64, Timestamp
+from api.resource import INT64_MAX, Int64, Timestamp
 from api.retention.models import RetentionRow
 
+PARTITION_MAX: Final = (1 << 31) - 1
 # A limit as the node has it: -1 is unlimited.
 SignedLimit = Annotated[
     int,
-    Field(ge=-1),
+    Field(ge=-1, le=INT64_MAX),
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "pattern": "^(-1|[0-9]+)$"}),
 ]
+# A record that is younger than its deletion: a clock went back in between.
+SignedAge = Annotated[
+    int,
+    Field(ge=-INT64_MAX, le=INT64_MAX),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": "^-?[0-9]+$"}),
+]
 Cause = Literal["time", "size", "purge"]
+Horizon = Literal["now", "1h", "24h", "7d"]
 Violation = Literal[
     "OVER_RETAINED",
     "UNDER_RETAINED",
@@ -94,11 +103,12 @@ class RetentionResult(BaseModel):
 
 class RetentionItem(BaseModel):
     """A line of the report. With a ``cause`` it tells of a deletion, without one of a partition as
-    it stands; ``violation`` and ``hold_id`` hold any number of words."""
+    it stands; ``violation`` and ``hold_id`` hold any number of words. ``age_at_deletion_ms`` is
+    below 0 where a clock went back between an append and its deletion."""
 
     topic: str
     topic_id: str
-    partition: int
+    partition: Annotated[int, Field(ge=0, le=PARTITION_MAX), WithJsonSchema({"type": "integer"})]
     policy_source: str
     retention_ms: SignedLimit | None = None
     retention_bytes: SignedLimit | None = None
@@ -110,7 +120,7 @@ class RetentionItem(BaseModel):
     last_offset: SignedLimit
     cause: str
     deleted_at: Timestamp | None = None
-    age_at_deletion_ms: Int64 | None = None
+    age_at_deletion_ms: SignedAge | None = None
     next_deletion_at: Timestamp | None = None
     hold_id: str
     violation: str
@@ -119,6 +129,52 @@ class RetentionItem(BaseModel):
     def of(cls, row: RetentionRow) -> "RetentionItem":
         """The body of a row."""
         return cls(**{name: getattr(row, name) for name in cls.model_fields})
+
+
+class ToldSum(BaseModel):
+    """Figures in a document of a report."""
+
+    bytes: Int64
+    records: Int64
+
+
+class ToldDeletion(ToldSum):
+    """What went for one cause."""
+
+    cause: str
+    trims: Int64
+
+
+class ToldAge(ToldSum):
+    """What lives, of one age."""
+
+    bucket: str
+
+
+class ToldDay(ToldSum):
+    """What goes on a day."""
+
+    day: Annotated[int, Field(ge=0)]
+
+
+class ToldRule(BaseModel):
+    """A rule that is broken."""
+
+    code: str
+
+
+class ToldTopic(BaseModel):
+    """Of an entry of `topics` in retention.json, what sums and lists are made of."""
+
+    topic_id: Annotated[str, Field(min_length=1, max_length=40)]
+    live_bytes: Int64
+    live_records: Int64
+    hold_blocked_bytes: Int64
+    deleted: list[ToldDeletion] = []
+    ages: list[ToldAge] = []
+    schedule: list[ToldDay] = []
+    violations: list[ToldRule] = []
+    upcoming: Annotated[dict[Horizon, ToldSum], Field(min_length=4)]
 
 
 class DeletedSum(BaseModel):
