@@ -7,10 +7,10 @@ organization is refused until it names how much (the breaker). This module refus
 of object: its callers say which rows a wish means.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final, Generic, TypeVar
+from typing import Annotated, Final, Generic, TypeAlias, TypeVar
 
 from fastapi import Depends, Query
 from pydantic import JsonValue as Json
@@ -48,6 +48,8 @@ REASON_CHARACTERS_MAX: Final = 255
 
 Row = TypeVar("Row", bound=ResourceColumns)
 Body = TypeVar("Body", bound=ResourceBody)
+# What a dry run shows. A function, if a node is asked for it: once the transaction is over.
+Plan: TypeAlias = dict[str, Json] | Callable[[], dict[str, Json]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Changed(Generic[Body]):
 
     body: Body
     operation_id: str | None
-    plan: dict[str, Json] | None = None
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)

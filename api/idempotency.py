@@ -24,7 +24,7 @@ from api.access.permissions import Caller
 from api.audit.models import IdempotencyKey
 from api.audit.service import Actor
 from api.database import Database
-from api.deletion import Body, Changed
+from api.deletion import Body, Changed, Plan
 from api.errors import (
     PROBLEM_MEDIA_TYPE,
     STATUSES_KEPT_FOR_REPLAY,
@@ -53,7 +53,7 @@ class Reply:
     body: dict[str, Json]
     headers: dict[str, str] = field(default_factory=dict)
     secret_of: str | None = None
-    plan: dict[str, Json] | None = None
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,10 @@ def _dry(facts: Facts, caller: Caller, action: Callable[[Session, Actor], Reply]
     body = {name: value for name, value in reply.body.items() if name != "secret"}
     if str(body.get("id")) not in facts.path:
         body.pop("id", None)
-    plan = {} if reply.plan is None else {"plan": reply.plan}
-    return JSONResponse({**body, **plan, "dry_run": True}, status_code=200)
+    # A node is asked, if at all, when no lock is held any more.
+    plan = reply.plan() if callable(reply.plan) else reply.plan
+    shown = {} if plan is None else {"plan": plan}
+    return JSONResponse({**body, **shown, "dry_run": True}, status_code=200)
 
 
 def _scope(facts: Facts, caller: Caller) -> bytes:

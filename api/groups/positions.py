@@ -4,19 +4,14 @@ A committed offset and the end of its log come from one answer of the partition,
 for the moment it was asked. What was not answered is unknown, and never 0.
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import cast
 
 import grpc
 
+from api.reconcile.questions import Metadata, Sent, answers
 from headrace.wire import stream_pb2, stream_pb2_grpc
-
-AT_ONCE: Final = 64
-SECONDS: Final = 3.0
-
-Metadata = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,40 +39,26 @@ class Position:
         return max(0, self.end_offset - begin)
 
 
-class _Pending(Protocol):
-    def result(self) -> stream_pb2.FetchOffsetsReply: ...
-
-
 def ask(
     channel: grpc.Channel, metadata: Metadata, questions: Sequence[Question]
 ) -> dict[Question, Position]:
     """The answers that came in time; a question without one is not among them."""
-    deadline = time.monotonic() + SECONDS
-    call = cast("Callable[..., _Pending]", stream_pb2_grpc.StreamStub(channel).FetchOffsets.future)
+    send = cast(
+        "Sent[stream_pb2.FetchOffsetsRequest, stream_pb2.FetchOffsetsReply]",
+        stream_pb2_grpc.StreamStub(channel).FetchOffsets.future,
+    )
+    requests = [
+        stream_pb2.FetchOffsetsRequest(
+            topic=each.topic,
+            created_revision=each.created_revision,
+            partition=each.partition,
+            group=each.group,
+        )
+        for each in questions
+    ]
     found: dict[Question, Position] = {}
-    for begin in range(0, len(questions), AT_ONCE):
-        some = questions[begin : begin + AT_ONCE]
-        left = deadline - time.monotonic()
-        if left <= 0:
-            break
-        pending = [
-            call(
-                stream_pb2.FetchOffsetsRequest(
-                    topic=each.topic,
-                    created_revision=each.created_revision,
-                    partition=each.partition,
-                    group=each.group,
-                ),
-                timeout=left,
-                metadata=metadata,
-            )
-            for each in some
-        ]
-        for question, waiting in zip(some, pending, strict=True):
-            try:
-                reply = waiting.result()
-            except grpc.RpcError:
-                continue
+    for question, reply in zip(questions, answers(send, metadata, requests), strict=True):
+        if reply is not None:
             found[question] = Position(
                 reply.offset if reply.found else None, reply.log_start, reply.high_watermark
             )

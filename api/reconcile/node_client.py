@@ -16,9 +16,10 @@ import grpc
 
 from api.groups.positions import Position, Question, ask
 from api.reconcile.outcome import FailureKind, PassFailure
+from api.reconcile.questions import Sent, answers
 from api.reconcile.silence import Silence
 from dataplane.wire import node_pb2, node_pb2_grpc
-from headrace.wire import stream_pb2
+from headrace.wire import stream_pb2, stream_pb2_grpc
 
 DEADLINE_SECONDS: Final = 5.0
 # The one call that waits for work: every partition closes its window and publishes it.
@@ -138,6 +139,18 @@ class NodeClients:
         """How far groups have read, of any organization."""
         metadata = (("authorization", f"Bearer {self.node_key()}"),)
         return ask(self._channel(address), metadata, questions)
+
+    def offsets_at(
+        self, address: str, requests: Sequence[stream_pb2.ListOffsetsRequest]
+    ) -> list[stream_pb2.ListOffsetsReply | None]:
+        """Where times lie in partitions, of any organization; None where no answer came in
+        time."""
+        metadata = (("authorization", f"Bearer {self.node_key()}"),)
+        send = cast(
+            "Sent[stream_pb2.ListOffsetsRequest, stream_pb2.ListOffsetsReply]",
+            stream_pb2_grpc.StreamStub(self._channel(address)).ListOffsets.future,
+        )
+        return answers(send, metadata, requests)
 
     def put_topic(
         self, addresses: Sequence[str], fence: Fence, topic: node_pb2.PutTopic

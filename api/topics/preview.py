@@ -1,6 +1,6 @@
 """What a change would do, for whoever asks with ``dry_run=true``. Figures are of the last look."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pydantic import JsonValue as Json
@@ -16,6 +16,10 @@ KEYS_MOVE: Final = (
 GROUPS_GROW: Final = (
     "Every consumer group of the topic is given the new partitions; one that starts at latest does "
     "not see what is written to them before it has them."
+)
+UNREAD: Final = (
+    "A group that has not read them goes on at the new beginning; its consumers are told what was "
+    "lost, unless they asked for on_expired=skip."
 )
 GROWTH_WARNINGS: Final = (KEYS_MOVE, GROUPS_GROW)
 
@@ -50,5 +54,11 @@ def growth_of(before: int, after: int) -> dict[str, Json] | None:
     }
 
 
-def _list(value: Json) -> list[Json]:
+def together(first: Mapping[str, Json], second: Mapping[str, Json]) -> dict[str, Json]:
+    """One plan of two; both may warn."""
+    warnings = [*_list(first.get("warnings")), *_list(second.get("warnings"))]
+    return {**first, **second, "warnings": warnings}
+
+
+def _list(value: Json | None) -> list[Json]:
     return value if isinstance(value, list) else []

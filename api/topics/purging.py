@@ -7,7 +7,6 @@ after it was asked for. Refuses what is held, and to choose offsets.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from pydantic import JsonValue as Json
 from sqlalchemy import or_, select
@@ -22,14 +21,10 @@ from api.reconcile.queue import enqueue
 from api.resource import body_json, etag, revision_wanted
 from api.topics.models import Topic, TopicPurge
 from api.topics.pausing import refuse_left_alone
+from api.topics.preview import UNREAD
 from api.topics.schemas import PartitionBody, PurgePlace, TopicBody
 from api.topics.service import topic_bodies
 from api.topics.spec import effective
-
-UNREAD: Final = (
-    "A group that has not read them goes on at the new beginning; its consumers are told what was "
-    "lost, unless they asked for on_expired=skip."
-)
 
 
 @dataclass(frozen=True, slots=True)

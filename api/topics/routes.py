@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from functools import partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -44,6 +45,7 @@ from api.topics.schemas import (
     TopicPurgeCommand,
 )
 from api.topics.service import create_topic, fold, patch_topic, topic_bodies, topic_owner
+from api.topics.shortening import shortening_plan
 
 router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["topics"])
 
@@ -199,12 +201,15 @@ def update_topic(
     body: TopicPatch,
     caller: Updater,
     facts: RequestFacts,
+    settings: SettingsOf,
     if_match: IfMatch = None,
     update_mask: UpdateMask = "",
 ) -> JSONResponse:
     """Applies a merge patch (`application/merge-patch+json`). 200 if nothing is left to do.
     Partitions only ever become more. Under ``update_mask`` each member it names becomes what the
-    body says of it, or its default, and nothing else changes."""
+    body says of it, or its default, and nothing else changes. ``dry_run`` of a shorter retention
+    asks the node what is beyond it now: ``plan.data_loss``, and ``plan.retention`` by partition
+    with the holds that keep some of it; a figure that nobody gave in time is `unknown`."""
     return change(
         facts,
         caller,
@@ -215,6 +220,7 @@ def update_topic(
                 topic_id=object_id,
                 patch=body,
                 if_match=if_match,
+                look=partial(shortening_plan, settings.node.admin_key_file),
                 update_mask=update_mask,
             ),
             "/v1/topics",

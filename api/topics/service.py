@@ -1,6 +1,6 @@
 """The rules of topics; the only writer of their table. A wish is stored; reconcilers make it so."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -32,8 +32,9 @@ from api.topics.lifecycle import begin_span
 from api.topics.masks import masked
 from api.topics.models import Topic
 from api.topics.pausing import left_alone
-from api.topics.preview import growth_of
+from api.topics.preview import growth_of, together
 from api.topics.schemas import LabelSet, TopicBody, TopicCreate, TopicPatch, TopicSpec
+from api.topics.shortening import Shortening, shortening_of
 from api.topics.spec import DEFAULTS, effective, in_words_of_today, loses_data, only_ours
 
 CONDITIONS: Final = ("Ready", "Synced", "Reachable", "Stalled", "RetentionEnforced")
@@ -116,9 +117,13 @@ def patch_topic(
     topic_id: str,
     patch: TopicPatch,
     if_match: str | None,
+    look: Callable[[Shortening], dict[str, Json]],
     update_mask: str = "",
 ) -> Changed[TopicBody]:
-    """Applies a merge patch. Nothing to change: nothing is written and no generation is made."""
+    """Applies a merge patch. Nothing to change: nothing is written and no generation is made.
+
+    :param look: plans a shorter retention; only a dry run calls it.
+    """
     row = locked(session, Topic, topic_id)
     refuse_deleting(row, "topic")
     wanted = revision_wanted(if_match, row.revision)
@@ -128,20 +133,21 @@ def patch_topic(
         patch = masked(patch, update_mask, present)
     _check_fixed(before, patch)
     wish = _wished(row, patch)
-    partitions = effective(row.spec).partitions, effective(wish.spec).partitions
+    now, then = effective(row.spec), effective(wish.spec)
+    partitions = now.partitions, then.partitions
     _check_partitions(*partitions)
     if wish == _Wished(row.spec, row.labels, row.annotations, row.display_name):
         return Changed(before, None)
     reshaped = wish.spec != row.spec
     if reshaped:
         _check_spec(session, row.cluster_id, wish.spec)
-        if if_match is None and loses_data(effective(row.spec), effective(wish.spec)):
+        if if_match is None and loses_data(now, then):
             raise PreconditionRequiredError(
                 "A shorter retention lets data go, so it demands If-Match.",
                 hint=f'Read the topic, then send If-Match: "{etag(row.revision)}".',
             )
     # Whoever only says that it is left alone asks for nothing that could end.
-    to_do = left_alone(effective(wish.spec)) is None or not only_ours(row.spec, wish.spec)
+    to_do = left_alone(then) is None or not only_ours(row.spec, wish.spec)
     _replace(session, actor, row, wanted, wish)
     if partitions[0] != partitions[1]:
         begin_span(session, row, actor.now)
@@ -154,7 +160,11 @@ def patch_topic(
         reshaped=reshaped,
         to_do=to_do,
     )
-    return replace(changed, plan=growth_of(*partitions))
+    growth = growth_of(*partitions)
+    if not loses_data(now, then):
+        return replace(changed, plan=growth)
+    shortened = shortening_of(session, row, now, then, actor.now)
+    return replace(changed, plan=lambda: together(growth or {}, look(shortened)))
 
 
 def topic_bodies(session: Session, rows: Sequence[Topic]) -> list[TopicBody]:

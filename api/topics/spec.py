@@ -60,7 +60,7 @@ def in_words_of_today(spec: Mapping[str, Json]) -> dict[str, Json]:
 
 def loses_data(before: EffectiveSpec, after: EffectiveSpec) -> bool:
     """Whether the change lets data go that would have stayed."""
-    return _shrinks(before.retention_ms, after.retention_ms) or _shrinks(
+    return shrinks(before.retention_ms, after.retention_ms) or shrinks(
         before.retention_bytes, after.retention_bytes
     )
 
@@ -74,7 +74,8 @@ def only_ours(before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
     return told[0] == told[1]
 
 
-def _shrinks(before: int | None, after: int | None) -> bool:
+def shrinks(before: int | None, after: int | None) -> bool:
+    """Whether a limit is stricter than it was; None is unlimited."""
     return after is not None and (before is None or after < before)
 
 
