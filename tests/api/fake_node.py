@@ -1,4 +1,5 @@
 """A node's Admin service with a script of faults: only for what a real node cannot be made to do.
+Of its Stream service it has what a dry run asks.
 
 It stores fences and compares them as a cluster does, and records every command that was applied.
 """
@@ -13,7 +14,7 @@ import grpc
 from google.protobuf.message import Message
 
 from dataplane.wire import node_pb2, node_pb2_grpc
-from headrace.wire import stream_pb2
+from headrace.wire import stream_pb2, stream_pb2_grpc
 
 Fault = Callable[[grpc.ServicerContext], None]
 FENCES: Final = ("db_epoch", "generation", "lease_token")
@@ -42,7 +43,7 @@ def vanish(context: grpc.ServicerContext) -> None:
 
 
 @dataclass
-class FakeNode(node_pb2_grpc.AdminServicer):
+class FakeNode(node_pb2_grpc.AdminServicer, stream_pb2_grpc.StreamServicer):
     """One node that is its own cluster. ``before`` and ``after`` are faults of coming Applies, each
     used once: after means that the command was applied and the answer was lost."""
 
@@ -72,6 +73,9 @@ class FakeNode(node_pb2_grpc.AdminServicer):
     deaf: set[int] = field(default_factory=set)
     # Topics that Describe does not show yet.
     unseen: set[str] = field(default_factory=set)
+    # Append times by partition index, of every topic alike; and partitions that do not tell them.
+    appended: dict[int, list[int]] = field(default_factory=dict)
+    mute: set[int] = field(default_factory=set)
     groups: list[node_pb2.GroupStatus] = field(default_factory=list)
     node_id: str = "nd_fake"
     warning: str = ""
@@ -146,6 +150,26 @@ class FakeNode(node_pb2_grpc.AdminServicer):
         self.purged.append(request)
         _play(self.after, context)
         return reply
+
+    def ListOffsets(  # noqa: N802
+        self, request: stream_pb2.ListOffsetsRequest, context: grpc.ServicerContext
+    ) -> stream_pb2.ListOffsetsReply:
+        """Where a time lies, by the append times of the script."""
+        self._see(request, context)
+        if request.partition in self.mute:
+            vanish(context)
+        found = next(each for each in self.topics.values() if each.number == request.topic)
+        place = found.partitions[request.partition]
+        times = self.appended.get(request.partition, [])
+        late = [offset for offset, at in enumerate(times) if at >= request.time_us]
+        offset = max(place.log_start, late[0] if late else place.log_end)
+        return stream_pb2.ListOffsetsReply(
+            found=bool(late),
+            offset=offset,
+            append_time_us=times[offset] if late else 0,
+            log_start=place.log_start,
+            high_watermark=place.log_end,
+        )
 
     def FlushUsage(  # noqa: N802
         self, request: node_pb2.FlushUsageRequest, context: grpc.ServicerContext
@@ -291,6 +315,7 @@ def serving(node: FakeNode) -> Iterator[FakeNode]:
     """The node on a free port of the loopback."""
     server = grpc.server(futures.ThreadPoolExecutor(4))
     node_pb2_grpc.add_AdminServicer_to_server(node, server)
+    stream_pb2_grpc.add_StreamServicer_to_server(node, server)
     node.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:

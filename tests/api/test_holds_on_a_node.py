@@ -1,11 +1,14 @@
 """Holds and purges from REST down to the logs of a real node, and what its readers are told."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from api.bootstrap import readdress
+from api.messages.node import instant
+from headrace import codec
 from headrace.wire import stream_pb2
 from tests.api.conftest import Body, Service
 from tests.support.node_process import Client, NodeProcess
@@ -32,6 +35,7 @@ def test_what_is_held_outlives_its_policy_and_purges_and_a_release_lets_it_go(
     service: Service, node_process: NodeProcess
 ) -> None:
     topic, client, place = _filled(service, node_process)
+    _tells_what_a_shorter_retention_lets_go(service, topic, client, place)
     hold = service.hold(topic)
     _until(service, lambda: _hold(service, hold)["state"] == "ACTIVE")
     spec = {"spec": {"retention_bytes": str(2 * MIB)}}
@@ -62,6 +66,22 @@ def test_what_is_held_outlives_its_policy_and_purges_and_a_release_lets_it_go(
     _until(service, lambda: str(client.fetch(place, 0, 0).log_start) == end)
     operation = service.get(f"/v1/operations/{accepted.headers['Operation-Id']}")
     assert operation["state"] == "SUCCEEDED"
+
+
+def _tells_what_a_shorter_retention_lets_go(
+    service: Service, topic: Body, client: Client, place: stream_pb2.Topic
+) -> None:
+    """The logs are asked: where a time lies, and how large they are."""
+    seventh = next(codec.batches(client.fetch(place, 0, 7).batches))
+    appended = seventh.append_time_us
+    service.clock.moment = instant(appended) + timedelta(hours=1)
+    path = f"/v1/topics/{topic['id']}?dry_run=true"
+    headers = {**service.owner, "If-Match": '"r1"'}
+    told = []
+    for limit in ({"retention_ms": "3600000"}, {"retention_bytes": str(2 * MIB)}):
+        answer = service.client.patch(path, json={"spec": limit}, headers=headers)
+        told.append(answer.json()["plan"]["data_loss"]["records"])
+    assert told == ["7", "4"]
 
 
 def _filled(service: Service, node: NodeProcess) -> tuple[Body, Client, stream_pb2.Topic]:
