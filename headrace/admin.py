@@ -130,17 +130,24 @@ class _Calls(Rest):
         name: str,
         spec: Mapping[str, object],
         *,
+        dry_run: bool = False,
         wait: bool = True,
         timeout: Duration = WAIT_TIMEOUT,
     ) -> Resource:
         """Change members of a topic's spec; None takes a member back to its default. Returns when
         the change is reality, unless `wait=False`; of a change that pauses the topic or makes it
-        unmanaged, when no worker is at it any more. Raises Conflict if the topic was changed by
+        unmanaged, when no worker is at it any more. `dry_run`: nothing changes; what the change
+        lets go is in `plan`, if anything. Raises Conflict if the topic was changed by
         somebody else since it was read, or if nobody brings the change about: TOPIC_PAUSED,
         TOPIC_UNMANAGED."""
         found = await self.topic(name)
         path, etag = path_of(str(found["id"])), str(found.get("etag") or "")
-        altered = await self.request("PATCH", path, body={"spec": spec}, if_match=etag)
+        params = {"dry_run": "true" if dry_run else ""}
+        altered = await self.request(
+            "PATCH", path, params=params, body={"spec": spec}, if_match=etag
+        )
+        if dry_run:
+            return altered
         if wait and not is_left_alone_by(spec):
             return await self.wait_ready(altered, timeout=timeout)
         # Nothing else is waited for than that no worker is at it any more.

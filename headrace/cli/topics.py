@@ -15,6 +15,7 @@ from headrace.cli.described import describe as show
 from headrace.cli.main import Tree
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, Row, note, path
+from headrace.cli.shortening import LIMITS, going
 from headrace.cli.watching import WatchedVerb
 from headrace.cli.words import count_of, duration_of, in_words_typed, offset_of
 from headrace.errors import Conflict, Invalid
@@ -139,6 +140,8 @@ def create(
 @click.option(
     "--set", "members", multiple=True, metavar="KEY=VALUE", help="Any member; KEY= unsets it."
 )
+@click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask, whatever a shorter retention lets go.")
 @click.option("--wait/--no-wait", default=True, help="Return when it is so (default).")
 @click.option("--timeout", default="60s", show_default=True, metavar="DURATION")
 def alter(
@@ -149,10 +152,13 @@ def alter(
     paused: bool | None,
     managed: bool | None,
     members: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
     wait: bool,
     timeout: str,
 ) -> None:
-    """Change the topic NAME. More partitions move keys: a key's order begins anew there."""
+    """Change the topic NAME. More partitions move keys: a key's order begins anew there. If a
+    shorter retention lets records go, it tells of them and asks for the name."""
     spec = _spec(retention, codec, members)
     asked = {"partitions": partitions, "paused": paused, "managed": managed}
     spec |= {member: value for member, value in asked.items() if value is not None}
@@ -161,8 +167,21 @@ def alter(
             "Say what to change: --partitions, --retention, --codec, --paused, --managed or --set."
         )
     with client() as c, in_words_typed(_typed(members), name.rpartition("/")[0]):
-        altered = c.admin.alter_topic(name, spec, wait=wait, timeout=timeout)
+        lost: list[str] = []
+        if dry_run or LIMITS & spec.keys():
+            altered = c.admin.alter_topic(name, spec, dry_run=True)
+            lost = going(altered)
+        if lost and not dry_run and not yes:
+            confirm("topic", str(altered["name"]), lost, "change")
+        if not dry_run:
+            altered = c.admin.alter_topic(name, spec, wait=wait, timeout=timeout)
     printer().done(altered, COLUMNS, name=_name)
+    if lost and (dry_run or yes):
+        note(f"{'Would go' if dry_run else 'Going'}: {lost[0]}")
+        for line in lost[1:]:
+            note(f"  {line}")
+    elif dry_run:
+        note("No record would go now.")
 
 
 def _spec(retention: str | None, codec: str | None, members: tuple[str, ...]) -> dict[str, object]:

@@ -39,6 +39,8 @@ class ScriptedApi:
     projects: list[Body] = field(default_factory=lambda: [named("prj_1", "team")])
     orgs: list[Body] = field(default_factory=lambda: [named("org_1", "default")])
     operations: list[Body] = field(default_factory=list)
+    loss: Body = field(default_factory=dict)
+    """What a shorter retention lets go, by its dry run."""
     purge_ends: Body = field(default_factory=lambda: {"state": "SUCCEEDED"})
     reads_until_gone: int = 1
     seen: list[Seen] = field(default_factory=list)
@@ -232,6 +234,9 @@ class ScriptedApi:
         spec, wish = topic["spec"], seen.body["spec"]
         assert isinstance(spec, dict)
         assert isinstance(wish, dict)
+        if seen.query.get("dry_run"):
+            plan = {"plan": {"data_loss": self.loss, "warnings": ["Whole segments go."]}}
+            return 200, {**self._as_found(topic), **(plan if self.loss else {})}
         topic |= {"spec": {**spec, **wish}, "generation": 2, "etag": "r2"}
         return 202, self._as_found(topic)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.headrace.cli.conftest import Run
-from tests.headrace.scripted_api import ScriptedApi, named, problem
+from tests.headrace.scripted_api import ScriptedApi, Seen, named, problem
 from tests.headrace.scripted_node import ScriptedNode
 
 
@@ -19,10 +19,56 @@ def filled(headrace: Run, api: ScriptedApi) -> None:
 def test_alter_sends_what_changes_with_the_etag_it_read(headrace: Run, api: ScriptedApi) -> None:
     wish = ["--partitions", "4", "--retention", "1h", "--set", "retention_bytes="]
     assert headrace("topic", "alter", "orders", *wish).code == 0
-    (sent,) = [seen for seen in api.seen if seen.method == "PATCH"]
+    (sent,) = altered(api)
     spec = {"retention_bytes": None, "retention_ms": "3600000", "partitions": 4}
     assert sent.body == {"spec": spec}
     assert sent.headers["if-match"] == "r1"
+
+
+LOSS = {
+    "records": "12",
+    "bytes_estimate": "1200",
+    "partitions": 2,
+    "oldest_at": "2026-11-26T12:00:00Z",
+}
+TELLS = "12 records of 2 partitions, about 1200 bytes, the oldest from 2026-11-26T12:00:00Z"
+
+
+def test_a_shorter_retention_tells_what_goes_and_goes_on_with_the_name(
+    headrace: Run, api: ScriptedApi
+) -> None:
+    api.loss = dict(LOSS)
+    wish = ["topic", "alter", "orders", "--retention", "1h"]
+    unasked = headrace(*wish)
+    assert (unasked.code, altered(api)) == (2, [])
+    assert "--yes to change it unasked" in unasked.err
+    other = headrace(*wish, stdin=b"payments\n", terminal=True)
+    assert ("nothing was changed" in other.err, altered(api)) == (True, [])
+    done = headrace(*wish, stdin=b"orders\n", terminal=True)
+    assert (done.code, len(altered(api))) == (0, 1), done.err
+    told = f"This changes the topic orders, and with it:\n  {TELLS}\n  Whole segments go.\n"
+    assert done.err.startswith(told)
+    unasked = headrace(*wish, "--yes")
+    assert (unasked.code, len(altered(api))) == (0, 2)
+    assert unasked.err == f"Going: {TELLS}\n  Whole segments go.\n"
+
+
+def test_a_dry_run_of_alter_changes_nothing_and_what_is_unknown_is_not_nothing(
+    headrace: Run, api: ScriptedApi
+) -> None:
+    wish = ["topic", "alter", "orders", "--set", "retention_bytes=1"]
+    assert headrace(*wish, "--dry-run").err == "No record would go now.\n"
+    api.loss = dict.fromkeys(LOSS, "unknown")
+    assert headrace(*wish, "--dry-run").err.startswith("Would go: records that nobody has counted")
+    assert (headrace(*wish).code, altered(api)) == (2, [])
+    api.loss = LOSS | {"records": "0"}
+    # Nothing goes, so nobody is asked.
+    assert (headrace(*wish).code, len(altered(api))) == (0, 1)
+
+
+def altered(api: ScriptedApi) -> list[Seen]:
+    """The changes that were no trial."""
+    return [each for each in api.seen if each.method == "PATCH" and not each.query.get("dry_run")]
 
 
 def test_alter_waits_for_the_generation_it_made(headrace: Run, api: ScriptedApi) -> None:
