@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.browser import Console, violations
+from tests.support.platform import wait_until
 
 CANARY = "<img src=x onerror=\"alert('canary')\"><script>alert('canary')</script>"
 
@@ -96,9 +97,21 @@ def test_a_change_that_may_lose_data_is_reviewed_before_it_is_saved(console: Con
     with console.page() as page:
         console.sign_in(page)
         create(page, "settings")
+        console.platform.cli("produce", "settings", stdin=b"one\ntwo\n")
         page.get_by_role("tab", name="Settings").click()
+        goes = page.get_by_text("2 records of 1 partition, the oldest from 20")
+
+        def reviewed() -> bool:
+            for retention in ("2s", "1s"):
+                page.fill("#set-retention", retention)
+            page.get_by_role("button", name="Review changes").click()
+            page.get_by_text("Before you save").wait_for()
+            return goes.is_visible()
+
+        wait_until(reviewed, "both records are a second old", 20)
         page.fill("#set-retention", "1h")
         page.get_by_role("button", name="Review changes").click()
+        expect(page.get_by_text("No record that is stored now would go.")).to_be_visible()
         expect(page.get_by_text("they do not come back")).to_be_visible()
         page.get_by_role("button", name="Save").click()
         expect(page.locator(".hr-figure dd", has_text="1h")).to_be_visible()

@@ -13,7 +13,7 @@ import {
 } from "@patternfly/react-core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { duration, milliseconds } from "../api/bytes";
+import { count, duration, milliseconds, moment, size } from "../api/bytes";
 import { call, type Plan, type Topic, type TopicSpec } from "../api/client";
 import { useMay } from "../api/session";
 import { CopyAs, curl, python, shell } from "../widgets/CopyAs";
@@ -21,6 +21,15 @@ import { Problem } from "../widgets/Problem";
 import { useAct } from "../widgets/useAct";
 import { Hint } from "./CreateTopic";
 
+/** Of a shorter retention. A figure that no node gave in time is the word `unknown`. */
+type ShorterPlan = Plan & {
+  data_loss?: {
+    records: string;
+    bytes_estimate: string;
+    partitions: number | "unknown";
+    oldest_at: string | null;
+  };
+};
 type Change = { name: string; before: string; after: string };
 
 /** The form tells of the topic as it was read when it opened, and changes that and nothing newer:
@@ -107,8 +116,8 @@ function Editor({ topic, isSaved, onSaved }: EditorProps) {
     });
   const review = useAct({
     mutationFn: async (): Promise<string[]> => {
-      const planned = await send<{ plan?: Plan }>("?dry_run=true");
-      const warnings = [...(planned.plan?.warnings ?? [])];
+      const planned = await send<{ plan?: ShorterPlan }>("?dry_run=true");
+      const warnings = [...going(planned.plan), ...(planned.plan?.warnings ?? [])];
       if (shorter(now.retention_ms, retentionMs)) {
         warnings.push(
           `Records older than ${retention} may go as soon as it is applied; they do not come back.`,
@@ -256,6 +265,19 @@ function Review({ warnings, changes }: { warnings: string[]; changes: Change[] }
       ))}
     </Alert>
   );
+}
+
+/** What goes of what is stored now; what is unknown the warnings tell. */
+function going(plan?: ShorterPlan): string[] {
+  const loss = plan?.data_loss;
+  if (!loss || loss.records === "unknown" || loss.partitions === "unknown") return [];
+  if (loss.records === "0") return ["No record that is stored now would go."];
+  const records = loss.records === "1" ? "1 record" : `${count(BigInt(loss.records))} records`;
+  const places = loss.partitions === 1 ? "1 partition" : `${count(loss.partitions)} partitions`;
+  const oldest = loss.oldest_at
+    ? `, the oldest from ${moment(loss.oldest_at).slice(0, 19)} UTC,`
+    : "";
+  return [`${records} of ${places}${oldest} would go: about ${size(BigInt(loss.bytes_estimate))}.`];
 }
 
 function shorter(before: string, after: string | null): boolean {
