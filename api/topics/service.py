@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from api.access.guard import Owner
 from api.audit.service import Actor, Change, record_change
-from api.deletion import Changed, locked, refuse_deleting
+from api.deletion import Changed, Plan, locked, refuse_deleting
 from api.errors import (
     FieldImmutableError,
     InvalidRequestError,
@@ -160,11 +160,19 @@ def patch_topic(
         reshaped=reshaped,
         to_do=to_do,
     )
-    growth = growth_of(*partitions)
-    if not loses_data(now, then):
-        return replace(changed, plan=growth)
     shortened = shortening_of(session, row, now, then, actor.now)
-    return replace(changed, plan=lambda: together(growth or {}, look(shortened)))
+    return replace(changed, plan=_plan(growth_of(*partitions), shortened, look))
+
+
+def _plan(
+    growth: dict[str, Json] | None,
+    shortened: Shortening | None,
+    look: Callable[[Shortening], dict[str, Json]],
+) -> Plan | None:
+    """What else the change does: more partitions, fewer records, or both."""
+    if shortened is None:
+        return growth
+    return lambda: together(growth or {}, look(shortened))
 
 
 def topic_bodies(session: Session, rows: Sequence[Topic]) -> list[TopicBody]:

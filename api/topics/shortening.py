@@ -24,7 +24,7 @@ from api.reconcile.outcome import PassFailure
 from api.resource import format_instant
 from api.topics.models import Topic
 from api.topics.preview import UNREAD
-from api.topics.spec import EffectiveSpec, shrinks
+from api.topics.spec import EffectiveSpec, loses_data, shrinks
 from dataplane.wire import node_pb2
 from headrace.wire import stream_pb2
 
@@ -101,8 +101,10 @@ class Going:
 
 def shortening_of(
     session: Session, row: Topic, before: EffectiveSpec, after: EffectiveSpec, now: datetime
-) -> Shortening:
-    """What has to be known before the node is asked."""
+) -> Shortening | None:
+    """What has to be known before the node is asked; None of a change that lets nothing go."""
+    if not loses_data(before, after):
+        return None
     query = select(LegalHold).where(LegalHold.topic_id == row.id, LegalHold.state != "RELEASED")
     holds = tuple(
         Hold(each.id, each.case_id, each.partition, each.from_offset or 0)
