@@ -25,7 +25,7 @@ from api.listener import endless
 from api.live.look import picture, point_body
 from api.live.poller import Poller
 from api.live.schemas import HistoryBody
-from api.messages.tail import Tails
+from api.messages.tail import TailResponse, Tails
 from api.routing import READ_PROBLEMS, DatabaseOf, Route
 
 # Some five minutes.
@@ -57,32 +57,31 @@ async def follow_live(
     """What the key's organization or project does now. Ends after some five minutes; come back."""
     poller: Poller = request.app.state.live
     tails: Tails = request.app.state.tails
-    tails.check(caller.org_id)
+    seat = tails.seat(caller.org_id)
     endless(request)
     followed = poller.follow(database, request.app.state.settings)
 
     async def events() -> AsyncIterator[str]:
-        with tails.of(caller.org_id):
-            async with aclosing(followed):
-                yield "retry: 2000\n\n"
-                shown = 0
-                async for seen in followed:
-                    refused = await run_in_threadpool(_refused, request, database)
-                    if refused is not None:
-                        yield _refusal(refused, request)
-                        return
-                    if seen is None:
-                        yield ": quiet\n\n"
-                        continue
-                    if shown == 0:
-                        points = [point_body(each, caller) for each in poller.history()]
-                        yield _event("history", HistoryBody(points=points))
-                    yield _event("live", picture(seen.look, seen.point, caller))
-                    shown += 1
-                    if shown == looks:
-                        return
+        async with aclosing(followed):
+            yield "retry: 2000\n\n"
+            shown = 0
+            async for seen in followed:
+                refused = await run_in_threadpool(_refused, request, database)
+                if refused is not None:
+                    yield _refusal(refused, request)
+                    return
+                if seen is None:
+                    yield ": quiet\n\n"
+                    continue
+                if shown == 0:
+                    points = [point_body(each, caller) for each in poller.history()]
+                    yield _event("history", HistoryBody(points=points))
+                yield _event("live", picture(seen.look, seen.point, caller))
+                shown += 1
+                if shown == looks:
+                    return
 
-    return StreamingResponse(events(), media_type="text/event-stream")
+    return TailResponse(events(), seat)
 
 
 def _refused(request: Request, database: Database) -> DomainError | None:
