@@ -225,8 +225,10 @@ function Source({ usage }: { usage: UsageBody }) {
   const exact = sum(usage.cost.map((each) => each.amount));
   return (
     <p className="hr-note">
-      Summed exactly ({exact}) by <RunLink id={usage.run_id ?? ""} /> at{" "}
-      {moment(usage.computed_at ?? "").slice(0, 19)} UTC. What came later is in the next run.
+      Summed exactly ({exact}) by <RunLink id={usage.run_id ?? ""} />, which ended at{" "}
+      {moment(usage.computed_at ?? "").slice(0, 19)} UTC. What was not metered yet when it read the
+      log is in the next run. Each row is rounded to nine places; an invoice rates each meter as a
+      whole, so its last places may differ.
     </p>
   );
 }
