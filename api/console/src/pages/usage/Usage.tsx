@@ -21,7 +21,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { moment } from "../../api/bytes";
 import { call } from "../../api/client";
-import { money, sum, trimmed } from "../../api/decimal";
+import { exactly, money, sum, trimmed } from "../../api/decimal";
 import { useMay } from "../../api/session";
 import { StackedBars } from "../../charts/StackedBars";
 import { CopyAs, curl, python, shell } from "../../widgets/CopyAs";
@@ -175,7 +175,7 @@ function Figures({ usage, search, span, onChange }: FiguresProps) {
             {usage.cost.map((each) => (
               <span key={each.currency}>
                 {money(each.amount, each.currency)}
-                <span className="hr-exact">exactly {trimmed(each.amount)}</span>
+                <span className="hr-exact">{exactly(each.amount)}</span>
               </span>
             ))}
           </dd>
