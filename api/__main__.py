@@ -2,9 +2,7 @@
 
 import argparse
 import json
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from sqlalchemy.exc import DatabaseError
 
 from api.app import create_app
 from api.commands.first_run import Wish, first_run
+from api.commands.stopping import Stop
 from api.database import Database
 from api.exclusive import Exclusive, InUseError
 from api.listener import Bounds, descriptors, listening
@@ -91,9 +90,8 @@ def _reconcile(settings: Settings) -> int:
     database = Database(settings.database.url, settings.database.bounds())
     with Exclusive.of(database):
         check_schema(database)
-        stopped = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stopped.set())
+        stopped = Stop()
+        stopped.on_signals()
         workers = Workers(settings, database, _api_url(settings))
         workers.start()
         stopped.wait()

@@ -268,8 +268,14 @@ async def _http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     method, path = request.method, request.scope["path"]
     kinds: dict[int, DomainError] = {
-        404: NotFoundError(f"There is no path {path}.", code="PATH_NOT_FOUND"),
-        405: MethodNotAllowedError(f"{path} does not take {method}."),
+        404: NotFoundError(
+            f"There is no path {path}.",
+            code="PATH_NOT_FOUND",
+            hint="/openapi.json holds every path; they begin with /v1.",
+        ),
+        405: MethodNotAllowedError(
+            f"{path} does not take {method}.", hint="The header Allow says what it takes."
+        ),
         413: PayloadTooLargeError(f"The body is above {BODY_BYTES_MAX} bytes."),
     }
     refusal = kinds.get(

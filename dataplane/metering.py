@@ -98,6 +98,7 @@ class Metering:
         self._own_from = spool.number_next
         self._tried = -1
         self._may_publish = True
+        self._trouble = ""
         self.retries = 0
         self.spools_lost = 0
         ring.handle((self._cargo.arrives,), self._on_close)
@@ -188,11 +189,17 @@ class Metering:
                 self._wake.clear()
                 continue
             if done:
-                delay_s = RETRY_S_MIN
+                delay_s, self._trouble = RETRY_S_MIN, ""
                 continue
             self.retries += 1
             await asyncio.sleep(delay_s)
             delay_s = min(delay_s * 2, RETRY_S_MAX)
+
+    def _say(self, trouble: str) -> None:
+        """Log what is in the way: once, until something else is or it goes on."""
+        if trouble != self._trouble:
+            log.error("%s; trying again", trouble)
+        self._trouble = trouble
 
     def _on_close(self, frame: Frame) -> None:
         close = self._cargo.unpack(frame.body)
@@ -217,10 +224,10 @@ class Metering:
             assert self._counters is not None
             return await self._spool_counters(self._counters)
         except OSError as error:
-            log.error("%s cannot be spooled; it waits: %s", self._cargo.name, error)
+            self._say(f"{self._cargo.name} cannot be spooled and waits: {error}")
             return False
         except SpoolFull as full:
-            log.error("%s is not spooled: %s", self._cargo.name, full)
+            self._say(f"{self._cargo.name} is not spooled: {full}")
         if not self._may_publish or not self._spool.pending:
             return False
         return await self._publish(self._spool.pending[0])
@@ -278,7 +285,7 @@ class Metering:
             reply = await self._ring.request(frame, timeout_s=PUBLISH_TIMEOUT_S)
         except TimeoutError:
             self._tried = entry.number
-            log.warning("%s: no answer yet, publishing it again", self._called(entry))
+            self._say(f"{self._called(entry)}: no answer yet")
             return False
         if reply.result == EngineResult.DUPLICATE and not self._may_be_stored(entry):
             # The spool is older than `_usage`: what stands there under this number is another
@@ -312,14 +319,14 @@ class Metering:
         try:
             await self._make(self._spool.rotating())
         except OSError as error:
-            log.error("the %s spool cannot be written: %s", self._cargo.name, error)
+            self._say(f"the {self._cargo.name} spool cannot be written: {error}")
 
     async def _published(self, entry: Entry) -> bool:
         try:
             await self._make(self._spool.publishing(entry))
         except OSError as error:
             # Published again later, as the same batch: the partition will say DUPLICATE.
-            log.error("the %s spool cannot be written: %s", self._cargo.name, error)
+            self._say(f"the {self._cargo.name} spool cannot be written: {error}")
             return False
         for record in entry.records:
             if not is_counter(record.partition):

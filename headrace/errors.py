@@ -307,6 +307,7 @@ _BY_CODE: dict[str, type[HeadraceError]] = {
     "CONFLICT": Conflict,
     "ALREADY_EXISTS": Conflict,
     "NAME_TAKEN": Conflict,
+    "INVALID_ARGUMENT": Invalid,
     "RECORD_TOO_LARGE": RecordTooLarge,
     "BATCH_TOO_LARGE": RecordTooLarge,
     "MESSAGE_TOO_LARGE": RecordTooLarge,

@@ -152,7 +152,8 @@ def verify(folder: Path, public_key: str = "", heads: Sequence[str] = ()) -> lis
     signer = public_key
     for kind in sorted(kinds):
         ledger = folder / LEDGER / kind
-        checks += [_chain_check(ledger, None, signer), _present_check(ledger, folder / kind)]
+        whole = [_chain_check(ledger, None, signer), _present_check(ledger, folder / kind)]
+        checks += [Check(f"{kind} {check.name}", check.ok, check.detail) for check in whole]
         signer = signer or _signer_of(ledger)
         for run in _runs(folder / kind):
             if not (run / MANIFEST).is_file():

@@ -140,7 +140,9 @@ class Rest:
             found = await self.items("/projects", {"name": self._settings.project})
             if not found:
                 raise NotFound(
-                    f'Project "{self._settings.project}" does not exist', code="PROJECT_NOT_FOUND"
+                    f'Project "{self._settings.project}" does not exist',
+                    code="PROJECT_NOT_FOUND",
+                    hint="See those that this key can: headrace project list, without --project.",
                 )
             self._project_id = str(found[0]["id"])
         return self._project_id

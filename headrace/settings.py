@@ -163,10 +163,14 @@ def _api_url(text: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.netloc:
         # Not repeated: whoever took the wrong URL for it may have put a key in.
         raise ConfigurationInvalid(
-            f"The address of the REST API begins with {parts.scheme or 'no scheme'!r}",
+            f"The address of the REST API {_beginning(parts.scheme)}",
             hint="Write http://127.0.0.1:8460, or https://.. for TLS.",
         )
     return text.rstrip("/")
+
+
+def _beginning(scheme: str) -> str:
+    return f"begins with {scheme!r}" if scheme else "has no scheme"
 
 
 def _parse_url(url: str) -> _Url:
@@ -180,7 +184,7 @@ def _parse_url(url: str) -> _Url:
         ) from None
     if parts.scheme not in _SCHEMES or not parts.netloc:
         raise ConfigurationInvalid(
-            f"The connection URL begins with {parts.scheme or 'no scheme'!r}",
+            f"The connection URL {_beginning(parts.scheme)}",
             hint="Write headrace://KEY@host:port/project, or headrace+tls:// for TLS.",
         )
     userinfo, at, hosts = parts.netloc.rpartition("@")

@@ -63,7 +63,10 @@ def bars(
 ) -> str:
     """The chart and its legend; `unit` is day or hour, `by` what a colour stands for."""
     series = ranked(sums)
-    stacks = [_stack(bucket, series, sums) for bucket in buckets]
+    totals: dict[datetime, int] = {}
+    for (bucket, _), count in sums.items():
+        totals[bucket] = totals.get(bucket, 0) + count
+    stacks = [_stack(bucket, series, sums, totals.get(bucket, 0)) for bucket in buckets]
     top = ceiling(max((sum(stack) for stack in stacks), default=0), measure)
     step = (WIDTH - LEFT - RIGHT) / max(1, len(buckets))
     parts = [grid(top, measure)]
@@ -87,14 +90,11 @@ def bars(
 
 
 def _stack(
-    bucket: datetime, series: Sequence[str], sums: Mapping[tuple[datetime, str], int]
+    bucket: datetime, series: Sequence[str], sums: Mapping[tuple[datetime, str], int], total: int
 ) -> list[int]:
     found = [sums.get((bucket, topic), 0) for topic in series]
     if series and series[-1] == OTHERS:
-        named = set(series)
-        found[-1] = sum(
-            count for (when, topic), count in sums.items() if when == bucket and topic not in named
-        )
+        found[-1] = total - sum(found[:-1])
     return found
 
 

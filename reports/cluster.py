@@ -125,6 +125,13 @@ class ClusterReader:
             key=lambda handle: handle.number,
         )
 
+    def is_deleted(self, handle: Handle, failure: SourceError) -> bool:
+        """Whether a read failed because the topic was deleted; the cluster itself says so."""
+        if failure.code not in ("TOPIC_NOT_FOUND", "TOPIC_RECREATED"):
+            return False
+        incarnation = (handle.number, handle.created_revision)
+        return all((each.number, each.created_revision) != incarnation for each in self.topics())
+
     def bounds(self, handle: Handle, partition: int) -> tuple[int, int]:
         """(log start, high watermark) of a partition: what may be read now."""
         reply = self._fetch(Range(handle, partition, 0, 0), offset=0, bytes_max=1, wait_ms=0)

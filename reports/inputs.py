@@ -167,26 +167,36 @@ def short_name(topic: Handle) -> str:
 
 
 def stored_batches(spark: SparkSession, options: dict[str, str], topics: list[Handle]) -> DataFrame:
-    """The headers of every batch of these topics, as far as the log goes now."""
+    """The headers of every batch of these topics, as far as the log goes now.
+
+    A topic that is deleted while it is read is as absent as one that was deleted before: half of
+    its batches would look like a loss.
+    """
     if not topics:
         return spark.createDataFrame([], BATCHES)
     source = spark.read.format("headrace").options(**options)
-    return (
+    read = (
         source.option("handles", ",".join(map(handle_text, topics)))
         .option("columns", "batches")
         .option("truncated", "skip")
         .load()
+        .cache()
     )
+    read.count()
+    with ClusterReader(access_of(options)) as cluster:
+        there = [(each.number, each.created_revision) for each in cluster.topics()]
+    left = spark.createDataFrame(there, "topic_number long, created_revision long")
+    keys = ["topic_number", "created_revision"]
+    return read.join(F.broadcast(left), keys, "left_semi").select(*read.columns)
 
 
 def arranged(batches: DataFrame) -> DataFrame:
     """Sorted, in a number of files that depends on the batches only, never on the machine."""
     renamed = batches.drop("topic").withColumnRenamed("topic_number", "topic")
     order = ["topic", "created_revision", "partition", "base_offset"]
-    cached = renamed.cache()
-    files = 1 + cached.count() // BATCHES_PER_FILE
+    files = 1 + renamed.count() // BATCHES_PER_FILE
     keys = order if files > 1 else []
-    return cached.repartition(files, *keys).sortWithinPartitions(*order)
+    return renamed.repartition(files, *keys).sortWithinPartitions(*order)
 
 
 def read_files(spark: SparkSession, folder: Path, name: str, schema: str | StructType) -> DataFrame:

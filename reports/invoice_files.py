@@ -63,7 +63,6 @@ _FOCUS = (
     ("Tags", pa.string()),
 )
 ARROW = pa.schema([*_OURS, *_FOCUS])
-_TWELVE = Decimal("0.000000000001")
 
 
 def write_invoice(
@@ -129,7 +128,6 @@ def _entry(draft: Draft, checks: Sequence[Check]) -> dict[str, object]:
 def _row(draft: Draft, line: Line) -> dict[str, Value | None]:
     """Our columns and FOCUS's. A line of one topic is that topic's; others are nobody's alone."""
     topics = {share.topic.topic_id for share in line.shares}
-    size = line.price.unit_quantity if line.price else 1
     return {
         **line.row(),
         "BilledCost": line.amount,
@@ -143,7 +141,9 @@ def _row(draft: Draft, line: Line) -> dict[str, Value | None]:
         "ChargeDescription": line.description,
         "ConsumedQuantity": line.quantity if line.price else None,
         "ConsumedUnit": line.unit if line.price else None,
-        "PricingQuantity": (Decimal(line.quantity) / size).quantize(_TWELVE),
+        "PricingQuantity": line.price.units(line.quantity, 12)
+        if line.price
+        else Decimal(line.quantity),
         "PricingUnit": line.price.unit if line.price else line.unit,
         "ListUnitPrice": (line.price.unit_price if line.price else line.unit_price),
         "SkuId": line.sku,

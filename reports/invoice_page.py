@@ -23,7 +23,7 @@ from reports.reconciliation import Check
 
 HOURLY_SPAN_MAX = timedelta(hours=48)
 ROWS_MAX = 100
-PLACES_SHOWN = Decimal("0.000001")
+PLACES_SHOWN = 6
 
 
 def invoice_page(
@@ -115,7 +115,7 @@ def _lines(draft: Draft) -> str:
 def _quantity(line: Line) -> str:
     if line.price is None:
         return "1"
-    shown = (Decimal(line.quantity) / line.price.unit_quantity).quantize(PLACES_SHOWN)
+    shown = line.price.units(line.quantity, PLACES_SHOWN)
     return (
         f"{shown.normalize():,f} {escape(line.price.unit)}"
         f'<div class="small">{line.quantity:,} {escape(line.unit)}</div>'

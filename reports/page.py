@@ -178,7 +178,7 @@ def _prices(book: PriceBook) -> str:
             escape(price.meter),
             escape(price.unit),
             f"{price.unit_quantity:,}",
-            f"{book.currency} {price.unit_price.normalize():f}",
+            f"{escape(book.currency)} {price.unit_price.normalize():f}",
             "yes" if price.meter in COUNTED_IN else "not metered yet",
         ]
         for price in book.prices

@@ -75,6 +75,13 @@ class Price:
             each = self.unit_price / self.unit_quantity
             return each.quantize(Decimal(1).scaleb(-ROW_PRICE_PLACES), rounding=ROUND_HALF_EVEN)
 
+    def units(self, quantity: int, places: int) -> Decimal:
+        """A quantity in units, half-even at so many places, however large it is. Amounts are never
+        computed from it."""
+        with localcontext(prec=60):
+            units = Decimal(quantity) / self.unit_quantity
+            return units.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
+
 
 @dataclass(frozen=True, slots=True)
 class PriceBook:

@@ -38,7 +38,7 @@ from headrace.errors import HeadraceError
 from headrace.settings import resolve
 from reports.cluster import DEADLINE_SECONDS, Access, ClusterReader, Handle, Range
 from reports.columns import BATCHES, RECORDS, RECORDS_WITHOUT_PAYLOAD, header_rows, record_rows
-from reports.errors import ArgumentError
+from reports.errors import ArgumentError, SourceError
 
 SPLIT_RECORDS = 1_000_000
 TASKS_MAX = 256
@@ -140,11 +140,20 @@ class HeadraceReader(DataSourceReader):
         selection = self._selection
         with ClusterReader(self._access) as cluster:
             for wanted in partition.ranges:
-                for found in cluster.replies(wanted, skip_truncated=selection.skip_truncated):
-                    if selection.batches:
-                        yield header_rows(wanted, found)
-                    else:
-                        yield from record_rows(wanted, found, payload=selection.payload)
+                try:
+                    for found in cluster.replies(wanted, skip_truncated=selection.skip_truncated):
+                        if selection.batches:
+                            yield header_rows(wanted, found)
+                        else:
+                            yield from record_rows(wanted, found, payload=selection.payload)
+                except SourceError as failure:
+                    self._pass_over(cluster, wanted.handle, failure)
+
+    def _pass_over(self, cluster: ClusterReader, handle: Handle, failure: SourceError) -> None:
+        """A topic that was deleted since it was named is cut off whole: who skips what retention
+        took skips it too. Anything else is raised."""
+        if not (self._selection.skip_truncated and cluster.is_deleted(handle, failure)):
+            raise failure
 
     def _handles(self, cluster: ClusterReader) -> list[Handle]:
         """Handles with their present names.
@@ -160,7 +169,11 @@ class HeadraceReader(DataSourceReader):
         ]
 
     def _ranges(self, cluster: ClusterReader, handle: Handle, partition: int) -> Iterator[Range]:
-        log_start, high_watermark = cluster.bounds(handle, partition)
+        try:
+            log_start, high_watermark = cluster.bounds(handle, partition)
+        except SourceError as failure:
+            self._pass_over(cluster, handle, failure)
+            return
         wanted = self._selection
         first = log_start if wanted.start is None else max(wanted.start, log_start)
         last = high_watermark if wanted.end is None else min(wanted.end, high_watermark)

@@ -38,7 +38,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(180px, 1fr)); gap: 20px }
 .tile { display: flex; flex-direction: column }
 .label, .note { color: var(--soft); font-size: 13px }
-.figure { font-size: 24px; font-weight: 600; letter-spacing: -.01em; white-space: nowrap }
+.figure { font-size: 24px; font-weight: 600; letter-spacing: -.01em }
 .badge { border: 1px solid; border-radius: 99px; padding: 2px 10px; margin-left: 8px;
   font-size: 13px; font-weight: 600; white-space: nowrap }
 .good, .exact, .open { color: var(--good) }

@@ -41,8 +41,9 @@ def raw_of_counters(unique_counters: DataFrame) -> DataFrame:
 
 def ingress(unique_closes: DataFrame, batches: DataFrame) -> DataFrame:
     """One row per partition and hour: organization_id, topic_id, PARTITION, hour_us, closes, bytes,
-    records, from_op, to_op, and of the batches that the log still holds first_offset, end_offset
-    (exclusive), bytes_in_log.
+    records, from_op, to_op, and of the batches up to the last close that the log still holds
+    first_offset, end_offset (exclusive), bytes_in_log. What is open is billed by a later run: it
+    stands behind no figure of this one.
 
     A batch lies in the hour of its append time, which is that of its window; only a window that was
     extended over an hour (its row is marked estimated) ends later than some of its batches.
@@ -64,8 +65,11 @@ def ingress(unique_closes: DataFrame, batches: DataFrame) -> DataFrame:
         )
     )
     append_us = F.col("append_time_us")
+    last = unique_closes.groupBy(*PARTITION).agg(F.max("to_op").alias("_closed_op"))
     stored = (
-        batches.withColumn("hour_us", append_us - F.pmod(append_us, F.lit(HOUR_US)))
+        batches.join(F.broadcast(last), PARTITION)
+        .where(F.col("op") <= F.col("_closed_op"))
+        .withColumn("hour_us", append_us - F.pmod(append_us, F.lit(HOUR_US)))
         .groupBy(*hour)
         .agg(
             F.min("base_offset").alias("first_offset"),

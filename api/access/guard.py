@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from api.access.cookies import credential
 from api.access.models import ApiKey
-from api.access.permissions import Caller
+from api.access.permissions import OPERATOR, OWNER, Caller
 from api.access.rate import Limits
 from api.access.tokens import parse_token
 from api.audit.service import Actor, Change, record_refusal
@@ -105,7 +105,9 @@ def demand(request: Request, caller: Caller, permission: str, object_id: str) ->
     _audit_refusal(database, request, caller, permission, object_id)
     raise ForbiddenError(
         f"This needs the permission {permission}.",
-        hint="Ask an owner of the organization for a key with a role that has it.",
+        hint="Only the operator of the service has it: ask whoever runs it."
+        if permission in OPERATOR - OWNER
+        else "Ask an owner of the organization for a key with a role that has it.",
         permission=permission,
     )
 

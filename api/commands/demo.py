@@ -11,7 +11,6 @@ Ends on SIGTERM. A service that is away is waited for.
 
 import itertools
 import logging
-import signal
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from api.commands.flights import flights, weather
+from api.commands.stopping import Stop
 from headrace.client import Client
 from headrace.errors import HeadraceError
 from headrace.profiles import read_profiles
@@ -40,7 +40,7 @@ log = logging.getLogger("headrace.demo")
 class Replay:
     """Two producers and two groups, each in a thread of its own, until told to stop."""
 
-    def __init__(self, client: Client, stop: threading.Event) -> None:
+    def __init__(self, client: Client, stop: Stop) -> None:
         self._client = client
         self._stop = stop
 
@@ -116,9 +116,8 @@ def main() -> int:
     """What the supervisor starts: PROFILE_FILE API_URL BOOTSTRAP."""
     profile, api_url, bootstrap = sys.argv[1:]
     logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(message)s")
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = Stop()
+    stop.on_signals()
     key = str(read_profiles(Path(profile)).members["default"]["key"])
     client = Client(Settings(bootstrap=(bootstrap,), api_url=api_url, key=key))
     log.info("replaying flights at %d records/s", RECORDS_PER_SECOND)

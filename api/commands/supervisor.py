@@ -14,7 +14,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from api.commands.directory import Directory
 from api.commands.installation import Installation, owner_public_id
 from api.commands.ports import HOST, Ports
 from api.commands.processes import start_time
+from api.commands.stopping import Stop
 from api.database import Database
 from api.reconcile.conditions import is_true
 from api.reconcile.models import ResourceStatus
@@ -122,7 +122,7 @@ class Supervisor:
     ) -> None:
         self._installation = installation
         self._on_ready = on_ready
-        self._stop = threading.Event()
+        self._stop = Stop()
         self._ready = False
         self.refusal: str | None = None
         self._told: int | None = None
@@ -140,8 +140,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Runs until SIGTERM or SIGINT; the exit status, 1 with `refusal` when nothing started."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._stop.set())
+        self._stop.on_signals()
         database = Database(self._installation.directory.database_url)
         unwritten = False
         try:

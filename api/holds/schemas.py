@@ -8,16 +8,13 @@ from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 from api.holds.models import LegalHold
 from api.reconcile.models import ResourceStatus
 from api.reconcile.status import condition_bodies
-from api.resource import BLANK, Command, ConditionBody, Int64, Timestamp, etag
+from api.resource import BLANK, UNSEEN, Command, ConditionBody, Int64, Timestamp, etag
 from api.topics.schemas import PartitionIndex
 
 CASE_CHARACTERS_MAX: Final = 128
 REASON_CHARACTERS_MAX: Final = 1024
-
-
-# Control characters, line and paragraph separators, and what turns the direction of what follows.
-UNSEEN: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
-SAID: Final = rf"^[^{UNSEEN}]*[^{UNSEEN}{BLANK}][^{UNSEEN}]*$"
+_NEVER: Final = rf"\u0000-\u001f{UNSEEN}"
+SAID: Final = rf"^[^{_NEVER}]*[^{_NEVER}{BLANK}][^{_NEVER}]*$"
 
 
 def _said(text: str) -> str:

@@ -8,12 +8,12 @@ import http.client
 import json
 import os
 import signal
-import threading
 import time
 from typing import Final
 
 from api.commands.ports import HOST
 from api.commands.processes import start_time
+from api.commands.stopping import Stop
 from api.commands.supervisor import probe
 from deploy.production.layout import Layout
 from headrace.toml_file import write_whole
@@ -31,7 +31,7 @@ class Keeper:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._children = layout.children()
-        self._stop = threading.Event()
+        self._stop = Stop()
         self._ready = False
 
     def run(self) -> str | None:
@@ -39,8 +39,7 @@ class Keeper:
 
         :returns: why nothing could be started; None after an ordinary end.
         """
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._stop.set())
+        self._stop.on_signals()
         refusal = None
         unwritten = True
         try:

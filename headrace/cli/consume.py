@@ -48,6 +48,8 @@ def consume(
     partition: int | None,
 ) -> None:
     """Print the records of each TOPIC."""
+    if group is not None and partition is not None:
+        raise click.UsageError("A group is assigned its partitions: pass -p or -g, not both.")
     writer = _Writer(printer().of_stream())
     with client() as c, topics_named(c, topics):
         consumer = c.consume(

@@ -55,10 +55,16 @@ def describe(name: str) -> None:
     show_default=True,
     help="What it may do.",
 )
-def create(name: str, role: str) -> None:
+@click.option(
+    "--organization",
+    default="",
+    metavar="NAME",
+    help="For this one, or of that id; operators only.",
+)
+def create(name: str, role: str, organization: str) -> None:
     """Create the key NAME and print its secret, this once."""
     with client() as c, in_words_typed(_TYPED):
-        made = c.admin.create_key(name, role=role)
+        made = c.admin.create_key(name, role=role, organization=organization)
     out = printer()
     out.done(made, (*COLUMNS, Column("secret", path("secret"))))
     shown = "keep it now." if out.shows("secret") else str(made["secret"])

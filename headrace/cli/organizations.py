@@ -7,7 +7,7 @@ import click
 from headrace.cli.described import describe as show
 from headrace.cli.main import Tree
 from headrace.cli.options import Verb, client, printer
-from headrace.cli.output import Column, path
+from headrace.cli.output import Column, note, path
 from headrace.cli.watching import WatchedVerb
 from headrace.cli.words import in_words_typed
 
@@ -48,3 +48,4 @@ def create(name: str) -> None:
     with client() as c, in_words_typed({"#/name": "NAME"}):
         made = c.admin.create_organization(name)
     printer().done(made, COLUMNS)
+    note(f"Its first key: headrace key create owner --role owner --organization {name}")

@@ -96,7 +96,7 @@ def verify(folder: Path, public_key: str, heads: tuple[str, ...]) -> None:
     Nothing is asked of any service. Exit code 1 if a check fails.
 
     That the newest runs were taken out of the ledger shows only against something kept elsewhere:
-    give --head what the check "chain" named last, or result.sha256 of `headrace report list`.
+    give --head what a check "chain" named last, or result.sha256 of `headrace report list`.
     """
     checks = evidence.verify(folder, public_key, heads)
     printer().many([check.row() for check in checks], CHECKS)

@@ -59,6 +59,12 @@ _TYPED = {
 }
 
 
+def _typed(members: tuple[str, ...]) -> dict[str, str]:
+    """A member that came by --set goes by it: its flag may take another unit."""
+    by_set = {f"#/spec/{each.partition('=')[0]}" for each in members}
+    return {pointer: said for pointer, said in _TYPED.items() if pointer not in by_set}
+
+
 _PURGED = {"#/partitions/0/index": "--partition", "#/partitions/0/before_offset": "--before"}
 
 
@@ -107,7 +113,7 @@ def create(
 ) -> None:
     """Create NAME, which is `topic` or `stream/topic`."""
     spec = _spec(retention, codec, members)
-    with client() as c, in_words_typed(_TYPED, name.rpartition("/")[0]), _taken(name):
+    with client() as c, in_words_typed(_typed(members), name.rpartition("/")[0]), _taken(name):
         made = c.admin.create_topic(
             name,
             partitions=partitions,
@@ -154,7 +160,7 @@ def alter(
         raise click.UsageError(
             "Say what to change: --partitions, --retention, --codec, --paused, --managed or --set."
         )
-    with client() as c, in_words_typed(_TYPED, name.rpartition("/")[0]):
+    with client() as c, in_words_typed(_typed(members), name.rpartition("/")[0]):
         altered = c.admin.alter_topic(name, spec, wait=wait, timeout=timeout)
     printer().done(altered, COLUMNS, name=_name)
 

@@ -53,6 +53,8 @@ def test_an_error_has_one_shape_and_its_status(
     assert response.headers["content-type"] == "application/problem+json"
     assert response.json().keys() >= MEMBERS
     assert response.json()["request_id"] == response.headers["X-Request-Id"]
+    if code in ("PATH_NOT_FOUND", "METHOD_NOT_ALLOWED"):
+        assert response.json()["hint"]
 
 
 def test_a_body_that_is_not_json_is_415(service: Service) -> None:

@@ -225,7 +225,7 @@ def test_whatever_ends_or_fails_each_row_is_published_once_or_was_never_durable(
 
 
 def test_a_spool_that_cannot_be_written_makes_counters_coarser_and_never_less(
-    engine: ScriptedEngine, tmp_path: Path
+    engine: ScriptedEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -244,6 +244,7 @@ def test_a_spool_that_cannot_be_written_makes_counters_coarser_and_never_less(
             check_counters(found)
             assert sum(one.delta for one in found) == 40
             assert len(found) == 2  # The first was on its way, the others grew into one.
+            assert caplog.text.count("usage cannot be spooled and waits") == 1
 
     try:
         asyncio.run(story())

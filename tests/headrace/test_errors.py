@@ -22,6 +22,7 @@ def test_an_error_is_a_sentence_with_what_next_and_a_code() -> None:
     [
         ("TOPIC_NOT_FOUND", Kind.TERMINAL, errors.TopicNotFound),
         ("PROJECT_NOT_FOUND", Kind.TERMINAL, errors.NotFound),
+        ("INVALID_ARGUMENT", Kind.TERMINAL, errors.Invalid),
         ("GENERATION_FENCED", Kind.TERMINAL, errors.Fenced),
         ("NEVER_HEARD_OF", Kind.TERMINAL, errors.Fatal),
         ("NEVER_HEARD_OF", Kind.RETRY_SAME_NODE, errors.Retryable),

@@ -112,6 +112,7 @@ def test_an_address_of_the_api_is_whole_or_refused_at_once(
     with pytest.raises(ConfigurationInvalid, match="REST API") as refused:
         resolve(api_url=text, environ=environ)
     assert "hr_x" not in str(refused.value)
+    assert "'no scheme'" not in str(refused.value)
 
 
 def test_the_current_profile_is_used_when_nobody_names_one(environ: dict[str, str]) -> None:

@@ -157,6 +157,8 @@ class Node(stream_pb2_grpc.StreamServicer, stream_pb2_grpc.ClusterServicer):
             scripted = self.script.pop(0)(request, context)
             if scripted is not None:
                 return scripted
+        if request.topic not in self.numbers():
+            refuse(context, grpc.StatusCode.NOT_FOUND, "TOPIC_NOT_FOUND", stream_pb2.TERMINAL)
         log = self.topics[self.numbers()[request.topic]][request.partition]
         return log.read(request.offset, request.bytes_max or FETCH_DEFAULT)
 

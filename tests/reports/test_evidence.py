@@ -165,7 +165,7 @@ def test_an_entry_that_is_taken_out_of_the_ledger_breaks_the_chain(root: Path) -
 def test_an_end_that_was_taken_with_its_run_is_seen_by_who_kept_its_digest(root: Path) -> None:
     entry = next((root / "evidence" / "usage").glob("00000003-*"))
     head = str(json.loads(entry.read_bytes())["sha256"])
-    (chain,) = (check for check in verify(root) if check.name == "chain")
+    (chain,) = (check for check in verify(root) if check.name == "usage chain")
     assert chain.detail.endswith(f"the last is {head}")
     for folder in (root, root / "usage" / "one"):
         assert failed(folder, heads=[head.upper()]) == set()
@@ -239,9 +239,9 @@ def test_a_manifest_that_says_one_thing_twice_is_not_what_was_signed(root: Path)
 
 def test_all_runs_are_there_with_their_manifests_and_their_ledger(root: Path) -> None:
     states = {check.name: check.ok for check in verify(root)}
-    assert (states["runs"], None in states.values()) == (True, False)
+    assert (states["usage runs"], None in states.values()) == (True, False)
     shutil.rmtree(root / "usage" / "one")
-    missing = [check for check in verify(root) if check.name == "runs"]
+    missing = [check for check in verify(root) if check.name == "usage runs"]
     assert [(check.ok, "00000001-" in check.detail) for check in missing] == [(None, True)]
     (root / "usage" / "two" / MANIFEST).unlink()
     assert failed(root) == {"files"}

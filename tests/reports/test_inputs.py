@@ -149,10 +149,15 @@ def test_what_is_appended_after_the_last_close_is_open(
 ) -> None:
     size = produce(node, 3, 5)
     frozen = freeze(spark, tmp_path, export(), options(node))
-    totals = report_of(spark, tmp_path, frozen).manifest["totals"]
+    report = report_of(spark, tmp_path, frozen)
+    totals = report.manifest["totals"]
     assert isinstance(totals, dict)
     assert totals["bytes_open"] == str(size)
     assert int(totals["bytes_in_log"]) - int(totals["bytes_billed"]) == size
+    # Nor does the invoice lead to it.
+    [invoice] = report.folder.glob("invoice-*.json")
+    [place] = json.loads(invoice.read_bytes())["lines"][0]["partitions"]
+    assert place["bytes_in_log"] == place["bytes"] == totals["bytes_billed"]
 
 
 def test_counters_are_archived_and_not_billed_as_ingress(

@@ -131,6 +131,14 @@ def test_a_price_that_is_no_decimal_of_12_places_is_refused(text: str) -> None:
         export(text)
 
 
+def test_a_quantity_of_any_size_is_told_in_units() -> None:
+    # Terabytes stored for a month, priced by the byte-second.
+    one, three = Price("m", "u", 1, Decimal(1)), Price("m", "u", 3, Decimal(1))
+    assert one.units(2_678_400 * 10**16, 12) == 2_678_400 * 10**16
+    assert three.units(2 * 10**25, 12) == Decimal("6666666666666666666666666.666666666667")
+    assert three.units(7, 6) == Decimal("2.333333")
+
+
 def test_money_for_people_is_rounded_half_even_to_cents() -> None:
     assert [str(rounded(Decimal(text))) for text in ("0.005", "0.015", "0.0251")] == [
         "0.00",

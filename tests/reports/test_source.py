@@ -16,6 +16,7 @@ from reports import usage
 from reports.cluster import Access, ClusterReader, Handle, Range
 from reports.columns import CHUNK_BYTES, record_rows
 from reports.errors import ArgumentError, ReportError, SourceError, found_in
+from reports.inputs import stored_batches
 from reports.source import HeadraceReader, HeadraceSource, access_of, selection_of
 from tests.reports.building import Close, Sum, closes_frame
 from tests.reports.serving import KEY, Log, Node, refuse, serving
@@ -292,6 +293,44 @@ def test_a_log_that_is_cut_during_the_read_fails_or_goes_on_as_told(node: Node) 
         with pytest.raises(SourceError, match="LOG_TRUNCATED"):
             offsets(cluster, flights())
         assert offsets(cluster, flights(), skip=True) == log.bases[2:]
+
+
+@pytest.mark.parametrize("moment", ["before the plan", "in mid-read"])
+def test_a_topic_that_is_deleted_meanwhile_is_absent_and_stops_no_run(
+    spark: SparkSession, node: Node, moment: str
+) -> None:
+    doomed = "default/doomed"
+    node.topics[doomed] = [log_of(100, 7)]
+    spark.dataSource.register(HeadraceSource)
+    options = {"bootstrap": node.address, "key": KEY}
+    with reader(node) as cluster:
+        flights_topic, doomed_topic = cluster.topics(FLIGHTS, doomed)
+
+    def deleting(request: stream_pb2.FetchRequest, _: object) -> stream_pb2.FetchReply | None:
+        if request.topic != doomed_topic.number or request.bytes_max == 1:
+            return None
+        if request.offset == 0:
+            return node.topics[doomed][0].read(0, 1)
+        node.topics.pop(doomed, None)
+        return None
+
+    if moment == "in mid-read":
+        node.script = [deleting] * 20
+    else:
+        del node.topics[doomed]
+    rows = stored_batches(spark, options, [flights_topic, doomed_topic]).collect()
+    assert {row.topic_number for row in rows} == {flights_topic.number}
+    assert len(rows) == sum(len(log.bases) for log in node.topics[FLIGHTS])
+    assert doomed not in node.topics
+
+
+def test_a_topic_that_is_there_and_not_found_stops_the_run(spark: SparkSession, node: Node) -> None:
+    def lost(_: stream_pb2.FetchRequest, context: grpc.ServicerContext) -> None:
+        refuse(context, grpc.StatusCode.NOT_FOUND, "TOPIC_NOT_FOUND", stream_pb2.TERMINAL)
+
+    node.script = [lost]
+    with pytest.raises(PySparkException, match="TOPIC_NOT_FOUND"):
+        load(spark, node, columns="batches", truncated="skip").collect()
 
 
 def test_a_committed_offset_without_a_batch_is_not_waited_for_for_ever(node: Node) -> None:

@@ -160,6 +160,23 @@ def test_every_page_is_accessible_in_both_themes(console: Console, theme: str) -
         assert violations(page) == []
 
 
+def test_a_write_whose_answer_breaks_off_is_no_success(console: Console) -> None:
+    with console.page() as page:
+        console.sign_in(page, "/console/streams")
+        page.route(
+            "**/v1/streams",
+            lambda sent: (
+                sent.fulfill(status=201, body='{"id": "st')
+                if sent.request.method == "POST"
+                else sent.continue_()
+            ),
+        )
+        page.get_by_role("button", name="Create stream").click()
+        page.fill("#stream-name", "billing")
+        page.get_by_role("button", name="Create", exact=True).click()
+        expect(page.get_by_role("dialog")).to_contain_text("ANSWER_CUT_OFF")
+
+
 def test_the_keyboard_reaches_pages_search_and_its_own_sheet(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page)

@@ -164,6 +164,17 @@ def test_a_fault_is_named_by_what_was_typed(headrace: Run, api: ScriptedApi) -> 
         "error: NAME: letters, digits, . _ and -; --partitions: less than or equal to 1024; "
         "--set segment_bytes: at least 1048576. (INVALID_REQUEST"
     )
+    # What came by --set goes by it: the flag takes another unit.
+    status, body = problem(400, "INVALID_REQUEST", "spec.retention_ms: a whole number.")
+    errors = [{"pointer": "#/spec/retention_ms", "code": "X", "detail": "a whole number"}]
+    api.answers = [(status, {**body, "errors": errors})]
+    done = headrace("topic", "create", "a", "--set", "retention_ms=7d")
+    assert done.err.startswith("error: --set retention_ms: a whole number. (")
+
+
+def test_a_partition_and_a_group_are_refused_in_flags(headrace: Run) -> None:
+    done = headrace("consume", "orders", "-p", "0", "-g", "readers")
+    assert (done.code, "pass -p or -g, not both" in done.err) == (2, True)
 
 
 def test_a_missing_stream_says_the_verb_that_makes_it(headrace: Run, api: ScriptedApi) -> None:

@@ -67,10 +67,15 @@ def test_explain_shows_summary_steps_conditions_and_operations(headrace: Run) ->
     assert heads == ["AT", "CONDITION", "OPERATION"]
 
 
-def test_the_secret_of_a_key_is_printed_once(headrace: Run) -> None:
+def test_the_secret_of_a_key_is_printed_once(headrace: Run, api: ScriptedApi) -> None:
     made = headrace("key", "create", "robot", "--role", "viewer", "-o", "json")
     assert json.loads(made.out)["secret"] == "hr_user_new"
     assert "hr_user_new" not in headrace("key", "describe", "robot", "-o", "json").out
+    api.seen.clear()
+    assert headrace("key", "create", "first", "--organization", "default").code == 0
+    (sent,) = [seen for seen in api.seen if seen.method == "POST"]
+    assert sent.body["organization_id"] == "org_1"
+    assert headrace("key", "create", "first", "--organization", "nope").code == 3
 
 
 def test_a_group_is_described_by_its_members(headrace: Run, node: ScriptedNode) -> None:

@@ -18,6 +18,7 @@ import { useState } from "react";
 import { moment } from "../api/bytes";
 import { type ApiKey, all } from "../api/client";
 import { useMay } from "../api/session";
+import { CopyAs, curl, python } from "../widgets/CopyAs";
 import { Problem } from "../widgets/Problem";
 import { State } from "../widgets/Why";
 import { CreateKey } from "./CreateKey";
@@ -37,6 +38,12 @@ function state(key: ApiKey): { text: string; status: "success" | "warning" | "da
     ? { text: "Active", status: "success" }
     : { text: "On its way", status: "info" };
 }
+
+const RECIPE = {
+  cli: "headrace key list",
+  curl: curl("GET", "/v1/api-keys"),
+  python: python("print(b.admin.keys())"),
+};
 
 export function ApiKeys() {
   const [creating, setCreating] = useState(false);
@@ -65,7 +72,8 @@ export function ApiKeys() {
               onChange={(_, on) => setPast(on)}
             />
           </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }}>
+          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
+            <CopyAs recipe={RECIPE} />
             {mayCreate && <Button onClick={() => setCreating(true)}>Create key</Button>}
           </ToolbarItem>
         </ToolbarContent>

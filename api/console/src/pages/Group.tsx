@@ -109,7 +109,8 @@ function Members({ group }: { group: GroupDetail }) {
           </p>
           <Snippet
             title="Shell"
-            code={`headrace consume ${shell(group.topics[0] ?? "TOPIC")} --group ${shell(group.name)}`}
+            // Where it has committed nothing yet, it has to be told where to begin.
+            code={`headrace consume ${shell(group.topics[0] ?? "TOPIC")} --group ${shell(group.name)} --from start`}
           />
         </>
       ) : (

@@ -149,7 +149,7 @@ with headrace.connect() as b:
     for m in b.topic("orders").consume(group="billing", start="earliest"):
         print(m.offset, m.key, m.json())`}
         />
-        <Snippet title="Shell" code="headrace consume orders --group billing" />
+        <Snippet title="Shell" code="headrace consume orders --group billing --from start" />
       </EmptyStateFooter>
     </EmptyState>
   );

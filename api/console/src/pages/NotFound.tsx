@@ -1,4 +1,11 @@
-import { Button, EmptyState, EmptyStateBody, PageSection } from "@patternfly/react-core";
+import {
+  Button,
+  EmptyState,
+  EmptyStateActions,
+  EmptyStateBody,
+  EmptyStateFooter,
+  PageSection,
+} from "@patternfly/react-core";
 import { useNavigate } from "@tanstack/react-router";
 
 export function NotFound() {
@@ -7,7 +14,11 @@ export function NotFound() {
     <PageSection>
       <EmptyState titleText="There is no such page" headingLevel="h1">
         <EmptyStateBody>The address may be mistyped, or what it showed is gone.</EmptyStateBody>
-        <Button onClick={() => navigate({ to: "/" })}>Go home</Button>
+        <EmptyStateFooter>
+          <EmptyStateActions>
+            <Button onClick={() => navigate({ to: "/" })}>Go home</Button>
+          </EmptyStateActions>
+        </EmptyStateFooter>
       </EmptyState>
     </PageSection>
   );

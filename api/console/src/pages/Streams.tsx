@@ -31,6 +31,12 @@ import { Problem } from "../widgets/Problem";
 import { useAct } from "../widgets/useAct";
 import { Why } from "../widgets/Why";
 
+const RECIPE = {
+  cli: "headrace stream list",
+  curl: curl("GET", "/v1/streams"),
+  python: python("print(b.admin.streams())"),
+};
+
 export function Streams() {
   const [creating, setCreating] = useState(false);
   const [deleting, setDeleting] = useState<Stream | null>(null);
@@ -48,7 +54,8 @@ export function Streams() {
           <ToolbarItem>
             <Title headingLevel="h1">Streams</Title>
           </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }}>
+          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
+            <CopyAs recipe={RECIPE} />
             {mayCreate && <Button onClick={() => setCreating(true)}>Create stream</Button>}
           </ToolbarItem>
         </ToolbarContent>

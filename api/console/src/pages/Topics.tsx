@@ -19,13 +19,19 @@ import { useState } from "react";
 import { count, duration, held, size } from "../api/bytes";
 import { all, type Topic } from "../api/client";
 import { useMay } from "../api/session";
-import { python, Snippet } from "../widgets/CopyAs";
+import { CopyAs, curl, python, Snippet } from "../widgets/CopyAs";
 import { NoMatch } from "../widgets/NoMatch";
 import { Problem } from "../widgets/Problem";
 import { Why } from "../widgets/Why";
 import { CreateTopic } from "./CreateTopic";
 
 const SHOWN_MAX = 200;
+
+const RECIPE = {
+  cli: "headrace topic list",
+  curl: curl("GET", "/v1/topics"),
+  python: python("print(b.admin.topics())"),
+};
 
 export function Topics() {
   const [creating, setCreating] = useState(false);
@@ -55,7 +61,8 @@ export function Topics() {
               onClear={() => setSearch("")}
             />
           </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }}>
+          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
+            <CopyAs recipe={RECIPE} />
             {mayCreate && <Button onClick={() => setCreating(true)}>Create topic</Button>}
           </ToolbarItem>
         </ToolbarContent>

@@ -21,7 +21,7 @@ import { useState } from "react";
 import { moment } from "../../api/bytes";
 import { all } from "../../api/client";
 import { useMay } from "../../api/session";
-import { Snippet } from "../../widgets/CopyAs";
+import { CopyAs, curl, python, Snippet } from "../../widgets/CopyAs";
 import { NoMatch } from "../../widgets/NoMatch";
 import { Problem } from "../../widgets/Problem";
 import { State } from "../../widgets/Why";
@@ -30,6 +30,12 @@ import { PlaceHold } from "./PlaceHold";
 import { ReleaseHold } from "./ReleaseHold";
 
 const SHOWN_MAX = 200;
+
+const RECIPE = {
+  cli: "headrace hold list",
+  curl: curl("GET", "/v1/legal-holds"),
+  python: python("print(b.admin.holds())"),
+};
 
 export function Holds() {
   const [search, setSearch] = useState("");
@@ -77,7 +83,8 @@ export function Holds() {
               />
             </ToggleGroup>
           </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }}>
+          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
+            <CopyAs recipe={RECIPE} />
             {mayPlace && <Button onClick={() => setPlacing(true)}>Hold a topic</Button>}
           </ToolbarItem>
         </ToolbarContent>
