@@ -21,7 +21,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 from pathlib import Path
 
 from headrace.errors import HeadraceError, Invalid
@@ -35,10 +35,13 @@ DOMAIN = b"headrace report 1\n"
 SEALED = ("sha256", "signature")
 PLACED = ("sequence", "previous", "public_key", *SEALED)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_KIND = re.compile(r"[a-z][a-z_]{0,31}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _EXACT = Context(prec=120)
 # What a file or a stated sum of another form than ours raises.
-_UNREADABLE = (OSError, KeyError, ValueError, TypeError, AttributeError, InvalidOperation)
+_UNREADABLE = (
+    OSError, KeyError, ValueError, TypeError, AttributeError, ArithmeticError, csv.Error
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,8 @@ def document_at(path: Path) -> dict[str, object]:
     """A JSON object from a file. EVIDENCE_INVALID if it is none."""
     try:
         document = json.loads(path.read_bytes())
+        # Half of a surrogate pair is found here: of such a document there is no digest.
+        canonical_json(document)
     except (OSError, ValueError, RecursionError) as failure:
         raise Invalid(
             f"{path} cannot be read as JSON: {failure}",
@@ -192,7 +197,7 @@ def _present_check(ledger: Path, folder: Path) -> Check:
     entries = ledger_entries(ledger)
     if found and not entries:
         return Check("runs", False, f"no ledger {LEDGER}/{ledger.name} holds them")
-    away = [path.stem for path in entries if document_at(path).get("sha256") not in found]
+    away = [path.stem for path in entries if str(document_at(path).get("sha256")) not in found]
     if away:
         return Check("runs", None, f"no folder holds {', '.join(away)}")
     return Check("runs", True, f"all {len(entries)} signed runs are there")
@@ -200,7 +205,7 @@ def _present_check(ledger: Path, folder: Path) -> Check:
 
 def _digest_in(run: Path) -> object:
     path = run / MANIFEST
-    return document_at(path).get("sha256") if path.is_file() else None
+    return str(document_at(path).get("sha256")) if path.is_file() else None
 
 
 def _run_checks(folder: Path, public_key: str) -> list[Check]:
@@ -220,6 +225,8 @@ def _run_checks(folder: Path, public_key: str) -> list[Check]:
 def _ledger_of(folder: Path) -> Path:
     """Where the ledger of a run's folder is, if it is beside it."""
     kind = str(document_at(folder / MANIFEST).get("kind", ""))
+    if not _KIND.fullmatch(kind):
+        raise Invalid(f"{folder / MANIFEST} names no kind of report", code="EVIDENCE_INVALID")
     return folder.resolve().parent.parent / LEDGER / kind
 
 

@@ -25,6 +25,7 @@ from reports.errors import (
     ArgumentError,
     InputError,
     ReportError,
+    folder_trouble,
     found_in,
 )
 from reports.export import export_of
@@ -50,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error = failure if isinstance(failure, ReportError) else found_in(str(failure))
         if error is None:
             traceback.print_exc()
+            error = folder_trouble(failure)
+        if error is None:
             error = ReportError("UNEXPECTED", f"{type(failure).__name__}.", "See standard error.")
         outcome |= {"outcome": "failed", "code": error.code, "message": error.message}
         outcome["hint"] = error.hint

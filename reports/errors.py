@@ -11,6 +11,8 @@
 Owns the exit statuses. Refuses prose without a next step: every error carries a hint.
 """
 
+import errno
+import os
 import re
 
 EXIT_PUBLISHED = 0
@@ -81,6 +83,26 @@ _TREE = {
     for cls in (ArgumentError, SourceError, ControlError, InputError, PublishError)
 }
 _RAISED = re.compile(r"reports\.errors\.(\w+): ([A-Z][A-Z0-9_]+): (.+)")
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_FOLDER = (*_FULL, errno.EACCES, errno.EPERM, errno.EIO)
+
+
+def folder_trouble(failure: Exception) -> PublishError | None:
+    """What an operator can mend: a disk that is full or broken, a folder that is not ours to write.
+    Spark's own files say it in text only."""
+    full = (os.strerror(one) for one in _FULL)
+    found = next((words for words in full if words in str(failure)), None)
+    if isinstance(failure, OSError) and failure.errno in _FOLDER:
+        found = f"{failure.filename}: {failure.strerror}" if failure.filename else failure.strerror
+    if found is None:
+        return None
+    return PublishError(
+        "FOLDER_NOT_WRITABLE",
+        f"The files of the report cannot be written: {found}.",
+        "Look at the space and the owner of the reports' folder, then run it again.",
+    )
 
 
 def found_in(text: str) -> ReportError | None:

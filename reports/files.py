@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -109,8 +109,10 @@ def contents(folder: Path) -> list[Published]:
 def sweep(parent: Path) -> None:
     """Remove what killed runs left behind, once no run can still be writing it."""
     for path in parent.glob(f"{PENDING}*"):
-        if path.stat().st_mtime < time.time() - PENDING_SECONDS_MAX:
-            shutil.rmtree(path, ignore_errors=True)
+        # Of two runs at once one may have ended, and its folder gone, since it was listed.
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < time.time() - PENDING_SECONDS_MAX:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def write_parquet(frame: DataFrame, folder: Path, name: str) -> list[Path]:

@@ -124,17 +124,26 @@ def verified(root: Path, sha256: str) -> Path:
         )
     for entry in document["files"]:
         _verify(folder, entry["name"], entry["sha256"])
+    listed = {"inputs.json", *(entry["name"] for entry in document["files"])}
+    for path in sorted(folder.iterdir()):
+        # Files are read by pattern: one that nobody froze would be taken for one that was.
+        if path.name not in listed:
+            raise _damaged(path.name, sha256)
     return folder
 
 
 def _verify(folder: Path, name: str, sha256: str) -> None:
     path = folder / name
     if not path.is_file() or digest(path).sha256 != sha256:
-        raise InputError(
-            "ARCHIVE_DAMAGED",
-            f"{name} of the inputs {folder.name} is not what was frozen.",
-            "Restore the folder from a copy; figures are never computed from changed inputs.",
-        )
+        raise _damaged(name, folder.name)
+
+
+def _damaged(name: str, sha256: str) -> InputError:
+    return InputError(
+        "ARCHIVE_DAMAGED",
+        f"{name} of the inputs {sha256} is not what was frozen.",
+        "Restore the folder from a copy; figures are never computed from changed inputs.",
+    )
 
 
 def _split(topics: list[Handle]) -> tuple[Handle, list[Handle]]:

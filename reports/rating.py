@@ -13,11 +13,12 @@ The arithmetic is that of whole numbers. Spark's decimal division would cut digi
 the numerator (at most 19 + 18 = 37 digits) and the remainder are exact and the rounding is our own.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -29,6 +30,7 @@ PRICE_PLACES = 12
 PRICE_DIGITS = 18
 UNIT_QUANTITY_MAX = 10**15
 MINIMUM_MAX = 10**6
+DECIMAL_TEXT = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?")
 
 # What one whole number of a meter is: the unit of every row's quantity.
 COUNTED_IN = {
@@ -43,6 +45,8 @@ COUNTED_IN = {
 INFORMATIONAL = ("records",)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ALWAYS = datetime.min.replace(tzinfo=UTC)
+# The last hour that a calendar has.
+NEVER = datetime.max.replace(minute=0, second=0, microsecond=0, tzinfo=UTC)
 METER_NAMED = "{meter}"
 # Places of the price per counted unit: 0.05 per GiB, that is per 2^30 bytes, is exact in 32.
 ROW_PRICE_PLACES = 32
@@ -97,7 +101,9 @@ class PriceBook:
         if self.effective_from is None:
             return ALWAYS
         hour = self.effective_from.replace(minute=0, second=0, microsecond=0)
-        return hour if hour == self.effective_from else hour + timedelta(hours=1)
+        if hour in (self.effective_from, NEVER):
+            return hour
+        return hour + timedelta(hours=1)
 
     def price(self, meter: str) -> Price:
         """The price of a meter; PRICE_MISSING if it may not be given away."""
@@ -121,12 +127,9 @@ def book_at(books: Sequence[PriceBook], hour: datetime) -> PriceBook:
 
 def price_of(meter: str, unit: str, unit_quantity: int, unit_price: str) -> Price:
     """A checked price from its written form; unit_price is a decimal string, never a float."""
-    try:
-        amount = Decimal(unit_price)
-    except InvalidOperation as failure:
-        raise _bad_price(meter, unit_price) from failure
-    scaled = amount.scaleb(PRICE_PLACES) if amount.is_finite() else Decimal(-1)
-    if scaled < 0 or scaled != scaled.to_integral_value() or scaled >= 10**PRICE_DIGITS:
+    amount = _decimal(meter, unit_price)
+    scaled = amount.scaleb(PRICE_PLACES)
+    if scaled != scaled.to_integral_value() or scaled >= 10**PRICE_DIGITS:
         raise _bad_price(meter, unit_price)
     if not 1 <= unit_quantity <= UNIT_QUANTITY_MAX:
         raise _bad_price(meter, f"{unit_price} per {unit_quantity}")
@@ -237,13 +240,17 @@ def in_order(books: Sequence[PriceBook]) -> tuple[PriceBook, ...]:
 
 
 def _minimum(text: str) -> Decimal:
-    try:
-        amount = Decimal(text)
-    except InvalidOperation as failure:
-        raise _bad_price("the monthly minimum", text) from failure
-    if not amount.is_finite() or not 0 <= amount < MINIMUM_MAX or amount != rounded(amount):
+    amount = _decimal("the monthly minimum", text)
+    if amount >= MINIMUM_MAX or amount != rounded(amount):
         raise _bad_price("the monthly minimum", text)
     return rounded(amount)
+
+
+def _decimal(what: str, text: str) -> Decimal:
+    """Digits and a point: an exponent may stand for more digits than there is memory."""
+    if DECIMAL_TEXT.fullmatch(text) is None:
+        raise _bad_price(what, text)
+    return Decimal(text)
 
 
 def _by_book(books: Sequence[PriceBook], value: Callable[[PriceBook], Column]) -> Column:

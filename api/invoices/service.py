@@ -29,6 +29,7 @@ from api.invoices.schemas import (
 )
 from api.organizations.models import Organization
 from api.pagination import PageRequest, last_shown, token_after
+from api.reports.loading import check_values, insert_all
 from api.reports.models import CurrentRun, ReportRun
 from api.reports.schemas import ReportResult
 from api.resource import body_json
@@ -151,6 +152,8 @@ def _drawn(text: str, name: str) -> DrawnInvoice:
     except ValidationError as error:
         why = error.errors()[0]["msg"]
         raise ResultRejectedError(f"{name}.json is no invoice: {why}.") from None
+    if len({line.line for line in drawn.lines}) != len(drawn.lines):
+        raise ResultRejectedError(f"{name}.json has two lines of one number.")
     total = sum((Decimal(line.amount) for line in drawn.lines), Decimal(0))
     red = any(check.state == "RED" for check in drawn.reconciliation)
     if total != Decimal(drawn.total) or red != drawn.blocked or drawn.name != name:
@@ -165,6 +168,7 @@ def _drawn(text: str, name: str) -> DrawnInvoice:
 def _put(session: Session, run: ReportRun, drawn: DrawnInvoice) -> str:
     if session.get(Organization, drawn.organization_id) is None:
         raise ResultRejectedError(f"{drawn.name} is of {drawn.organization_id}, which nobody is.")
+    check_values(Invoice, dict(drawn))
     row = session.scalars(
         select(Invoice).where(
             Invoice.org_id == drawn.organization_id,
@@ -190,15 +194,14 @@ def _put(session: Session, run: ReportRun, drawn: DrawnInvoice) -> str:
     row.checks = [body_json(check) for check in drawn.reconciliation]
     session.flush()
     session.execute(delete(InvoiceLine).where(InvoiceLine.invoice_id == row.id))
-    session.add_all(_line(row.id, line) for line in drawn.lines)
-    session.flush()
+    insert_all(session, InvoiceLine, (_line(row.id, line) for line in drawn.lines))
     return row.id
 
 
-def _line(invoice_id: str, line: LineBody) -> InvoiceLine:
+def _line(invoice_id: str, line: LineBody) -> dict[str, object]:
     topics: list[Json] = [body_json(share) for share in line.topics]
     columns = {name: getattr(line, name) for name in LineBody.model_fields if name != "topics"}
-    return InvoiceLine(invoice_id=invoice_id, topics=topics, **columns)
+    return {**columns, "invoice_id": invoice_id, "topics": topics}
 
 
 def _remove(session: Session, ids: Sequence[str]) -> None:

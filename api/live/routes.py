@@ -6,7 +6,7 @@ event: refused   {"code": ..}        once, at the end: the key is good no longer
 """
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Final
 
@@ -20,12 +20,12 @@ from api.access.cookies import credential
 from api.access.guard import Guard, authenticate
 from api.access.permissions import Caller
 from api.database import Database
-from api.errors import DomainError, RateLimitedError, UnavailableError, problem
+from api.errors import DomainError, UnavailableError, problem
 from api.listener import endless
 from api.live.look import picture, point_body
 from api.live.poller import Poller
 from api.live.schemas import HistoryBody
-from api.messages.tail import Tails
+from api.messages.tail import TailResponse, Tails
 from api.routing import READ_PROBLEMS, DatabaseOf, Route
 
 # Some five minutes.
@@ -57,40 +57,31 @@ async def follow_live(
     """What the key's organization or project does now. Ends after some five minutes; come back."""
     poller: Poller = request.app.state.live
     tails: Tails = request.app.state.tails
-    tails.check(caller.org_id)
+    seat = tails.seat(caller.org_id)
     endless(request)
     followed = poller.follow(database, request.app.state.settings)
 
-    async def told() -> AsyncGenerator[str, None]:
-        with tails.of(caller.org_id):
-            async with aclosing(followed):
-                yield "retry: 2000\n\n"
-                shown = 0
-                async for seen in followed:
-                    refused = await run_in_threadpool(_refused, request, database)
-                    if refused is not None:
-                        yield _refusal(refused, request)
-                        return
-                    if seen is None:
-                        yield ": quiet\n\n"
-                        continue
-                    if shown == 0:
-                        points = [point_body(each, caller) for each in poller.history()]
-                        yield _event("history", HistoryBody(points=points))
-                    yield _event("live", picture(seen.look, seen.point, caller))
-                    shown += 1
-                    if shown == looks:
-                        return
-
     async def events() -> AsyncIterator[str]:
-        async with aclosing(told()) as found:
-            try:
-                async for event in found:
-                    yield event
-            except RateLimitedError as error:
-                yield _refusal(error, request)
+        async with aclosing(followed):
+            yield "retry: 2000\n\n"
+            shown = 0
+            async for seen in followed:
+                refused = await run_in_threadpool(_refused, request, database)
+                if refused is not None:
+                    yield _refusal(refused, request)
+                    return
+                if seen is None:
+                    yield ": quiet\n\n"
+                    continue
+                if shown == 0:
+                    points = [point_body(each, caller) for each in poller.history()]
+                    yield _event("history", HistoryBody(points=points))
+                yield _event("live", picture(seen.look, seen.point, caller))
+                shown += 1
+                if shown == looks:
+                    return
 
-    return StreamingResponse(events(), media_type="text/event-stream")
+    return TailResponse(events(), seat)
 
 
 def _refused(request: Request, database: Database) -> DomainError | None:

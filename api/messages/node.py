@@ -206,8 +206,9 @@ def refusal(error: grpc.Call) -> DomainError:
     status, detail = error.code(), error_detail(error)
     if status is grpc.StatusCode.UNAUTHENTICATED:
         return UnavailableError(
-            "The node does not know this key yet.",
-            hint="It learns a new key within a second or two; ask again.",
+            "The node does not know this key.",
+            hint="It learns a new key within a second or two; ask again. One that was revoked it "
+            "has forgotten.",
             retry_after_seconds=1,
         )
     if detail is None or status not in REFUSALS:

@@ -4,7 +4,6 @@ For people and for programs without a client: whoever reads much reads at the no
 for is bounded, and the node checks the caller's own key.
 """
 
-from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -14,12 +13,11 @@ from fastapi.responses import StreamingResponse
 from api.access.cookies import credential
 from api.access.guard import Guard
 from api.access.permissions import Caller
-from api.errors import RateLimitedError
 from api.listener import endless
 from api.messages.node import NodeReader, Place, place_of
 from api.messages.schemas import From, MessagePage, MessagePublish, PublishedBody
 from api.messages.service import View, publish, read_page, wanted_partitions
-from api.messages.tail import Tails, follow, positions, refusal, refuse_beyond
+from api.messages.tail import TailResponse, Tails, follow, positions, refuse_beyond
 from api.resource import INT64_MAX, Moment
 from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, Route
 from api.topics.service import topic_owner
@@ -84,20 +82,11 @@ async def tail_messages(
         index: offset for index, offset in positions(last_event_id).items() if index in indexes
     }
     tails: Tails = request.app.state.tails
-    tails.check(caller.org_id)
-    await refuse_beyond(place, begin)
-    endless(request)
-
-    async def events() -> AsyncIterator[str]:
-        request_id: str = request.state.request_id
-        try:
-            with tails.of(caller.org_id):
-                async for event in follow(place, indexes, begin, request_id=request_id):
-                    yield event
-        except RateLimitedError as error:
-            yield refusal(error, begin, request_id)
-
-    return StreamingResponse(events(), media_type="text/event-stream")
+    with tails.seat(caller.org_id) as seat:
+        await refuse_beyond(place, begin)
+        endless(request)
+        events = follow(place, indexes, begin, request_id=request.state.request_id)
+        return TailResponse(events, seat.pop_all())
 
 
 @router.post(

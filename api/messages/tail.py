@@ -12,12 +12,14 @@ comes back with the last id and misses nothing.
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from typing import Final
 
+from fastapi.responses import StreamingResponse
 from pydantic import JsonValue as Json
+from starlette.types import Receive, Scope, Send
 
 from api.errors import DomainError, InvalidRequestError, RateLimitedError, problem
 from api.messages.node import NodeFollower, Place
@@ -42,8 +44,9 @@ class Tails:
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
 
-    def check(self, org_id: str) -> None:
-        """Refuses one too many while an answer can still say so.
+    def seat(self, org_id: str) -> ExitStack:
+        """One of them, until it is closed. Taken while an answer can still say that there is none
+        left, and before anything is waited for: of many that come at once no more get one.
 
         :raises RateLimitedError: there are as many as there may be.
         """
@@ -57,22 +60,28 @@ class Tails:
                 hint="`headrace consume` follows a topic at the node itself.",
                 retry_after_seconds=10,
             )
-
-    @contextmanager
-    def of(self, org_id: str) -> Iterator[None]:
-        """One of them, while it is open. Asked again here: many may have been let in at once, and
-        none of them counts before its answer begins.
-
-        :raises RateLimitedError: there are as many as there may be.
-        """
-        self.check(org_id)
         self._open[org_id] += 1
-        try:
-            yield
-        finally:
-            self._open[org_id] -= 1
-            if not self._open[org_id]:
-                del self._open[org_id]
+        seat = ExitStack()
+        seat.callback(self._leave, org_id)
+        return seat
+
+    def _leave(self, org_id: str) -> None:
+        self._open[org_id] -= 1
+        if not self._open[org_id]:
+            del self._open[org_id]
+
+
+class TailResponse(StreamingResponse):
+    """Events as they come. Its seat is left when it ends, also when nobody read any of them."""
+
+    def __init__(self, events: AsyncIterator[str], seat: ExitStack) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._seat = seat
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends them."""
+        with self._seat:
+            await super().__call__(scope, receive, send)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +144,6 @@ async def follow(
                     return
     finally:
         await follower.close()
-
-
-def refusal(error: DomainError, at: dict[int, int], request_id: str) -> str:
-    """The event of a tail that is refused as a whole; its reader stays where it was."""
-    return _wire(Event("refused", 0, None, problem(error, request_id)), at)
 
 
 async def _events(

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,7 @@ from api.errors import ResultRejectedError
 from api.organizations.models import Organization
 from api.reports.models import CurrentRun, ReportRun
 from api.reports.schemas import PublishedFile, ReportResult
+from api.resource import INT64_MAX
 from api.topics.models import Topic
 from api.usage.models import UsageRow
 
@@ -106,13 +108,11 @@ def insert_all(session: Session, table: type[Base], rows: Iterator[Mapping[str, 
     """Rows into a table, made as they are inserted: the transaction is never idle for as long as
     all of them take, and no second copy of them is in memory.
 
-    :raises ResultRejectedError: a text is none that the table holds.
+    :raises ResultRejectedError: a value is none that the table holds.
     """
-    columns = inspect(table).columns
-    longest = {one.key: one.type.length for one in columns if isinstance(one.type, String)}
     while some := list(islice(rows, ROWS_A_STATEMENT)):
         for row in some:
-            _check_texts(row, longest)
+            check_values(table, row)
         session.execute(insert(table), some)
 
 
@@ -172,13 +172,31 @@ def _lines(text: str) -> Iterator[dict[str, str]]:
     return csv_lines(text, COLUMNS, USAGE_FILE)
 
 
-def _check_texts(row: Mapping[str, object], longest: Mapping[str, int | None]) -> None:
-    for name, most in longest.items():
+def check_values(table: type[Base], row: Mapping[str, object]) -> None:
+    """Refuses what some database would not store: long texts, NULs, numbers beyond 64 bits, times
+    that are nowhere.
+
+    :raises ResultRejectedError: names the column.
+    """
+    for name, most in _columns(table).items():
         value = row.get(name)
-        if isinstance(value, str) and ((most is not None and len(value) > most) or "\0" in value):
-            raise ResultRejectedError(
-                f"The {name} of a row has a NUL or more than {most} characters: {value[:40]!r}."
-            )
+        if isinstance(value, str):
+            holds = "\0" not in value and (most is None or len(value) <= most)
+        elif isinstance(value, datetime):
+            holds = value.tzinfo is not None
+        else:
+            holds = not isinstance(value, int) or abs(value) <= INT64_MAX
+        if not holds:
+            raise ResultRejectedError(f"The {name} of a row cannot be stored: {str(value)[:40]!r}.")
+
+
+@cache
+def _columns(table: type[Base]) -> dict[str, int | None]:
+    """By name how many characters a column holds, if it is said."""
+    return {
+        one.key: one.type.length if isinstance(one.type, String) else None
+        for one in inspect(table).columns
+    }
 
 
 def unescaped(cell: str) -> str:

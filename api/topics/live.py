@@ -18,6 +18,7 @@ from api.reconcile.node_client import NodeClients
 from api.reconcile.outcome import PassFailure
 from api.settings import Settings
 from api.topics.models import Topic
+from api.topics.purging import Figures
 from api.topics.schemas import PartitionBody, TopicBody
 from api.topics.service import topic_bodies
 from dataplane.wire import node_pb2
@@ -27,12 +28,13 @@ DEADLINE_SECONDS: Final = 1.0
 
 def read_topic(database: Database, settings: Settings, topic_id: str, *, live: bool) -> TopicBody:
     """A topic's body, with the figures of now if they were asked for and can be had."""
-    with database.read() as session:
-        body, places, now = _read(session, database, topic_id)
-    if live and not body.status.effective.paused:
-        for found in _described(settings, places, [topic_id]):
-            body.status.partitions = [_partition(each, now) for each in found.partitions]
-    return body
+    return _looked_at(database, settings, topic_id, live=live)[0]
+
+
+def figures_of(database: Database, settings: Settings, topic_id: str) -> Figures:
+    """The figures of a topic, of now if they can be had."""
+    body, current = _looked_at(database, settings, topic_id, live=True)
+    return Figures(body.status.partitions, current)
 
 
 def enliven(database: Database, settings: Settings, bodies: Sequence[TopicBody]) -> None:
@@ -55,6 +57,20 @@ def enliven(database: Database, settings: Settings, bodies: Sequence[TopicBody])
             wanted[found.topic_id].status.partitions = [
                 _partition(each, now) for each in found.partitions
             ]
+
+
+def _looked_at(
+    database: Database, settings: Settings, topic_id: str, *, live: bool
+) -> tuple[TopicBody, bool]:
+    """A topic's body, and whether its figures are of now."""
+    with database.read() as session:
+        body, places, now = _read(session, database, topic_id)
+    if not live or body.status.effective.paused:
+        return body, False
+    described = _described(settings, places, [topic_id])
+    for found in described:
+        body.status.partitions = [_partition(each, now) for each in found.partitions]
+    return body, bool(described)
 
 
 def _read(

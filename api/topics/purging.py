@@ -7,6 +7,7 @@ after it was asked for. Refuses what is held, and to choose offsets.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pydantic import JsonValue as Json
 from sqlalchemy import or_, select
@@ -26,6 +27,11 @@ from api.topics.schemas import PartitionBody, PurgePlace, TopicBody
 from api.topics.service import topic_bodies
 from api.topics.spec import effective
 
+OLD: Final = (
+    "The node does not answer now: these figures are of an earlier look, and more may go. What it "
+    "does not have it refuses when it is asked."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PendingPurge:
@@ -36,6 +42,15 @@ class PendingPurge:
     before: Mapping[int, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the partitions of a topic hold. ``current``: now; else as they were observed last, since
+    when a log may have become longer."""
+
+    partitions: Sequence[PartitionBody]
+    current: bool
+
+
 def purge_topic(
     session: Session,
     actor: Actor,
@@ -43,7 +58,7 @@ def purge_topic(
     topic_id: str,
     places: Sequence[PurgePlace],
     if_match: str | None,
-    figures: Sequence[PartitionBody],
+    figures: Figures,
 ) -> Changed[TopicBody]:
     """Stores the wish that records go.
 
@@ -61,8 +76,8 @@ def purge_topic(
             hint=f'Read the topic, then send If-Match: "{etag(row.revision)}".',
         )
     revision_wanted(if_match, row.revision)
-    seen = {each.index: each for each in figures}
-    _check_places(row, places, seen)
+    seen = {each.index: each for each in figures.partitions}
+    _check_places(row, places, seen if figures.current else {})
     _check_free(session, row, places)
     before = topic_bodies(session, [row])[0]
     row.revision += 1
@@ -86,7 +101,7 @@ def purge_topic(
     after = {**body_json(body), **asked}
     change = Change(row.org_id, "topics.purge_records", "topic", row.id, body_json(before), after)
     record_change(session, actor, change)
-    return Changed(body, operation.id, _loss(places, seen))
+    return Changed(body, operation.id, _loss(places, seen, current=figures.current))
 
 
 def pending_purge(session: Session, topic_id: str) -> PendingPurge:
@@ -158,7 +173,9 @@ def _check_free(session: Session, row: Topic, places: Sequence[PurgePlace]) -> N
         )
 
 
-def _loss(places: Sequence[PurgePlace], seen: Mapping[int, PartitionBody]) -> dict[str, Json]:
+def _loss(
+    places: Sequence[PurgePlace], seen: Mapping[int, PartitionBody], *, current: bool
+) -> dict[str, Json]:
     """The plan: how many records go. Their bytes are an estimate, by the mean of the partition."""
     records = size = 0
     for place in places:
@@ -170,5 +187,5 @@ def _loss(places: Sequence[PurgePlace], seen: Mapping[int, PartitionBody]) -> di
             size += found.bytes * going // max(1, stored)
     return {
         "data_loss": {"records": str(records), "bytes_estimate": str(size)},
-        "warnings": [UNREAD] if records else [],
+        "warnings": [*([UNREAD] if records else []), *([] if current else [OLD])],
     }

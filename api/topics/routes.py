@@ -34,7 +34,7 @@ from api.routing import (
 from api.settings import Settings
 from api.streams.models import Stream
 from api.topics.deletion import delete_topic
-from api.topics.live import enliven, read_topic
+from api.topics.live import enliven, figures_of, read_topic
 from api.topics.models import Topic
 from api.topics.purging import purge_topic
 from api.topics.schemas import (
@@ -246,7 +246,7 @@ def purge_records(
     """Deletes the records before an offset, in each partition that is named. Demands If-Match.
     Nothing that is held goes. The operation says what the cluster refused; the wish is dropped
     then. ``dry_run`` says how many records go, by the node's figures of now if it answers."""
-    figures = read_topic(facts.database, settings, object_id, live=True).status.partitions
+    figures = figures_of(facts.database, settings, object_id)
     return change(
         facts,
         caller,

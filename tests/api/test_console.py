@@ -186,26 +186,21 @@ def test_one_tail_too_many_is_refused_and_one_that_ended_makes_room() -> None:
     tails = Tails()
     with ExitStack() as stack:
         for number in range(TAILS_MAX):
-            tails.check(f"org_{number % 2}")
-            stack.enter_context(tails.of(f"org_{number % 2}"))
+            stack.enter_context(tails.seat(f"org_{number % 2}"))
         with pytest.raises(RateLimitedError, match="64 readers follow"):
-            tails.check("org_3")
-    tails.check("org_3")
+            tails.seat("org_3")
+    tails.seat("org_3")
 
 
 def test_no_organization_takes_all_tails() -> None:
     tails = Tails()
     with ExitStack() as stack:
         for _ in range(TAILS_OF_ORGANIZATION_MAX):
-            tails.check("org_1")
-            stack.enter_context(tails.of("org_1"))
+            stack.enter_context(tails.seat("org_1"))
         with pytest.raises(RateLimitedError, match="of the organization"):
-            tails.check("org_1")
-        # Nor does one that was let in when there was room, and begins only now.
-        with pytest.raises(RateLimitedError):
-            stack.enter_context(tails.of("org_1"))
-        tails.check("org_2")
-    tails.check("org_1")
+            tails.seat("org_1")
+        tails.seat("org_2")
+    tails.seat("org_1")
 
 
 def test_a_place_does_not_show_the_key() -> None:

@@ -32,6 +32,10 @@ def cell(before: str, after: str) -> Edit:
     return lambda text: text.replace(before, after, 1)
 
 
+def replaced_by(text: str) -> Edit:
+    return lambda _: text
+
+
 LINES: dict[str, Edit] = {
     "an empty count": cell(",1024,5,", ",1024,,"),
     "a partition that is none": cell(",0,topic,", ",99999999999,topic,"),
@@ -63,10 +67,10 @@ def test_a_retention_result_that_cannot_be_shown_is_refused(service: Service) ->
     edits = [("retention.csv", name, edit) for name, edit in LINES.items()]
     for name, make in TOPICS.items():
         text = json.dumps({"topics": [make(topic)]})
-        edits.append(("retention.json", name, lambda _, text=text: text))
+        edits.append(("retention.json", name, replaced_by(text)))
     twice = json.dumps({"topics": [told(topic)] * 2})
-    edits.append(("retention.json", "a topic twice", lambda _: twice))
-    edits.append(("retention.json", "a deep list", lambda _: "[" * 100_000))
+    edits.append(("retention.json", "a topic twice", replaced_by(twice)))
+    edits.append(("retention.json", "a deep list", replaced_by("[" * 100_000)))
     for file, name, edit in edits:
         manifest = edited(service, publish(service, [topic]), file, edit)
         answer = service.client.put(

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue as Json
 from sqlalchemy import select
 
 from api.topics.models import TopicSpan
@@ -140,7 +141,18 @@ def test_the_latest_periods_come_first_page_by_page_though_one_is_gone_in_betwee
     assert refused.json()["code"] == "PAGE_TOKEN_INVALID"
 
 
-@pytest.mark.parametrize("spoiled", ["total", "blocked", "line", "organization", "document"])
+STRANGE: dict[str, tuple[str, Json]] = {
+    "a long text": ("description", "d" * 256),
+    "a NUL": ("description", "\0"),
+    "a huge line": ("line", 1 << 63),
+    "a line twice": ("line", 1),
+    "a time that is nowhere": ("as_of", "2026-03-01T12:00:00"),
+}
+
+
+@pytest.mark.parametrize(
+    "spoiled", ["total", "blocked", "line", "organization", "document", *STRANGE]
+)
 def test_an_invoice_that_does_not_hold_refuses_the_whole_result(
     service: Service, spoiled: str
 ) -> None:
@@ -155,8 +167,11 @@ def test_an_invoice_that_does_not_hold_refuses_the_whole_result(
         invoice["lines"][0]["amount"] = "1.0x"
     elif spoiled == "organization":
         invoice["organization_id"] = "org_nobody"
-    else:
+    elif spoiled == "document":
         del invoice["lines"]
+    else:
+        name, value = STRANGE[spoiled]
+        (invoice if name == "as_of" else invoice["lines"][1])[name] = value
     _, response = put(service, [invoice])
     assert (response.status_code, response.json()["code"]) == (400, "RESULT_REJECTED")
     assert service.get("/v1/invoices")["items"] == []

@@ -10,7 +10,6 @@ from fastapi import FastAPI
 
 from api.access.permissions import Caller
 from api.database import Database
-from api.errors import RateLimitedError
 from api.groups.positions import Position, Question, lag_of
 from api.live.look import (
     QUESTIONS_MAX,
@@ -24,7 +23,6 @@ from api.live.look import (
     questions_of,
 )
 from api.live.poller import Poller, Seen
-from api.messages.tail import Tails
 from api.settings import Settings
 from dataplane.wire import node_pb2
 from tests.api.conftest import Body, Service
@@ -209,28 +207,6 @@ def test_a_key_that_is_revoked_while_it_looks_sees_nothing_more(
     assert names == ["event: history", "event: live", "event: refused"]
     last = json.loads(text.strip().splitlines()[-1].removeprefix("data: "))
     assert (last["status"], last["code"]) == (401, "UNAUTHENTICATED")
-
-
-def test_a_reader_that_finds_no_room_when_its_answer_begins_is_told_so(
-    service: Service, application: FastAPI
-) -> None:
-    class Late(Tails):
-        """Lets everybody in, and has no room for anybody."""
-
-        full = False
-
-        def check(self, org_id: str) -> None:
-            if self.full:
-                raise RateLimitedError("full", code="TOO_MANY_TAILS")
-            self.full = True
-
-    state = application.state
-    usual, state.tails = state.tails, Late()
-    try:
-        seen = events(service)
-    finally:
-        state.tails = usual
-    assert (list(seen), seen["refused"]["code"]) == (["refused"], "TOO_MANY_TAILS")
 
 
 def test_a_cluster_that_does_not_answer_is_counted_as_silent(service: Service) -> None:

@@ -180,6 +180,21 @@ def test_what_is_not_there_is_pointed_at(service: Service) -> None:
     assert service.get(f"/v1/topics/{topic['id']}")["etag"] == "r1"
 
 
+def test_of_a_node_that_does_not_answer_no_old_figure_says_where_a_log_ends(
+    service: Service,
+) -> None:
+    topic = _filled(service)
+    service.node.describe.append(vanish)
+    dry = _purge(service, topic, "?dry_run=true", p0=4)
+    assert dry.status_code == 200, dry.text
+    assert "does not answer now" in dry.json()["plan"]["warnings"][0]
+    service.node.describe.append(vanish)
+    purge = _purge(service, topic, p0=4)
+    assert purge.status_code == 202, purge.text
+    service.settle()
+    assert _state(service, purge) == ("SUCCEEDED", None)
+
+
 def test_a_topic_that_is_being_deleted_is_not_purged(service: Service) -> None:
     topic = _filled(service)
     headers = {**service.owner, "If-Match": '"r1"'}

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reports.__main__ import main
+from reports.errors import folder_trouble
 from reports.inputs import freeze
 from reports.run import report_of
 from tests.reports.building import export
@@ -80,6 +81,17 @@ def test_a_failure_is_one_line_too(
     broken.write_text("{")
     assert main(["usage", *where, "--export", str(broken)]) == 4
     assert outcome_of(capsys)["code"] == "EXPORT_INVALID"
+
+
+def test_a_full_disk_is_said_in_words_also_when_it_is_spark_that_met_it() -> None:
+    with pytest.raises(OSError, match="No space") as met:
+        Path("/dev/full").write_bytes(b"rows")
+    for failure in (met.value, RuntimeError("java.io.IOException: No space left on device")):
+        error = folder_trouble(failure)
+        assert error is not None
+        assert (error.code, error.exit_status) == ("FOLDER_NOT_WRITABLE", 5)
+        assert "No space left on device" in error.message
+    assert folder_trouble(ConnectionRefusedError(111, "refused")) is None
 
 
 def test_a_refused_run_keeps_the_code_of_the_control_plane(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.errors import Invalid
 from headrace.evidence import FIRST, MANIFEST, canonical_json, verify
 from reports.errors import PublishError
 from reports.evidence import KEY, PUBLIC_KEY, sign_manifest
@@ -124,6 +125,36 @@ def test_a_change_is_found_where_it_was_made(root: Path, name: str) -> None:
     change, seen = CHANGES[name]
     change(root / "usage" / "two")
     assert failed(root / "usage" / "two") == seen
+
+
+def answered(folder: Path) -> str:
+    """Whether what a folder holds was signed; anything else that is raised fails the test."""
+    try:
+        return "not what was signed" if failed(folder) else "signed"
+    except Invalid as refusal:
+        return "not what was signed" if refusal.code == "EVIDENCE_INVALID" else refusal.code
+
+
+@pytest.mark.parametrize("member", ["kind", "sha256", "as_of", "sums", "files", "public_key"])
+def test_whatever_a_document_says_the_answer_is_a_check_or_that_it_is_none(
+    root: Path, member: str
+) -> None:
+    run = root / "usage" / "two"
+    entry = sorted((root / "evidence" / "usage").glob("*.json"))[1]
+    strange: list[object] = ["\ud800", "../" * 9, "9" * 5000, [], {}, None, -1, [{"file": "a"}]]
+    for path in (run / "manifest.json", entry):
+        before = path.read_bytes()
+        for said in strange:
+            path.write_text(json.dumps({**json.loads(before), member: said}))
+            assert answered(root) == answered(run) == "not what was signed"
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize("cell", ["1E999999", "sNaN", '"' + "1" * 200_000 + '"'])
+def test_a_cell_that_cannot_be_added_is_a_sum_that_differs(root: Path, cell: str) -> None:
+    table = root / "usage" / "two" / "usage.csv"
+    table.write_text(table.read_text().replace("0.100000000", cell))
+    assert failed(root) == {"files", "totals"}
 
 
 def test_an_entry_that_is_taken_out_of_the_ledger_breaks_the_chain(root: Path) -> None:

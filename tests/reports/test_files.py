@@ -72,6 +72,12 @@ def test_a_killed_run_leaves_nothing_published_and_is_swept_later(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_pending_folder_that_goes_while_another_run_sweeps_is_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / f"{PENDING}gone").symlink_to(tmp_path / "nowhere")
+    publish_text(tmp_path, "all of it")
+    assert (tmp_path / "usage" / "usage.csv").read_text() == "all of it"
+
+
 @pytest.mark.parametrize("uri", ["s3://bucket/reports", "", "file://elsewhere/reports"])
 def test_only_folders_can_be_published_to(uri: str) -> None:
     with pytest.raises(ArgumentError, match="URI_UNSUPPORTED"):

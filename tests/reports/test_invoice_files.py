@@ -4,6 +4,7 @@ import csv
 import json
 import random
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -31,6 +32,8 @@ from tests.reports.building import (
 )
 from tests.reports.cases import partitioned
 from tests.reports.pages import Page
+from tests.support.invoice_story import invoice_of
+from tests.support.shape import strange
 
 GIB = 1 << 30
 STEM = "invoice-org_acme-2026-11"
@@ -97,6 +100,19 @@ def test_the_four_formats_of_an_invoice_agree_to_the_last_digit(report: Report) 
         assert [number, description, sku, exact, amount] == [line[name] for name in wanted]
         assert quantity.endswith(f"{int(line['quantity']):,} {line['unit']}")
     assert Decimal(total[-1]) == sum(Decimal(line["amount"]) for line in lines)
+
+
+def test_the_invoice_of_the_browser_tests_has_the_shape_of_this_one(report: Report) -> None:
+    row = {
+        "organization": "acme", "project": "default", "stream": "default", "topic": "orders",
+        "topic_id": "tp_1", "meter": "ingress_bytes", "unit": "B", "quantity": str(GIB),
+        "unit_price": "0.1", "amount": "0.1", "window_start": "2026-11-01T00:00:00Z",
+        "window_end": "2026-11-01T01:00:00Z",
+    }  # fmt: skip
+    month = datetime(2026, 11, 1, tzinfo=UTC)
+    later = {**row, "window_start": "2026-11-01T01:00:00Z", "window_end": "2026-11-01T02:00:00Z"}
+    told = invoice_of("org_acme", [row, later], month, month + timedelta(days=2))
+    assert strange(told, document_of(report), free=[".reconciliation[].figures"]) == set()
 
 
 def test_the_page_runs_nothing_and_fetches_nothing(report: Report) -> None:

@@ -178,6 +178,11 @@ def test_the_same_inputs_give_the_same_bytes_however_they_are_read(
 def test_an_archive_that_was_changed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     archive = frozen(spark, tmp_path, minutes([(10, 1)]))
     path = archive.folder / "usage-00000.parquet"
+    stray = path.with_name("usage-00001.parquet")
+    stray.write_bytes(path.read_bytes())
+    with pytest.raises(InputError, match=r"ARCHIVE_DAMAGED: usage-00001\.parquet"):
+        thawed(tmp_path, archive.sha256)
+    stray.unlink()
     path.write_bytes(path.read_bytes()[:-1] + b"\0")
     with pytest.raises(InputError, match="ARCHIVE_DAMAGED"):
         thawed(tmp_path, archive.sha256)

@@ -109,6 +109,11 @@ def test_prices_of_two_currencies_are_refused() -> None:
         in_order([export().price_book, other])
 
 
+def test_a_book_of_the_last_hour_of_the_calendar_begins_then() -> None:
+    late = datetime(9999, 12, 31, 23, 30, tzinfo=UTC)
+    assert replace(export().price_book, effective_from=late).starts == late.replace(minute=0)
+
+
 def test_records_cost_nothing_and_other_meters_need_a_price() -> None:
     book = replace(export().price_book, prices=())
     assert book.price("records").unit_price == 0
@@ -117,7 +122,10 @@ def test_records_cost_nothing_and_other_meters_need_a_price() -> None:
             book.price(meter)
 
 
-@pytest.mark.parametrize("text", ["", "free", "-0.05", "NaN", "Infinity", "0.0000000000001"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "free", "-0.05", "NaN", "Infinity", "0.0000000000001", "1E999999", "-0", "1_0", "9" * 41],
+)
 def test_a_price_that_is_no_decimal_of_12_places_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="PRICE_INVALID"):
         export(text)

@@ -74,7 +74,7 @@ def invoice_of(
 def _line(number: int, sku: str, description: str, rows: Sequence[Line]) -> Document:
     exact = sum((Decimal(row["amount"]) for row in rows), Decimal("0.000000000"))
     line: Document = {
-        "line": number,
+        "line": str(number),
         "sku": sku,
         "description": description,
         "quantity": str(sum(int(row["quantity"]) for row in rows)),
@@ -132,7 +132,7 @@ def _place(number: int, row: Line) -> Document:
 
 def _top_up(number: int, missing: Decimal) -> Document:
     return {
-        "line": number,
+        "line": str(number),
         "sku": "monthly_minimum",
         "description": f"Top-up to the monthly minimum of {MINIMUM:.2f} EUR",
         "quantity": "1",

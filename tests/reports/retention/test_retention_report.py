@@ -5,6 +5,7 @@ import hashlib
 import json
 import random
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -37,6 +38,8 @@ from tests.reports.retention.building import (
     log_of,
     policy,
 )
+from tests.support.retention_story import Told
+from tests.support.shape import strange
 
 MARKUP = "<script>alert(1)</script>"
 NOW_US = TEN_US + 2 * HOUR_US
@@ -122,6 +125,22 @@ def test_the_four_formats_agree_to_the_last_digit(report: Report) -> None:
     gone, live = deletions_of(lines), live_of(lines)
     assert {(row[0], row[1]): row[2:5] for row in tables["Deletions"]} == gone
     assert {row[0]: row[1] for row in tables["What is due"]} == live
+
+
+def test_the_report_of_the_browser_tests_has_the_shape_of_this_one(report: Report) -> None:
+    now = datetime(2026, 11, 27, tzinfo=UTC)
+    broken = {"code": "UNREAD_AT_RISK", "partition": "0", "group": "slow", "detail": "Behind."}
+    told = Told(
+        "orders",
+        "tp_1",
+        ages=[MIB] * 10,
+        gone=[{"time": MIB}],
+        due=[MIB],
+        violations=[broken],
+    )
+    real = {"topics": document(report)["topics"]}
+    assert strange({"topics": [told.entry(now)]}, real) == set()
+    assert {name for row in told.rows(now) for name in row} <= set(COLUMNS)
 
 
 def deletions_of(rows: Sequence[dict[str, str]]) -> dict[tuple[str, str], list[str]]:

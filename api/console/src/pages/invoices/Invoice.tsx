@@ -21,7 +21,7 @@ import { Link, useParams } from "@tanstack/react-router";
 import { Fragment, useState } from "react";
 import { moment } from "../../api/bytes";
 import { call } from "../../api/client";
-import { grouped, money, trimmed } from "../../api/decimal";
+import { exactly, grouped, money, trimmed } from "../../api/decimal";
 import { CopyAs, curl, python } from "../../widgets/CopyAs";
 import { Missing } from "../../widgets/Missing";
 import { Problem } from "../../widgets/Problem";
@@ -159,7 +159,7 @@ function Figures({ invoice }: { invoice: InvoiceBody }) {
         <dt>Metered so far</dt>
         <dd>
           {money(invoice.metered_exact, invoice.currency)}
-          <span className="hr-exact">exactly {trimmed(invoice.metered_exact)}</span>
+          <span className="hr-exact">{exactly(invoice.metered_exact)}</span>
         </dd>
       </div>
       <div className="hr-figure">
@@ -202,7 +202,7 @@ function Lines({ invoice, file }: { invoice: InvoiceBody; file: InvoiceFile | un
       </Thead>
       <Tbody>
         {(invoice.lines ?? []).map((line) => {
-          const trail = file?.lines.find((each) => each.line === line.line);
+          const trail = file?.lines.find((each) => each.line === String(line.line));
           return (
             <Fragment key={line.line}>
               <Tr>

@@ -26,7 +26,7 @@ export type TopicShare = components["schemas"]["Share"];
 export type Invoice = components["schemas"]["InvoiceBody"];
 /** A line all the way down, as the invoice's own JSON file has it. */
 export type Trail = {
-  line: number;
+  line: string;
   hours?: HourShare[];
   partitions?: OffsetRange[];
 };

@@ -21,7 +21,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { moment } from "../../api/bytes";
 import { call } from "../../api/client";
-import { money, sum, trimmed } from "../../api/decimal";
+import { exactly, money, sum, trimmed } from "../../api/decimal";
 import { useMay } from "../../api/session";
 import { StackedBars } from "../../charts/StackedBars";
 import { CopyAs, curl, python, shell } from "../../widgets/CopyAs";
@@ -175,7 +175,7 @@ function Figures({ usage, search, span, onChange }: FiguresProps) {
             {usage.cost.map((each) => (
               <span key={each.currency}>
                 {money(each.amount, each.currency)}
-                <span className="hr-exact">exactly {trimmed(each.amount)}</span>
+                <span className="hr-exact">{exactly(each.amount)}</span>
               </span>
             ))}
           </dd>
@@ -225,8 +225,10 @@ function Source({ usage }: { usage: UsageBody }) {
   const exact = sum(usage.cost.map((each) => each.amount));
   return (
     <p className="hr-note">
-      Summed exactly ({exact}) by <RunLink id={usage.run_id ?? ""} /> at{" "}
-      {moment(usage.computed_at ?? "").slice(0, 19)} UTC. What came later is in the next run.
+      Summed exactly ({exact}) by <RunLink id={usage.run_id ?? ""} />, which ended at{" "}
+      {moment(usage.computed_at ?? "").slice(0, 19)} UTC. What was not metered yet when it read the
+      log is in the next run. Each row is rounded to nine places; an invoice rates each meter as a
+      whole, so its last places may differ.
     </p>
   );
 }
