@@ -1,7 +1,8 @@
 """Unary replies that nobody reads: their memory is bounded, and other readers go on."""
 
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -180,6 +181,7 @@ def test_a_stopping_node_ends_held_fetches(tmp_path: Path) -> None:
 
 ECHO = "/headrace.test.Echo/Unary"
 REFUSED = "headrace_replies_refused_total"
+FULL = "queue for administrative calls is full"
 FRAME_BYTES = 100_000
 STREAM_WINDOW = 8 << 20
 
@@ -196,6 +198,18 @@ def large_call(stream: int, path: str, message: bytes) -> bytes:
             frame(DATA, END_STREAM, stream, pieces[-1]),
         ]
     )
+
+
+def taken(call: Callable[[], bytes]) -> bytes:
+    """What a call comes to once the host has room for it: what was sent before stands in its
+    queue."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return call()
+        except grpc.RpcError as failure:
+            if FULL not in str(failure.details()) or time.monotonic() > deadline:
+                raise
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -219,10 +233,10 @@ def test_answers_of_cold_calls_that_nobody_reads_bound_memory_too(
             # Another principal's calls are answered, and those of this one that say little.
             echo = raw(channel, ECHO)
             large = bytes(range(256)) * 4096
-            assert echo(large, metadata=bearer(VIEWER), timeout=WAIT_S) == large
+            assert taken(lambda: echo(large, metadata=bearer(VIEWER), timeout=WAIT_S)) == large
             assert produce(channel, request()).record_count == 1
             with pytest.raises(grpc.RpcError) as failure:
-                echo(large, metadata=bearer(EDITOR), timeout=WAIT_S)
+                taken(lambda: echo(large, metadata=bearer(EDITOR), timeout=WAIT_S))
             status, error = refusal(failure)
             assert (status, error.code) == (
                 grpc.StatusCode.RESOURCE_EXHAUSTED,

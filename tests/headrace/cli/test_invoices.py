@@ -57,7 +57,7 @@ def test_runs_of_an_earlier_release_are_verified_without_any_service(headrace: R
     one = str(PUBLISHED / "usage" / "one")
     assert headrace("report", "verify", one, "--public-key", key).code == 0
     assert headrace("report", "verify", one, "--public-key", "0" * 64).code == 1
-    head = next(check["detail"] for check in checks if check["name"] == "chain").split()[-1]
+    head = next(check["detail"] for check in checks if check["name"] == "usage chain").split()[-1]
     assert headrace("report", "verify", str(PUBLISHED), "--head", head).code == 0
     cut = headrace("report", "verify", one, "--head", head, "--head", "0" * 64)
     assert (cut.code, "fails: head" in cut.err) == (1, True)
