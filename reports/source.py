@@ -14,7 +14,7 @@
 | columns         | records        | or `batches`: one row per stored batch, nothing decoded  |
 | payload         | true           | false: no key, value, headers: the JVM is what costs     |
 | start, end      | everything     | offsets, the same for every partition; end is exclusive  |
-| truncated       | fail           | `skip`: go on when retention overtakes the read          |
+| truncated       | fail           | `skip`: go on when retention or deletion overtakes it    |
 | split_records   | 1000000        | offsets per task                                         |
 | timeout_seconds | 120            | how long one fetch is repeated                           |
 
