@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from native._engine_sim import ffi, lib
 from tests.support.storage import EXPIRE, Partition, client_part
-from tests.support.store import TOPIC, Disk, Store
+from tests.support.store import EXTENT_BYTES, TOPIC, Disk, Store
 
 OTHER = TOPIC + 1
 HOUR_US = 3_600_000_000
+SERVER_HEADER_BYTES = 96
 
 
 def opened(disk: Disk | None = None) -> Store:
@@ -69,6 +72,21 @@ def test_silent_producers_make_room_by_an_operation_of_their_own_log() -> None:
     disk.crash()
     after = opened(disk)
     assert after.statistics().producers_used == 2
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="A partition forgets a producer behind 256 newer ones, and its first batch looks new.",
+)
+def test_a_repeated_first_batch_is_stored_once_however_many_producers_came_between() -> None:
+    store = Store(Disk(), producers=4096, extents=12, extent_bytes=4 * EXTENT_BYTES)
+    assert produce(store, 1) == "OK"
+    first = store.log()[0][SERVER_HEADER_BYTES:]
+    for number in range(lib.PARTITION_PRODUCERS_MAX):
+        assert produce(store, 2 + number) == "OK"
+    produce(store, 1)  # answered as a duplicate, or refused
+    assert [batch[SERVER_HEADER_BYTES:] for batch in store.log()].count(first) == 1
 
 
 def test_nobody_is_woken_while_there_is_room() -> None:
