@@ -42,6 +42,34 @@ def test_commits_seals_and_metadata_go_on_without_room() -> None:
     assert store.produce(client_part(1)) == "STORAGE_FULL"
 
 
+# More than a journal of this size holds, one round each.
+COMMITS_MANY = 200
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="Commits fill the journal: no extent is given back while a batch in it has no segment.",
+)
+def test_commits_go_on_without_room_however_many_they_are() -> None:
+    store, taken = filled(Disk())
+    for _ in range(COMMITS_MANY):
+        assert store.commit(3, 0, taken).status == "OK"
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="A journal full of commits refuses the purge that would make room on the full disk.",
+)
+def test_a_purge_is_taken_without_room_however_many_commits_came_before() -> None:
+    store, taken = filled(Disk())
+    for _ in range(COMMITS_MANY):  # taken or refused
+        lib.store_commit_offset(store.store, store.id(), 3, 0, taken, store.token())
+        store.run()
+    assert store.purge(taken).status == "OK"
+
+
 def test_a_store_starts_without_room_and_serves_what_it_has() -> None:
     disk = Disk()
     _, taken = filled(disk)
