@@ -239,6 +239,130 @@ def test_a_lost_segment_file_stops_its_partition_only() -> None:
     assert len(after.log(0)) == 20
 
 
+def segments(disk: Disk, partition: int = 0, *, topic: int = TOPIC) -> list[str]:
+    """Paths of a partition's segments, the oldest first."""
+    folder = f"topics/{topic:016x}-{REVISION}-{partition}"
+    return [f"{folder}/{name}" for name in disk.listed(folder)]
+
+
+def hurt_old_segment(disk: Disk) -> Store:
+    """Four segments of three batches; the first has rotted since the start and was just read."""
+    store = Store(disk, segment_bytes=2 * BLOCK)
+    for _ in range(12):
+        store.append(client_part(1, size=3000))
+    lib.store_checkpoint_all(store.store)
+    store.run()
+    disk.kill()
+    after = Store(disk, segment_bytes=2 * BLOCK)
+    disk.poke(segments(disk)[0], 1500, b"rot")
+    assert after.read(0) == "CORRUPT"
+    return after
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="One rotten batch in an old segment stops its whole partition, reads and writes.",
+)
+def test_rot_in_an_old_segment_leaves_the_others_to_readers_and_writers() -> None:
+    store = hurt_old_segment(Disk())
+    assert isinstance(store.read(9), bytes)
+    assert isinstance(store.produce(client_part(1)), int)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="A start forgets the rot that a read had found, and takes writes until the next read.",
+)
+def test_rot_that_a_read_found_is_remembered_by_the_next_start() -> None:
+    disk = Disk()
+    store = hurt_old_segment(disk)
+    store.run()
+    found = state(store, 0)
+    disk.kill()
+    assert state(Store(disk, segment_bytes=2 * BLOCK), 0) == found
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="A batch does not say whose it is: one of another topic passes every check of a read.",
+)
+@pytest.mark.parametrize("segment", [0, 2], ids=["sealed", "active"])
+def test_a_block_of_another_topic_is_never_served(segment: int) -> None:
+    def part(owner: bytes, number: int, size: int) -> bytes:
+        return client_part(1, producer=owner * 16, sequence=number, size=size)
+
+    other = TOPIC + 1
+    size = next(n for n in range(BLOCK) if 96 + len(part(b"a", 0, n)) == BLOCK)
+    disk = Disk()
+    store = Store(disk, segment_bytes=4 * BLOCK)
+    store.tables(topic=other, organization=2, segment_bytes=4 * BLOCK)
+    for number in range(10):
+        store.append(part(b"a", number, size))
+        token = store.produce(part(b"b", number, size), topic=other)
+        assert isinstance(token, int)
+        store.wait(token)
+    lib.store_checkpoint_all(store.store)
+    store.run()
+    disk.kill()
+    after = Store(disk, segment_bytes=4 * BLOCK)
+    theirs = disk.read(segments(disk, topic=other)[segment])[BLOCK : 2 * BLOCK]
+    assert b"b" * 16 in theirs
+    disk.poke(segments(disk)[segment], BLOCK, theirs)
+    assert after.read(4 * segment + 1) in ("CORRUPT", "DAMAGED")
+
+
+def first_rounds_lost(disk: Disk, partitions: int) -> list[int]:
+    """Partitions with one round each, and partition 3 before and behind; where the rounds are."""
+    store = Store(disk)
+    store.append(client_part(1), 3)
+    places = []
+    for partition in range(partitions):
+        store.append(client_part(1), partition)
+        places.append(round_blocks(disk)[-1][0])
+    for _ in range(3):
+        store.append(client_part(1), 3)
+    store.pass_time(30_000)
+    store.run()
+    disk.kill()
+    return places
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="Damage that begins in a hole which an earlier start closed is dropped whole.",
+)
+def test_damage_that_grows_gives_no_acknowledged_offset_out_again() -> None:
+    disk = Disk()
+    places = first_rounds_lost(disk, 3)
+    rot(disk, places[0])
+    Store(disk).run()
+    disk.kill()
+    rot(disk, places[1])
+    rot(disk, places[2])
+    assert Store(disk).produce(client_part(1), 1) == "DAMAGED"
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="A partition whose rounds are all lost has no group, and only groups lose files.",
+)
+def test_a_damaged_partition_whose_topic_is_deleted_leaves_no_files() -> None:
+    disk = Disk()
+    rot(disk, first_rounds_lost(disk, 1)[0])
+    store = Store(disk)
+    assert store.produce(client_part(1), 0) == "DAMAGED"
+    assert store.tables(op=9, gone=True) == "OK"
+    for _ in range(10):
+        store.pass_time(1_000_000)
+        store.run()
+    assert [segments(disk, partition) for partition in (0, 3)] == [[], []]
+
+
 def test_a_journal_of_another_node_is_refused() -> None:
     disk = Disk()
     filled(disk)
