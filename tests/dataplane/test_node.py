@@ -257,6 +257,29 @@ def _ended(session: Session) -> stream_pb2.Error:
     return event.ended
 
 
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="A commit takes a row of the partition's groups for ever, though no such group exists.",
+)
+def test_commits_of_groups_that_nobody_joined_leave_room_for_one_that_does(
+    node: NodeProcess,
+) -> None:
+    node.admin().apply(topic_wish("guessed", partitions=1))
+    viewer = node.client(VIEWER)
+    topic = viewer.topic("guessed")
+    place = stream_pb2.Assigned(topic=topic.number, created_revision=topic.created_revision)
+    for number in range(PARTITION_GROUPS_MAX):
+        with contextlib.suppress(grpc.RpcError):  # taken or refused
+            viewer.commit(place, 10**9 + number, 0)
+    member = node.client(EDITOR).join("reader", "guessed", group="honest")
+    event = member.next_event()
+    while not event.HasField("ended") and not event.assignment.assigned:
+        event = member.next_event()
+    member.cancel()
+    assert event.ended.code == ""
+
+
 def test_joining_a_topic_that_is_not_there_is_refused(node: NodeProcess) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         node.client(EDITOR).join("a", "nowhere")
