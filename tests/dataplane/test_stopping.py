@@ -1,6 +1,7 @@
 """A node ends within its time whatever is in motion, and refuses a directory that lost a part."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,22 @@ def test_a_directory_that_lost_a_part_is_refused_by_name_and_left_as_it_is(
     with node:
         client = node.client(EDITOR)
         assert client.fetch(client.topic("kept"), 0).high_watermark == 1
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=subprocess.TimeoutExpired,
+    reason="A node whose metadata log is damaged neither starts nor ends: it asks for ever.",
+)
+def test_a_node_whose_metadata_log_is_damaged_ends_and_says_so(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path) as node:
+        node.kill()
+        journal = node.data_dir / "layout-1/shard-0/journal"
+        data = bytearray(journal.read_bytes())
+        first_round = 8192 + 4096  # behind the headers of the file and of its first extent
+        assert data[first_round : first_round + 4] == b"HRJB"
+        data[first_round + 300] ^= 1
+        journal.write_bytes(data)
+        node.begin_start()
+        node.wait_until(lambda: "DAMAGED" in node.log(), seconds=30)
+        assert node.ended(seconds=3) == (2, b"")

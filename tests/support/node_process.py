@@ -107,13 +107,14 @@ class NodeProcess:
 
     def start(self) -> Self:
         """Start, wait for the ready line."""
-        self._spawn()
+        self.begin_start()
         ready = json.loads(self._ready_line())
         self.grpc_port, self.http_port = ready["grpc_port"], ready["http_port"]
         self._channel = grpc.insecure_channel(f"127.0.0.1:{self.grpc_port}")
         return self
 
-    def _spawn(self) -> None:
+    def begin_start(self) -> None:
+        """Start, and do not wait."""
         config = self.folder / "headrace.toml"
         # The same port again after a restart, as in production: clients come back to it.
         config.write_text(
@@ -137,19 +138,19 @@ class NodeProcess:
     def refused(self) -> str:
         """Start where a node must refuse to: exit code 2, nothing on stdout. What it said."""
         told = len(self.log())
-        self._spawn()
+        self.begin_start()
         code, said = self.ended()
         text = self.log()[told:]
         assert (code, said) == (2, b""), (code, said, text)
         assert "Traceback" not in text, text
         return text
 
-    def ended(self) -> tuple[int, bytes]:
+    def ended(self, seconds: float = READY_SECONDS_MAX) -> tuple[int, bytes]:
         """Wait until it ends by itself; the exit code, and what it printed."""
         process, self._process = self._process, None
         assert process is not None
         try:
-            said, _ = process.communicate(timeout=READY_SECONDS_MAX)
+            said, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
