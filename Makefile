@@ -55,7 +55,7 @@ reference: setup ## write docs/cli.md from the tree of verbs
 
 format: setup ## format Python and C in place
 	@.venv/bin/ruff check --quiet --fix-only . && .venv/bin/ruff format --quiet .
-	@.venv/bin/clang-format -i native/include/*.h native/src/*.[ch]
+	@find native -name '*.[ch]' ! -name '_*' -exec .venv/bin/clang-format -i {} +
 
 lock: setup ## resolve requirements/*.txt again from pyproject.toml
 	@deploy/lock.sh

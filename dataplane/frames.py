@@ -268,7 +268,7 @@ def unpack_open(body: bytes) -> tuple[Caller, str]:
 
 
 def owner_of(partition: PartitionId, shards_count: int) -> int:
-    """The shard that owns a partition: the same pure function as `native/src/owner.h`."""
+    """The shard that owns a partition: the same pure function as `native/src/catalog/owner.h`."""
     mixed = (partition.topic * 0x9E3779B97F4A7C15) & 0xFFFF_FFFF_FFFF_FFFF
     mixed ^= mixed >> 32
     return (mixed % shards_count + partition.partition) % shards_count

@@ -30,22 +30,23 @@ TARGETS="
 "
 
 mkdir -p "$BUILD"
-# Objects are older than a header: all of them again.
-if [ -n "$(find native -name '*.h' -newer "$BUILD/stamp" 2>&1 | head -n 1)" ]; then
+# Objects are older than a header, or a source has moved: all of them again.
+if [ -n "$(find native \( -name '*.h' -o -type d \) -newer "$BUILD/stamp" 2>&1 | head -n 1)" ]; then
     rm -f "$BUILD"/*.o
     touch "$BUILD/stamp"
 fi
-for source in native/src/*.c native/sim/*.c native/fuzz/fuzz_*.c; do
-    object="$BUILD/$(basename "$source" .c).o"
+# An object is named by its source's path: rooms share names.
+find native/src native/sim native/fuzz -name '*.c' ! -name threads.c | while read -r source; do
+    object="$BUILD/$(echo "${source#native/}" | tr / -).o"
     if [ ! -e "$object" ] || [ "$source" -nt "$object" ]; then echo "$source $object"; fi
 done | xargs -r -P 2 -L 1 \
     sh -c "$COMPILER"' -fsanitize=fuzzer-no-link,address,undefined -c "$0" -o "$1"'
 
 link() {
-    objects="$(ls "$BUILD"/*.o | grep -v "/fuzz_")"
-    shared="$BUILD/fuzz_input.o $BUILD/fuzz_node.o $BUILD/fuzz_http2.o"
+    objects="$(ls "$BUILD"/src-*.o "$BUILD"/sim-*.o)"
+    shared="$BUILD/fuzz-fuzz_input.c.o $BUILD/fuzz-fuzz_node.c.o $BUILD/fuzz-fuzz_http2.c.o"
     # shellcheck disable=SC2086
-    $COMPILER -fsanitize=fuzzer,address,undefined -o "$BUILD/$1" "$BUILD/fuzz_$1.o" \
+    $COMPILER -fsanitize=fuzzer,address,undefined -o "$BUILD/$1" "$BUILD/fuzz-fuzz_$1.c.o" \
         $shared $objects $LIBRARIES
 }
 

@@ -14,7 +14,8 @@ CFLAGS="$SANITIZERS -fno-sanitize-recover=undefined -fno-omit-frame-pointer" \
 
 if [ "$#" -eq 0 ]; then
     # shellcheck disable=SC2046
-    set -- $(grep -lE "_engine_sim|tests\.support\.stor" tests/native/test_*.py) tests/simulation
+    set -- $(grep -rlE --include='test_*.py' "_engine_sim|tests\.support\.stor" tests/native) \
+        tests/simulation
 fi
 
 # Python itself leaks by design, and the runtime must come before it.

@@ -13,13 +13,15 @@ LIBRARIES="-lnghttp2 -lssl -lcrypto -llz4 -lzstd"
 if [ -e /usr/include/isa-l/crc.h ]; then LIBRARIES="$LIBRARIES -lisal"; fi
 
 mkdir -p "$BUILD" build/fuzz
-if [ -n "$(find native -name '*.h' -newer "$BUILD/stamp" 2>&1 | head -n 1)" ]; then
+if [ -n "$(find native \( -name '*.h' -o -type d \) -newer "$BUILD/stamp" 2>&1 | head -n 1)" ]; then
     rm -f "$BUILD"/*.o
     touch "$BUILD/stamp"
 fi
-for source in native/src/*.c native/fuzz/fuzz_node.c native/fuzz/fuzz_http2.c \
-    native/fuzz/threads.c; do
-    object="$BUILD/$(basename "$source" .c).o"
+{
+    find native/src -name '*.c'
+    echo native/fuzz/fuzz_node.c native/fuzz/fuzz_http2.c native/fuzz/threads.c | tr ' ' '\n'
+} | while read -r source; do
+    object="$BUILD/$(echo "${source#native/}" | tr / -).o"
     if [ ! -e "$object" ] || [ "$source" -nt "$object" ]; then echo "$source $object"; fi
 done |
     xargs -r -P 2 -L 1 sh -c "$COMPILER"' -c "$0" -o "$1"'

@@ -1,7 +1,7 @@
 """The codec in plain Python: where nothing was compiled, and the second opinion on the format.
 
 Slow (some 5 MB/s) and complete: none and lz4 by itself, zstd through whichever of ``zstandard`` or
-``pyarrow`` is installed. Checks what native/src/batch.c checks, in the same order.
+``pyarrow`` is installed. Checks what native/src/batch/batch.c checks, in the same order.
 """
 
 from __future__ import annotations

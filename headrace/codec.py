@@ -1,4 +1,4 @@
-"""Batches of records: the twin of native/src/batch.c, and the door to it.
+"""Batches of records: the twin of native/src/batch/batch.c, and the door to it.
 
     part = encode([Record(b"key", b"value", timestamp_us)], codec="lz4")  # for a produce request
     for batch in batches(reply.batches):  # of a fetch reply

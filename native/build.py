@@ -10,7 +10,8 @@ prototypes only: a header with more in it, or with a library's types, stays hidd
 ``setup.py build_ext --inplace`` builds all; two variables narrow that while a part is in work:
 
 - ``HEADRACE_MODULES=codec,engine_sim`` builds only these modules;
-- ``HEADRACE_SOURCES=batch,crc32c`` takes only these sources, and their headers, into a module.
+- ``HEADRACE_SOURCES=batch/batch,foundation/crc32c`` takes only these sources, and their headers,
+  into a module.
 """
 
 from __future__ import annotations
@@ -25,11 +26,17 @@ from cffi import FFI
 
 ROOT = Path(__file__).absolute().parent.parent
 
-CODEC_SOURCES = "batch batch_records codec crc32c limits status".split()
+CODEC_SOURCES = (
+    "batch/batch batch/batch_records batch/codec "
+    "foundation/crc32c foundation/limits foundation/status"
+).split()
+
+# Public headers stand outside the rooms; the source that keeps each one's promises.
+BEHIND = {"codec": "batch/codec", "engine": "engine/engine"}
 
 STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow"]
 
-# -iquote, not -I: limits.h and assert.h are ours in quotes and the system's in angle brackets.
+# A header is included by its path below one of FOLDERS. -iquote, not -I: only quotes find ours.
 # Python's own flags define NDEBUG, which would disarm a system assert that reaches us through a
 # library's header.
 FOLDERS = ["native/include", "native/src", "native/sim"]
@@ -59,9 +66,15 @@ def _includes(path: Path) -> list[tuple[str, str]]:
 def _find(name: str) -> Path | None:
     """Where a header of ours is, by the name it is included with."""
     for folder in FOLDERS:
-        if (ROOT / folder / Path(name).name).exists():
-            return Path(folder) / Path(name).name
+        if (ROOT / folder / name).exists():
+            return Path(folder) / name
     return None
+
+
+def _name(path: Path) -> str:
+    """The path by which a file of ours is included, without its ending."""
+    folder = next(folder for folder in FOLDERS if path.is_relative_to(folder))
+    return path.relative_to(folder).with_suffix("").as_posix()
 
 
 def _plain(header: Path) -> bool:
@@ -133,19 +146,19 @@ def _sources(folders: Sequence[str], only: Sequence[str] | None) -> list[Path]:
     if only is None and narrowed:
         only = narrowed.split(",")
     found = sorted(
-        path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).glob("*.c")
+        path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*.c")
     )
-    return [path for path in found if only is None or path.stem in only]
+    return [path for path in found if only is None or _name(path) in only]
 
 
 def _internal_headers(sources: Sequence[Path]) -> list[Path]:
     """The headers that _engine_sim declares: all that cffi can read, of the sources taken."""
     narrowed = os.environ.get("HEADRACE_SOURCES") is not None
-    stems = {path.stem for path in sources}
+    names = {_name(path) for path in sources}
     headers = sorted(
-        path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).glob("*.h")
+        path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.h")
     )
-    wanted = [header for header in headers if header.stem in stems or not narrowed]
+    wanted = [header for header in headers if _name(header) in names or not narrowed]
     return [header for header in wanted if _plain(header)]
 
 
@@ -153,17 +166,18 @@ def _module(
     name: str, headers: Sequence[Path], sources: Sequence[Path], flags: Sequence[str]
 ) -> FFI:
     ffi = FFI()
-    stems = {path.stem for path in sources}
+    names = {_name(path) for path in sources}
     ordered = _ordered(headers)
     for header in ordered:
-        ffi.cdef(_declarations(header, functions=header.stem in stems))
+        module = _name(header)
+        ffi.cdef(_declarations(header, functions=BEHIND.get(module, module) in names))
     ffi.set_source(
         name,
-        "\n".join(f'#include "{header.name}"' for header in ordered),
+        "\n".join(f'#include "{_name(header)}.h"' for header in ordered),
         sources=[str(path) for path in sources],
         depends=[
             "native/build.py",
-            *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "native").glob("*/*.h")),
+            *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "native").rglob("*.h")),
         ],
         libraries=_libraries(sources),
         extra_compile_args=[*FLAGS, *flags],

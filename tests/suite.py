@@ -99,7 +99,7 @@ def strict_compile() -> Stage:
     folders = "-iquotenative/include -iquotenative/src -iquotenative/sim"
     sources = sorted(
         str(path.relative_to(ROOT))
-        for path in (ROOT / "native").glob("*/*.c")
+        for path in (ROOT / "native").rglob("*.c")
         if not path.name.startswith("_")
     )
     compiler = shutil.which("clang-14") or "clang-14"
@@ -112,7 +112,7 @@ def stages_of_check(seeds: int) -> list[Stage]:
     """What guards a change besides the tests."""
     sources = sorted(
         str(path.relative_to(ROOT))
-        for path in (ROOT / "native").glob("*/*.[ch]")
+        for path in (ROOT / "native").rglob("*.[ch]")
         if not path.name.startswith("_")
     )
     return [

@@ -203,7 +203,7 @@ BANS = [
         "x = malloc(1);",
         C,
         ("native/",),
-        r"native/src/arena\.c",
+        r"native/src/foundation/arena\.c",
     ),
     Ban(
         r"\b(strcpy|strcat|sprintf|vsprintf|gets|strtok|strncpy|atoi|atol|alloca)\s*\(",
@@ -214,15 +214,15 @@ BANS = [
     ),
     Ban(
         r"#\s*include\s*<assert\.h>",
-        '"assert.h": ours is always on, NDEBUG or not',
+        '"foundation/assert.h": ours is always on, NDEBUG or not',
         "#include <assert.h>",
         C,
         ("native/",),
-        r"native/src/assert\.h",
+        r"native/src/foundation/assert\.h",
     ),
     Ban(
         r"\b(s?rand|rand_r|random|drand48)\s*\(",
-        "random.h: randomness is seeded and passed in",
+        "foundation/random.h: randomness is seeded and passed in",
         "rand();",
         C,
         ("native/",),
@@ -240,7 +240,7 @@ BANS = [
         "usleep(1);",
         C,
         ("native/src/",),
-        r"native/src/io_",  # its threads are not the pump
+        r"native/src/io/",  # its threads are not the pump
     ),
     Ban(
         r"(?<!\w)(printf|puts|perror)\s*\(",

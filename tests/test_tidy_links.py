@@ -2,55 +2,76 @@
 
 import ast
 import re
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.source import CODE, ROOT, chosen, numbered, report, text, tree
 
-# --- includes point down: effects -> core -> foundation ------------------------------------------
+# --- includes point down ------------------------------------------------------------------------
 
-FOUNDATION = {
-    "arena", "assert", "bytes", "crc32c", "hash", "limits", "machine", "queue", "random", "ring",
-    "status",
+# The rooms of native/src, each above those before it: a file includes its own room and those.
+ROOMS = (
+    "foundation", "io", "batch", "wire", "journal", "segment", "partition", "vsr", "catalog",
+    "store", "usage", "http2", "grpc", "service", "host", "shard", "engine",
+)  # fmt: skip
+# What still points up; only ever shorter.
+UPWARD = {
+    ("grpc", "host"), ("grpc", "service"), ("grpc", "shard"), ("host", "engine"),
+    ("host", "shard"), ("http2", "grpc"), ("http2", "shard"), ("service", "shard"),
+    ("shard", "engine"),
 }  # fmt: skip
-EFFECTS = {
-    "call", "engine", "lanes", "node_identity", "produce_queue", "reply_budget", "shard", "thread",
-}  # fmt: skip
-EFFECT_FAMILIES = ("engine_", "grpc_", "host_", "io_", "shard_", "stream_")
-# The public header holds types only, and rows of tables are among them.
-PUBLIC = "engine"
+# They may ask the system; io/io.h is how the others ask for I/O.
+WITH_SYSTEM_CALLS = {"io", "http2", "grpc", "service", "host", "shard", "engine"}
 SYSTEM_HEADERS = re.compile(
     r"<(sys/(?!types)\w+|unistd|fcntl|pthread|netinet/\w+|time|nghttp2/\w+)"
 )
+# Memory at the start, what the processor can do, how a thread is made.
+SYSTEM_FILES = {"foundation/arena.c", "foundation/crc32c.c", "foundation/thread.c"}
+C_MODULES_MAX = 20
 
 
-def rank(stem: str) -> int:
-    """0 foundation, 1 core, 2 effects. io.h is the core's own way to ask for I/O."""
-    if stem in FOUNDATION:
-        return 0
-    if stem in EFFECTS or stem.startswith(EFFECT_FAMILIES):
-        return 2
-    return 1
+def rooms_included(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and room of each of our headers that a C file includes; public headers have no room."""
+    for number, line in numbered(text(path)):
+        if found := re.match(r'\s*#\s*include\s+"(\w+)/[\w/]+\.h"', line):
+            yield number, found.group(1)
 
 
 def test_c_includes_point_down() -> None:
-    findings = []
+    findings, upward = [], set()
     for path in chosen(".c", ".h", under="native/src/"):
-        for number, line in numbered(text(path)):
-            found = re.match(r'\s*#\s*include\s+"([\w/]+)\.h"', line)
-            if found is None or found.group(1) == PUBLIC:
+        room = path.parts[2]
+        for number, included in rooms_included(path):
+            if ROOMS.index(included) <= ROOMS.index(room):
                 continue
-            if rank(found.group(1)) > rank(path.stem):
-                findings.append(f"{path}:{number}: {found.group(1)}.h lies above; turn it round")
+            upward.add((room, included))
+            if (room, included) not in UPWARD:
+                findings.append(f"{path}:{number}: {included}/ lies above {room}/; turn it round")
+    report(findings + [f"{pair} points up no more: strike it" for pair in UPWARD - upward])
+
+
+def test_every_c_file_lies_in_a_room_that_can_be_seen_at_a_glance() -> None:
+    folders = Counter(path.parent for path in chosen(".c", under="native/"))
+    findings = [
+        f"{folder}: {count} modules; find the room in it"
+        for folder, count in folders.items()
+        if count > C_MODULES_MAX
+    ]
+    found = {path.parts[2] for path in chosen(".c", ".h", under="native/src/")}
+    assert found == set(ROOMS)
     report(findings)
 
 
 def test_the_core_makes_no_system_calls() -> None:
     report(
         [
-            f"{path}:{number}: {line.strip()}: only effects may; ask through io.h"
+            f"{path}:{number}: {line.strip()}: ask through io/io.h"
             for path in chosen(".c", ".h", under="native/src/")
+            if path.parts[2] not in WITH_SYSTEM_CALLS
+            and path.relative_to("native/src").as_posix() not in SYSTEM_FILES
             for number, line in numbered(text(path))
-            if line.startswith("#include") and rank(path.stem) == 1 and SYSTEM_HEADERS.search(line)
+            if line.startswith("#include") and SYSTEM_HEADERS.search(line)
         ]
     )
 
@@ -60,7 +81,13 @@ def test_the_core_makes_no_system_calls() -> None:
 
 def test_every_header_is_included_by_somebody() -> None:
     sources = "\n".join(text(p) for p in (*chosen(".c", ".h"), Path("native/build.py")))
-    report([f"{p}: nobody includes it" for p in chosen(".h") if f'{p.name}"' not in sources])
+    report(
+        [
+            f"{path}: nobody includes it"
+            for path in chosen(".h")
+            if not re.search(rf'["/]{"/".join(path.parts[-2:])}"|"{path.name}"', sources)
+        ]
+    )
 
 
 def imported_names() -> set[str]:

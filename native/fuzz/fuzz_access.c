@@ -5,12 +5,12 @@
  * all: a refused one leaves every count as it was. */
 #include <string.h>
 
-#include "arena.h"
-#include "assert.h"
+#include "catalog/grants.h"
+#include "catalog/tables.h"
+#include "foundation/arena.h"
+#include "foundation/assert.h"
 #include "fuzz_input.h"
-#include "grants.h"
-#include "grpc_server.h"
-#include "tables.h"
+#include "grpc/server.h"
 
 enum { NOW_US = 1000000, NAMES_MAX = 8 };
 

@@ -5,12 +5,12 @@
  * inside and that records fill exactly what their header announced, however they are compressed. */
 #include <string.h>
 
-#include "assert.h"
-#include "batch.h"
-#include "batch_records.h"
-#include "bytes.h"
+#include "batch/batch.h"
+#include "batch/batch_records.h"
 #include "codec.h"
-#include "crc32c.h"
+#include "foundation/assert.h"
+#include "foundation/bytes.h"
+#include "foundation/crc32c.h"
 #include "fuzz_input.h"
 
 /* Larger announcements are checked as headers only: filling them would take all the time. */

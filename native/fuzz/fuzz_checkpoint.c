@@ -5,15 +5,15 @@
  * refused leaves the partition empty, and that what an operation decodes to encodes to the same. */
 #include <string.h>
 
-#include "arena.h"
-#include "assert.h"
-#include "bytes.h"
-#include "crc32c.h"
+#include "foundation/arena.h"
+#include "foundation/assert.h"
+#include "foundation/bytes.h"
+#include "foundation/crc32c.h"
 #include "fuzz_input.h"
-#include "node_identity.h"
-#include "partition.h"
-#include "segment.h"
-#include "vsr.h"
+#include "io/node_identity.h"
+#include "partition/partition.h"
+#include "segment/segment.h"
+#include "vsr/vsr.h"
 
 enum { ENCODED_BYTES_MAX = 1 << 20, HEADER_BYTES = 16 };
 

@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "assert.h"
-#include "engine_state.h"
+#include "engine/state.h"
+#include "foundation/assert.h"
 #include "fuzz_http2.h"
 #include "fuzz_input.h"
 #include "fuzz_node.h"
-#include "shard.h"
+#include "shard/shard.h"
 
 enum { STEPS_MAX = 64, TURNS_MAX = 200, BLOCK_SIZE = 512, MESSAGE_SIZE = 4096 };
 

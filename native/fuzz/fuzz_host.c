@@ -8,12 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "assert.h"
-#include "engine_state.h"
+#include "engine/state.h"
+#include "foundation/assert.h"
 #include "fuzz_http2.h"
 #include "fuzz_input.h"
 #include "fuzz_node.h"
-#include "shard.h"
+#include "shard/shard.h"
 
 enum { FRAMES_MAX = 32, BODY_SIZE = 2048, TURNS_MAX = 100000 };
 

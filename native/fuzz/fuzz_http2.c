@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#include "assert.h"
-#include "batch.h"
-#include "bytes.h"
-#include "crc32c.h"
+#include "batch/batch.h"
+#include "foundation/assert.h"
+#include "foundation/bytes.h"
+#include "foundation/crc32c.h"
 #include "fuzz_node.h"
 
 enum { FRAME_HEADER_SIZE = 9, RECORD_SIZE = 6, PART_SIZE_MAX = 2048 };

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "assert.h"
-#include "bytes.h"
+#include "foundation/assert.h"
+#include "foundation/bytes.h"
 
 enum { PAGE_BYTES = 4096 };
 

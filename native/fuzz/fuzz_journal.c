@@ -8,15 +8,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "arena.h"
-#include "assert.h"
-#include "batch.h"
-#include "bytes.h"
-#include "crc32c.h"
+#include "batch/batch.h"
+#include "foundation/arena.h"
+#include "foundation/assert.h"
+#include "foundation/bytes.h"
+#include "foundation/crc32c.h"
 #include "fuzz_input.h"
-#include "journal_format.h"
-#include "sim_storage.h"
-#include "store.h"
+#include "journal/format.h"
+#include "storage/sim_storage.h"
+#include "store/store.h"
 
 enum {
     EXTENT_BYTES = 16 * JOURNAL_BLOCK_BYTES,

@@ -7,14 +7,14 @@
  * again. */
 #include <string.h>
 
-#include "assert.h"
-#include "batch_records.h"
+#include "batch/batch_records.h"
+#include "batch/partitioner.h"
+#include "foundation/assert.h"
 #include "fuzz_input.h"
-#include "message_batch.h"
-#include "partitioner.h"
-#include "proto.h"
-#include "proto_messages.h"
-#include "proto_wire.h"
+#include "wire/message_batch.h"
+#include "wire/proto.h"
+#include "wire/proto_messages.h"
+#include "wire/proto_wire.h"
 
 enum {
     PART_ROOM = 1, /* numbers of fuzz_room */

@@ -5,11 +5,11 @@
  * are small, so that they fill up. At the end everything goes, and nothing may be left. */
 #include <string.h>
 
-#include "arena.h"
-#include "assert.h"
+#include "catalog/tables.h"
+#include "foundation/arena.h"
+#include "foundation/assert.h"
 #include "fuzz_input.h"
-#include "stream_names.h"
-#include "tables.h"
+#include "service/names.h"
 
 enum {
     NUMBERS_COUNT = 12, /* 1..12, of topics and of projects */

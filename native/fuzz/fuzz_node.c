@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "assert.h"
-#include "engine_state.h"
-#include "io_socket.h"
-#include "shard.h"
+#include "engine/state.h"
+#include "foundation/assert.h"
+#include "io/io_socket.h"
+#include "shard/shard.h"
 
 /* The host's threads send little: what is echoed came out of one input. */
 enum {

@@ -1,8 +1,8 @@
 /* fuzz_proto.c: every protobuf decoder of the hot methods. Asserts that what they lend lies within
  * their input and that they are total: an answer for any bytes. */
-#include "assert.h"
+#include "foundation/assert.h"
 #include "fuzz_input.h"
-#include "proto.h"
+#include "wire/proto.h"
 
 static void inside(const uint8_t *bytes, size_t size, struct proto_bytes found)
 {

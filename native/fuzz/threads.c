@@ -15,10 +15,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "assert.h"
+#include "foundation/assert.h"
+#include "foundation/ring.h"
 #include "fuzz_http2.h"
 #include "fuzz_node.h"
-#include "ring.h"
 
 enum {
     RING_ITEMS = 50000,

@@ -15,7 +15,7 @@ ENTRY = re.compile(r"ENTRY\((\w+),\s*(\w+),\s*(\w+),")
 
 def engine_entries() -> list[tuple[str, str, str]]:
     """Code, gRPC status and kind of each row in the engine's table."""
-    table = (ROOT / "native" / "src" / "grpc_error.c").read_text().partition("entries[")[2]
+    table = (ROOT / "native" / "src" / "grpc/error.c").read_text().partition("entries[")[2]
     return ENTRY.findall(table)
 
 

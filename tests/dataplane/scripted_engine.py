@@ -1,7 +1,7 @@
 """An engine of one shard by script: partitions that meter, and `_usage`, which takes batches.
 
 Speaks the frames of engine.h as the ring crosses them; nothing of the node is imitated. Windows
-come in order, and again from the first that is not acknowledged, as in native/src/store_meter.c.
+come in order, and again from the first that is not acknowledged, as in usage_windows.c.
 """
 
 import asyncio

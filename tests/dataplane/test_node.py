@@ -24,7 +24,7 @@ from tests.support.node_process import ROOT, NodeProcess, Session, refusal
 from tests.support.platform import wait_until
 from tests.support.usage_log import closes
 
-PARTITION_GROUPS_MAX = 64  # native/src/limits.h
+PARTITION_GROUPS_MAX = 64  # native/src/foundation/limits.h
 FENCE = node_pb2.Fence(db_epoch=1, generation=1, lease_token=1)
 
 

@@ -1,6 +1,6 @@
 """One node, crashed at any point: a few seeds of the simulator in every test run.
 
-`make sim` runs hundreds; see native/sim/sim_world.h for what a seed does and what it checks.
+`make sim` runs hundreds; see native/sim/node/sim_world.h for what a seed does and what it checks.
 """
 
 from __future__ import annotations

@@ -1,0 +1,336 @@
+/* clients/sim_clients.c: callers: idempotent producers that retry what they do not know, plain
+ * ones that do not, commits, fences, metadata commands. They note what was promised to them. */
+#include "node/sim_world.h"
+
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "batch/batch.h"
+#include "foundation/assert.h"
+#include "foundation/bytes.h"
+#include "foundation/crc32c.h"
+
+size_t sim_batch_encode(uint8_t *target, size_t room, uint32_t records, uint32_t value_size,
+                        uint64_t mark, const uint8_t producer_id[16], uint32_t epoch,
+                        uint64_t sequence)
+{
+    assert(records > 0 && value_size >= 8);
+    assert(BATCH_CLIENT_HEADER_BYTES + (size_t)records * (value_size + 24) <= room);
+    uint8_t *at = target + BATCH_CLIENT_HEADER_BYTES;
+    for (uint32_t index = 0; index < records; index++) {
+        size_t body =
+            bytes_uvarint_size(index) + 2 + bytes_uvarint_size(value_size + 1) + value_size + 1;
+        at = bytes_put_uvarint(at, body);
+        at = bytes_put_uvarint(at, index);
+        at = bytes_put_uvarint(at, 0);
+        at = bytes_put_uvarint(at, 0);
+        at = bytes_put_uvarint(at, value_size + 1);
+        for (uint32_t byte = 0; byte < value_size; byte++)
+            at[byte] = (uint8_t)(mark * 31 + index * 7 + byte);
+        bytes_put_u64(at, mark);
+        at += value_size;
+        at = bytes_put_uvarint(at, 0);
+    }
+    size_t size = (size_t)(at - target);
+    memset(target, 0, BATCH_CLIENT_HEADER_BYTES);
+    bytes_put_u32(target, (uint32_t)size);
+    target[8] = 1;
+    bytes_put_u32(target + 12, records);
+    if (producer_id) memcpy(target + 16, producer_id, 16);
+    bytes_put_u64(target + 32, sequence);
+    bytes_put_u32(target + 40, epoch);
+    bytes_put_u32(target + 44, records - 1);
+    bytes_put_i64(target + 48, (int64_t)mark);
+    bytes_put_i64(target + 56, (int64_t)mark);
+    bytes_put_u32(target + 64, (uint32_t)(size - BATCH_CLIENT_HEADER_BYTES));
+    bytes_put_u32(target + 4, crc32c(target + 8, size - 8));
+    return size;
+}
+
+uint64_t sim_wait(struct sim_world *world, uint8_t kind, uint32_t partition, uint32_t group,
+                  uint64_t what)
+{
+    for (uint64_t tries = 0; tries < SIM_WAITS_MAX; tries++) {
+        uint64_t index = world->waits_free++ % SIM_WAITS_MAX;
+        if (world->waits[index].kind != 0) continue;
+        world->waits[index] =
+            (struct sim_wait){.kind = kind, .partition = partition, .group = group, .what = what};
+        return index + 1;
+    }
+    unreachable();
+}
+
+void sim_unwait(struct sim_world *world, uint64_t token)
+{
+    world->waits[token - 1].kind = 0;
+}
+
+static size_t sim_batch_again(struct sim_world *world, uint32_t index)
+{
+    const struct sim_batch *batch = &world->batches[index];
+    const uint8_t *id = NULL;
+    if (batch->producer < SIM_PRODUCERS_MAX)
+        id = world->partitions[batch->partition].producers[batch->producer].id;
+    return sim_batch_encode(world->batch_bytes, 1048576, batch->records, batch->size, index + 1, id,
+                            0, batch->sequence);
+}
+
+/* 1 = accepted. */
+static int sim_send(struct sim_world *world, uint32_t index)
+{
+    struct sim_batch *batch = &world->batches[index];
+    size_t size = sim_batch_again(world, index);
+    batch->hash = XXH3_64bits(world->batch_bytes, size);
+    uint64_t token = sim_wait(world, SIM_WAIT_PRODUCE, batch->partition, 0, index);
+    const struct store_produce request = {
+        .id = world->partitions[batch->partition].id,
+        .batch = world->batch_bytes,
+        .batch_size = size,
+        .principal = 16 + batch->partition % 2,
+        .message_bytes_max = 1048576,
+        .token = token,
+    };
+    enum status status = store_produce(world->store, &request);
+    if (status == STATUS_OK) return 1;
+    sim_unwait(world, token);
+    if (sim_stopped(world, batch->partition, status)) return 0;
+    switch (status) {
+    case STATUS_BUSY:
+    case STATUS_NO_MEMORY:
+    case STATUS_PARTITIONS_FULL:
+    case STATUS_STORAGE_FULL:
+    case STATUS_METER_FULL:
+    case STATUS_SEGMENT_POOL_FULL:
+    case STATUS_PRODUCERS_FULL:
+    case STATUS_TOO_MANY_IN_FLIGHT:
+    case STATUS_NOT_FOUND:
+    case STATUS_TOPIC_NOT_FOUND:
+    case STATUS_CLOSED:
+    case STATUS_REBUILDING: break;
+    default: sim_fail(world, "produce was refused: %s", status_name(status));
+    }
+    return 0;
+}
+
+static void sim_produce_idempotent(struct sim_world *world, uint32_t partition, uint32_t which)
+{
+    struct sim_producer *producer = &world->partitions[partition].producers[which];
+    if (producer->in_flight > 0 && producer->retry_batch != 0) return;
+    if (producer->retry_batch != 0) {
+        if (sim_send(world, (uint32_t)(producer->retry_batch - 1))) {
+            producer->in_flight++;
+            world->batches[producer->retry_batch - 1].state = SIM_BATCH_SENT;
+        }
+        return;
+    }
+    if (producer->in_flight >= 4 || world->batches_count == SIM_BATCHES_MAX) return;
+    uint32_t index = world->batches_count++;
+    uint32_t records = (uint32_t)random_between(&world->random, 1, 4);
+    world->batches[index] =
+        (struct sim_batch){.partition = partition,
+                           .producer = which,
+                           .sequence = producer->next_sequence,
+                           .records = records,
+                           .size = (uint32_t)random_between(&world->random, 8, 900),
+                           .state = SIM_BATCH_SENT};
+    if (sim_send(world, index)) {
+        producer->next_sequence += records;
+        producer->in_flight++;
+    } else {
+        world->batches_count--;
+    }
+}
+
+static void sim_produce_plain(struct sim_world *world, uint32_t partition)
+{
+    if (world->batches_count == SIM_BATCHES_MAX) return;
+    uint32_t index = world->batches_count++;
+    uint32_t size = (uint32_t)random_between(&world->random, 8, 2000);
+    if (random_chance(&world->random, 1, 12))
+        size = (uint32_t)random_between(&world->random, 4000, 16000);
+    world->batches[index] = (struct sim_batch){.partition = partition,
+                                               .producer = SIM_PRODUCERS_MAX,
+                                               .records = 1,
+                                               .size = size,
+                                               .state = SIM_BATCH_SENT};
+    if (!sim_send(world, index)) world->batches_count--;
+}
+
+void sim_client_produce(struct sim_world *world, uint32_t partition)
+{
+    uint32_t which = (uint32_t)random_below(&world->random, SIM_PRODUCERS_MAX + 2);
+    if (which < SIM_PRODUCERS_MAX)
+        sim_produce_idempotent(world, partition, which);
+    else
+        sim_produce_plain(world, partition);
+}
+
+static void sim_command(struct sim_world *world)
+{
+    if (world->host.sent + 1 >= SIM_COMMANDS_MAX) return;
+    uint8_t command[300];
+    uint64_t size = random_between(&world->random, 8, sizeof command);
+    memset(command, (int)(world->host.sent & 0xff), sizeof command);
+    bytes_put_u64(command, world->host.sent + 1);
+    uint64_t token = sim_wait(world, SIM_WAIT_COMMAND, 0, 0, world->host.sent + 1);
+    if (store_metadata_submit(world->store, command, size, token) != STATUS_OK) {
+        sim_unwait(world, token);
+        return;
+    }
+    world->host.sent++;
+}
+
+void sim_client_act(struct sim_world *world)
+{
+    uint32_t partition = (uint32_t)random_below(&world->random, world->partitions_count);
+    uint64_t dice = random_below(&world->random, 100);
+    if (dice >= 92) {
+        sim_command(world);
+    } else if (world->partitions[partition].deleted) {
+        return;
+    } else if (dice < 76) {
+        sim_client_produce(world, partition);
+    } else if (dice < 90) {
+        sim_group_act(world, partition);
+    } else {
+        uint64_t token = sim_wait(world, SIM_WAIT_FLUSH, partition, 0, 0);
+        if (store_meter_flush(world->store, &world->partitions[partition].id, token) != STATUS_OK)
+            sim_unwait(world, token);
+    }
+}
+
+/* An operation behind the seal. */
+int sim_closed(const struct sim_partition *partition, enum status status)
+{
+    return status == STATUS_CLOSED && (partition->closing || partition->deleted);
+}
+
+static void sim_produced(struct sim_world *world, const struct sim_wait *wait,
+                         const struct store_outcome *outcome)
+{
+    struct sim_batch *batch = &world->batches[wait->what];
+    struct sim_partition *partition = &world->partitions[wait->partition];
+    struct sim_producer *producer =
+        batch->producer < SIM_PRODUCERS_MAX ? &partition->producers[batch->producer] : NULL;
+    if (producer) producer->in_flight--;
+    world->hash = world->hash * 31 + wait->what * 7 + outcome->base_offset;
+    if (outcome->status == STATUS_OK) {
+        batch->state = SIM_BATCH_ACKED;
+        batch->base_offset = outcome->base_offset;
+        world->result->batches_acked++;
+        uint64_t end = outcome->base_offset + batch->records;
+        if (end > partition->end_offset) partition->end_offset = end;
+        if (outcome->record_count != batch->records)
+            sim_fail(world, "an ack with another record count");
+        if (producer && producer->retry_batch == wait->what + 1) {
+            /* The next one that is not known to be stored. */
+            producer->retry_batch = 0;
+            for (uint64_t next = wait->what + 1; next < world->batches_count; next++) {
+                const struct sim_batch *other = &world->batches[next];
+                if (other->partition != wait->partition || other->producer != batch->producer)
+                    continue;
+                if (other->state == SIM_BATCH_ACKED) continue;
+                producer->retry_batch = next + 1;
+                break;
+            }
+        }
+    } else if (outcome->status == STATUS_METER_FULL && !producer) {
+        batch->state = SIM_BATCH_REFUSED;
+    } else if (sim_closed(partition, outcome->status)) {
+        batch->state = SIM_BATCH_REFUSED;
+    } else {
+        sim_fail(world, "batch %llu of producer %u: %s, expected %llu",
+                 (unsigned long long)wait->what, batch->producer, status_name(outcome->status),
+                 (unsigned long long)outcome->expected);
+    }
+}
+
+void sim_client_seal(struct sim_world *world, uint32_t index)
+{
+    struct sim_partition *partition = &world->partitions[index];
+    if (partition->seal_busy) return;
+    uint64_t token = sim_wait(world, SIM_WAIT_SEAL, index, 0, 0);
+    enum status status = store_seal(world->store, &partition->id, partition->seal_intent, token);
+    partition->seal_busy = status == STATUS_OK;
+    if (status == STATUS_OK) return;
+    sim_unwait(world, token);
+    if (sim_stopped(world, index, status)) return;
+    if (status != STATUS_BUSY && status != STATUS_STORAGE_FULL && status != STATUS_NO_MEMORY)
+        sim_fail(world, "a seal was refused: %s", status_name(status));
+}
+
+static void sim_sealed(struct sim_world *world, const struct sim_wait *wait,
+                       const struct store_outcome *outcome)
+{
+    struct sim_partition *partition = &world->partitions[wait->partition];
+    partition->seal_busy = 0;
+    if (outcome->status == STATUS_BUSY || outcome->status == STATUS_STORAGE_FULL) return;
+    if (partition->deleted) return;
+    if (sim_stopped(world, wait->partition, outcome->status)) return;
+    if (outcome->status != STATUS_OK) {
+        sim_fail(world, "a seal ended with %s", status_name(outcome->status));
+        return;
+    }
+    const struct engine_sealed *sealed = &outcome->sealed;
+    if (sealed->log_end < partition->end_offset)
+        sim_fail(world, "partition %u was sealed at %llu, %llu was known", wait->partition,
+                 (unsigned long long)sealed->log_end, (unsigned long long)partition->end_offset);
+    partition->end_offset = sealed->log_end;
+    partition->sealed = sealed->meter_sequence == sealed->meter_acked;
+}
+
+void sim_client_outcomes(struct sim_world *world)
+{
+    struct store_outcome outcome;
+    while (store_outcome_next(world->store, &outcome)) {
+        assert(outcome.token >= 1 && outcome.token <= SIM_WAITS_MAX);
+        struct sim_wait wait = world->waits[outcome.token - 1];
+        sim_unwait(world, outcome.token);
+        switch ((enum sim_wait_kind)wait.kind) {
+        case SIM_WAIT_PRODUCE: sim_produced(world, &wait, &outcome); break;
+        case SIM_WAIT_COMMIT:
+        case SIM_WAIT_STALE:
+        case SIM_WAIT_FREEZE:
+        case SIM_WAIT_FENCE: sim_group_outcome(world, &wait, &outcome); break;
+        case SIM_WAIT_COMMAND:
+            if (outcome.body_size != 8 || bytes_get_u64(outcome.body) != wait.what)
+                sim_fail(world, "a command's result is another's");
+            if (wait.what > world->host.acked_last) world->host.acked_last = wait.what;
+            break;
+        case SIM_WAIT_FLUSH:
+        case SIM_WAIT_BURIED: break;
+        case SIM_WAIT_SEAL: sim_sealed(world, &wait, &outcome); break;
+        case SIM_WAIT_PURGE:
+        case SIM_WAIT_HOLD: sim_trims_outcome(world, &wait, &outcome); break;
+        default: sim_fail(world, "an outcome that nobody waits for");
+        }
+    }
+    struct engine_partition_id id;
+    while (store_advance_next(world->store, &id)) {
+    }
+}
+
+/* What was in flight is unknown now. Idempotent producers will send it again, in order. */
+void sim_clients_crashed(struct sim_world *world)
+{
+    memset(world->waits, 0, SIM_WAITS_MAX * sizeof *world->waits);
+    sim_groups_crashed(world);
+    sim_trims_crashed(world);
+    for (uint32_t index = 0; index < world->partitions_count; index++) {
+        struct sim_partition *partition = &world->partitions[index];
+        partition->seal_busy = 0;
+        for (uint32_t which = 0; which < SIM_PRODUCERS_MAX; which++) {
+            partition->producers[which].in_flight = 0;
+            partition->producers[which].retry_batch = 0;
+        }
+    }
+    for (uint32_t index = world->batches_count; index-- > 0;) {
+        struct sim_batch *batch = &world->batches[index];
+        if (batch->state != SIM_BATCH_SENT || batch->partition == SIM_PARTITIONS_MAX) continue;
+        if (batch->producer == SIM_PRODUCERS_MAX)
+            batch->state = SIM_BATCH_UNKNOWN;
+        else
+            world->partitions[batch->partition].producers[batch->producer].retry_batch = index + 1;
+    }
+}

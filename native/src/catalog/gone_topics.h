@@ -1,0 +1,32 @@
+/* catalog/gone_topics.h: the topics that went lately, so that a handle of an earlier life of a
+ * name is told so and not merely that nothing is there.
+ *
+ * Bounded: the one that went first is forgotten, and its handles are NOT_FOUND from then on. Owns
+ * numbers and whose they were; never a decision about files. */
+#ifndef CATALOG_GONE_TOPICS_H
+#define CATALOG_GONE_TOPICS_H
+
+#include <stdint.h>
+
+#include "engine.h"
+
+enum { GONE_TOPICS_COUNT_MAX = 1024 };
+
+struct gone_topic {
+    uint64_t topic;        /* 0 = none */
+    uint32_t organization; /* 0 = nobody knows */
+    uint8_t recreated;     /* a topic of its name lives again */
+};
+
+struct gone_topics {
+    struct gone_topic topics[GONE_TOPICS_COUNT_MAX];
+    uint32_t next;
+};
+
+/* A row of TOPIC_GONE. `organization` as the topic's own row said, if there was one: else 0. */
+void gone_topics_put(struct gone_topics *gone, const struct engine_row_topic *row,
+                     uint32_t organization);
+/* NULL: never heard of it, or too long ago. */
+const struct gone_topic *gone_topics_find(const struct gone_topics *gone, uint64_t topic);
+
+#endif

@@ -1,0 +1,148 @@
+/* engine/host.c: the host's side of the rings: frames taken from every shard, frames checked and
+ * routed to the shard they are for. Refuses whatever a shard would have to distrust. */
+#include <string.h>
+
+#include "catalog/owner.h"
+#include "engine/state.h"
+#include "foundation/assert.h"
+#include "host/ring.h"
+#include "shard/shard.h"
+
+size_t engine_receive(struct engine *engine, uint8_t *target, size_t size)
+{
+    /* In this order: emptied, then down, then the rings. A shard that finds the flag still up has
+     * pushed before the rings are read; one that finds it down writes again. The other way round a
+     * write could be swallowed with the flag up. */
+    wake_drain(&engine->host_wake);
+    (void)__atomic_exchange_n(&engine->host_raised, 0, __ATOMIC_ACQ_REL);
+    size_t taken = 0;
+    int left = 0;
+    for (uint16_t step = 0; step < engine->shards_count; step++) {
+        uint16_t index = (uint16_t)((engine->receive_next + step) % engine->shards_count);
+        struct shard *shard = &engine->shards[index];
+        taken += frame_ring_take(&shard->host_out, target + taken, size - taken);
+        struct engine_frame frame;
+        left |= frame_ring_peek(&shard->host_out, &frame);
+    }
+    engine->receive_next = (uint16_t)((engine->receive_next + 1) % engine->shards_count);
+    if (left) engine_raise_host(engine);
+    return taken;
+}
+
+enum target { TARGET_MALFORMED = -1, TARGET_ALL = -2 };
+
+/* The shard a frame is for, or enum target. */
+static int frame_target(const struct engine *engine, const struct engine_frame *frame,
+                        const uint8_t *body)
+{
+    size_t size = frame->size - sizeof *frame;
+    struct engine_partition_id id;
+    switch (frame->kind) {
+    case ENGINE_SEND_MESSAGE:
+    case ENGINE_SEND_CREDIT:
+    case ENGINE_SEND_STATUS:
+    case ENGINE_COUNTERS_FLUSH:
+        return frame->shard < engine->shards_count ? frame->shard : TARGET_MALFORMED;
+    case ENGINE_METADATA_SUBMIT:
+    case ENGINE_METADATA_APPLIED:
+    case ENGINE_METADATA_RESTORED:
+    case ENGINE_METADATA_SNAPSHOT_IS:
+    case ENGINE_HOST_FAILED: return OWNER_METADATA_SHARD;
+    case ENGINE_PUBLISH:
+    case ENGINE_GROUP_FENCE:
+    case ENGINE_METER_ACK:
+    case ENGINE_METER_FLUSH:
+    case ENGINE_SEAL:
+    case ENGINE_TRIM_ACK:
+    case ENGINE_PURGE:
+    case ENGINE_HOLD:
+    case ENGINE_DESCRIBE:
+        if (size < sizeof id) return TARGET_MALFORMED;
+        memcpy(&id, body, sizeof id);
+        /* The metadata group is reached by METADATA_SUBMIT only. */
+        if (id.topic == OWNER_METADATA_TOPIC) return TARGET_MALFORMED;
+        return owner_of(id.topic, id.partition, engine->shards_count);
+    case ENGINE_CLOCK_CONFIRM:
+    case ENGINE_HOST_BEAT: return TARGET_ALL;
+    default: return TARGET_MALFORMED;
+    }
+}
+
+static int frame_give(struct shard *shard, const struct engine_frame *frame, const uint8_t *body)
+{
+    if (!frame_ring_push(&shard->host_in, frame, body, frame->size - sizeof *frame, NULL, 0))
+        return 0;
+    wake_raise(&shard->wake);
+    return 1;
+}
+
+static int frame_route(struct engine *engine, int target, const struct engine_frame *frame,
+                       const uint8_t *body)
+{
+    if (target != TARGET_ALL) return frame_give(&engine->shards[target], frame, body);
+    int all = 1;
+    for (uint16_t index = 0; index < engine->shards_count; index++)
+        all &= frame_give(&engine->shards[index], frame, body);
+    /* A beat that one shard has no room for is not missed: its ring is full of other signs of life.
+     * A confirmation is sent again to all: twice is the same. */
+    return all || frame->kind == ENGINE_HOST_BEAT;
+}
+
+static long send_locked(struct engine *engine, const uint8_t *source, size_t size)
+{
+    size_t at = 0;
+    while (at < size) {
+        struct engine_frame frame;
+        if (size - at < sizeof frame) return STATUS_INVALID;
+        memcpy(&frame, source + at, sizeof frame);
+        if (frame.size < sizeof frame || frame.size > ENGINE_FRAME_SIZE_MAX) return STATUS_INVALID;
+        uint64_t padded = frame_padded(frame.size);
+        if (padded > size - at) return STATUS_INVALID;
+        const uint8_t *body = source + at + sizeof frame;
+        int target = frame_target(engine, &frame, body);
+        if (target == TARGET_MALFORMED) return STATUS_INVALID;
+        if (!frame_route(engine, target, &frame, body)) {
+            __atomic_store_n(&engine->host_blocked, 1, __ATOMIC_SEQ_CST);
+            /* The shard may have made room just before it could see the flag: one more try settles
+             * it. */
+            if (!frame_route(engine, target, &frame, body)) break;
+        }
+        at += (size_t)padded;
+    }
+    return (long)at;
+}
+
+long engine_send(struct engine *engine, const uint8_t *source, size_t size)
+{
+    pthread_mutex_lock(&engine->send_mutex);
+    long taken = send_locked(engine, source, size);
+    pthread_mutex_unlock(&engine->send_mutex);
+    return taken;
+}
+
+size_t engine_cancelled(struct engine *engine, struct engine_frame *calls, size_t count)
+{
+    size_t found = 0;
+    for (uint16_t index = 0; index < engine->shards_count; index++) {
+        struct shard *shard = &engine->shards[index];
+        uint32_t flags = __atomic_load_n(&shard->calls_cancelled_count, __ATOMIC_ACQUIRE);
+        if (flags == engine->cancelled_seen[index]) continue;
+        uint32_t slot = 0;
+        for (; slot < SHARD_CALLS_COUNT_MAX && found < count; slot++) {
+            if (__atomic_load_n(&shard->calls_cancelled[slot], __ATOMIC_RELAXED) == 0) continue;
+            uint32_t generation =
+                __atomic_exchange_n(&shard->calls_cancelled[slot], 0, __ATOMIC_ACQ_REL);
+            if (generation == 0) continue;
+            calls[found++] = (struct engine_frame){
+                .size = sizeof(struct engine_frame),
+                .kind = ENGINE_CANCELLED,
+                .shard = index,
+                .slot = slot,
+                .generation = generation,
+            };
+        }
+        /* All seen, unless the caller's array ended first. */
+        if (slot == SHARD_CALLS_COUNT_MAX) engine->cancelled_seen[index] = flags;
+    }
+    return found;
+}

@@ -1,0 +1,286 @@
+/* engine/metrics.c: the counters of all shards as text in the Prometheus format. Reads only: a
+ * counter has one writer, its shard's thread, and an old value is as good as a new one. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/state.h"
+#include "foundation/assert.h"
+#include "shard/shard.h"
+
+struct text {
+    char *at;
+    size_t size;
+    size_t used; /* what is needed, beyond `size` too */
+};
+
+static void __attribute__((format(printf, 2, 3))) put(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    size_t room = text->used < text->size ? text->size - text->used : 0;
+    int written = vsnprintf(room > 0 ? text->at + text->used : NULL, room, format, arguments);
+    va_end(arguments);
+    assert(written >= 0);
+    text->used += (size_t)written;
+}
+
+/* Written by the shard's thread only: a torn read is impossible, a stale one is fine. */
+static unsigned long long load(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+struct metric {
+    const char *name;
+    const char *labels; /* besides the shard: with a leading comma, or "" */
+    size_t offset;
+    const char *kind;
+};
+
+#define COUNTER(name, labels, field) \
+    {name, labels, offsetof(struct shard_counters, field), "counter"}
+
+static const struct metric counters[] = {
+    COUNTER("headrace_connections_opened_total", "", connections_opened),
+    COUNTER("headrace_connections_closed_total", "", connections_closed),
+    COUNTER("headrace_connections_refused_total", "", connections_refused),
+    COUNTER("headrace_accepts_failed_total", "", accepts_failed),
+    COUNTER("headrace_connections_ended_total", ",reason=\"silent\"", connections_silent),
+    COUNTER("headrace_connections_ended_total", ",reason=\"evicted\"", connections_evicted),
+    COUNTER("headrace_connections_ended_total", ",reason=\"idle\"", connections_idle),
+    COUNTER("headrace_connections_ended_total", ",reason=\"age\"", connections_aged),
+    COUNTER("headrace_connections_ended_total", ",reason=\"stalled\"", connections_stalled),
+    COUNTER("headrace_connections_ended_total", ",reason=\"malformed\"", connections_malformed),
+    COUNTER("headrace_connections_ended_total", ",reason=\"pings\"", floods_pings),
+    COUNTER("headrace_connections_ended_total", ",reason=\"resets\"", floods_resets),
+    COUNTER("headrace_connections_ended_total", ",reason=\"frames\"", floods_frames),
+    COUNTER("headrace_calls_opened_total", "", calls_opened),
+    COUNTER("headrace_calls_refused_total", "", calls_refused),
+    COUNTER("headrace_calls_cancelled_total", "", calls_cancelled),
+    COUNTER("headrace_calls_access_ended_total", "", access_ended),
+    COUNTER("headrace_calls_late_total", "", calls_late),
+    COUNTER("headrace_replies_stalled_total", "", replies_stalled),
+    COUNTER("headrace_replies_refused_total", "", answers_refused),
+    COUNTER("headrace_messages_refused_total", ",reason=\"memory\"", messages_refused),
+    COUNTER("headrace_messages_refused_total", ",reason=\"deadline\"", messages_late),
+    COUNTER("headrace_received_bytes_total", "", bytes_received),
+    COUNTER("headrace_sent_bytes_total", "", bytes_sent),
+    COUNTER("headrace_fetch_waits_total", "", fetch_waits),
+    COUNTER("headrace_fetch_holds_total", "", fetch_holds),
+    COUNTER("headrace_fetch_disk_reads_total", "", fetch_reads),
+    COUNTER("headrace_fetch_bytes_total", "", fetch_bytes),
+    COUNTER("headrace_metered_egress_bytes_total", "", egress_bytes),
+    COUNTER("headrace_metered_egress_unsent_bytes_total", "", egress_unsent),
+    COUNTER("headrace_metered_requests_total", "", requests_metered),
+    COUNTER("headrace_usage_unattributed_total", "", usage_unattributed),
+    COUNTER("headrace_produce_waits_total", "", produce_waits),
+    COUNTER("headrace_consume_holds_total", ",reason=\"connection\"", consume_holds_connection),
+    COUNTER("headrace_consume_holds_total", ",reason=\"memory\"", consume_holds_memory),
+    COUNTER("headrace_forwarded_total", ",method=\"produce\"", produce_forwarded),
+    COUNTER("headrace_forwarded_total", ",method=\"fetch\"", fetch_forwarded),
+    COUNTER("headrace_late_answers_total", ",from=\"store\"", late_outcomes),
+    COUNTER("headrace_late_answers_total", ",from=\"host\"", late_host_answers),
+    COUNTER("headrace_host_opens_refused_total", "", host_opens_refused),
+    COUNTER("headrace_host_frames_total", ",direction=\"out\"", host_frames_out),
+    COUNTER("headrace_host_frames_total", ",direction=\"in\"", host_frames_in),
+    COUNTER("headrace_frame_drops_total", ",variant=\"main\",reason=\"full\"", frame_drops_main),
+    COUNTER("headrace_frames_delayed_total", "", frames_delayed_reply),
+    COUNTER("headrace_meter_frames_total", "", meter_frames),
+    COUNTER("headrace_counter_frames_total", "", counter_frames),
+    COUNTER("headrace_counter_rows_total", "", counter_rows),
+    COUNTER("headrace_pump_turns_total", "", turns),
+};
+
+#define STATISTIC(name, field, kind) {name, "", offsetof(struct store_statistics, field), kind}
+
+static const struct metric statistics[] = {
+    STATISTIC("headrace_journal_rounds_total", rounds, "counter"),
+    STATISTIC("headrace_journal_round_bytes_total", round_bytes, "counter"),
+    STATISTIC("headrace_journal_syncs_total", syncs, "counter"),
+    STATISTIC("headrace_journal_entries_total", entries, "counter"),
+    STATISTIC("headrace_journal_live_bytes", journal_bytes_live, "gauge"),
+    STATISTIC("headrace_produce_batches_total", produce_batches, "counter"),
+    STATISTIC("headrace_produce_bytes_total", produce_bytes, "counter"),
+    STATISTIC("headrace_produce_records_total", produce_records, "counter"),
+    STATISTIC("headrace_produce_duplicates_total", duplicates, "counter"),
+    STATISTIC("headrace_refused_busy_total", refused_busy, "counter"),
+    STATISTIC("headrace_refused_storage_full_total", refused_full, "counter"),
+    STATISTIC("headrace_refused_damaged_total", refused_damaged, "counter"),
+    STATISTIC("headrace_refused_producers_share_total", refused_producers_share, "counter"),
+    STATISTIC("headrace_producers_used", producers_used, "gauge"),
+    STATISTIC("headrace_refused_op_unknown_total", refused_op_unknown, "counter"),
+    STATISTIC("headrace_out_of_sequence_total", out_of_sequence, "counter"),
+    STATISTIC("headrace_checkpoints_total", checkpoints, "counter"),
+    STATISTIC("headrace_extents_released_total", extents_released, "counter"),
+    STATISTIC("headrace_segments_opened_total", segments_opened, "counter"),
+    STATISTIC("headrace_segments_sealed_total", segments_sealed, "counter"),
+    STATISTIC("headrace_groups_live", groups_live, "gauge"),
+    STATISTIC("headrace_groups_damaged", groups_damaged, "gauge"),
+    STATISTIC("headrace_partitions_removing", groups_removing, "gauge"),
+    STATISTIC("headrace_partitions_removing_failures_total", removal_failures, "counter"),
+    STATISTIC("headrace_trims_total", trims, "counter"),
+    STATISTIC("headrace_trims_held_total", trims_held, "counter"),
+    STATISTIC("headrace_trims_full_total", trims_full, "counter"),
+    STATISTIC("headrace_trimmed_bytes_total", trimmed_bytes, "counter"),
+    STATISTIC("headrace_trimmed_records_total", trimmed_records, "counter"),
+    STATISTIC("headrace_stored_unattributed_total", stored_unattributed, "counter"),
+    STATISTIC("headrace_held_bytes", held_bytes, "gauge"),
+    STATISTIC("headrace_partitions_trimming", partitions_trimming, "gauge"),
+    STATISTIC("headrace_partitions_trimming_failures_total", trim_failures, "counter"),
+    STATISTIC("headrace_groups_op_unknown", groups_op_unknown, "gauge"),
+    STATISTIC("headrace_prepares_used_bytes", prepares_bytes_used, "gauge"),
+    STATISTIC("headrace_storage_full", storage_full, "gauge"),
+    STATISTIC("headrace_clock_uncertain", clock_uncertain, "gauge"),
+};
+
+static void put_header(struct text *text, const struct metric *list, size_t index)
+{
+    if (index > 0 && strcmp(list[index - 1].name, list[index].name) == 0) return;
+    put(text, "# TYPE %s %s\n", list[index].name, list[index].kind);
+}
+
+/* A figure of a shard, wherever it is kept. */
+static unsigned long long value_of(const void *of, const struct metric *metric)
+{
+    const uint8_t *base = (const uint8_t *)of;
+    return load((const uint64_t *)(const void *)(base + metric->offset));
+}
+
+static void put_counters(struct text *text, const struct engine *engine)
+{
+    for (size_t index = 0; index < sizeof counters / sizeof counters[0]; index++) {
+        put_header(text, counters, index);
+        for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+            put(text, "%s{shard=\"%u\"%s} %llu\n", counters[index].name, (unsigned)shard,
+                counters[index].labels,
+                value_of(&engine->shards[shard].counters, &counters[index]));
+        }
+    }
+}
+
+static void put_statistics(struct text *text, const struct engine *engine)
+{
+    for (size_t index = 0; index < sizeof statistics / sizeof statistics[0]; index++) {
+        put_header(text, statistics, index);
+        for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+            struct store_statistics now;
+            store_statistics(engine->shards[shard].store, &now);
+            put(text, "%s{shard=\"%u\"} %llu\n", statistics[index].name, (unsigned)shard,
+                value_of(&now, &statistics[index]));
+        }
+    }
+}
+
+static void put_calls(struct text *text, const struct engine *engine)
+{
+    static const char *const methods[METHODS_COUNT] = {
+        [METHOD_PRODUCE] = "Produce",
+        [METHOD_PRODUCE_STREAM] = "ProduceStream",
+        [METHOD_FETCH] = "Fetch",
+        [METHOD_COMMIT_OFFSETS] = "CommitOffsets",
+        [METHOD_FETCH_OFFSETS] = "FetchOffsets",
+        [METHOD_HEALTH_CHECK] = "HealthCheck",
+        [METHOD_HOST] = "host",
+        [METHOD_PUBLISH] = "Publish",
+        [METHOD_FETCH_MESSAGES] = "FetchMessages",
+        [METHOD_CONSUME] = "Consume",
+        [METHOD_LIST_OFFSETS] = "ListOffsets",
+    };
+    put(text, "# TYPE headrace_calls_total counter\n");
+    for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+        for (size_t method = METHOD_NONE + 1; method < METHODS_COUNT; method++) {
+            const uint64_t *value = &engine->shards[shard].counters.calls_by_method[method];
+            put(text, "headrace_calls_total{shard=\"%u\",method=\"%s\"} %llu\n", (unsigned)shard,
+                methods[method], load(value));
+        }
+    }
+    put(text, "# TYPE headrace_call_failures_total counter\n");
+    for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+        for (int error = GRPC_ERROR_NONE + 1; error < GRPC_ERROR_COUNT; error++) {
+            const uint64_t *value = &engine->shards[shard].counters.failures_by_error[error];
+            if (load(value) == 0) continue;
+            put(text, "headrace_call_failures_total{shard=\"%u\",code=\"%s\"} %llu\n",
+                (unsigned)shard, grpc_error_entry((enum grpc_error)error)->code, load(value));
+        }
+    }
+}
+
+/* Near the limit metadata can soon not be snapshotted any more: the alarm's two sides. */
+static void put_snapshot(struct text *text, const struct engine *engine)
+{
+    const struct metadata_host *metadata = &engine->shards[0].metadata;
+    put(text, "# TYPE headrace_metadata_snapshot_bytes gauge\n");
+    put(text, "headrace_metadata_snapshot_bytes %llu\n", load(&metadata->snapshot_bytes));
+    put(text, "# TYPE headrace_metadata_snapshot_limit_bytes gauge\n");
+    put(text, "headrace_metadata_snapshot_limit_bytes %llu\n",
+        (unsigned long long)(ENGINE_FRAME_SIZE_MAX - sizeof(struct engine_frame)));
+    put(text, "# TYPE headrace_metadata_snapshots_refused_total counter\n");
+    put(text, "headrace_metadata_snapshots_refused_total %llu\n",
+        load(&metadata->snapshots_refused));
+}
+
+static void put_gauges(struct text *text, const struct engine *engine)
+{
+    put(text, "# TYPE headrace_pool_used_bytes gauge\n");
+    for (uint16_t index = 0; index < engine->shards_count; index++) {
+        put(text, "headrace_pool_used_bytes{shard=\"%u\"} %llu\n", (unsigned)index,
+            load(&engine->shards[index].pool.used_bytes));
+    }
+    put(text, "# TYPE headrace_pool_refused_total counter\n");
+    for (uint16_t index = 0; index < engine->shards_count; index++) {
+        put(text, "headrace_pool_refused_total{shard=\"%u\"} %llu\n", (unsigned)index,
+            load(&engine->shards[index].pool.refused_count));
+    }
+    put(text, "# TYPE headrace_table_rows_refused_total counter\n");
+    for (uint16_t index = 0; index < engine->shards_count; index++) {
+        const struct tables *tables = &engine->shards[index].tables;
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"topics\"} %llu\n",
+            (unsigned)index, load(&tables->topics_refused_count));
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"grants\"} %llu\n",
+            (unsigned)index, load(&tables->grants.refused_full_count));
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"topic_names\"} %llu\n",
+            (unsigned)index, load(&tables->topic_names.refused_count));
+        put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"projects\"} %llu\n",
+            (unsigned)index, load(&tables->projects.refused_count));
+    }
+}
+
+size_t engine_metrics(const struct engine *engine, char *target, size_t size)
+{
+    struct text text = {.at = target, .size = size};
+    put_counters(&text, engine);
+    put_statistics(&text, engine);
+    put_calls(&text, engine);
+    put_gauges(&text, engine);
+    put_snapshot(&text, engine);
+    return text.used;
+}
+
+static const struct metric *find(const struct metric *list, size_t count, const char *name)
+{
+    for (size_t index = 0; index < count; index++) {
+        if (list[index].labels[0] == 0 && strcmp(list[index].name, name) == 0) return &list[index];
+    }
+    return NULL;
+}
+
+int engine_metric_total(const struct engine *engine, const char *name, uint64_t *total)
+{
+    const struct metric *counter = find(counters, sizeof counters / sizeof counters[0], name);
+    const struct metric *statistic =
+        find(statistics, sizeof statistics / sizeof statistics[0], name);
+    if (counter == NULL && statistic == NULL) return -1;
+    *total = 0;
+    for (uint16_t index = 0; index < engine->shards_count; index++) {
+        const struct shard *shard = &engine->shards[index];
+        if (counter != NULL) {
+            *total += value_of(&shard->counters, counter);
+            continue;
+        }
+        struct store_statistics now;
+        store_statistics(shard->store, &now);
+        *total += value_of(&now, statistic);
+    }
+    return 0;
+}

@@ -1,0 +1,47 @@
+/* grpc/reply_budget.h: the memory of replies from their making until their sockets have taken
+ * them, so that nobody who does not read can take all of it.
+ *
+ *     batches  of Fetch, FetchMessages, Consume: at most a quarter of the pool of the shard that
+ *              owns the partition, whoever sends them; what finds no room waits (service/fetch.h)
+ *     answers  of cold calls and of ProduceStream: at most an eighth of the pool of the call's
+ *              shard; what finds no room ends its call
+ *
+ * One principal gets at most three quarters of each; and whoever holds nothing gets one reply,
+ * however large, so that readers that stand still hold up others of their own principal only. The
+ * other calls' replies are small, one a call, and bounded by the number of calls. */
+#ifndef GRPC_REPLY_BUDGET_H
+#define GRPC_REPLY_BUDGET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    REPLY_BATCHES_PART = 4, /* of the pool */
+    REPLY_ANSWERS_PART = 8,
+    REPLY_PRINCIPAL_PERCENT = 75,
+    REPLY_PRINCIPALS = 64, /* buckets of principals */
+};
+
+enum reply_kind {
+    REPLY_BATCHES = 0,
+    REPLY_ANSWERS = 1,
+    REPLY_KINDS_COUNT = 2,
+};
+
+struct shard;
+struct reply;
+
+struct reply_budget {
+    uint64_t bytes;
+    uint64_t bytes_of[REPLY_PRINCIPALS]; /* by principal number */
+};
+
+/* 1 = a reply with so many bytes behind its headers is allowed. */
+int reply_budget_room(const struct shard *shard, enum reply_kind kind, uint32_t principal,
+                      size_t size);
+void reply_budget_charge(struct shard *shard, enum reply_kind kind, struct reply *reply,
+                         uint32_t principal);
+/* Its memory goes back: fetches that wait for it are asked again. */
+void reply_budget_refund(struct shard *shard, const struct reply *reply);
+
+#endif

@@ -1,0 +1,130 @@
+#include "host/ring.h"
+
+#include <string.h>
+
+#include "engine/state.h"
+#include "foundation/assert.h"
+#include "host/calls.h"
+#include "host/counters.h"
+#include "host/metadata.h"
+#include "host/partitions.h"
+#include "shard/shard.h"
+
+int host_try(struct shard *shard, struct engine_frame *frame, const struct host_body *body)
+{
+    static const struct host_body nothing = {0};
+    if (body == NULL) body = &nothing;
+    frame->size = (uint32_t)(sizeof *frame + body->size + body->tail_size);
+    frame->shard = shard->index;
+    if (shard->host_letters_head != NULL) return 0;
+    if (!frame_ring_push(&shard->host_out, frame, body->data, body->size, body->tail,
+                         body->tail_size))
+        return 0;
+    shard->host_posted = 1;
+    shard->counters.host_frames_out++;
+    return 1;
+}
+
+enum status host_post(struct shard *shard, struct engine_frame *frame, const struct host_body *body)
+{
+    if (host_try(shard, frame, body)) return STATUS_OK;
+    size_t size = frame->size - sizeof *frame;
+    struct host_letter *letter = buffer_take(&shard->pool, sizeof *letter + size);
+    if (letter == NULL) return STATUS_NO_MEMORY;
+    *letter = (struct host_letter){.body_size = size, .frame = *frame};
+    uint8_t *target = (uint8_t *)(letter + 1);
+    if (body != NULL && body->size > 0) memcpy(target, body->data, body->size);
+    if (body != NULL && body->tail_size > 0)
+        memcpy(target + body->size, body->tail, body->tail_size);
+    if (shard->host_letters_tail != NULL)
+        shard->host_letters_tail->next = letter;
+    else
+        shard->host_letters_head = letter;
+    shard->host_letters_tail = letter;
+    return STATUS_OK;
+}
+
+void host_post_surely(struct shard *shard, struct engine_frame *frame, const struct host_body *body)
+{
+    enum status status = host_post(shard, frame, body);
+    if (status != STATUS_OK) engine_fail(shard->engine, shard, status);
+}
+
+void host_reply(struct shard *shard, uint64_t cookie, enum engine_result result, const void *body,
+                size_t size)
+{
+    struct engine_frame frame = {.kind = ENGINE_REPLY, .arg0 = cookie, .arg1 = (uint64_t)result};
+    struct host_body reply = {.data = body, .size = size};
+    host_post_surely(shard, &frame, &reply);
+}
+
+void host_flush(struct shard *shard)
+{
+    while (shard->host_letters_head != NULL) {
+        struct host_letter *letter = shard->host_letters_head;
+        const uint8_t *body = (const uint8_t *)(letter + 1);
+        if (!frame_ring_push(&shard->host_out, &letter->frame, body, (size_t)letter->body_size,
+                             NULL, 0))
+            break;
+        shard->host_letters_head = letter->next;
+        if (letter->next == NULL) shard->host_letters_tail = NULL;
+        buffer_give(&shard->pool, letter);
+        shard->host_posted = 1;
+        shard->counters.host_frames_out++;
+    }
+    if (!shard->host_posted) return;
+    shard->host_posted = 0;
+    engine_raise_host(shard->engine);
+}
+
+int host_empty(const struct shard *shard)
+{
+    return shard->host_letters_head == NULL;
+}
+
+static void receive_frame(struct shard *shard, const struct engine_frame *frame,
+                          const uint8_t *body, size_t size)
+{
+    switch (frame->kind) {
+    case ENGINE_SEND_MESSAGE:
+    case ENGINE_SEND_CREDIT:
+    case ENGINE_SEND_STATUS: host_call_frame(shard, frame, body, size); return;
+    case ENGINE_METADATA_SUBMIT:
+    case ENGINE_METADATA_APPLIED:
+    case ENGINE_METADATA_RESTORED:
+    case ENGINE_METADATA_SNAPSHOT_IS: host_metadata_frame(shard, frame, body, size); return;
+    case ENGINE_PUBLISH:
+    case ENGINE_GROUP_FENCE:
+    case ENGINE_METER_ACK:
+    case ENGINE_METER_FLUSH:
+    case ENGINE_SEAL:
+    case ENGINE_TRIM_ACK:
+    case ENGINE_PURGE:
+    case ENGINE_HOLD:
+    case ENGINE_DESCRIBE: host_partition_frame(shard, frame, body, size); return;
+    case ENGINE_COUNTERS_FLUSH: host_counters_flush(shard, frame); return;
+    case ENGINE_CLOCK_CONFIRM: store_clock_confirm(shard->store, shard->now); return;
+    case ENGINE_HOST_FAILED: engine_fail(shard->engine, shard, STATUS_MESSAGE_TOO_LARGE); return;
+    case ENGINE_HOST_BEAT: shard->host_beat_ns = shard->now.monotonic_ns; return;
+    default:
+        /* engine_send lets no other kind pass. */
+        unreachable();
+    }
+}
+
+void host_receive(struct shard *shard)
+{
+    size_t taken = frame_ring_take(&shard->host_in, shard->host_scratch, ENGINE_FRAME_SIZE_MAX);
+    if (taken == 0) return;
+    for (size_t at = 0; at < taken;) {
+        struct engine_frame frame;
+        memcpy(&frame, shard->host_scratch + at, sizeof frame);
+        shard->counters.host_frames_in++;
+        receive_frame(shard, &frame, shard->host_scratch + at + sizeof frame,
+                      frame.size - sizeof frame);
+        at += (size_t)frame_padded(frame.size);
+    }
+    if (__atomic_exchange_n(&shard->engine->host_blocked, 0, __ATOMIC_ACQ_REL) != 0) {
+        wake_raise_always(&shard->engine->host_wake);
+    }
+}

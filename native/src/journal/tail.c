@@ -1,0 +1,108 @@
+/* journal/tail.c: what lies behind the journal's last round: nothing, a write that never completed,
+ * or something that must not be there.
+ *
+ * Owns the judgement of what no walk took as a round. Refuses what no write of ours can have left:
+ * going on from it would give one answer at this start and another at the next. */
+#include <string.h>
+
+#include "foundation/bytes.h"
+#include "journal/extents.h"
+
+enum {
+    /* Each start after a torn round skips one; the stamps' low halves bear no more. */
+    WALK_LSN_SKIPPED_MAX = INT32_MAX,
+};
+
+/* Rounds that the extent's header disowns and no other extent claims. The write that would have
+ * opened the extent may have been torn, its header lost: then nothing was durable behind the last
+ * round. */
+void journal_end_orphans(struct journal_walk *walk, const uint8_t *buffer)
+{
+    struct journal *journal = walk->journal;
+    if (!walk->report || walk->first_lsn == 0) return;
+    for (uint32_t index = 1; index < journal->config.extent_blocks; index++) {
+        const uint8_t *block = buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES;
+        struct journal_block fields;
+        if (!journal_block_get(block, journal->config.id, &fields)) continue;
+        if (fields.kind != JOURNAL_BLOCK_ROUND || fields.generation < walk->generation) continue;
+        if (fields.generation == walk->generation && fields.lsn >= walk->first_lsn) continue;
+        if (fields.generation > walk->generation && journal_holds(journal, fields.generation))
+            continue; /* it strayed here */
+        if (fields.lsn > walk->report->lsn_seen) walk->report->lsn_seen = fields.lsn;
+        if (fields.generation > walk->orphan_generation)
+            walk->orphan_generation = fields.generation;
+        uint64_t previous = fields.number == 0 ? journal_block_previous_lsn(block) : 0;
+        if (previous > walk->orphan_previous) walk->orphan_previous = previous;
+    }
+}
+
+/* Does the next round's first block hold anything but older bytes or zeros? */
+static enum status check_end_block(struct journal_walk *walk, struct io *io, uint32_t file,
+                                   uint8_t *buffer, uint32_t extent, uint32_t block, int *damaged)
+{
+    struct journal *journal = walk->journal;
+    uint64_t offset =
+        journal_extent_offset(&journal->config, extent) + (uint64_t)block * JOURNAL_BLOCK_BYTES;
+    enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
+    if (status != STATUS_OK) return status;
+    if (journal_block_is_older(buffer, journal->generations[extent], walk->last_lsn + 1))
+        return STATUS_OK;
+    /* It may stop everybody: a read that lied once must not. */
+    uint8_t *again = buffer + JOURNAL_BLOCK_BYTES;
+    status = journal_read(io, file, again, offset, JOURNAL_BLOCK_BYTES);
+    if (status != STATUS_OK) return status;
+    if (memcmp(buffer, again, JOURNAL_BLOCK_BYTES) != 0) return STATUS_JOURNAL_DAMAGED;
+    walk->generation = journal->generations[extent];
+    journal_damage_add(walk->report, JOURNAL_UNKNOWN, walk->generation, walk->last_lsn + 1,
+                       walk->last_lsn + 1, NULL);
+    journal->generation = walk->generation;
+    journal->extent = extent;
+    journal->block = journal->config.extent_blocks;
+    *damaged = 1;
+    return STATUS_OK;
+}
+
+/* Behind the last round lies what the next would have overwritten: in its extent, or in the one
+ * that the next opened, whose header tells. If that is neither older bytes nor zeros, something was
+ * there. */
+static enum status journal_check_end(struct journal_walk *walk, struct io *io, uint32_t file,
+                                     uint8_t *buffer)
+{
+    struct journal *journal = walk->journal;
+    int damaged = 0;
+    if (walk->report->damages_count > walk->pending) return STATUS_OK;
+    if (journal->generation != 0 && journal->block < journal->config.extent_blocks) {
+        enum status status =
+            check_end_block(walk, io, file, buffer, journal->extent, journal->block, &damaged);
+        if (status != STATUS_OK || damaged) return status;
+    }
+    uint64_t next = journal->generation + 1;
+    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
+        if (journal->generations[extent] != next || !journal->headers_known[extent]) continue;
+        return check_end_block(walk, io, file, buffer, extent, 1, &damaged);
+    }
+    return STATUS_OK;
+}
+
+/* The extent behind the last round: its first never completed. What tells of rounds behind that
+ * was made wrong: they were durable, or never were. */
+static enum status journal_close_unopened(struct journal_walk *walk)
+{
+    struct journal *journal = walk->journal;
+    const struct journal_report *report = walk->report;
+    if (walk->orphan_previous > report->lsn_last) return STATUS_JOURNAL_DAMAGED;
+    if (walk->orphan_generation > journal->generation + 1) return STATUS_JOURNAL_DAMAGED;
+    if (report->lsn_seen > report->lsn_last + WALK_LSN_SKIPPED_MAX) return STATUS_JOURNAL_DAMAGED;
+    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
+        if (journal->generations[extent] <= journal->generation) continue;
+        if (journal->generations[extent] > journal->generation + 1) return STATUS_JOURNAL_DAMAGED;
+        journal->generations[extent] = 0;
+    }
+    return STATUS_OK;
+}
+
+enum status journal_end(struct journal_walk *walk, struct io *io, uint32_t file, uint8_t *buffer)
+{
+    enum status status = journal_check_end(walk, io, file, buffer);
+    return status == STATUS_OK ? journal_close_unopened(walk) : status;
+}

@@ -1,0 +1,212 @@
+#include "service/consume.h"
+
+#include "foundation/assert.h"
+#include "grpc/server.h"
+#include "service/access.h"
+#include "service/attribution.h"
+#include "service/fetch.h"
+#include "service/ready_queue.h"
+#include "shard/shard.h"
+
+static struct consume *consume_of(const struct call *call)
+{
+    assert(call->method == METHOD_CONSUME);
+    return &call->connection->shard->works[call->index].consume;
+}
+
+/* The error is the last message; the call itself ends well. */
+static void consume_end(struct call *call, const struct grpc_failure *failure)
+{
+    if (call->finished) return;
+    call->connection->shard->counters.failures_by_error[failure->error]++;
+    struct proto_error error;
+    grpc_failure_proto(failure, &error);
+    uint8_t message[PROTO_CONSUME_ERROR_SIZE_MAX];
+    grpc_reply_small(call, message, proto_encode_consume_error(&error, message));
+    grpc_finish_ok(call);
+}
+
+static void consume_end_error(struct call *call, enum grpc_error error)
+{
+    struct grpc_failure failure = {.error = error};
+    consume_end(call, &failure);
+}
+
+static enum grpc_error consume_access(const struct call *call, const struct table_topic **topic)
+{
+    const struct shard *shard = call->connection->shard;
+    return stream_access(&shard->tables, &call->caller, &consume_of(call)->request.id,
+                         ENGINE_VERB_CONSUME, topic);
+}
+
+static void credit_add(struct consume *consume, uint64_t credit)
+{
+    uint64_t room = (uint64_t)INT64_MAX - (uint64_t)(consume->credit > 0 ? consume->credit : 0);
+    consume->credit += (int64_t)(credit < room ? credit : room);
+}
+
+static void consume_begin(struct call *call, const struct proto_consume_begin *begin)
+{
+    struct consume *consume = consume_of(call);
+    assert(!consume->begun);
+    uint32_t bytes_max = begin->bytes_max == 0 ? CONSUME_REPLY_BYTES_MAX : begin->bytes_max;
+    *consume = (struct consume){
+        .request =
+            {
+                .id = {.topic = begin->topic,
+                       .created_revision = begin->created_revision,
+                       .partition = begin->partition},
+                .offset = begin->offset,
+                .group = begin->group,
+                .generation = begin->generation,
+                .deadline_ns = LANE_FETCH_FOREVER,
+                .principal = call->caller.principal,
+            },
+        .bytes_max = bytes_max < CONSUME_REPLY_BYTES_MAX ? bytes_max : CONSUME_REPLY_BYTES_MAX,
+        .begun = 1,
+    };
+    credit_add(consume, begin->credit);
+    const struct table_topic *topic;
+    enum grpc_error error = consume_access(call, &topic);
+    if (error == GRPC_ERROR_NONE && call->connection->shard->draining) error = GRPC_ERROR_STOPPING;
+    if (error != GRPC_ERROR_NONE)
+        consume_end_error(call, error);
+    else
+        stream_payer_request(call, topic);
+}
+
+void stream_consume(struct call *call, const uint8_t *message, size_t size)
+{
+    struct consume *consume = consume_of(call);
+    struct proto_consume_request request;
+    struct proto_consume_begin begin = {0};
+    enum status status = proto_decode_consume(message, size, &request);
+    int begins = request.begin.data != NULL;
+    if (status == STATUS_OK && begins) status = proto_decode_consume_begin(request.begin, &begin);
+    /* The first message begins, and no other. */
+    if (status != STATUS_OK || begins == consume->begun) {
+        grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
+        return;
+    }
+    if (begins)
+        consume_begin(call, &begin);
+    else
+        credit_add(consume, request.credit);
+    stream_consume_ready(call);
+}
+
+void stream_consume_ready(struct call *call)
+{
+    if (consume_of(call)->begun) stream_work_ready(call);
+}
+
+static uint64_t connection_bytes_max(const struct shard *shard)
+{
+    return shard->pool.region_size / CONSUME_CONNECTION_PART;
+}
+
+/* Whatever is in the way makes the stream ready again when it has gone. */
+void stream_consume_step(struct call *call)
+{
+    struct shard *shard = call->connection->shard;
+    struct consume *consume = consume_of(call);
+    assert(!call->finished && consume->begun);
+    assert(call->fetch_index == 0 && call->fetch_pending == 0);
+    if (consume->credit <= 0) {
+        /* No more credit can come: everything that was asked for was sent. */
+        if (call->half_closed) grpc_finish_ok(call);
+        return;
+    }
+    if (call->replies_bytes >= CONSUME_AHEAD_BYTES) return;
+    if (call->connection->pushed_bytes >= connection_bytes_max(shard)) {
+        if (!call->connection->pushed_held) shard->counters.consume_holds_connection++;
+        call->connection->pushed_held = 1;
+        return;
+    }
+    const struct table_topic *topic;
+    enum grpc_error error = consume_access(call, &topic);
+    if (error == GRPC_ERROR_NONE) {
+        struct lane_fetch *request = &consume->request;
+        request->flags = LANE_FETCH_CONSUME | (consume->caught_up ? 0 : LANE_FETCH_TELL_EMPTY);
+        request->bytes_max = consume->credit < (int64_t)consume->bytes_max
+                                 ? (uint32_t)consume->credit
+                                 : consume->bytes_max;
+        error = stream_fetch_begin(call, request);
+    }
+    if (error != GRPC_ERROR_NONE) consume_end_error(call, error);
+}
+
+void stream_consume_fetched(struct call *call, const struct lane_fetched *fetched)
+{
+    struct shard *shard = call->connection->shard;
+    struct consume *consume = consume_of(call);
+    if (call->finished) {
+        if (fetched->reply != NULL) grpc_reply_release(shard, fetched->reply);
+        return;
+    }
+    if (fetched->status != STATUS_OK) {
+        struct grpc_failure failure = grpc_failure_of(fetched->status);
+        failure.expected = fetched->expected;
+        consume_end(call, &failure);
+        return;
+    }
+    if (fetched->fetch_status == PROTO_FETCH_EMPTY) {
+        if (consume->caught_up) {
+            /* A wait ends without data only where the owner stops. */
+            grpc_reply_release(shard, fetched->reply);
+            consume_end_error(call, GRPC_ERROR_STOPPING);
+            return;
+        }
+        consume->caught_up = 1;
+    } else {
+        assert(fetched->next_offset > consume->request.offset);
+        consume->request.offset = fetched->next_offset;
+        consume->credit -= (int64_t)fetched->batches_bytes;
+        consume->caught_up = 0;
+    }
+    struct reply *reply = fetched->reply;
+    assert(reply->connection == NULL);
+    reply->connection = call->connection;
+    call->connection->pushed_bytes += reply->size;
+    stream_payer_reply(call, reply);
+    grpc_reply_queue(call, reply);
+    stream_consume_ready(call);
+}
+
+void stream_consume_sent(struct reply *reply)
+{
+    struct connection *connection = reply->connection;
+    struct shard *shard = connection->shard;
+    assert(connection->pushed_bytes >= reply->size);
+    connection->pushed_bytes -= reply->size;
+    reply->connection = NULL;
+    if (!connection->pushed_held || connection->pushed_bytes >= connection_bytes_max(shard)) return;
+    connection->pushed_held = 0;
+    queue_each(&connection->calls, link)
+    {
+        struct call *call = queue_element(link, struct call, connection_link);
+        if (call->method == METHOD_CONSUME) stream_consume_ready(call);
+    }
+}
+
+void stream_consume_again(struct call *call)
+{
+    if (call->finished || !consume_of(call)->begun) return;
+    const struct table_topic *topic;
+    enum grpc_error error = consume_access(call, &topic);
+    if (error == GRPC_ERROR_NONE) return;
+    call->connection->shard->counters.access_ended++;
+    consume_end_error(call, error);
+}
+
+void stream_consume_drain(struct shard *shard)
+{
+    for (uint32_t index = 0; index < SHARD_CALLS_COUNT_MAX; index++) {
+        struct call *call = &shard->calls[index];
+        if (call->connection == NULL || !call->started || call->method != METHOD_CONSUME) continue;
+        if (consume_of(call)->begun)
+            consume_end_error(call, GRPC_ERROR_STOPPING);
+        else
+            grpc_finish_error(call, GRPC_ERROR_STOPPING);
+    }
+}

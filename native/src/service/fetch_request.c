@@ -1,0 +1,96 @@
+/* service/fetch_request.c: what a client's Fetch asks for, whether it may, how it is answered. */
+#include "foundation/assert.h"
+#include "grpc/server.h"
+#include "service/access.h"
+#include "service/attribution.h"
+#include "service/fetch.h"
+#include "service/ready_queue.h"
+#include "shard/shard.h"
+
+/* A caller whose deadline is its wait wants EMPTY, not DEADLINE_EXCEEDED: answer a part earlier. */
+enum {
+    FETCH_HEAD_START_NS_MIN = 20000000,
+    FETCH_HEAD_START_NS_MAX = 250000000,
+    FETCH_HEAD_START_PART = 8,
+};
+
+uint64_t stream_fetch_deadline(const struct call *call, uint32_t wait_ms_max)
+{
+    uint64_t now_ns = call->connection->shard->now.monotonic_ns;
+    if (wait_ms_max == 0) return 0;
+    if (wait_ms_max > SHARD_WAIT_MS_MAX) wait_ms_max = SHARD_WAIT_MS_MAX;
+    uint64_t deadline_ns = now_ns + wait_ms_max * UINT64_C(1000000);
+    if (call->deadline_ns == 0) return deadline_ns;
+    if (call->deadline_ns <= now_ns) return 0;
+    uint64_t left_ns = call->deadline_ns - now_ns;
+    uint64_t head_start_ns = left_ns / FETCH_HEAD_START_PART;
+    if (head_start_ns < FETCH_HEAD_START_NS_MIN) head_start_ns = FETCH_HEAD_START_NS_MIN;
+    if (head_start_ns > FETCH_HEAD_START_NS_MAX) head_start_ns = FETCH_HEAD_START_NS_MAX;
+    if (left_ns <= head_start_ns) return 0;
+    uint64_t answer_ns = call->deadline_ns - head_start_ns;
+    return answer_ns < deadline_ns ? answer_ns : deadline_ns;
+}
+
+void stream_fetch(struct call *call, const uint8_t *message, size_t size)
+{
+    struct shard *shard = call->connection->shard;
+    struct proto_fetch_request request;
+    if (proto_decode_fetch(message, size, &request) != STATUS_OK) {
+        grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
+        return;
+    }
+    uint32_t bytes_max = request.bytes_max == 0 ? SHARD_FETCH_BYTES_DEFAULT : request.bytes_max;
+    if (bytes_max > SHARD_FETCH_BYTES_MAX) bytes_max = SHARD_FETCH_BYTES_MAX;
+    struct lane_fetch wanted = {
+        .id = {.topic = request.topic,
+               .created_revision = request.created_revision,
+               .partition = request.partition},
+        .offset = request.offset,
+        .group = request.group,
+        .generation = request.generation,
+        .deadline_ns = stream_fetch_deadline(call, request.wait_ms_max),
+        .bytes_max = bytes_max,
+        .principal = call->caller.principal,
+    };
+    const struct table_topic *topic;
+    enum grpc_error error =
+        stream_access(&shard->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
+    if (error == GRPC_ERROR_NONE) {
+        stream_payer_request(call, topic);
+        error = stream_fetch_begin(call, &wanted);
+    }
+    if (error != GRPC_ERROR_NONE) grpc_finish_error(call, error);
+}
+
+void stream_fetch_answer(struct call *call, const struct lane_fetched *fetched)
+{
+    if (call->method != METHOD_FETCH && call->method != METHOD_FETCH_MESSAGES) {
+        stream_work_fetched(call, fetched);
+        return;
+    }
+    if (fetched->status != STATUS_OK) {
+        struct grpc_failure failure = grpc_failure_of(fetched->status);
+        failure.expected = fetched->expected;
+        grpc_finish(call, &failure);
+        return;
+    }
+    stream_payer_reply(call, fetched->reply);
+    grpc_reply_queue(call, fetched->reply);
+    grpc_finish_ok(call);
+}
+
+void stream_fetched(struct shard *shard, struct pending *pending,
+                    const struct lane_fetched *fetched)
+{
+    struct call *call = call_find(shard, pending->call_index, pending->call_generation);
+    pending_give(shard, pending);
+    if (call == NULL) {
+        shard->counters.late_outcomes++;
+        if (fetched->reply != NULL) grpc_reply_release(shard, fetched->reply);
+        return;
+    }
+    assert(call->pending_count > 0);
+    call->pending_count--;
+    call->fetch_pending = 0;
+    stream_fetch_answer(call, fetched);
+}

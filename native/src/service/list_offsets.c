@@ -1,0 +1,182 @@
+#include "service/list_offsets.h"
+
+#include "catalog/owner.h"
+#include "foundation/assert.h"
+#include "grpc/server.h"
+#include "service/access.h"
+#include "service/attribution.h"
+#include "service/fetch.h"
+#include "service/ready_queue.h"
+#include "shard/shard.h"
+
+enum {
+    SEARCH_BYTES = 262144,   /* of one fetch: some strides */
+    SEARCH_ATTEMPTS_MAX = 8, /* then the log's start moves faster than we look: BUSY */
+};
+
+static struct time_search *search_of(const struct call *call)
+{
+    assert(call->method == METHOD_LIST_OFFSETS);
+    return &call->connection->shard->works[call->index].search;
+}
+
+static void search_fail(struct call *call, enum status status)
+{
+    struct grpc_failure failure = grpc_failure_of(status);
+    grpc_finish(call, &failure);
+}
+
+static void search_answer(struct call *call)
+{
+    const struct store_time *found = &search_of(call)->found;
+    struct proto_list_reply reply = {
+        .found = found->answer == STORE_TIME_FOUND,
+        .offset = found->offset,
+        .append_time_us = found->append_time_us,
+        .log_start = found->log_start,
+        .high_watermark = found->high_watermark,
+    };
+    uint8_t message[PROTO_OFFSETS_REPLY_SIZE_MAX];
+    grpc_reply_small(call, message, proto_encode_list_reply(&reply, message));
+    grpc_finish_ok(call);
+}
+
+static void search_found(struct call *call, const struct store_time *found)
+{
+    struct time_search *search = search_of(call);
+    if (found->status != STATUS_OK) {
+        search_fail(call, found->status);
+        return;
+    }
+    search->found = *found;
+    if (found->answer != STORE_TIME_WALK) {
+        search_answer(call);
+        return;
+    }
+    search->request.offset = found->offset;
+    stream_work_ready(call);
+}
+
+/* Where does the log say that the time lies? Here, or on the owning shard. */
+static void search_begin(struct call *call)
+{
+    struct shard *shard = call->connection->shard;
+    const struct time_search *search = search_of(call);
+    const struct engine_partition_id *id = &search->request.id;
+    uint16_t owner = owner_of(id->topic, id->partition, shard->shards_count);
+    if (owner == shard->index) {
+        struct store_time found;
+        store_time_find(shard->store, id, search->time_us, &found);
+        search_found(call, &found);
+        return;
+    }
+    struct pending values = {
+        .kind = PENDING_TIME, .call_index = call->index, .call_generation = call->generation};
+    struct lane_frame frame = {
+        .kind = LANE_TIME,
+        .token = pending_take(shard, &values),
+        .time = {.id = *id, .time_us = search->time_us},
+    };
+    if (frame.token != 0 && lanes_try(shard, &frame, owner)) {
+        call->pending_count++;
+        return;
+    }
+    if (frame.token != 0) pending_give(shard, pending_find(shard, frame.token));
+    grpc_finish_error(call, GRPC_ERROR_BUSY);
+}
+
+void stream_list_offsets(struct call *call, const uint8_t *message, size_t size)
+{
+    struct shard *shard = call->connection->shard;
+    struct proto_list_request request;
+    if (proto_decode_list(message, size, &request) != STATUS_OK) {
+        grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
+        return;
+    }
+    struct time_search *search = search_of(call);
+    *search = (struct time_search){
+        .request =
+            {
+                .id = {.topic = request.topic,
+                       .created_revision = request.created_revision,
+                       .partition = request.partition},
+                .bytes_max = SEARCH_BYTES,
+                .flags = LANE_FETCH_SEARCH,
+            },
+        .time_us = request.time_us,
+    };
+    const struct table_topic *topic;
+    enum grpc_error error = stream_access(&shard->tables, &call->caller, &search->request.id,
+                                          ENGINE_VERB_CONSUME, &topic);
+    if (error != GRPC_ERROR_NONE) {
+        grpc_finish_error(call, error);
+        return;
+    }
+    stream_payer_request(call, topic);
+    search_begin(call);
+}
+
+void stream_remote_time(struct shard *shard, const struct lane_frame *frame)
+{
+    struct lane_frame answer = {.kind = LANE_TIME_FOUND, .token = frame->token};
+    store_time_find(shard->store, &frame->time.id, frame->time.time_us, &answer.time_found);
+    lanes_post(shard, &answer, frame->source, LANE_REPLY);
+}
+
+void stream_time_found(struct shard *shard, struct pending *pending, const struct store_time *found)
+{
+    assert(pending->kind == PENDING_TIME);
+    struct call *call = call_find(shard, pending->call_index, pending->call_generation);
+    pending_give(shard, pending);
+    if (call == NULL) {
+        shard->counters.late_outcomes++;
+        return;
+    }
+    assert(call->pending_count > 0);
+    call->pending_count--;
+    if (!call->finished) search_found(call, found);
+}
+
+void stream_offsets_step(struct call *call)
+{
+    enum grpc_error error = stream_fetch_begin(call, &search_of(call)->request);
+    if (error != GRPC_ERROR_NONE) grpc_finish_error(call, error);
+}
+
+/* The log's start has moved past where we looked: the answer is another one now. */
+static void search_again(struct call *call)
+{
+    struct time_search *search = search_of(call);
+    search->attempts++;
+    if (search->attempts < SEARCH_ATTEMPTS_MAX)
+        search_begin(call);
+    else
+        grpc_finish_error(call, GRPC_ERROR_BUSY);
+}
+
+void stream_offsets_fetched(struct call *call, const struct lane_fetched *fetched)
+{
+    struct time_search *search = search_of(call);
+    struct reply *reply = fetched->reply;
+    int done = call->finished;
+    int again = 0;
+    if (!done && fetched->status == STATUS_OK && fetched->fetch_status == PROTO_FETCH_OK) {
+        assert(fetched->batches_bytes <= reply->size);
+        assert(fetched->next_offset > search->request.offset);
+        const uint8_t *batches = reply->data + reply->size - fetched->batches_bytes;
+        search->request.offset = fetched->next_offset;
+        (void)store_time_scan(batches, fetched->batches_bytes, search->time_us, &search->found);
+    } else {
+        again = fetched->status == STATUS_OK;
+    }
+    if (reply != NULL) grpc_reply_release(call->connection->shard, reply);
+    if (done) return;
+    if (fetched->status != STATUS_OK)
+        search_fail(call, fetched->status);
+    else if (again)
+        search_again(call);
+    else if (search->found.answer == STORE_TIME_FOUND)
+        search_answer(call);
+    else
+        stream_work_ready(call);
+}

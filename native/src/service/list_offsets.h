@@ -1,0 +1,30 @@
+/* service/list_offsets.h: ListOffsets: from a time to the offset of the first batch that late.
+ *
+ *     ask the owner (store/read/time_search.c) -> found, or nothing that late -> answered
+ *                                  -> WALK: fetch from there and look into the headers, on and on
+ *
+ * The index leads to within a stride, so one fetch settles it, but for segments that nobody has
+ * read since the start: their first reader walks them (store/read/fetch.c) and so builds the
+ * index. */
+#ifndef SERVICE_LIST_OFFSETS_H
+#define SERVICE_LIST_OFFSETS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "grpc/call.h"
+#include "shard/queues.h"
+
+struct shard;
+struct pending;
+
+void stream_list_offsets(struct call *call, const uint8_t *message, size_t size);
+/* The next fetch (service/ready_queue.h), and its answer. */
+void stream_offsets_step(struct call *call);
+void stream_offsets_fetched(struct call *call, const struct lane_fetched *fetched);
+
+void stream_remote_time(struct shard *shard, const struct lane_frame *frame);
+void stream_time_found(struct shard *shard, struct pending *pending,
+                       const struct store_time *found);
+
+#endif

@@ -1,0 +1,38 @@
+/* service/produce.h: Produce, ProduceStream, CommitOffsets, FetchOffsets and Health.Check on a
+ * shard: requests that wait for one outcome of the store, here or on the shard that owns the
+ * partition. */
+#ifndef SERVICE_PRODUCE_H
+#define SERVICE_PRODUCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "grpc/call.h"
+#include "shard/queues.h"
+
+struct shard;
+struct pending;
+
+/* `owned` as in grpc/server.c's dispatch: 1 = taken over. */
+int stream_produce(struct call *call, const uint8_t *message, size_t size, uint8_t *owned);
+/* A client part on its way into the store, for a caller that was let in: `number` is what the
+ * answer repeats (Produce: the request, Publish: the partition). Answers every refusal. 1 =
+ * `owned`, the buffer that the part lies in, was taken over. */
+int stream_produce_submit(struct call *call, struct store_produce *produce, uint64_t number,
+                          uint8_t *owned);
+void stream_commit(struct call *call, const uint8_t *message, size_t size);
+void stream_fetch_offsets(struct call *call, const uint8_t *message, size_t size);
+void stream_health(struct call *call, const uint8_t *message, size_t size);
+
+/* For another shard. */
+void stream_remote_produce(struct shard *shard, const struct lane_frame *frame);
+void stream_remote_commit(struct shard *shard, const struct lane_frame *frame);
+void stream_remote_offsets(struct shard *shard, const struct lane_frame *frame);
+
+/* An outcome for a call of this shard. Frees the pending. */
+void stream_outcome(struct shard *shard, struct pending *pending,
+                    const struct lane_outcome *outcome);
+void stream_offsets(struct shard *shard, struct pending *pending,
+                    const struct lane_offsets *offsets);
+
+#endif

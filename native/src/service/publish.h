@@ -1,0 +1,12 @@
+/* service/publish.h: Publish: plain messages to a topic by name, stored as one batch. */
+#ifndef SERVICE_PUBLISH_H
+#define SERVICE_PUBLISH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct call;
+
+void stream_publish(struct call *call, const uint8_t *message, size_t size);
+
+#endif

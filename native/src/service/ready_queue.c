@@ -1,0 +1,48 @@
+/* service/ready_queue.c: see service/ready_queue.h. */
+#include "service/ready_queue.h"
+
+#include "foundation/assert.h"
+#include "service/consume.h"
+#include "service/list_offsets.h"
+#include "shard/shard.h"
+
+void stream_work_ready(struct call *call)
+{
+    struct shard *shard = call->connection->shard;
+    struct call_work *work = &shard->works[call->index];
+    if (call->finished || work->link.queue != NULL) return;
+    if (call->fetch_index != 0 || call->fetch_pending != 0) return;
+    queue_push(&shard->works_ready, &work->link);
+}
+
+void stream_work_fetched(struct call *call, const struct lane_fetched *fetched)
+{
+    if (call->method == METHOD_CONSUME)
+        stream_consume_fetched(call, fetched);
+    else
+        stream_offsets_fetched(call, fetched);
+}
+
+void stream_work_forget(struct call *call)
+{
+    struct shard *shard = call->connection->shard;
+    struct call_work *work = &shard->works[call->index];
+    if (work->link.queue != NULL) queue_remove(&shard->works_ready, &work->link);
+    *work = (struct call_work){0};
+}
+
+void stream_works_go_on(struct shard *shard)
+{
+    /* As many as are in it now: one that is ready again has its turn in the next one. */
+    for (uint64_t left = shard->works_ready.count; left > 0; left--) {
+        struct call_work *work =
+            queue_element(queue_pop(&shard->works_ready), struct call_work, link);
+        struct call *call = &shard->calls[work - shard->works];
+        assert(call->connection != NULL);
+        if (call->finished) continue;
+        if (call->method == METHOD_CONSUME)
+            stream_consume_step(call);
+        else
+            stream_offsets_step(call);
+    }
+}

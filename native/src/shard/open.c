@@ -1,0 +1,282 @@
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "batch/batch_records.h"
+#include "engine/state.h"
+#include "foundation/assert.h"
+#include "io/io_clock.h"
+#include "shard/open.h"
+#include "shard/shard.h"
+
+enum {
+    MEMORY_DEFAULT = 256 * 1024 * 1024,
+    POOL_UNIT = 16 * 1024 * 1024,
+};
+
+static void store_configure(const struct engine *engine, uint16_t index, struct store_config *store)
+{
+    const struct engine_config *config = &engine->config;
+    uint64_t memory = config->memory_bytes == 0 ? MEMORY_DEFAULT : config->memory_bytes;
+    *store = (struct store_config){
+        .shard = index,
+        .shards_count = engine->shards_count,
+        .direct_io = config->direct_io,
+        .journal_bytes = config->journal_bytes,
+        .extent_bytes = config->extent_bytes,
+        .prepares_bytes = memory / 4,
+        .partitions_max = config->partitions_max,
+        .files_max = engine->descriptors.files_max,
+        .metering_window_s = config->metering_window_s,
+        .node_incarnation = engine->node_incarnation,
+        .formatted = engine->formatted != 0,
+    };
+    memcpy(store->cluster_id, config->cluster_id, sizeof store->cluster_id);
+    memcpy(store->node_id, config->node_id, sizeof store->node_id);
+}
+
+/* What the configuration leaves open. */
+static void limits_settle(struct engine_limits *limits)
+{
+    static const struct engine_limits defaults = {
+        .host_beat_ms = 5000,
+        .silence_ms = 10000,
+        .idle_ms = 15 * 60 * 1000,
+        .age_ms = 12 * 60 * 60 * 1000,
+        .age_grace_ms = 10 * 60 * 1000,
+        .stall_ms = 60 * 1000,
+        .message_ms = 30 * 1000,
+        .snapshot_retry_ms = 1000,
+        .call_ms = 60 * 1000,
+    };
+    uint32_t settled[sizeof defaults / sizeof(uint32_t)];
+    uint32_t usual[sizeof defaults / sizeof(uint32_t)];
+    memcpy(settled, limits, sizeof settled);
+    memcpy(usual, &defaults, sizeof usual);
+    for (size_t index = 0; index < sizeof settled / sizeof settled[0]; index++) {
+        if (settled[index] == 0) settled[index] = usual[index];
+    }
+    memcpy(limits, settled, sizeof settled);
+}
+
+/* Often enough for the shortest of what it looks after. */
+static uint32_t sweep_ms(const struct engine_limits *limits)
+{
+    const uint32_t watched[] = {limits->silence_ms,   limits->idle_ms,  limits->age_ms,
+                                limits->age_grace_ms, limits->stall_ms, limits->message_ms};
+    uint32_t shortest = 4 * SHARD_SWEEP_MS;
+    for (size_t index = 0; index < sizeof watched / sizeof watched[0]; index++) {
+        if (watched[index] < shortest) shortest = watched[index];
+    }
+    return shortest / 4;
+}
+
+static uint64_t pool_bytes(const struct engine *engine)
+{
+    uint64_t memory =
+        engine->config.memory_bytes == 0 ? MEMORY_DEFAULT : engine->config.memory_bytes;
+    uint64_t wanted = memory / 2 / POOL_UNIT * POOL_UNIT;
+    return wanted < 4 * POOL_UNIT ? 4 * (uint64_t)POOL_UNIT : wanted;
+}
+
+static size_t lanes_bytes(uint16_t shards_count)
+{
+    size_t rings = (size_t)shards_count * LANES_COUNT;
+    size_t slots = ring_bytes(sizeof(struct lane_frame), lanes_slots(shards_count));
+    return rings * (arena_size(slots) + arena_size(sizeof(struct ring)))
+           + arena_size(sizeof(struct lane_letter) * LANE_LETTERS_COUNT);
+}
+
+static size_t memory_bytes(const struct engine *engine, const struct store_config *store)
+{
+    uint64_t pool = pool_bytes(engine);
+    size_t total =
+        store_memory_bytes(store) + io_file_memory_bytes() + lanes_bytes(engine->shards_count);
+    total += arena_size((size_t)pool) + arena_size(buffer_pool_table_bytes(pool));
+    total += arena_size(tables_topics_bytes()) + arena_size(grants_slots_bytes());
+    total += arena_size(names_bytes(TABLES_TOPICS_COUNT_MAX, ENGINE_TOPIC_NAME_SIZE_MAX));
+    total += arena_size(names_bytes(NAMES_PROJECTS_COUNT_MAX, ENGINE_PROJECT_NAME_SIZE_MAX));
+    total += arena_size(BATCH_RECORDS_BYTES_MAX) + arena_size(tally_bytes());
+    total += arena_size(timer_wheel_bytes());
+    total += arena_size(sizeof(struct call) * SHARD_CALLS_COUNT_MAX);
+    total += 2 * arena_size(sizeof(uint32_t) * SHARD_CALLS_COUNT_MAX);
+    total += arena_size(sizeof(struct connection) * SHARD_CONNECTIONS_COUNT_MAX);
+    total += arena_size(HTTP2_READ_SIZE);
+    total += arena_size(sizeof(struct pending) * SHARD_PENDINGS_COUNT_MAX);
+    total += arena_size(sizeof(struct fetch) * SHARD_FETCHES_COUNT_MAX);
+    total += arena_size(sizeof(uint32_t) * SHARD_FETCHES_COUNT_MAX);
+    total += arena_size(sizeof(struct queue) * SHARD_FETCH_BUCKETS_COUNT);
+    total += arena_size(sizeof(struct call_work) * SHARD_CALLS_COUNT_MAX);
+    total += arena_size(sizeof(struct fetch_read) * SHARD_READS_COUNT_MAX);
+    total += 2 * arena_size(SHARD_HOST_RING_BYTES) + arena_size(ENGINE_FRAME_SIZE_MAX);
+    /* Alignment of page-aligned parts. */
+    return total + 16 * (size_t)ARENA_PAGE_BYTES;
+}
+
+static enum status open_slots(struct shard *shard)
+{
+    struct arena *arena = &shard->arena;
+    shard->calls = arena_take(arena, sizeof(struct call) * SHARD_CALLS_COUNT_MAX);
+    shard->calls_free = arena_take(arena, sizeof(uint32_t) * SHARD_CALLS_COUNT_MAX);
+    shard->calls_cancelled = arena_take(arena, sizeof(uint32_t) * SHARD_CALLS_COUNT_MAX);
+    shard->connections = arena_take(arena, sizeof(struct connection) * SHARD_CONNECTIONS_COUNT_MAX);
+    shard->read_buffer = arena_take(arena, HTTP2_READ_SIZE);
+    shard->pendings = arena_take(arena, sizeof(struct pending) * SHARD_PENDINGS_COUNT_MAX);
+    shard->fetches = arena_take(arena, sizeof(struct fetch) * SHARD_FETCHES_COUNT_MAX);
+    shard->fetches_free = arena_take(arena, sizeof(uint32_t) * SHARD_FETCHES_COUNT_MAX);
+    shard->fetch_buckets = arena_take(arena, sizeof(struct queue) * SHARD_FETCH_BUCKETS_COUNT);
+    shard->reads = arena_take(arena, sizeof(struct fetch_read) * SHARD_READS_COUNT_MAX);
+    shard->works = arena_take(arena, sizeof(struct call_work) * SHARD_CALLS_COUNT_MAX);
+    if (!shard->calls || !shard->calls_free || !shard->calls_cancelled || !shard->connections)
+        return STATUS_NO_MEMORY;
+    if (!shard->read_buffer || !shard->pendings || !shard->fetches || !shard->fetches_free)
+        return STATUS_NO_MEMORY;
+    if (!shard->fetch_buckets || !shard->reads || !shard->works) return STATUS_NO_MEMORY;
+    for (uint32_t index = SHARD_CALLS_COUNT_MAX; index-- > 0;) {
+        shard->calls[index] = (struct call){.index = index, .generation = 1};
+        shard->calls_free[shard->calls_free_count++] = index;
+    }
+    uint32_t connections_max = shard->engine->descriptors.connections_max;
+    for (uint32_t index = SHARD_CONNECTIONS_COUNT_MAX; index-- > 0;) {
+        shard->connections[index] =
+            (struct connection){.index = index, .fd = -1, .next_free = shard->connections_free};
+        if (index < connections_max) shard->connections_free = &shard->connections[index];
+    }
+    for (uint32_t index = SHARD_PENDINGS_COUNT_MAX; index-- > 0;) {
+        shard->pendings[index] =
+            (struct pending){.generation = 1, .next_free = shard->pendings_free};
+        shard->pendings_free = index + 1;
+    }
+    for (uint32_t index = SHARD_FETCHES_COUNT_MAX; index-- > 0;) {
+        shard->fetches[index] = (struct fetch){.index = index, .generation = 1};
+        shard->fetches_free[shard->fetches_free_count++] = index;
+    }
+    return STATUS_OK;
+}
+
+static enum status open_rings(struct shard *shard)
+{
+    struct arena *arena = &shard->arena;
+    uint8_t *out = arena_take(arena, SHARD_HOST_RING_BYTES);
+    uint8_t *in = arena_take(arena, SHARD_HOST_RING_BYTES);
+    shard->host_scratch = arena_take(arena, ENGINE_FRAME_SIZE_MAX);
+    if (!out || !in || !shard->host_scratch) return STATUS_NO_MEMORY;
+    frame_ring_init(&shard->host_out, out, SHARD_HOST_RING_BYTES);
+    frame_ring_init(&shard->host_in, in, SHARD_HOST_RING_BYTES);
+    uint32_t slots = lanes_slots(shard->shards_count);
+    for (uint16_t source = 0; source < shard->shards_count; source++) {
+        for (int lane = 0; lane < LANES_COUNT; lane++) {
+            struct ring *ring = arena_take(arena, sizeof *ring);
+            uint8_t *memory = arena_take(arena, ring_bytes(sizeof(struct lane_frame), slots));
+            if (!ring || !memory) return STATUS_NO_MEMORY;
+            ring_init(ring, memory, sizeof(struct lane_frame), slots);
+            shard->lanes.in[source][lane] = ring;
+        }
+    }
+    struct lane_letter *letters = arena_take(arena, sizeof *letters * LANE_LETTERS_COUNT);
+    if (!letters) return STATUS_NO_MEMORY;
+    for (uint32_t index = LANE_LETTERS_COUNT; index-- > 0;) {
+        letters[index].next = shard->lanes.letters_free;
+        shard->lanes.letters_free = &letters[index];
+    }
+    return STATUS_OK;
+}
+
+static enum status open_names(struct shard *shard)
+{
+    struct arena *arena = &shard->arena;
+    size_t topics_bytes = names_bytes(TABLES_TOPICS_COUNT_MAX, ENGINE_TOPIC_NAME_SIZE_MAX);
+    size_t projects_bytes = names_bytes(NAMES_PROJECTS_COUNT_MAX, ENGINE_PROJECT_NAME_SIZE_MAX);
+    void *topics = arena_take(arena, topics_bytes);
+    void *projects = arena_take(arena, projects_bytes);
+    if (!topics || !projects) return STATUS_NO_MEMORY;
+    uint8_t secret[NAMES_SECRET_SIZE];
+    if (RAND_bytes(secret, sizeof secret) != 1) return STATUS_NO_MEMORY;
+    names_init(&shard->tables.topic_names, topics, TABLES_TOPICS_COUNT_MAX,
+               ENGINE_TOPIC_NAME_SIZE_MAX, secret);
+    names_init(&shard->tables.projects, projects, NAMES_PROJECTS_COUNT_MAX,
+               ENGINE_PROJECT_NAME_SIZE_MAX, secret);
+    return STATUS_OK;
+}
+
+static enum status open_opener(struct shard *shard)
+{
+    shard->opener.records = arena_take(&shard->arena, BATCH_RECORDS_BYTES_MAX);
+    /* Taken once: looking into a batch then allocates nothing. */
+    shard->opener.codec = batch_opener_make();
+    return shard->opener.records && shard->opener.codec ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static enum status open_memory(struct shard *shard)
+{
+    struct arena *arena = &shard->arena;
+    uint64_t pool = pool_bytes(shard->engine);
+    uint8_t *region = arena_take_aligned(arena, (size_t)pool, ARENA_PAGE_BYTES);
+    uint8_t *table = arena_take(arena, buffer_pool_table_bytes(pool));
+    struct table_topic *topics = arena_take(arena, tables_topics_bytes());
+    struct grant *grants = arena_take(arena, grants_slots_bytes());
+    void *wheel = arena_take(arena, timer_wheel_bytes());
+    void *tally = arena_take(arena, tally_bytes());
+    if (!region || !table || !topics || !grants || !wheel || !tally) return STATUS_NO_MEMORY;
+    tally_init(&shard->tally, tally);
+    buffer_pool_init(&shard->pool, region, pool, table);
+    tables_init(&shard->tables, topics);
+    timer_wheel_init(&shard->timers, wheel, clock_monotonic_ns());
+    const struct engine_config *config = &shard->engine->config;
+    return grants_init(&shard->tables.grants, grants, config->admin_key_id, config->admin_sha256);
+}
+
+enum status shard_open(struct shard *shard, struct engine *engine, uint16_t index,
+                       const char *folder, char *detail, size_t detail_size)
+{
+    *shard = (struct shard){
+        .engine = engine,
+        .index = index,
+        .shards_count = engine->shards_count,
+        .listener = -1,
+        .wake.fd = -1,
+        .poll.fd = -1,
+        .file.root_fd = -1,
+        .file.thread_wake.fd = -1,
+        .limits = engine->config.limits,
+    };
+    limits_settle(&shard->limits);
+    shard->sweep_ms = sweep_ms(&shard->limits);
+    struct store_config store;
+    store_configure(engine, index, &store);
+    size_t bytes = memory_bytes(engine, &store);
+    snprintf(detail, detail_size, "shard %u: %zu MiB", (unsigned)index, bytes >> 20);
+    enum status status = arena_open(&shard->arena, bytes);
+    if (status == STATUS_OK) status = wake_open(&shard->wake);
+    if (status == STATUS_OK) status = poll_open(&shard->poll);
+    if (status == STATUS_OK) status = open_memory(shard);
+    if (status == STATUS_OK) status = open_names(shard);
+    if (status == STATUS_OK) status = open_opener(shard);
+    if (status == STATUS_OK) status = open_slots(shard);
+    if (status == STATUS_OK) status = open_rings(shard);
+    if (status == STATUS_OK) status = http2_shared_open(shard);
+    if (status != STATUS_OK) return status;
+    snprintf(detail, detail_size, "%s", folder);
+    status =
+        io_file_open(&shard->file, &shard->arena, folder, engine->config.direct_io, &shard->wake);
+    if (status != STATUS_OK) return status;
+    shard->store = store_allocate(&store, &shard->arena);
+    if (shard->store == NULL) return STATUS_NO_MEMORY;
+    arena_seal(&shard->arena);
+    shard->now =
+        (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
+    return store_open(shard->store, &shard->file.io, shard->now, detail, detail_size);
+}
+
+void shard_close(struct shard *shard)
+{
+    assert(!shard->thread_started);
+    io_file_stop(&shard->file);
+    if (shard->file.slots != NULL) io_file_close(&shard->file);
+    if (shard->http2.callbacks != NULL) http2_shared_close(shard);
+    if (shard->tables.grants.digest_context != NULL) grants_deinit(&shard->tables.grants);
+    batch_opener_free(shard->opener.codec);
+    poll_close(&shard->poll);
+    wake_close(&shard->wake);
+    if (shard->arena.memory != NULL) arena_close(&shard->arena);
+}

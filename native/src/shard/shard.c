@@ -1,0 +1,364 @@
+#include "shard/shard.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/state.h"
+#include "foundation/assert.h"
+#include "foundation/thread.h"
+#include "grpc/server.h"
+#include "host/calls.h"
+#include "host/counters.h"
+#include "host/metadata.h"
+#include "host/partitions.h"
+#include "host/ring.h"
+#include "io/io_clock.h"
+#include "io/io_socket.h"
+#include "service/consume.h"
+#include "service/fetch.h"
+#include "service/produce.h"
+#include "service/ready_queue.h"
+#include "shard/sweep.h"
+
+enum { TOKEN_WAKE = 1 << 24, TOKEN_LISTENER = 1 << 25, ACCEPTS_PER_TURN = 64 };
+enum { RETRY_NS = 1000000, ACCEPT_PAUSE_NS = 100000000 };
+
+static int is_connection(uint64_t token)
+{
+    return token < SHARD_CONNECTIONS_COUNT_MAX;
+}
+
+static int rings_have(const struct shard *shard)
+{
+    if (ring_used(&shard->file.completions) > 0) return 1;
+    if (shard->host_in.consumer.position
+        != __atomic_load_n(&shard->host_in.producer.position, __ATOMIC_ACQUIRE))
+        return 1;
+    for (uint16_t other = 0; other < shard->shards_count; other++) {
+        if (other == shard->index) continue;
+        if (ring_used(shard->lanes.in[other][LANE_MAIN]) > 0) return 1;
+        if (ring_used(shard->lanes.in[other][LANE_REPLY]) > 0) return 1;
+    }
+    return 0;
+}
+
+static uint64_t sleep_ns(const struct shard *shard)
+{
+    if (store_work(shard->store)) return 0;
+    if (!queue_empty(&shard->works_ready) || shard->fetches_to_ask > 0) return 0;
+    if (shard->lanes.waiting > 0 || shard->host_letters_head != NULL) return RETRY_NS;
+    uint64_t sleep = store_idle(shard->store) ? SHARD_IDLE_TICK_NS : SHARD_TICK_NS;
+    if (shard->draining || !queue_empty(&shard->reads_waiting)) sleep = RETRY_NS;
+    uint64_t next_ns = timer_next_ns(&shard->timers);
+    uint64_t now_ns = shard->now.monotonic_ns;
+    if (next_ns <= now_ns) return 0;
+    return next_ns - now_ns < sleep ? next_ns - now_ns : sleep;
+}
+
+static uint32_t turn_wait(struct shard *shard, struct poll_event *events)
+{
+    uint64_t timeout_ns = sleep_ns(shard);
+    wake_announce(&shard->wake);
+    if (timeout_ns > 0 && rings_have(shard)) timeout_ns = 0;
+    uint32_t count = poll_wait(&shard->poll, events, timeout_ns);
+    wake_settle(&shard->wake);
+    shard->now =
+        (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
+    return count;
+}
+
+/* Descriptors or kernel memory ran out: polling the listener would only spin. */
+static void accept_pause(struct shard *shard)
+{
+    shard->counters.accepts_failed++;
+    poll_remove(&shard->poll, shard->listener);
+    shard->listener_paused_ns = shard->now.monotonic_ns + ACCEPT_PAUSE_NS;
+}
+
+static void accept_resume(struct shard *shard)
+{
+    if (shard->listener_paused_ns == 0 || shard->draining) return;
+    if (shard->now.monotonic_ns < shard->listener_paused_ns) return;
+    enum status status = poll_add(&shard->poll, shard->listener, POLL_READ, TOKEN_LISTENER);
+    shard->listener_paused_ns = status == STATUS_OK ? 0 : shard->now.monotonic_ns + ACCEPT_PAUSE_NS;
+}
+
+static void accept_some(struct shard *shard)
+{
+    for (int left = ACCEPTS_PER_TURN; left > 0; left--) {
+        int fd;
+        enum socket_answer answer = socket_accept(shard->listener, &fd);
+        if (answer == SOCKET_GONE) accept_pause(shard);
+        if (answer != SOCKET_OK) return;
+        if (fd >= shard->engine->descriptors.accepted_end) {
+            shard->counters.connections_refused++;
+            socket_close(fd);
+            continue;
+        }
+        uint16_t target = shard->hand_next;
+        shard->hand_next = (uint16_t)((target + 1) % shard->shards_count);
+        if (target != shard->index) {
+            struct lane_frame frame = {.kind = LANE_CONNECTION, .fd = fd};
+            lanes_post(shard, &frame, target, LANE_MAIN);
+        } else if (http2_connection_open(shard, fd) != STATUS_OK) {
+            shard->counters.connections_refused++;
+            socket_close(fd);
+        }
+    }
+}
+
+static void turn_sockets(struct shard *shard, const struct poll_event *events, uint32_t count)
+{
+    for (uint32_t index = 0; index < count; index++) {
+        uint64_t token = events[index].token;
+        if (token == TOKEN_WAKE) {
+            wake_drain(&shard->wake);
+        } else if (token == TOKEN_LISTENER) {
+            accept_some(shard);
+        } else {
+            assert(is_connection(token));
+            struct connection *connection = &shard->connections[token];
+            if (!connection->open || connection->closing) continue;
+            if (events[index].interest & POLL_WRITE) http2_writable(connection);
+            if (events[index].interest & (POLL_READ | POLL_GONE)) http2_readable(connection);
+        }
+    }
+}
+
+static void turn_timers(struct shard *shard)
+{
+    struct timer *timer;
+    while ((timer = timer_due(&shard->timers, shard->now.monotonic_ns)) != NULL) {
+        if (timer->kind == TIMER_FETCH)
+            stream_fetch_timeout(shard, timer);
+        else
+            host_call_timeout(shard, timer);
+    }
+}
+
+static void turn_completions(struct shard *shard)
+{
+    struct io_request *request;
+    while ((request = io_file_completed(&shard->file)) != NULL) {
+        if (!stream_fetch_read_done(shard, request)) store_complete(shard->store, request);
+    }
+}
+
+void shard_outcome(struct shard *shard, const struct store_outcome *outcome)
+{
+    struct pending *pending = pending_find(shard, outcome->token);
+    assert(pending != NULL);
+    if (pending->kind == PENDING_HOST) {
+        host_outcome(shard, pending, outcome);
+        return;
+    }
+    struct lane_outcome plain = {
+        .status = outcome->status,
+        .record_count = outcome->record_count,
+        .persisted = outcome->persisted,
+        .replicas = outcome->replicas,
+        .base_offset = outcome->base_offset,
+        .expected = outcome->expected,
+        .append_time_us = outcome->append_time_us,
+        .duplicate = outcome->duplicate,
+    };
+    if (pending->kind != PENDING_REMOTE) {
+        stream_outcome(shard, pending, &plain);
+        return;
+    }
+    struct lane_frame frame = {.kind = LANE_OUTCOME, .token = pending->number, .outcome = plain};
+    lanes_post(shard, &frame, pending->shard, LANE_REPLY);
+    pending_give(shard, pending);
+}
+
+static void turn_answers(struct shard *shard)
+{
+    struct store_outcome outcome;
+    while (store_outcome_next(shard->store, &outcome)) shard_outcome(shard, &outcome);
+    if (shard->index == 0) host_metadata_pump(shard);
+}
+
+static void turn_outcomes(struct shard *shard)
+{
+    turn_answers(shard);
+    struct engine_partition_id id;
+    while (store_advance_next(shard->store, &id)) stream_fetch_advance(shard, &id);
+    if (shard->ready && !shard->checkpointing) {
+        host_meters(shard);
+        host_trims(shard);
+        host_counters(shard);
+    }
+    enum status failed = store_failed(shard->store);
+    if (failed != STATUS_OK) engine_fail(shard->engine, shard, failed);
+}
+
+/* Nobody is served any more; what is in flight ends. */
+static void drain_begin(struct shard *shard)
+{
+    shard->draining = 1;
+    if (shard->listener >= 0) poll_remove(&shard->poll, shard->listener);
+    for (uint32_t index = 0; index < SHARD_CONNECTIONS_COUNT_MAX; index++) {
+        if (shard->connections[index].open) http2_goaway(&shard->connections[index]);
+    }
+    stream_consume_drain(shard);
+    stream_fetch_drain(shard);
+}
+
+/* The time is up: everybody still waiting is told so. */
+static void drain_abandon(struct shard *shard)
+{
+    for (uint32_t index = 0; index < SHARD_CALLS_COUNT_MAX; index++) {
+        struct call *call = &shard->calls[index];
+        if (call->connection != NULL && call->started) grpc_finish_error(call, GRPC_ERROR_STOPPING);
+    }
+}
+
+static void drain_advance(struct shard *shard)
+{
+    struct engine *engine = shard->engine;
+    int abandoning = (int)__atomic_load_n(&engine->abandoning, __ATOMIC_ACQUIRE);
+    if (abandoning && !shard->drained) drain_abandon(shard);
+    int calls_left = shard->calls_free_count < SHARD_CALLS_COUNT_MAX;
+    int quiet = !calls_left && shard->pendings_count == 0 && lanes_empty(shard);
+    if (!shard->drained && (quiet || abandoning)) {
+        shard->drained = 1;
+        __atomic_fetch_add(&engine->drained_count, 1, __ATOMIC_ACQ_REL);
+    }
+    /* Others may still forward to this shard: only when all are quiet does the last checkpoint
+     * begin. */
+    if (__atomic_load_n(&engine->drained_count, __ATOMIC_ACQUIRE) < shard->shards_count) return;
+    if (!shard->checkpointing) {
+        shard->checkpointing = 1;
+        store_checkpoint_all(shard->store);
+        return;
+    }
+    if (store_idle(shard->store) && !store_work(shard->store)) shard->done = 1;
+    if (store_stuck(shard->store)) shard->done = 1;
+    if (abandoning > 1) shard->done = 1;
+}
+
+static void turn_stop(struct shard *shard)
+{
+    struct engine *engine = shard->engine;
+    if (__atomic_load_n(&engine->failed, __ATOMIC_ACQUIRE) != 0) {
+        shard->done = 1;
+        return;
+    }
+    if (!shard->draining && __atomic_load_n(&engine->stopping, __ATOMIC_ACQUIRE))
+        drain_begin(shard);
+    if (shard->draining) drain_advance(shard);
+}
+
+void shard_turn(struct shard *shard)
+{
+    struct poll_event events[POLL_EVENTS_MAX];
+    uint32_t count = turn_wait(shard, events);
+    shard->counters.turns++;
+    turn_stop(shard);
+
+    turn_timers(shard);
+    accept_resume(shard);
+    store_tick(shard->store, shard->now);
+
+    turn_completions(shard);
+    produce_queue_retry(shard);
+    host_receive(shard);
+    lanes_receive(shard, LANE_MAIN);
+    turn_sockets(shard, events, count);
+
+    store_flush(shard->store, shard->now);
+    turn_outcomes(shard);
+    stream_fetch_go_on(shard);
+    stream_works_go_on(shard);
+    lanes_receive(shard, LANE_REPLY);
+    /* Tables that all shards have now: nothing else would wake this one for their answer. */
+    turn_answers(shard);
+    /* What outcomes led to (an applied metadata op, a group's InFlight) goes into this turn's round
+     * if none is out yet. */
+    if (store_work(shard->store)) store_flush(shard->store, shard->now);
+
+    shard_sweep(shard);
+    io_file_flush(&shard->file);
+    http2_flush_dirty(shard);
+    http2_close_marked(shard);
+    lanes_flush(shard);
+    host_flush(shard);
+}
+
+static void pin(const struct shard *shard)
+{
+    if (!shard->engine->config.shards_pinned) return;
+    cpu_set_t wanted;
+    CPU_ZERO(&wanted);
+    CPU_SET(shard->index, &wanted);
+    int failed = pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted);
+    /* Counted CPUs may be outside of our cgroup: slower, not wrong. */
+    maybe(failed == 0);
+}
+
+void shard_begin(struct shard *shard)
+{
+    shard->now =
+        (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
+    if (shard->index == 0) host_metadata_start(shard);
+    host_flush(shard);
+}
+
+/* A disk that failed: whoever still waits is told so, in so far as the socket takes it at once.
+ * Whether a batch was stored the journal says at the next start. */
+static void calls_fail(struct shard *shard)
+{
+    enum status failed = -(enum status)__atomic_load_n(&shard->engine->failed, __ATOMIC_ACQUIRE);
+    if (failed == STATUS_OK) return;
+    if (engine_result_of(failed) != ENGINE_RESULT_STORAGE_FAILED) return;
+    for (uint32_t index = 0; index < SHARD_CALLS_COUNT_MAX; index++) {
+        struct call *call = &shard->calls[index];
+        if (call->connection != NULL && call->started && !call->finished)
+            grpc_finish_error(call, GRPC_ERROR_STORAGE_FAILED);
+    }
+    http2_flush_dirty(shard);
+}
+
+void *shard_run(void *context)
+{
+    struct shard *shard = context;
+    pin(shard);
+    shard_begin(shard);
+    while (!shard->done) shard_turn(shard);
+    calls_fail(shard);
+    for (uint32_t index = 0; index < SHARD_CONNECTIONS_COUNT_MAX; index++) {
+        if (shard->connections[index].open) http2_mark_closing(&shard->connections[index]);
+    }
+    http2_close_marked(shard);
+    if (__atomic_load_n(&shard->engine->failed, __ATOMIC_ACQUIRE) == 0) host_counters_final(shard);
+    host_flush(shard);
+    __atomic_fetch_add(&shard->engine->done_count, 1, __ATOMIC_ACQ_REL);
+    wake_raise_always(&shard->engine->stop_wake);
+    return NULL;
+}
+
+enum status shard_attach(struct shard *shard)
+{
+    assert(!shard->thread_started);
+    enum status status = poll_add(&shard->poll, shard->wake.fd, POLL_READ, TOKEN_WAKE);
+    if (status != STATUS_OK) return status;
+    if (shard->index == 0) {
+        shard->listener = shard->engine->listener;
+        status = poll_add(&shard->poll, shard->listener, POLL_READ, TOKEN_LISTENER);
+        if (status != STATUS_OK) return status;
+    }
+    return io_file_start(&shard->file);
+}
+
+enum status shard_run_start(struct shard *shard)
+{
+    enum status status = shard_attach(shard);
+    if (status != STATUS_OK) return status;
+    char name[16];
+    snprintf(name, sizeof name, "headrace-%u", (unsigned)shard->index);
+    status = thread_start(&shard->thread, name, shard_run, shard);
+    shard->thread_started = status == STATUS_OK;
+    return status;
+}

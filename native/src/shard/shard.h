@@ -1,0 +1,298 @@
+/* shard/shard.h: one shard: a thread, its pump, and everything that only this thread touches.
+ *
+ * The pump's order is fixed (A3):
+ *
+ *     wait -> stop -> tick (timers, store_tick)
+ *          -> main lane (I/O completions, host, other shards, sockets) -> store_flush
+ *          -> outcomes, advances, metadata, meters, counters -> reply lane
+ *          -> flush connections -> close connections
+ *
+ * Nothing here waits for Python, for another shard or for the disk. Other threads reach a shard
+ * only through rings, its wake and the few atomics that are marked as such. */
+#ifndef SHARD_SHARD_H
+#define SHARD_SHARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "catalog/tables.h"
+#include "engine.h"
+#include "foundation/arena.h"
+#include "foundation/buffer_pool.h"
+#include "foundation/ring.h"
+#include "foundation/timer_wheel.h"
+#include "grpc/call.h"
+#include "grpc/reply_budget.h"
+#include "http2/connection.h"
+#include "io/io_file.h"
+#include "io/io_poll.h"
+#include "service/fetch_messages.h"
+#include "service/queue.h"
+#include "shard/queues.h"
+#include "store/store.h"
+#include "usage/counters.h"
+#include "usage/tally.h"
+
+enum {
+    SHARD_CALLS_COUNT_MAX = 8192,
+    SHARD_CONNECTIONS_COUNT_MAX = 1024,
+    SHARD_PENDINGS_COUNT_MAX = 65536,
+    SHARD_FETCHES_COUNT_MAX = 8192,
+    SHARD_FETCH_BUCKETS_COUNT = 8192,
+    SHARD_READS_COUNT_MAX = 64,       /* fetches that wait for the disk at once */
+    SHARD_HOST_RING_BYTES = 16777216, /* each way; holds the largest frame */
+    SHARD_STREAM_PENDINGS_MAX =
+        16384,                /* unanswered messages of one ProduceStream: beyond it BUSY */
+    SHARD_TICK_NS = 10000000, /* the longest sleep while the store works */
+    SHARD_IDLE_TICK_NS = 100000000,
+    SHARD_WAIT_MS_MAX = 60000, /* a long poll */
+    SHARD_HOLD_MS_MIN =
+        1000,              /* a fetch without room waits for it so long, or as it would for data */
+    SHARD_SWEEP_MS = 1000, /* how often calls and connections are looked over, at most */
+    SHARD_FETCH_BYTES_DEFAULT = 1048576,
+    SHARD_FETCH_BYTES_MAX = 8388608,
+    SHARD_FETCH_MESSAGES_DEFAULT = 500,
+    SHARD_FETCH_MESSAGES_MAX = 10000,
+};
+
+struct engine;
+
+enum pending_kind {
+    PENDING_FREE = 0,
+    PENDING_PRODUCE = 1, /* a call waits (here or forwarded) */
+    PENDING_COMMIT = 2,
+    PENDING_FETCH_OFFSETS = 3,
+    PENDING_FETCH = 4,  /* forwarded: the owner runs the fetch */
+    PENDING_REMOTE = 5, /* another shard waits: (shard, its token) */
+    PENDING_TIME = 7,
+    PENDING_HOST = 6, /* the host waits: (cookie, frame kind) */
+};
+
+/* An operation whose outcome is to come. Its token is generation << 32 | index. */
+struct pending {
+    uint32_t generation; /* never 0 */
+    uint8_t kind;        /* enum pending_kind */
+    uint8_t remote_kind; /* PENDING_REMOTE: enum pending_kind on the other side */
+    uint16_t shard;      /* PENDING_REMOTE */
+    uint32_t call_index;
+    uint32_t call_generation;
+    uint64_t number;    /* produce: the client's request; remote: its token; host: cookie */
+    uint32_t host_kind; /* PENDING_HOST: enum engine_frame_kind */
+    uint32_t next_free;
+    void *loan; /* a buffer lent to another shard until the outcome */
+};
+
+enum fetch_state {
+    FETCH_FREE = 0,
+    FETCH_RUNNING = 1,
+    FETCH_WAITING = 2,
+    FETCH_QUEUED = 3,
+    FETCH_READING = 4,
+    FETCH_HELD = 5,
+};
+
+struct fetch {
+    uint32_t index;
+    uint32_t generation;
+    uint8_t state;     /* enum fetch_state */
+    uint8_t remote;    /* the requester is another shard */
+    uint8_t cancelled; /* forget the answer; a read is still out */
+    uint8_t attempts;  /* reads that did not hold the batch looked for */
+    uint16_t shard;    /* remote: who */
+    uint16_t read;     /* FETCH_READING: index of its read */
+    uint64_t token;    /* remote: its pending */
+    uint32_t call_index;
+    uint32_t call_generation;
+    struct lane_fetch request;
+    uint64_t deadline_ns; /* of the wait; 0 = answer at once */
+    uint64_t held_ns;     /* not of a stream: until when it may be held; 0 = it never was */
+    struct timer timer;
+    struct queue_link link; /* in its bucket, in reads_waiting, or in fetches_held */
+};
+
+struct fetch_read {
+    struct io_request request;
+    uint32_t fetch_index;
+    uint32_t fetch_generation;
+    struct reply *reply;
+    uint8_t used;
+};
+
+/* An open Consume: what it asks next and what it may still send. */
+struct consume {
+    struct lane_fetch request; /* its offset moves on with every reply */
+    uint32_t bytes_max;        /* of one reply */
+    uint8_t begun;
+    uint8_t caught_up; /* EMPTY was sent since the last data */
+    int64_t credit;    /* bytes; below 0 by at most one batch */
+};
+
+/* A ListOffsets that reads on. */
+struct time_search {
+    struct lane_fetch request;
+    int64_t time_us;
+    struct store_time found; /* so far */
+    uint32_t attempts;       /* begun again because the log's start moved past it */
+};
+
+/* What a call needs that takes several fetches, one after the other. By the call's index. */
+struct call_work {
+    struct queue_link link; /* in works_ready */
+    union {
+        struct consume consume;
+        struct time_search search;
+    };
+};
+
+enum timer_kind { TIMER_FETCH = 1, TIMER_CALL = 2 };
+
+enum metadata_phase {
+    METADATA_NONE = 0,      /* not shard 0 */
+    METADATA_RESTORING = 1, /* RESTORE sent */
+    METADATA_IDLE = 2,      /* nothing at the host */
+    METADATA_APPLYING = 3,  /* one APPLY at the host */
+    METADATA_SPREADING = 4, /* its delta is on its way to all shards */
+    METADATA_SNAPSHOTTING = 5,
+};
+
+struct metadata_host {
+    uint8_t phase;     /* enum metadata_phase */
+    uint8_t ready;     /* READY was sent */
+    uint8_t restoring; /* SPREADING the tables of RESTORED */
+    uint16_t acks_missing;
+    uint64_t op;         /* what is at the host or spreading */
+    uint64_t applied_op; /* the host's machine has applied all up to here, and so have the tables */
+    uint8_t *delta;      /* in the pool, lent to the other shards */
+    uint64_t last_recovered_op;
+    uint64_t snapshot_bytes;    /* of the last one offered */
+    uint64_t snapshots_refused; /* it found no room, or was too large */
+    uint64_t snapshot_retry_ns; /* not asked for before; 0 = any time */
+    uint8_t *result;            /* in the pool, until the spreading is over */
+    size_t result_size;
+};
+
+/* Only the shard's thread writes; engine_metrics reads. */
+struct shard_counters {
+    uint64_t connections_opened, connections_refused, accepts_failed, connections_closed;
+    uint64_t calls_opened, calls_refused, calls_cancelled, bytes_received, bytes_sent;
+    uint64_t calls_by_method[METHODS_COUNT];
+    uint64_t failures_by_error[GRPC_ERROR_COUNT];
+    uint64_t fetch_waits, fetch_reads, fetch_bytes, produce_forwarded, fetch_forwarded,
+        produce_waits, consume_holds_connection, consume_holds_memory, fetch_holds, answers_refused;
+    uint64_t messages_refused, messages_late, replies_stalled;
+    uint64_t connections_silent, connections_evicted, connections_idle, connections_aged;
+    uint64_t connections_stalled, connections_malformed;
+    uint64_t floods_pings, floods_resets, floods_frames;
+    uint64_t access_ended, calls_late;
+    uint64_t late_outcomes, late_host_answers, host_opens_refused, host_frames_out, host_frames_in;
+    uint64_t frame_drops_main, frames_delayed_reply, frames_misrouted, meter_frames, turns;
+    uint64_t egress_bytes, egress_unsent, requests_metered, usage_unattributed, counter_frames,
+        counter_rows;
+};
+
+struct shard {
+    uint16_t index;
+    uint16_t shards_count;
+    uint8_t ready; /* METADATA_READY has passed: calls from outside are served */
+    uint8_t draining;
+    uint8_t drained;
+    uint8_t checkpointing;
+    uint8_t done;
+    struct engine *engine;
+    struct store_now now;
+    uint64_t host_beat_ns; /* of the last HOST_BEAT; 0 = never */
+
+    struct arena arena;
+    struct buffer_pool pool;
+    struct store *store;
+    struct tally tally;
+    struct counting counting;
+    struct io_file file;
+    struct tables tables;
+    struct poll poll;
+    struct wake wake;
+    struct timer_wheel timers;
+    struct http2_shared http2;
+
+    struct call *calls;
+    uint32_t *calls_free;
+    uint32_t calls_free_count;
+    /* Atomic, by slot: generation of a host call whose client is gone; 0 = none. */
+    uint32_t *calls_cancelled;
+    uint32_t calls_cancelled_count; /* atomic: grows with each */
+    struct connection *connections;
+    struct connection *connections_free;
+    uint32_t connections_count;
+    uint64_t messages_bytes;     /* held by messages that are not complete */
+    struct engine_limits limits; /* none is 0 */
+    uint32_t sweep_ms;           /* between two, a part of the shortest limit */
+    uint64_t sweep_ns;           /* the next */
+    uint32_t sweep_revision;     /* of the grants, at the last */
+    struct connection *dirty;
+    struct connection *closing;
+    uint8_t *read_buffer;
+    void *output_spare[16];
+    uint32_t output_spare_count;
+
+    struct pending *pendings;
+    uint32_t pendings_free; /* index + 1 */
+    uint32_t pendings_count;
+    struct fetch *fetches;
+    uint32_t *fetches_free;
+    uint32_t fetches_free_count;
+    struct queue *fetch_buckets;
+    struct fetch_read *reads;
+    struct queue reads_waiting;
+    struct message_opener opener;
+    struct queue fetches_held; /* until replies have left memory */
+    uint64_t fetches_to_ask;   /* of those, since some memory came back */
+    struct reply_budget budgets[REPLY_KINDS_COUNT];
+    struct call_work *works;  /* by index of the call */
+    struct queue works_ready; /* of calls whose next fetch may begin */
+
+    struct produce_queue produce_queue;
+    struct queue produce_held; /* calls whose window waits for it */
+    struct lanes lanes;
+    struct metadata_host metadata;
+
+    struct frame_ring host_out;
+    struct frame_ring host_in;
+    struct host_letter *host_letters_head; /* frames that found host_out full, in order */
+    struct host_letter *host_letters_tail;
+    uint8_t *host_scratch;
+    uint8_t host_posted; /* raise the host's wake at the end of the turn */
+
+    int listener;                /* shard 0 */
+    uint64_t listener_paused_ns; /* no descriptors left: accept again from then on; 0 = accepting */
+    uint16_t hand_next;
+    unsigned long thread; /* pthread_t */
+    uint8_t thread_started;
+    struct shard_counters counters;
+};
+
+/* shard/shard.c */
+enum status shard_run_start(struct shard *shard);
+void *shard_run(void *context);
+/* What shard_run_start and its thread do, step by step: for whoever has no thread (native/fuzz). */
+enum status shard_attach(struct shard *shard);
+void shard_begin(struct shard *shard);
+void shard_turn(struct shard *shard);
+/* One outcome, to whoever waits for it. */
+void shard_outcome(struct shard *shard, const struct store_outcome *outcome);
+
+/* pendings: 0 = the table is full */
+uint64_t pending_take(struct shard *shard, const struct pending *values);
+struct pending *pending_find(struct shard *shard, uint64_t token);
+void pending_give(struct shard *shard, struct pending *pending);
+
+/* calls */
+struct call *call_take(struct shard *shard, struct connection *connection, int32_t stream_id);
+struct call *call_find(struct shard *shard, uint32_t index, uint32_t generation);
+void call_give(struct shard *shard, struct call *call);
+
+/* fetches, and reads of files for them: NULL = all are in use */
+struct fetch *fetch_take(struct shard *shard);
+void fetch_give(struct shard *shard, struct fetch *fetch);
+struct fetch_read *fetch_read_take(struct shard *shard, uint16_t *index);
+
+#endif

@@ -1,0 +1,109 @@
+/* shard/slots.c: the slots of calls, pendings and fetches: taken, found by (index, generation),
+ * given back. A generation grows when its slot is given back and is never 0: an old name finds
+ * nothing. */
+#include "foundation/assert.h"
+#include "shard/shard.h"
+
+static uint32_t generation_next(uint32_t generation)
+{
+    return generation == UINT32_MAX ? 1 : generation + 1;
+}
+
+uint64_t pending_take(struct shard *shard, const struct pending *values)
+{
+    if (shard->pendings_free == 0) return 0;
+    uint32_t index = shard->pendings_free - 1;
+    struct pending *pending = &shard->pendings[index];
+    assert(pending->kind == PENDING_FREE);
+    assert(values->kind != PENDING_FREE);
+    uint32_t generation = pending->generation;
+    shard->pendings_free = pending->next_free;
+    shard->pendings_count++;
+    *pending = *values;
+    pending->generation = generation;
+    pending->next_free = 0;
+    return (uint64_t)generation << 32 | index;
+}
+
+struct pending *pending_find(struct shard *shard, uint64_t token)
+{
+    uint32_t index = (uint32_t)token;
+    assert(index < SHARD_PENDINGS_COUNT_MAX);
+    struct pending *pending = &shard->pendings[index];
+    if (pending->kind == PENDING_FREE || pending->generation != token >> 32) return NULL;
+    return pending;
+}
+
+void pending_give(struct shard *shard, struct pending *pending)
+{
+    assert(pending->kind != PENDING_FREE);
+    uint32_t generation = generation_next(pending->generation);
+    *pending = (struct pending){.generation = generation, .next_free = shard->pendings_free};
+    shard->pendings_free = (uint32_t)(pending - shard->pendings) + 1;
+    assert(shard->pendings_count > 0);
+    shard->pendings_count--;
+}
+
+struct call *call_take(struct shard *shard, struct connection *connection, int32_t stream_id)
+{
+    if (shard->calls_free_count == 0) return NULL;
+    struct call *call = &shard->calls[shard->calls_free[--shard->calls_free_count]];
+    assert(call->connection == NULL);
+    call->connection = connection;
+    call->stream_id = stream_id;
+    call->answer = GRANT_ANSWER_MISSING;
+    queue_push(&connection->calls, &call->connection_link);
+    return call;
+}
+
+struct call *call_find(struct shard *shard, uint32_t index, uint32_t generation)
+{
+    if (index >= SHARD_CALLS_COUNT_MAX) return NULL;
+    struct call *call = &shard->calls[index];
+    if (call->connection == NULL || call->generation != generation) return NULL;
+    return call;
+}
+
+void call_give(struct shard *shard, struct call *call)
+{
+    assert(call->connection != NULL);
+    assert(call->replies_head == NULL);
+    timer_clear(&shard->timers, &call->timer);
+    if (call->held_link.queue != NULL) queue_remove(&shard->produce_held, &call->held_link);
+    queue_remove(&call->connection->calls, &call->connection_link);
+    uint32_t index = call->index;
+    uint32_t generation = generation_next(call->generation);
+    *call = (struct call){.index = index, .generation = generation};
+    shard->calls_free[shard->calls_free_count++] = index;
+}
+
+struct fetch *fetch_take(struct shard *shard)
+{
+    if (shard->fetches_free_count == 0) return NULL;
+    struct fetch *fetch = &shard->fetches[shard->fetches_free[--shard->fetches_free_count]];
+    assert(fetch->state == FETCH_FREE);
+    fetch->state = FETCH_RUNNING;
+    fetch->timer.kind = TIMER_FETCH;
+    return fetch;
+}
+
+void fetch_give(struct shard *shard, struct fetch *fetch)
+{
+    assert(fetch->state == FETCH_RUNNING);
+    assert(fetch->timer.deadline_ns == 0);
+    uint32_t index = fetch->index;
+    uint32_t generation = fetch->generation + 1;
+    *fetch = (struct fetch){.index = index, .generation = generation == 0 ? 1 : generation};
+    shard->fetches_free[shard->fetches_free_count++] = index;
+}
+
+struct fetch_read *fetch_read_take(struct shard *shard, uint16_t *index)
+{
+    for (uint16_t at = 0; at < SHARD_READS_COUNT_MAX; at++) {
+        if (shard->reads[at].used) continue;
+        shard->reads[at].used = 1;
+        *index = at;
+        return &shard->reads[at];
+    }
+    return NULL;
+}

@@ -1,0 +1,218 @@
+/* store/metadata.c: the metadata group: its ops are journaled like any other's and executed by the
+ * host (A8).
+ *
+ *     submit -> prepare -> round -> committed -> handed out in order -> [host] -> applied ->
+ *     commit_min + 1 -> outcome
+ *
+ * Its ring is its own: a host that is slow or stuck pins nobody else's memory, and past half of the
+ * ring metadata stops accepting (V9). A snapshot is asked for behind the last op handed out, so
+ * that the host, which takes frames in order, stands exactly there. */
+#include "store/state.h"
+
+enum { METADATA_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES };
+
+enum status store_metadata_submit(struct store *store, const uint8_t *command, size_t size,
+                                  uint64_t token)
+{
+    struct store_group *group = store->metadata_group;
+    if (!group) return STATUS_NOT_FOUND;
+    if (group->vsr.status == VSR_DAMAGED) return STATUS_DAMAGED;
+    uint64_t entry_size = METADATA_HEADERS_BYTES + size;
+    if (entry_size > journal_entry_bytes_max(&store->journal.config))
+        return STATUS_MESSAGE_TOO_LARGE;
+    uint64_t held = store->snapshot.bytes_since + (store->metadata.head - store->metadata.settled);
+    if (held + entry_size > store->metadata.size / 2) return STATUS_BUSY;
+    enum status status = store_admit(store, &store->metadata, entry_size + 512);
+    if (status != STATUS_OK) return status;
+    store_prepare_op(store, &store->metadata, group, VSR_OPERATION_METADATA, command, size, token,
+                     1);
+    return STATUS_OK;
+}
+
+/* The next executed op at or behind `position`; the ring's durable end if there is none. */
+static uint64_t store_metadata_at(const struct store *store, uint64_t position)
+{
+    const struct store_ring *ring = &store->metadata;
+    if (position < ring->settled) position = ring->settled;
+    while (position < ring->durable) {
+        const struct store_record *record = store_ring_at(ring, position);
+        if (record->state == STORE_RECORD_EXECUTED) break;
+        position += record->size;
+    }
+    return position;
+}
+
+int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_us,
+                        const uint8_t **command, size_t *size)
+{
+    struct store_snapshot *snapshot = &store->snapshot;
+    uint64_t position = store_metadata_at(store, store->metadata_handed);
+    store->metadata_handed = position;
+    if (position == store->metadata.durable) return 0;
+    struct store_record *record = store_ring_at(&store->metadata, position);
+    const uint8_t *entry = store_record_entry(record);
+    struct vsr_prepare prepare;
+    int intact = vsr_prepare_decode(entry + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
+    assert(intact);
+    *op = prepare.op;
+    *append_time_us = prepare.append_time_us;
+    *command = entry + METADATA_HEADERS_BYTES;
+    *size = prepare.payload_bytes;
+    snapshot->handed_op = prepare.op;
+    snapshot->handed_time_us = prepare.append_time_us;
+    memcpy(snapshot->handed_checksum, prepare.checksum, 16);
+    snapshot->ops_since++;
+    snapshot->bytes_since += prepare.payload_bytes + METADATA_HEADERS_BYTES;
+    store->metadata_handed = position + record->size;
+    return 1;
+}
+
+enum status store_metadata_applied(struct store *store, uint64_t op, const uint8_t *result,
+                                   size_t size)
+{
+    struct store_group *group = store->metadata_group;
+    uint64_t position = store_metadata_at(store, store->metadata_applied);
+    if (position >= store->metadata_handed) return STATUS_INVALID;
+    struct store_record *record = store_ring_at(&store->metadata, position);
+    if (record->op != op) return STATUS_INVALID;
+    if (store->results_waiting == 0) store->results_used = 0;
+    if (record->outcome && size > STORE_RESULTS_BYTES - store->results_used) return STATUS_BUSY;
+
+    struct vsr_prepare prepare;
+    int intact =
+        vsr_prepare_decode(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
+    assert(intact);
+    struct vsr_event event = {.kind = VSR_EXECUTED, .op = op, .time_us = prepare.append_time_us};
+    memcpy(event.checksum, prepare.checksum, 16);
+    struct vsr_update update;
+    vsr_step(&group->vsr, &event, &update);
+    store->metadata_applied = position + record->size;
+    record->state = STORE_RECORD_DONE;
+    if (record->outcome) {
+        struct store_outcome outcome = {.token = record->token,
+                                        .status = STATUS_OK,
+                                        .persisted = 1,
+                                        .replicas = 1,
+                                        .base_offset = op,
+                                        .append_time_us = prepare.append_time_us,
+                                        .body_size = size};
+        outcome.body = store->results + store->results_used;
+        if (size > 0) memcpy(store->results + store->results_used, result, size);
+        store->results_used += size;
+        store->results_waiting++;
+        assert(store->accepted > 0);
+        store->accepted--;
+        store_outcome_push(store, &outcome);
+    }
+    store_ring_settle(&store->metadata);
+    return STATUS_OK;
+}
+
+int store_metadata_snapshot_due(struct store *store, uint64_t *op)
+{
+    struct store_snapshot *snapshot = &store->snapshot;
+    if (!store->metadata_group || snapshot->busy || snapshot->wanted || snapshot->borrowed)
+        return 0;
+    if (snapshot->ops_since < store->config.snapshot_ops
+        && snapshot->bytes_since < STORE_SNAPSHOT_BYTES)
+        return 0;
+    *op = snapshot->op = snapshot->handed_op;
+    snapshot->time_us = snapshot->handed_time_us;
+    memcpy(snapshot->checksum, snapshot->handed_checksum, 16);
+    snapshot->ops_wanted = snapshot->ops_since;
+    snapshot->bytes_wanted = snapshot->bytes_since;
+    snapshot->wanted = 1;
+    return 1;
+}
+
+enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint8_t *bytes,
+                                    size_t size)
+{
+    struct store_snapshot *snapshot = &store->snapshot;
+    struct store_group *group = store->metadata_group;
+    if (!group || !snapshot->wanted || snapshot->busy || op != snapshot->op) return STATUS_INVALID;
+    /* Whatever comes of it: one that cannot be taken now is wanted again. */
+    snapshot->wanted = 0;
+    /* No bytes is "not now", never an empty state: storing it would wipe the metadata. */
+    if (size == 0) return STATUS_INVALID;
+    if (size > STORE_SNAPSHOT_MAX) return STATUS_MESSAGE_TOO_LARGE;
+    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_CHECKPOINT_BYTES,
+                                        .kind = JOURNAL_CHECKPOINT,
+                                        .op = op,
+                                        .log_view = group->vsr.log_view,
+                                        .tenure = group->vsr.tenure,
+                                        .epoch = group->vsr.epoch};
+    if (!store_ring_fits(&store->control, entry.size)) return STATUS_BUSY;
+    memcpy(snapshot->buffer, bytes, size);
+    snapshot->size = size;
+    vsr_digest(snapshot->buffer, size, snapshot->digest);
+    snapshot->busy = 1;
+
+    /* Its name is unknown to the journal until the file is synced: only then is the entry made. */
+    (void)store_blob_write(store, STORE_SLOT_SNAPSHOT, snapshot->digest, snapshot->buffer, size);
+    return STATUS_OK;
+}
+
+void store_snapshot_blob_done(struct store *store)
+{
+    struct store_snapshot *snapshot = &store->snapshot;
+    struct store_group *group = store->metadata_group;
+    assert(snapshot->busy);
+    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_CHECKPOINT_BYTES,
+                                        .kind = JOURNAL_CHECKPOINT,
+                                        .op = snapshot->op,
+                                        .log_view = group->vsr.log_view,
+                                        .tenure = group->vsr.tenure,
+                                        .epoch = group->vsr.epoch};
+    if (!store_ring_fits(&store->control, entry.size)) {
+        store->blob_retry[1] = 1; /* the ring drains by itself: write the file again then */
+        return;
+    }
+    struct store_record *record =
+        store_entry_begin(store, &store->control, &entry, &snapshot->record);
+    uint8_t *body = store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES;
+    store_checkpoint_put(group, 1, snapshot->size, snapshot->digest, body);
+    memcpy(body + 64, snapshot->checksum, 16);
+    bytes_put_i64(body + 80, snapshot->time_us);
+    record->group = store_group_index(store, group);
+    record->token = UINT64_MAX;
+    store_entry_ready(record);
+}
+
+/* The entry that names the new file is durable: ops up to it are dead. */
+void store_snapshot_executed(struct store *store, const struct store_record *record)
+{
+    struct store_snapshot *snapshot = &store->snapshot;
+    struct store_group *group = store->metadata_group;
+    if (group->checkpoint_is_file && memcmp(group->checkpoint_digest, snapshot->digest, 16) != 0) {
+        store_garbage_add(store, group->checkpoint_digest);
+    }
+    group->checkpoint_op = record->op;
+    group->checkpoint_is_file = 1;
+    group->checkpoint_bytes = (uint32_t)snapshot->size;
+    memcpy(group->checkpoint_digest, snapshot->digest, 16);
+    snapshot->ops_since -= snapshot->ops_wanted;
+    snapshot->bytes_since -= snapshot->bytes_wanted;
+    uint64_t dead =
+        snapshot->bytes_wanted < group->live_bytes ? snapshot->bytes_wanted : group->live_bytes;
+    group->live_bytes -= dead;
+    store->live_bytes -= dead;
+    snapshot->busy = 0;
+    store->statistics.checkpoints++;
+}
+
+void store_metadata_recovery(struct store *store, uint64_t *snapshot_op, const uint8_t **bytes,
+                             size_t *size, uint64_t *last_op)
+{
+    struct store_group *group = store->metadata_group;
+    assert(group != NULL);
+    *snapshot_op = group->checkpoint_is_file ? group->checkpoint_op : 0;
+    *bytes = store->snapshot.buffer;
+    *size = group->checkpoint_is_file ? store->snapshot.size : 0;
+    *last_op = group->vsr.op;
+}
+
+void store_metadata_recovered(struct store *store)
+{
+    store->snapshot.borrowed = 0;
+}

@@ -1,0 +1,80 @@
+/* store/prepare_ring.h: memory of prepares: one copy of each accepted client part, from its
+ * acceptance until it is overwritten.
+ *
+ *     tail ....... settled ......... durable ......... rounded ....... head
+ *      | hot tail   | to be written   | in the round    | gathered       |
+ *      | evictable  | to segments     | in flight       | for the next   |
+ *
+ * Positions only grow; a position's place is position mod size. A record is a 128-byte header of
+ * ours and a journal entry, contiguous, so that one copy serves the round, the segment write and
+ * fetches. Records never wrap: a pad fills the end. */
+#ifndef STORE_PREPARE_RING_H
+#define STORE_PREPARE_RING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STORE_RECORD_HEADER_BYTES = 128, STORE_RECORD_ALIGNMENT = 64 };
+
+enum store_record_state {
+    STORE_RECORD_PAD = 1,
+    STORE_RECORD_HELD,     /* reserved: may not enter a round yet */
+    STORE_RECORD_READY,    /* complete: the next round takes it */
+    STORE_RECORD_ROUNDED,  /* in the round in flight, or durable and not yet executed */
+    STORE_RECORD_EXECUTED, /* pinned: its bytes go to a segment, or metadata has it */
+    STORE_RECORD_DONE,
+};
+
+struct store_record {
+    uint32_t size;  /* of the record, aligned */
+    uint32_t group; /* index */
+    uint8_t state;
+    uint8_t outcome; /* 1 = somebody waits for its token */
+    uint8_t
+        /* before this batch a segment was sealed: its footer lies over the entry's headers */
+        sealed;
+    uint8_t opened; /* this batch begins a segment */
+    uint32_t record_count;
+    uint64_t token;
+    uint64_t op;
+    uint64_t previous; /* batch before it in the same group: position + 1; 0 = none */
+    uint64_t next;     /* batch after it that waits for its segment write; position + 1; 0 = none */
+    uint64_t base_offset;
+    uint64_t segment;  /* base offset of the segment it goes to */
+    uint64_t position; /* in it */
+    uint64_t sealed_segment;
+    uint64_t sealed_bytes;
+    uint32_t batch_bytes; /* stored batch, at the end of the entry */
+    uint32_t operation;
+    uint64_t reserved[4];
+};
+
+struct store_ring {
+    uint8_t *memory;
+    uint64_t size;
+    uint64_t tail;
+    uint64_t settled;
+    uint64_t durable;
+    uint64_t rounded;
+    uint64_t head;
+};
+
+void store_ring_init(struct store_ring *ring, uint8_t *memory, uint64_t size);
+
+/* Would an entry of `entry_size` bytes fit now? */
+int store_ring_fits(const struct store_ring *ring, uint64_t entry_size);
+
+/* Room for an entry; the caller checked that it fits. Its state is HELD. */
+struct store_record *store_ring_reserve(struct store_ring *ring, uint64_t entry_size,
+                                        uint64_t *position);
+
+struct store_record *store_ring_at(const struct store_ring *ring, uint64_t position);
+uint8_t *store_record_entry(struct store_record *record);
+
+/* Step over pads. */
+uint64_t store_ring_skip(const struct store_ring *ring, uint64_t position, uint64_t end);
+
+/* Let go of what is done at the front. */
+void store_ring_settle(struct store_ring *ring);
+
+#endif

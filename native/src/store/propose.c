@@ -1,0 +1,222 @@
+/* store/propose.c: entries are made here, in memory, from where rounds, segments and fetches take
+ * them.
+ *
+ * Admission (J6) is decided before anything is changed: the ring has room, the journal has extents
+ * beyond the reserve for all that is gathered, live bytes stay within half of it. */
+#include "store/state.h"
+
+enum { ENTRY_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES };
+
+static uint64_t store_gathered(const struct store_ring *ring)
+{
+    return ring->head - ring->durable;
+}
+
+/* Twice the bytes gathered: an entry that does not fit the rest of an extent leaves it unused. */
+static int store_journal_has(const struct store *store, uint64_t entry_size)
+{
+    const struct journal *journal = &store->journal;
+    uint32_t free = journal_extents_free(journal);
+    uint64_t usable =
+        free > JOURNAL_EXTENTS_RESERVED
+            ? (free - JOURNAL_EXTENTS_RESERVED) * journal_extent_payload_bytes(&journal->config)
+            : 0;
+    uint64_t gathered =
+        store_gathered(&store->data) + store_gathered(&store->metadata) + entry_size;
+    uint64_t half = journal_file_bytes(&journal->config) / 2;
+    return usable >= 2 * gathered && store->live_bytes + gathered <= half;
+}
+
+enum status store_admit(struct store *store, struct store_ring *ring, uint64_t entry_size)
+{
+    if (store->failed != STATUS_OK) return STATUS_STOPPING;
+    int room =
+        store_ring_fits(ring, entry_size) && store_journal_has(store, entry_size)
+        && store->accepted + (store->outcomes_head - store->outcomes_tail) < STORE_OUTCOMES_MAX;
+    if (!room) {
+        store->statistics.refused_busy++;
+        return STATUS_BUSY;
+    }
+    return STATUS_OK;
+}
+
+/* An op with `payload_size` bytes of this group, and the view state that may have to go before
+ * it. */
+enum status store_admit_op(struct store *store, uint64_t payload_size)
+{
+    uint64_t size = ENTRY_HEADERS_BYTES + payload_size;
+    if (size > journal_entry_bytes_max(&store->journal.config)) return STATUS_MESSAGE_TOO_LARGE;
+    uint64_t view_state =
+        2 * (STORE_RECORD_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES + STORE_VIEW_STATE_BYTES);
+    return store_admit(store, &store->data, size + view_state);
+}
+
+struct store_record *store_entry_begin(struct store *store, struct store_ring *ring,
+                                       const struct journal_entry *entry, uint64_t *position)
+{
+    struct store_record *record = store_ring_reserve(ring, entry->size, position);
+    uint8_t *bytes = store_record_entry(record);
+    memset(bytes, 0, JOURNAL_ENTRY_HEADER_BYTES);
+    journal_entry_put(bytes, entry);
+    record->op = entry->op;
+    record->group = UINT32_MAX;
+    store->statistics.entries++;
+    return record;
+}
+
+void store_entry_ready(struct store_record *record)
+{
+    assert(record->state == STORE_RECORD_HELD);
+    journal_entry_seal(store_record_entry(record));
+    record->state = STORE_RECORD_READY;
+}
+
+/*  version u16 | flags u16 (1 = metered) | members u32 | view | log_view | epoch u32 | tenure u32 |
+ *  segment_bytes | segment_us | 0 .. */
+void store_view_state_put(const struct store_group *group, const struct segment_limit *limit,
+                          uint8_t *at)
+{
+    memset(at, 0, STORE_VIEW_STATE_BYTES);
+    bytes_put_u16(at, VSR_VERSION);
+    bytes_put_u16(at + 2, group->metered ? 1 : 0);
+    bytes_put_u32(at + 4, group->vsr.members_count);
+    bytes_put_u64(at + 8, group->vsr.view);
+    bytes_put_u64(at + 16, group->vsr.log_view);
+    bytes_put_u32(at + 24, group->vsr.epoch);
+    bytes_put_u32(at + 28, group->vsr.tenure);
+    bytes_put_u64(at + 32, limit->bytes);
+    bytes_put_i64(at + 40, limit->time_us);
+}
+
+void store_view_state_limit(struct partition_config *config, const uint8_t *body)
+{
+    config->segment_bytes = bytes_get_u64(body + 32);
+    config->segment_us = bytes_get_i64(body + 40);
+}
+
+static struct journal_entry store_group_entry(const struct store_group *group, uint16_t kind,
+                                              uint64_t body_size)
+{
+    return (struct journal_entry){
+        .size = (uint32_t)(JOURNAL_ENTRY_HEADER_BYTES + body_size),
+        .kind = kind,
+        .topic = group->topic,
+        .partition = group->partition,
+        .created_revision = group->created_revision,
+        .op = group->vsr.op,
+        .log_view = group->vsr.log_view,
+        .tenure = group->vsr.tenure,
+        .epoch = group->vsr.epoch,
+    };
+}
+
+/* Durable before or with the first op that depends on it: it stands before that op in the same
+ * ring. */
+void store_view_state_entry(struct store *store, struct store_group *group)
+{
+    struct store_ring *ring = group == store->metadata_group ? &store->metadata : &store->data;
+    const struct journal_entry entry =
+        store_group_entry(group, JOURNAL_VIEW_STATE, STORE_VIEW_STATE_BYTES);
+    uint64_t position;
+    struct store_record *record = store_entry_begin(store, ring, &entry, &position);
+    record->group = store_group_index(store, group);
+    store_view_state_put(group, &group->segment_limit,
+                         store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES);
+    store_entry_ready(record);
+    group->configured = 1;
+}
+
+void store_abstain_entry(struct store *store, struct store_group *group)
+{
+    struct journal_entry entry = store_group_entry(group, JOURNAL_ABSTAIN, STORE_ABSTAIN_BYTES);
+    entry.op = group->vsr.op;
+    uint64_t position;
+    struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
+    uint8_t *body = store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES;
+    record->group = store_group_index(store, group);
+    memset(body, 0, STORE_ABSTAIN_BYTES);
+    bytes_put_u64(body, group->vsr.op);
+    bytes_put_u64(body + 8, group->vsr.damaged_to);
+    store_entry_ready(record);
+}
+
+/* The topic's row may have changed since: the next op is the first under the new configuration. */
+static void store_group_configure(struct store *store, struct store_group *group)
+{
+    const struct store_topic *topic = store_topic_find(store, group->topic);
+    const struct segment_limit *limit = topic ? &topic->segment_limit : &group->segment_limit;
+    if (limit->bytes != group->segment_limit.bytes
+        || limit->time_us != group->segment_limit.time_us) {
+        group->segment_limit = *limit;
+        group->configured = 0;
+    }
+    if (!group->configured) store_view_state_entry(store, group);
+}
+
+/* The step, and the record with all its headers; the caller puts the payload behind them. */
+static struct store_record *store_prepare_begin(struct store *store, struct store_ring *ring,
+                                                struct store_group *group, struct vsr_event *event,
+                                                uint64_t *position)
+{
+    store_group_configure(store, group);
+    event->kind = VSR_REQUEST;
+    event->time_us = store_time_us(store);
+    struct vsr_update update;
+    vsr_step(&group->vsr, event, &update);
+    assert(update.status == STATUS_OK);
+    assert(update.journal);
+    event->prepare = update.prepare;
+
+    struct journal_entry entry = store_group_entry(
+        group, JOURNAL_PREPARE, VSR_PREPARE_HEADER_BYTES + (uint64_t)update.prepare.payload_bytes);
+    entry.op = update.prepare.op;
+    struct store_record *record = store_entry_begin(store, ring, &entry, position);
+    vsr_prepare_encode(&event->prepare, store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES);
+    record->group = store_group_index(store, group);
+    record->operation = event->prepare.operation;
+    return record;
+}
+
+void store_prepare_op(struct store *store, struct store_ring *ring, struct store_group *group,
+                      uint16_t operation, const uint8_t *body, size_t size, uint64_t token,
+                      int outcome)
+{
+    struct vsr_event event = {.prepare = {.operation = operation, .payload_bytes = (uint32_t)size}};
+    vsr_digest(body, size, event.prepare.digest);
+    uint64_t position;
+    struct store_record *record = store_prepare_begin(store, ring, group, &event, &position);
+    memcpy(store_record_entry(record) + ENTRY_HEADERS_BYTES, body, size);
+    record->token = token;
+    record->outcome = outcome != 0;
+    if (outcome) store->accepted++;
+    store_entry_ready(record);
+}
+
+void store_prepare_batch(struct store *store, struct store_group *group,
+                         const struct store_produce *request, const struct batch_client *client)
+{
+    uint32_t batch_bytes = (uint32_t)(BATCH_SERVER_HEADER_BYTES + request->batch_size);
+    struct vsr_event event = {.prepare = {.operation = PARTITION_BATCH,
+                                          .principal = request->principal,
+                                          .payload_bytes = batch_bytes}};
+    vsr_digest(request->batch, request->batch_size, event.prepare.digest);
+    uint64_t position;
+    struct store_record *record =
+        store_prepare_begin(store, &store->data, group, &event, &position);
+    uint8_t *stored = store_record_entry(record) + ENTRY_HEADERS_BYTES;
+    const struct batch_server server = {
+        .size_bytes = batch_bytes,
+        .append_time_us = event.prepare.append_time_us,
+        .op = event.prepare.op,
+        .first_view = event.prepare.first_view,
+        .principal = request->principal,
+    };
+    batch_encode_server(&server, stored);
+    memcpy(stored + BATCH_SERVER_HEADER_BYTES, request->batch, request->batch_size);
+    record->batch_bytes = batch_bytes;
+    record->record_count = client->record_count;
+    record->token = request->token;
+    record->outcome = 1;
+    store->accepted++;
+    store_entry_ready(record);
+}

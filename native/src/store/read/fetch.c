@@ -1,0 +1,316 @@
+/* store/read/fetch.c: where the batches from an offset on lie: in the ring, or in a segment file.
+ *
+ * The newest batches are in memory, one after the other but not end to end: a fetch from there gets
+ * a list of them. Further back a file read gets many. Bytes from a file are handed on only after
+ * their sums were checked (store_fetch_trim); the first reads of a segment sealed before the last
+ * restart also rebuild its index. A read that does not reach its offset leaves behind where the
+ * next one goes on (store/read/read_cursor.c). */
+#include "store/state.h"
+
+enum { STORE_WALK_BYTES_MIN = 4096 };
+
+/* G2: the first data of an assignment leaves after InFlight was applied. Proposed once, by the
+ * first fetch. */
+static enum status store_fetch_group(struct store *store, const struct engine_partition_id *id,
+                                     struct store_group **group, uint64_t number,
+                                     uint64_t generation)
+{
+    enum status status = store_group_open(store, id, group);
+    if (status != STATUS_OK) return status;
+    status = partition_group_fetch(&(*group)->state, number, generation);
+    if (status != STATUS_GROUP_PENDING) return status;
+    if (!partition_in_flight_due(&(*group)->state, number, generation)) return STATUS_GROUP_PENDING;
+    if (group_table_proposed(&(*group)->state.groups, number)) return STATUS_GROUP_PENDING;
+    status = store_admit_op(store, PARTITION_IN_FLIGHT_BYTES);
+    if (status != STATUS_OK) return status;
+    const struct partition_in_flight in_flight = {.group = number, .generation = generation};
+    uint8_t body[PARTITION_IN_FLIGHT_BYTES];
+    partition_encode_in_flight(&in_flight, body);
+    store_prepare_op(store, &store->data, *group, PARTITION_IN_FLIGHT, body, sizeof body, 0, 0);
+    group_table_propose(&(*group)->state.groups, number);
+    return STATUS_GROUP_PENDING;
+}
+
+/* The batches of `seen` from position `first` back to 0: the order of the log. At least one. */
+static void store_fetch_gather(struct store_record *const seen[STORE_FETCH_BATCHES_MAX],
+                               uint32_t first, uint32_t bytes_max, struct store_fetch *result)
+{
+    for (uint32_t left = STORE_FETCH_BATCHES_MAX; left > 0; left--, first--) {
+        struct store_record *record = seen[first % STORE_FETCH_BATCHES_MAX];
+        if (result->size > 0 && result->size + record->batch_bytes > bytes_max) return;
+        result->batches[result->batches_count++] = (struct io_vector){
+            .data =
+                store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES,
+            .size = record->batch_bytes,
+        };
+        result->size += record->batch_bytes;
+        /* Older steps were overwritten by the first ones: nothing is known of those any more. */
+        if (first == 0 || left == 1) return;
+        assert(seen[(first - 1) % STORE_FETCH_BATCHES_MAX]->base_offset
+               == record->base_offset + record->record_count);
+    }
+}
+
+/* From the newest batch back. All batches that are not yet in files are here. */
+static int store_fetch_memory(struct store *store, const struct store_group *group, uint64_t offset,
+                              uint32_t bytes_max, struct store_fetch *result)
+{
+    const struct store_ring *ring = &store->data;
+    struct store_record *seen[STORE_FETCH_BATCHES_MAX];
+    uint64_t position = group->hot_last;
+    for (uint32_t step = 0; position != 0 && position - 1 >= ring->tail; step++) {
+        struct store_record *record = store_ring_at(ring, position - 1);
+        if (step >= STORE_FETCH_BATCHES_MAX && record->state == STORE_RECORD_DONE) return 0;
+        seen[step % STORE_FETCH_BATCHES_MAX] = record;
+        if (record->base_offset <= offset) {
+            if (offset >= record->base_offset + record->record_count) return 0;
+            result->place = STORE_FETCH_MEMORY;
+            store_fetch_gather(seen, step, bytes_max, result);
+            return 1;
+        }
+        position = record->previous;
+    }
+    return 0;
+}
+
+static struct segment *store_segment_of(struct store_group *group, uint64_t base_offset)
+{
+    return segment_find(&group->state.segments, base_offset);
+}
+
+static struct store_walk *store_walk_find(struct store_group *group, uint64_t segment)
+{
+    for (uint32_t index = 0; index < STORE_WALKS_COUNT; index++) {
+        struct store_walk *walk = &group->walks[index];
+        if (walk->used && walk->segment == segment) return walk;
+    }
+    return NULL;
+}
+
+/* The walk of a segment, begun if it is not under way. */
+static struct store_walk *store_walk_begin(struct store_group *group, struct segment *segment)
+{
+    struct store_walk *walk = store_walk_find(group, segment->base_offset);
+    if (walk) return walk;
+    walk = &group->walks[group->walk_next++ % STORE_WALKS_COUNT];
+    *walk = (struct store_walk){
+        .segment = segment->base_offset, .offset = segment->base_offset, .used = 1};
+    segment_walk_begin(&group->state.segments, segment);
+    return walk;
+}
+
+static void store_fetch_file(struct store *store, struct store_group *group, uint64_t offset,
+                             uint32_t bytes_max, struct store_fetch *result)
+{
+    struct partition_place place = partition_find(&group->state, offset);
+    assert(place.status == STATUS_OK);
+    uint64_t end = place.segment_data_bytes;
+    if (place.segment_base_offset == group->written_segment && group->written_position < end)
+        end = group->written_position;
+    uint64_t way = place.stride_bytes;
+    if (way > store->config.fetch_way_bytes) way = store->config.fetch_way_bytes;
+    uint64_t size = (uint64_t)bytes_max + way;
+    uint64_t position = place.position;
+    struct segment *segment = store_segment_of(group, place.segment_base_offset);
+    assert(segment != NULL);
+    int walking = !place.indexed && offset >= store_walk_begin(group, segment)->offset;
+    if (walking) {
+        position = segment->index.walked_bytes;
+        size = bytes_max > STORE_WALK_BYTES_MIN ? bytes_max : STORE_WALK_BYTES_MIN;
+    }
+    /* A walk takes every byte in its turn: a resume beyond it waits. */
+    const struct store_resume *resume = store_resume_find(store, group, offset);
+    if (resume && resume->segment == place.segment_base_offset
+        && (walking ? resume->position == position : resume->position >= position)) {
+        position = resume->position;
+        if (size < resume->bytes) size = resume->bytes;
+    }
+    if (size > end - position) size = end - position;
+    struct store_file *file = store_file_open(store, group, place.segment_base_offset, IO_CREATE);
+    if (!file) {
+        result->status = STATUS_BUSY;
+        return;
+    }
+    result->place = STORE_FETCH_FILE;
+    result->file = store_file_slot(store, file);
+    result->file_offset = position;
+    result->size = size;
+}
+
+void store_fetch(struct store *store, const struct engine_partition_id *id, uint64_t offset,
+                 uint32_t bytes_max, uint64_t number, uint64_t generation,
+                 struct store_fetch *result)
+{
+    memset(result, 0, sizeof *result);
+    struct store_group *group;
+    result->status = number != 0 ? store_fetch_group(store, id, &group, number, generation)
+                                 : store_group_lookup(store, id, &group);
+    if (result->status == STATUS_OK || result->status == STATUS_GROUP_PENDING) {
+        if (group) {
+            result->log_start = group->state.log_start;
+            result->high_watermark = result->log_end = group->state.next_offset;
+        }
+    }
+    if (result->status != STATUS_OK) return;
+    if (!group) {
+        if (offset > 0) result->status = STATUS_OFFSET_OUT_OF_RANGE;
+        return;
+    }
+    if (group->vsr.status == VSR_DAMAGED)
+        result->status = STATUS_DAMAGED;
+    else if (group->unknown_op != 0)
+        result->status = STATUS_OP_UNKNOWN; /* it may have taken back what lies before it */
+    else if (group->corrupt)
+        result->status = STATUS_CORRUPT;
+    else if (offset < group->state.log_start)
+        result->status = STATUS_TRUNCATED;
+    else if (offset > group->state.next_offset)
+        result->status = STATUS_OFFSET_OUT_OF_RANGE;
+    if (result->status != STATUS_OK || offset == group->state.next_offset) return;
+    if (store_fetch_memory(store, group, offset, bytes_max, result)) return;
+    store_fetch_file(store, group, offset, bytes_max, result);
+}
+
+/* Bytes that continue the walk of a sealed segment: verify them and note the index. */
+static enum status store_fetch_walk(struct store_group *group, uint64_t first_offset,
+                                    const uint8_t *bytes, size_t size)
+{
+    struct segment *segment = store_segment_of(group, first_offset);
+    struct store_walk *walk = segment ? store_walk_find(group, segment->base_offset) : NULL;
+    if (!walk || walk->offset != first_offset) return STATUS_OK;
+    if (segment->index.walked_bytes >= segment->data_bytes) return STATUS_OK;
+    size_t consumed = 0;
+    enum status status = segment_walk(&group->state.segments, segment, bytes, size, &consumed);
+    if (status != STATUS_OK) return status;
+    size_t at = 0;
+    while (at < consumed) {
+        struct batch_server server;
+        struct batch_client client;
+        (void)batch_decode_server(bytes + at, consumed - at, &server);
+        (void)batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES, consumed - at, &client);
+        walk->offset = server.base_offset + client.record_count;
+        at += server.size_bytes;
+    }
+    return STATUS_OK;
+}
+
+/* Where in its segment the batch of this offset begins, as far as anyone knows. 0 = nobody does. */
+static int store_fetch_position(const struct store *store, struct store_group *group,
+                                uint64_t offset, uint64_t first_offset, struct store_resume *resume)
+{
+    struct segment *segment = store_segment_of(group, first_offset);
+    if (!segment) return 0;
+    *resume = (struct store_resume){
+        .offset = offset, .segment = segment->base_offset, .batch_offset = first_offset};
+    const struct store_resume *known = store_resume_find(store, group, offset);
+    struct store_walk *walk = store_walk_find(group, segment->base_offset);
+    struct offset_index_entry entry =
+        offset_index_find(&segment->index, segment->base_offset, first_offset);
+    if (entry.offset == first_offset)
+        resume->position = entry.position;
+    else if (known && known->batch_offset == first_offset)
+        resume->position = known->position;
+    else if (walk && walk->offset == first_offset)
+        resume->position = segment->index.walked_bytes;
+    else
+        return 0;
+    return 1;
+}
+
+struct store_cut {
+    size_t begin;
+    size_t end;
+    size_t at;             /* how far the walk came: a batch begins there */
+    uint64_t batch_offset; /* that batch's */
+    uint64_t bytes;        /* that batch's, if it is longer than the read */
+};
+
+static enum status store_fetch_cut(uint64_t offset, uint32_t bytes_max, const uint8_t *bytes,
+                                   size_t size, struct store_cut *cut)
+{
+    while (cut->at < size) {
+        const uint8_t *at = bytes + cut->at;
+        size_t left = size - cut->at;
+        struct batch_server server;
+        struct batch_client client;
+        enum status status = batch_decode_server(at, left, &server);
+        if (status == STATUS_BATCH_SHORT) return STATUS_OK;
+        if (status != STATUS_OK) return status;
+        if (server.size_bytes > left) {
+            cut->bytes = server.size_bytes;
+            return STATUS_OK;
+        }
+        status = batch_decode_client(at + BATCH_SERVER_HEADER_BYTES,
+                                     left - BATCH_SERVER_HEADER_BYTES, &client);
+        if (status != STATUS_OK) return status;
+        if (server.base_offset + client.record_count > offset) {
+            int found = cut->end > cut->begin;
+            /* Bytes from behind the offset: never hand on a gap. The caller asks again. */
+            if (!found && server.base_offset > offset) return STATUS_OK;
+            if (found && cut->at + server.size_bytes - cut->begin > bytes_max) return STATUS_OK;
+            status = batch_check_stored(at, left, &server, &client);
+            if (status != STATUS_OK) return status;
+            if (!found) cut->begin = cut->at;
+            cut->end = cut->at + server.size_bytes;
+        }
+        cut->at += server.size_bytes;
+        cut->batch_offset = server.base_offset + client.record_count;
+    }
+    return STATUS_OK;
+}
+
+enum status store_fetch_trim(struct store *store, const struct engine_partition_id *id,
+                             uint64_t offset, uint32_t bytes_max, const uint8_t *bytes, size_t size,
+                             size_t *begin, size_t *end)
+{
+    *begin = *end = 0;
+    struct store_group *group;
+    enum status status = store_group_lookup(store, id, &group);
+    if (status != STATUS_OK) return status;
+    if (!group) return STATUS_NOT_FOUND;
+    struct batch_server first;
+    struct store_resume resume;
+    struct store_cut cut = {0};
+    int known = 0;
+    status = size == 0 ? STATUS_BATCH_SHORT : batch_decode_server(bytes, size, &first);
+    if (status == STATUS_OK) {
+        cut.batch_offset = first.base_offset;
+        known = store_fetch_position(store, group, offset, first.base_offset, &resume);
+        status = store_fetch_walk(group, first.base_offset, bytes, size);
+    }
+    if (status == STATUS_OK) status = store_fetch_cut(offset, bytes_max, bytes, size, &cut);
+    if (status == STATUS_OK) {
+        *begin = cut.begin;
+        *end = cut.end;
+        if (cut.begin == cut.end && known && cut.batch_offset <= offset) {
+            resume.position += cut.at;
+            resume.batch_offset = cut.batch_offset;
+            resume.bytes = cut.bytes;
+            store_resume_keep(store, group, &resume);
+        }
+        return STATUS_OK;
+    }
+    if (status == STATUS_NO_MEMORY) return STATUS_BUSY;
+    if (!group->corrupt) store->statistics.groups_damaged++;
+    group->corrupt = 1;
+    return STATUS_CORRUPT;
+}
+
+uint64_t store_fetch_next(const uint8_t *bytes, size_t size)
+{
+    uint64_t next = 0;
+    assert(size > 0);
+    for (size_t at = 0; at < size;) {
+        struct batch_server server;
+        struct batch_client client;
+        enum status status = batch_decode_server(bytes + at, size - at, &server);
+        assert(status == STATUS_OK);
+        assert(server.size_bytes <= size - at);
+        status = batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES,
+                                     size - at - BATCH_SERVER_HEADER_BYTES, &client);
+        assert(status == STATUS_OK);
+        next = server.base_offset + client.record_count;
+        at += server.size_bytes;
+    }
+    return next;
+}

@@ -1,0 +1,74 @@
+/* store/read/time_search.c: from a time to an offset.
+ *
+ * Append times strictly increase within a partition (C1), so the question has one exact answer, and
+ * all that is needed is there already: a segment knows its first and last time (in the checkpoint
+ * and in its footer), its index knows the time of every noted batch, every header tells its own. A
+ * lookup takes the first segment that ends late enough, the stride that the index names, and is
+ * then settled by reading headers: by whoever asks, since reading may have to wait for the disk. */
+#include "store/state.h"
+
+/* The first segment that holds something kept and as late as `time_us`. NULL = none. */
+static struct segment *store_time_segment(struct store_group *group, int64_t time_us)
+{
+    struct segment_list *list = &group->state.segments;
+    for (struct segment_chunk *chunk = list->first; chunk; chunk = chunk->next) {
+        if (chunk->count == 0 || chunk->segments[chunk->count - 1].max_time_us < time_us) continue;
+        for (uint32_t index = 0; index < chunk->count; index++) {
+            struct segment *segment = &chunk->segments[index];
+            if (segment->end_offset <= group->state.log_start) continue;
+            if (segment->max_time_us >= time_us) return segment;
+        }
+    }
+    return NULL;
+}
+
+static void store_time_in(const struct segment *segment, int64_t time_us, struct store_time *found)
+{
+    if (segment->min_time_us >= time_us && segment->base_offset >= found->log_start) {
+        found->answer = STORE_TIME_FOUND;
+        found->offset = segment->base_offset;
+        found->append_time_us = segment->min_time_us;
+        return;
+    }
+    found->answer = STORE_TIME_WALK;
+    found->offset = offset_index_find_time(&segment->index, segment->base_offset, time_us).offset;
+    if (found->offset < found->log_start) found->offset = found->log_start;
+}
+
+void store_time_find(struct store *store, const struct engine_partition_id *id, int64_t time_us,
+                     struct store_time *found)
+{
+    *found = (struct store_time){0};
+    struct store_group *group;
+    found->status = store_group_lookup(store, id, &group);
+    if (found->status != STATUS_OK || !group) return;
+    found->log_start = group->state.log_start;
+    found->high_watermark = found->offset = group->state.next_offset;
+    if (group->vsr.status == VSR_DAMAGED)
+        found->status = STATUS_DAMAGED;
+    else if (group->corrupt)
+        found->status = STATUS_CORRUPT;
+    if (found->status != STATUS_OK) return;
+    const struct segment *segment = store_time_segment(group, time_us);
+    if (segment) store_time_in(segment, time_us, found);
+}
+
+int store_time_scan(const uint8_t *bytes, size_t size, int64_t time_us, struct store_time *found)
+{
+    for (size_t at = 0; at < size;) {
+        struct batch_server server;
+        enum status status = batch_decode_server(bytes + at, size - at, &server);
+        assert(status == STATUS_OK);
+        assert(server.size_bytes <= size - at);
+        if (server.append_time_us >= time_us) {
+            found->answer = STORE_TIME_FOUND;
+            /* Retention may have cut into the batch that was read for its end. */
+            found->offset =
+                server.base_offset > found->log_start ? server.base_offset : found->log_start;
+            found->append_time_us = server.append_time_us;
+            return 1;
+        }
+        at += server.size_bytes;
+    }
+    return 0;
+}

@@ -1,0 +1,302 @@
+/* store/recovery/recovery.c: from a data directory to a shard that may answer.
+ *
+ *     journal opened (or formatted) -> first walk: damage classified, checkpoints and view states
+ *     found
+ *     -> the last round written again, durably (J3) -> checkpoint files read -> segments cut to
+ *     their checkpointed length and walked -> ops replayed in the order of their parents -> damage
+ *     named, remembered (J4) -> witness round
+ *
+ * Deterministic: the same bytes on disk give the same bytes again, and recovering twice changes
+ * nothing more. */
+#include "store/state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static enum status store_open_perform(struct store *store, enum io_operation operation,
+                                      uint32_t slot, const char *path, uint32_t flags)
+{
+    struct io_request request = {.operation = operation, .file = slot, .flags = flags};
+    snprintf(request.path, sizeof request.path, "%s", path);
+    return store_perform(store, &request);
+}
+
+static enum status store_format_journal(struct store *store)
+{
+    const struct journal_config *config = &store->journal.config;
+    enum status status = store_open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal.new",
+                                            IO_CREATE | IO_DIRECT);
+    if (status != STATUS_OK) return status;
+    struct io_request zero = {
+        .operation = IO_ZERO, .file = STORE_SLOT_JOURNAL, .size = journal_file_bytes(config)};
+    status = store_perform(store, &zero);
+    if (status != STATUS_OK) return status;
+    journal_file_header_put(store->extent_buffer, config);
+    struct io_request write = {.operation = IO_WRITE_SYNC,
+                               .file = STORE_SLOT_JOURNAL,
+                               .size = JOURNAL_FILE_HEADER_BYTES,
+                               .buffer = store->extent_buffer};
+    status = store_perform(store, &write);
+    if (status != STATUS_OK) return status;
+    status = store_open_perform(store, IO_CLOSE, STORE_SLOT_JOURNAL, "", 0);
+    if (status != STATUS_OK) return status;
+    struct io_request rename = {.operation = IO_RENAME};
+    snprintf(rename.path, sizeof rename.path, "journal.new");
+    snprintf(rename.path_to, sizeof rename.path_to, "journal");
+    status = store_perform(store, &rename);
+    if (status != STATUS_OK) return status;
+    return store_open_perform(store, IO_SYNC_DIR, 0, ".", 0);
+}
+
+/* One of the two header blocks is damaged: made whole from the other, before that one goes too. */
+static enum status store_heal_journal(struct store *store)
+{
+    const struct journal_config *config = &store->journal.config;
+    struct journal_block fields;
+    int whole = 1;
+    for (uint32_t copy = 0; copy < 2; copy++) {
+        const uint8_t *block = store->extent_buffer + copy * JOURNAL_BLOCK_BYTES;
+        whole &= journal_block_get(block, config->id, &fields);
+    }
+    if (whole) return STATUS_OK;
+    journal_file_header_put(store->extent_buffer, config);
+    struct io_request write = {.operation = IO_WRITE_SYNC,
+                               .file = STORE_SLOT_JOURNAL,
+                               .size = JOURNAL_FILE_HEADER_BYTES,
+                               .buffer = store->extent_buffer};
+    return store_perform(store, &write);
+}
+
+static enum status store_open_journal(struct store_recovery *recovery)
+{
+    struct store *store = recovery->store;
+    uint32_t flags = IO_DIRECT;
+    enum status status = store_open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal", flags);
+    if (status == STATUS_FILE_NOT_FOUND && store->config.formatted) {
+        snprintf(recovery->detail, sizeof recovery->detail, "shard %u: journal",
+                 (unsigned)store->config.shard);
+        return STATUS_JOURNAL_MISSING;
+    }
+    if (status == STATUS_FILE_NOT_FOUND) {
+        status = store_format_journal(store);
+        if (status != STATUS_OK) return status;
+        status = store_open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal", flags);
+    }
+    if (status != STATUS_OK) return status;
+    struct io_request read = {.operation = IO_READ,
+                              .file = STORE_SLOT_JOURNAL,
+                              .size = JOURNAL_FILE_HEADER_BYTES,
+                              .buffer = store->extent_buffer};
+    status = store_perform(store, &read);
+    if (status != STATUS_OK) return status;
+    struct journal_config found;
+    memcpy(store->blob, store->extent_buffer, JOURNAL_FILE_HEADER_BYTES);
+    if (read.result_bytes != read.size
+        || !journal_file_header_get(store->blob, store->journal.config.id, &found)) {
+        snprintf(recovery->detail, sizeof recovery->detail,
+                 "journal: both header blocks are damaged or of another node");
+        return STATUS_JOURNAL_DAMAGED;
+    }
+    const struct journal_config *config = &store->journal.config;
+    if (found.extents_count != config->extents_count
+        || found.extent_blocks != config->extent_blocks) {
+        snprintf(recovery->detail, sizeof recovery->detail,
+                 "the journal was made with %u extents of %u blocks, the configuration asks for %u "
+                 "of %u",
+                 found.extents_count, found.extent_blocks, config->extents_count,
+                 config->extent_blocks);
+        return STATUS_CONFIG_INVALID;
+    }
+    return store_heal_journal(store);
+}
+
+/* Checkpoint files that no entry names: left behind between their making and their entry, or after
+ * their replacement. */
+static enum status store_sweep_checkpoints(struct store *store)
+{
+    struct io_request list = {
+        .operation = IO_LIST, .buffer = store->extent_buffer, .size = store->config.extent_bytes};
+    snprintf(list.path, sizeof list.path, "checkpoints");
+    enum status status = store_perform(store, &list);
+    if (status != STATUS_OK) return status;
+    uint64_t at = 0;
+    while (at < list.result_bytes) {
+        const char *name = (const char *)store->extent_buffer + at;
+        int wanted = 0;
+        for (uint32_t index = 0; index < store->groups_max && !wanted; index++) {
+            const struct store_group *group = &store->groups[index];
+            if (!group->used || !group->checkpoint_is_file) continue;
+            char path[IO_PATH_SIZE];
+            store_blob_path(group->checkpoint_digest, path);
+            wanted = strcmp(path + strlen("checkpoints/"), name) == 0;
+        }
+        struct io_request unlink = {.operation = IO_UNLINK};
+        int size = snprintf(unlink.path, sizeof unlink.path, "checkpoints/%.64s", name);
+        assert(size > 0);
+        at += strlen(name) + 1;
+        if (!wanted) (void)store_perform(store, &unlink);
+    }
+    return STATUS_OK;
+}
+
+/* Whose ops may be lost. What the journal cannot name concerns every group. */
+static void store_apply_damage(struct store *store)
+{
+    const struct journal_report *report = store->report;
+    int everybody = report->overflow;
+    for (uint32_t index = 0; index < report->damages_count; index++) {
+        const struct journal_damage *damage = &report->damages[index];
+        if (!damage->named) {
+            everybody = 1;
+            continue;
+        }
+        uint32_t abstained = damage->item.kinds >> JOURNAL_ABSTAIN & 1;
+        if (damage->item.topic == STORE_NOBODY) {
+            everybody |= (int)abstained;
+            continue;
+        }
+        struct store_group *group =
+            store_group_find(store, damage->item.topic, damage->item.partition);
+        if (!group)
+            group = store_group_make(store, damage->item.topic, 0, damage->item.partition,
+                                     &store_limit_unknown, 0);
+        if (!group || group->removal.phase != RECONCILE_NONE) continue;
+        /* What stopped it may be known from nowhere else. */
+        const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND,
+                                        .op = damage->item.op_last + abstained};
+        struct vsr_update update;
+        vsr_step(&group->vsr, &event, &update);
+    }
+    if (!everybody) return;
+    store_unseen_found(store);
+    for (uint32_t index = 0; index < store->groups_max; index++) {
+        struct store_group *group = &store->groups[index];
+        if (!group->used || group->removal.phase != RECONCILE_NONE) continue;
+        const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = group->vsr.op + 1};
+        struct vsr_update update;
+        vsr_step(&group->vsr, &event, &update);
+    }
+}
+
+static void store_tail_closed(struct store *store)
+{
+    const struct journal_report *report = store->report;
+    if (report->damages_count == 0) return;
+    uint64_t from = report->damages[0].lsn_from;
+    uint64_t to = report->damages[0].lsn_to;
+    for (uint32_t index = 1; index < report->damages_count; index++) {
+        if (report->damages[index].lsn_from < from) from = report->damages[index].lsn_from;
+        if (report->damages[index].lsn_to > to) to = report->damages[index].lsn_to;
+    }
+    const struct journal_entry entry = {.size =
+                                            JOURNAL_ENTRY_HEADER_BYTES + STORE_TAIL_CLOSED_BYTES,
+                                        .kind = JOURNAL_TAIL_CLOSED,
+                                        .topic = STORE_NOBODY};
+    uint64_t position;
+    struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
+    bytes_put_u64(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, from);
+    bytes_put_u64(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES + 8, to);
+    store_entry_ready(record);
+}
+
+/* Every group has been shown all there is: who goes on, who is stopped; what is live where; what is
+ * open. */
+static void store_recover_groups(struct store *store)
+{
+    for (uint32_t index = 0; index < store->groups_max; index++) {
+        struct store_group *group = &store->groups[index];
+        if (!group->used) continue;
+        const struct vsr_event event = {.kind = VSR_RECOVERED};
+        struct vsr_update update;
+        vsr_step(&group->vsr, &event, &update);
+        int stop_dies = group->stop_generation != 0
+                        && group->stop_generation < store->journal.generation_oldest;
+        if (update.damaged || stop_dies) store_abstain_entry(store, group);
+        if (group->vsr.status == VSR_DAMAGED) store->statistics.groups_damaged++;
+        if (group->vsr.append_time_us > store->stamp_max_us)
+            store->stamp_max_us = group->vsr.append_time_us;
+        if (group->pin != 0) {
+            uint64_t oldest = store->journal.generation_oldest;
+            store_group_pin(store, group, group->pin > oldest ? group->pin : oldest);
+        }
+        if (group->vsr.status != VSR_NORMAL || group == store->metadata_group) continue;
+        if (group->unknown_op != 0) continue;
+        if (group->state.meter.open_count > 0) store_meter_appended(store, group);
+        store_meter_watch(store, group);
+        store_retention_watch(store, group);
+        store_stored_recovered(store, group);
+        /* What the last trims left behind; a log that was never trimmed has nothing. */
+        if (group->state.log_start > 0) store_trim_begin(store, group);
+    }
+    while (!queue_empty(&store->advances)) (void)queue_pop(&store->advances);
+}
+
+/* J3's end: what recovery remembers, then a round without entries that witnesses all of it. */
+static enum status store_recover_witness(struct store *store)
+{
+    if (store->report->lsn_last == 0 && !store_round_pending(store)) return STATUS_OK;
+    int witnessed = store->report->lsn_last > 0 && store->report->last_entries == 0;
+    while (store_round_pending(store)) {
+        uint64_t before = store->journal.lsn_next;
+        store_round_start(store);
+        if (store->failed != STATUS_OK) return store->failed;
+        if (store->journal.lsn_next == before) return STATUS_JOURNAL_FULL;
+        witnessed = 0;
+    }
+    if (witnessed) return STATUS_OK;
+    store->witness_now = 1;
+    store_round_start(store);
+    return store->failed;
+}
+
+static enum status store_open_steps(struct store_recovery *recovery)
+{
+    struct store *store = recovery->store;
+    static const char *const folders[] = {"topics", "checkpoints"};
+    for (uint32_t index = 0; index < 2; index++) {
+        enum status made = store_open_perform(store, IO_MKDIR, 0, folders[index], 0);
+        if (made != STATUS_OK) return made;
+    }
+    enum status status = store_open_journal(recovery);
+    if (status == STATUS_OK) status = store_open_perform(store, IO_SYNC_DIR, 0, ".", 0);
+    if (status == STATUS_OK) status = store_recover_states(recovery);
+    if (status == STATUS_OK) {
+        status = journal_rewrite_last(&store->journal, store->io, STORE_SLOT_JOURNAL,
+                                      store->extent_buffer, store->report);
+    }
+    if (status == STATUS_OK) status = store_recover_segments(recovery);
+    if (status == STATUS_OK) status = store_recover_ops(recovery);
+    if (status != STATUS_OK) return status;
+    store_apply_damage(store);
+    store_recover_groups(store);
+    store_nobody_recovered(store);
+    store_tail_closed(store);
+    status = store_recover_witness(store);
+    if (status == STATUS_OK) status = store_sweep_checkpoints(store);
+    return status;
+}
+
+enum status store_open(struct store *store, struct io *io, struct store_now now, char *detail,
+                       size_t detail_size)
+{
+    assert(!store->io);
+    store->io = io;
+    store->now = now;
+    store->clock_reference = now;
+    store->recovering = 1;
+    if (store->config.shard == 0) {
+        /* A node has its metadata group from the first start on, whatever its journal shows. */
+        store->metadata_group = store_group_make(store, 0, 0, 0, &store_limit_unknown, 0);
+        assert(store->metadata_group != NULL);
+    }
+    struct store_recovery recovery = {.store = store, .now = now};
+    enum status status = store_open_steps(&recovery);
+    if (status == STATUS_OK) status = store->failed;
+    if (status != STATUS_OK && detail && detail_size > 0 && recovery.detail[0] != 0)
+        snprintf(detail, detail_size, "%s", recovery.detail);
+    store->recovering = 0;
+    store->witness_due = 0;
+    store->agreed_us = store->stamp_max_us;
+    store_clock_tick(store);
+    return status;
+}

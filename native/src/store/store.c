@@ -1,0 +1,476 @@
+/* store/store.c: memory, the turn of the pump, completions, answers. The parts are listed in
+ * store/state.h. */
+#include "store/state.h"
+
+enum store_default {
+    STORE_EXTENT_BYTES = 16777216,
+    STORE_JOURNAL_BYTES = 201334784, /* 12 extents and the two header blocks */
+    STORE_PREPARES_BYTES = 67108864,
+    STORE_PARTITIONS_MAX = 1024,
+    STORE_PRODUCERS_MAX = 16384,
+    STORE_WINDOW_S = 60,
+    STORE_FETCH_WAY_BYTES = 4194304,      /* then the read is resumed: it has to fit a buffer */
+    STORE_ROUND_BLOCKS_MAX = 2560,        /* 10 MiB: the largest batch and two directories */
+    STORE_METADATA_RING_BYTES = 33554432, /* four of the largest commands */
+    STORE_SEGMENTS_SPARE =
+        64, /* chunks and index blocks per partition beyond the first, up to 4096 */
+    STORE_SEGMENTS_SPARE_MAX = 4096,
+};
+
+static_assert((uint64_t)STORE_ROUND_BLOCKS_MAX * JOURNAL_BLOCK_PAYLOAD_BYTES
+                  > BATCH_STORED_BYTES_MAX + 4096
+                        + 2 * (uint64_t)JOURNAL_DIRECTORY_MAX * JOURNAL_DIRECTORY_ITEM_BYTES,
+              "the largest batch fits a round");
+
+static uint32_t store_segments_spare(const struct store_config *config)
+{
+    uint32_t spare = config->partitions_max * STORE_SEGMENTS_SPARE;
+    return spare < STORE_SEGMENTS_SPARE_MAX ? spare : STORE_SEGMENTS_SPARE_MAX;
+}
+
+static struct store_config store_config_full(const struct store_config *given)
+{
+    struct store_config config = *given;
+    if (config.extent_bytes == 0) config.extent_bytes = STORE_EXTENT_BYTES;
+    if (config.journal_bytes == 0) config.journal_bytes = STORE_JOURNAL_BYTES;
+    if (config.prepares_bytes == 0) config.prepares_bytes = STORE_PREPARES_BYTES;
+    if (config.partitions_max == 0) config.partitions_max = STORE_PARTITIONS_MAX;
+    if (config.files_max == 0 || config.files_max > STORE_FILES_MAX)
+        config.files_max = STORE_FILES_MAX;
+    if (config.producers_max == 0) config.producers_max = STORE_PRODUCERS_MAX;
+    if (config.metering_window_s == 0) config.metering_window_s = STORE_WINDOW_S;
+    if (config.shards_count == 0) config.shards_count = 1;
+    if (config.snapshot_ops == 0) config.snapshot_ops = STORE_SNAPSHOT_OPS;
+    if (config.checkpoint_inline_bytes == 0)
+        config.checkpoint_inline_bytes = STORE_INLINE_CHECKPOINT_MAX;
+    if (config.segments_max == 0)
+        config.segments_max =
+            config.partitions_max * SEGMENT_CHUNK_COUNT + store_segments_spare(&config);
+    if (config.index_blocks_max == 0)
+        config.index_blocks_max = config.partitions_max * 2 + store_segments_spare(&config);
+    if (config.fetch_way_bytes == 0) config.fetch_way_bytes = STORE_FETCH_WAY_BYTES;
+    config.extent_bytes = config.extent_bytes / JOURNAL_BLOCK_BYTES * JOURNAL_BLOCK_BYTES;
+    config.prepares_bytes = config.prepares_bytes / ARENA_PAGE_BYTES * ARENA_PAGE_BYTES;
+    return config;
+}
+
+static struct journal_config store_journal_config(const struct store_config *config)
+{
+    struct journal_config journal = {.extent_blocks =
+                                         (uint32_t)(config->extent_bytes / JOURNAL_BLOCK_BYTES)};
+    uint64_t count = (config->journal_bytes - JOURNAL_FILE_HEADER_BYTES) / config->extent_bytes;
+    if (count < JOURNAL_EXTENTS_MIN) count = JOURNAL_EXTENTS_MIN;
+    if (count > JOURNAL_EXTENTS_MAX) count = JOURNAL_EXTENTS_MAX;
+    journal.extents_count = (uint32_t)count;
+    journal.round_blocks_max = journal.extent_blocks - 1 < STORE_ROUND_BLOCKS_MAX
+                                   ? journal.extent_blocks - 1
+                                   : STORE_ROUND_BLOCKS_MAX;
+    /* A journal belongs to one shard of one node in one life: blocks of another are no blocks. */
+    uint8_t name[2 * ENGINE_ID_SIZE + 16];
+    uint8_t digest[16];
+    memcpy(name, config->cluster_id, ENGINE_ID_SIZE);
+    memcpy(name + ENGINE_ID_SIZE, config->node_id, ENGINE_ID_SIZE);
+    bytes_put_u64(name + 2 * ENGINE_ID_SIZE, config->node_incarnation);
+    bytes_put_u64(name + 2 * ENGINE_ID_SIZE + 8, config->shard);
+    vsr_digest(name, sizeof name, digest);
+    journal.id = bytes_get_u64(digest);
+    return journal;
+}
+
+static struct partition_limits store_partition_limits(const struct store_config *config)
+{
+    return (struct partition_limits){
+        .producers_max = config->producers_max,
+        .producers_reserve = config->producers_max / 8,
+        .segments_max = config->segments_max,
+        .index_blocks_max = config->index_blocks_max,
+    };
+}
+
+static uint32_t store_buckets(uint32_t count)
+{
+    uint32_t buckets = 16;
+    while (buckets < 2 * count) buckets *= 2;
+    return buckets;
+}
+
+static uint64_t store_control_bytes(const struct store_config *config)
+{
+    return 2 * config->extent_bytes + 1048576;
+}
+
+struct store_sizes {
+    struct store_config config;
+    struct journal_config journal;
+    struct partition_limits partitions;
+    uint32_t groups;
+    size_t metadata_ring;
+    size_t snapshot;
+    size_t results;
+};
+
+static struct store_sizes store_measure(const struct store_config *given)
+{
+    struct store_sizes sizes = {.config = store_config_full(given)};
+    sizes.journal = store_journal_config(&sizes.config);
+    sizes.partitions = store_partition_limits(&sizes.config);
+    int first = sizes.config.shard == 0;
+    sizes.groups = sizes.config.partitions_max + (first ? 1u : 0u);
+    sizes.metadata_ring = first ? STORE_METADATA_RING_BYTES : ARENA_PAGE_BYTES;
+    sizes.snapshot = first ? STORE_SNAPSHOT_MAX : ARENA_PAGE_BYTES;
+    sizes.results = first ? STORE_RESULTS_BYTES : ARENA_PAGE_BYTES;
+    return sizes;
+}
+
+size_t store_memory_bytes(const struct store_config *given)
+{
+    struct store_sizes sizes = store_measure(given);
+    size_t total = arena_size(sizeof(struct store)) + arena_size(sizeof(struct journal_report));
+    total += journal_memory_bytes(&sizes.journal) + partition_pools_bytes(&sizes.partitions);
+    total += arena_size(sizes.groups * sizeof(struct store_group))
+             + arena_size(STORE_TOPICS_MAX * sizeof(struct store_topic));
+    total += 2 * arena_size(store_buckets(sizes.groups) * sizeof(uint32_t));
+    total += arena_size(store_accounts_max(sizes.groups) * sizeof(struct store_account));
+    total += arena_size(sizes.groups * sizeof(uint32_t));
+    total += arena_size(store_buckets(STORE_TOPICS_MAX) * sizeof(uint32_t))
+             + arena_size(STORE_FILES_MAX * sizeof(uint32_t));
+    total += arena_size(STORE_OUTCOMES_MAX * sizeof(struct store_outcome));
+    total += arena_size(sizes.journal.extents_count * sizeof(struct queue));
+    total += arena_size(STORE_IOS_MAX * sizeof(struct store_io))
+             + arena_size(STORE_FILES_MAX * sizeof(struct store_file));
+    total += sizes.config.prepares_bytes + sizes.metadata_ring + store_control_bytes(&sizes.config);
+    total += STORE_REMOVAL_NAMES_BYTES;
+    total += sizes.config.extent_bytes + STORE_BLOB_MAX + arena_size(sizes.snapshot)
+             + arena_size(sizes.results);
+    return total + 16 * ARENA_PAGE_BYTES;
+}
+
+static void store_free_lists(struct store *store)
+{
+    for (uint32_t index = 0; index < store->groups_max; index++) {
+        store->groups[index].next = index + 1 < store->groups_max ? index + 2 : 0;
+    }
+    store->groups_free = 1;
+    for (uint32_t index = 0; index < STORE_TOPICS_MAX; index++) {
+        store->topics[index].next = index + 1 < STORE_TOPICS_MAX ? index + 2 : 0;
+    }
+    store->topics_free = 1;
+    store_stored_init(store);
+    for (uint32_t index = 0; index < STORE_IOS_MAX; index++) {
+        store->ios[index].next_free = store->ios_free;
+        store->ios_free = &store->ios[index];
+    }
+}
+
+static int store_take_rings(struct store *store, const struct store_sizes *sizes,
+                            struct arena *arena)
+{
+    uint8_t *data = arena_take_aligned(arena, sizes->config.prepares_bytes, ARENA_PAGE_BYTES);
+    uint8_t *metadata = arena_take_aligned(arena, sizes->metadata_ring, ARENA_PAGE_BYTES);
+    uint8_t *control =
+        arena_take_aligned(arena, store_control_bytes(&sizes->config), ARENA_PAGE_BYTES);
+    store->removal_names = arena_take_aligned(arena, STORE_REMOVAL_NAMES_BYTES, ARENA_PAGE_BYTES);
+    store->extent_buffer = arena_take_aligned(arena, sizes->config.extent_bytes, ARENA_PAGE_BYTES);
+    store->blob = arena_take_aligned(arena, STORE_BLOB_MAX, ARENA_PAGE_BYTES);
+    store->snapshot.buffer = arena_take(arena, sizes->snapshot);
+    store->results = arena_take(arena, sizes->results);
+    if (!data || !metadata || !control || !store->extent_buffer || !store->blob) return 0;
+    if (!store->snapshot.buffer || !store->results || !store->removal_names) return 0;
+    store_ring_init(&store->data, data, sizes->config.prepares_bytes);
+    store_ring_init(&store->metadata, metadata, sizes->metadata_ring);
+    store_ring_init(&store->control, control, store_control_bytes(&sizes->config));
+    return 1;
+}
+
+struct store *store_allocate(const struct store_config *given, struct arena *arena)
+{
+    struct store_sizes sizes = store_measure(given);
+    if (sizes.journal.extent_blocks < 8) return NULL;
+    if (arena_left(arena) < store_memory_bytes(given)) return NULL;
+    struct store *store = arena_take(arena, sizeof *store);
+    if (!store) return NULL;
+    store->config = sizes.config;
+    store->groups_max = sizes.groups;
+    store->group_buckets_count = store_buckets(sizes.groups);
+    store->topic_buckets_count = store_buckets(STORE_TOPICS_MAX);
+    store->report = arena_take(arena, sizeof *store->report);
+    store->groups = arena_take(arena, sizes.groups * sizeof *store->groups);
+    store->topics = arena_take(arena, STORE_TOPICS_MAX * sizeof *store->topics);
+    store->group_buckets = arena_take(arena, store->group_buckets_count * sizeof(uint32_t));
+    store->account_buckets = arena_take(arena, store->group_buckets_count * sizeof(uint32_t));
+    store->accounts = arena_take(arena, store_accounts_max(sizes.groups) * sizeof *store->accounts);
+    store->expiries = arena_take(arena, sizes.groups * sizeof *store->expiries);
+    store->topic_buckets = arena_take(arena, store->topic_buckets_count * sizeof(uint32_t));
+    store->file_buckets = arena_take(arena, STORE_FILES_MAX * sizeof(uint32_t));
+    store->outcomes = arena_take(arena, STORE_OUTCOMES_MAX * sizeof *store->outcomes);
+    store->pins = arena_take(arena, sizes.journal.extents_count * sizeof *store->pins);
+    store->ios = arena_take(arena, STORE_IOS_MAX * sizeof *store->ios);
+    store->files = arena_take(arena, STORE_FILES_MAX * sizeof *store->files);
+    journal_init(&store->journal, &sizes.journal, arena);
+    store_nobody_make(store, arena);
+    if (partition_pools_init(&store->pools, arena, &sizes.partitions) != STATUS_OK) return NULL;
+    if (!store_take_rings(store, &sizes, arena)) return NULL;
+    store_free_lists(store);
+    return store;
+}
+
+void store_outcome_push(struct store *store, const struct store_outcome *outcome)
+{
+    assert(store->outcomes_head - store->outcomes_tail < STORE_OUTCOMES_MAX);
+    store->outcomes[store->outcomes_head++ % STORE_OUTCOMES_MAX] = *outcome;
+}
+
+int store_outcome_next(struct store *store, struct store_outcome *outcome)
+{
+    if (store->outcomes_tail == store->outcomes_head) return 0;
+    *outcome = store->outcomes[store->outcomes_tail++ % STORE_OUTCOMES_MAX];
+    if (outcome->body) store->results_waiting--;
+    return 1;
+}
+
+void store_advance_push(struct store *store, struct store_group *group)
+{
+    if (group->advance_link.queue == NULL) queue_push(&store->advances, &group->advance_link);
+}
+
+int store_advance_next(struct store *store, struct engine_partition_id *id)
+{
+    if (queue_empty(&store->advances)) return 0;
+    struct store_group *group =
+        queue_element(queue_pop(&store->advances), struct store_group, advance_link);
+    *id = (struct engine_partition_id){.topic = group->topic,
+                                       .created_revision = group->created_revision,
+                                       .partition = group->partition};
+    return 1;
+}
+
+void store_fail(struct store *store, enum status status)
+{
+    assert(status != STATUS_OK);
+    if (store->failed == STATUS_OK) store->failed = status;
+}
+
+enum status store_failed(const struct store *store)
+{
+    return store->failed;
+}
+
+/* C1, C2: not confirmed = the last time that was, so that a group stamps its last + 1, and one
+ * without any stamp does not begin in 1970: its producers would expire when the clock is right. */
+int64_t store_time_us(const struct store *store)
+{
+    return store->clock_uncertain ? store->agreed_us : store->now.wall_us;
+}
+
+struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
+                               enum io_operation operation)
+{
+    struct store_io *io = store->ios_free;
+    if (!io) return NULL;
+    store->ios_free = io->next_free;
+    store->ios_in_flight++;
+    memset(&io->request, 0, sizeof io->request);
+    io->request.operation = operation;
+    io->request.kind = kind;
+    io->request.token = (uint64_t)(io - store->ios);
+    io->file = 0;
+    io->group = 0;
+    io->records = 0;
+    return io;
+}
+
+void store_io_return(struct store *store, struct store_io *io)
+{
+    assert(store->ios_in_flight > 0);
+    io->next_free = store->ios_free;
+    store->ios_free = io;
+    store->ios_in_flight--;
+}
+
+void store_io_send(struct store *store, struct store_io *io)
+{
+    if (!store->recovering) {
+        store->io->submit(store->io->context, &io->request);
+        return;
+    }
+    io->request.status = store->io->perform(store->io->context, &io->request);
+    store_complete(store, &io->request);
+}
+
+enum status store_perform(struct store *store, struct io_request *request)
+{
+    assert(store->recovering);
+    return store->io->perform(store->io->context, request);
+}
+
+static void store_control_done(struct store *store, const struct store_io *io)
+{
+    enum status status = io->request.status;
+    if (status == STATUS_OK) return;
+    if (io->request.operation == IO_UNLINK || io->request.operation == IO_CLOSE)
+        return; /* the next start sweeps */
+    struct store_file *file = io->file != 0 ? &store->files[io->file - 1] : NULL;
+    /* What follows a folder or file that could not be made finds none: all of it again later. */
+    int follows = file && status == STATUS_FILE_NOT_FOUND
+                  && (file->broken || !store->groups[io->group].folder_made);
+    if (file) file->broken = 1;
+    if (io->request.operation == IO_MKDIR) store->groups[io->group].folder_made = 0;
+    if (status == STATUS_STORAGE_FULL || follows) {
+        store->storage_full = 1;
+        store->storage_retry_ns = store->now.monotonic_ns + STORE_RETRY_AFTER_NS;
+        return;
+    }
+    store_fail(store, status);
+}
+
+static void store_blob_step_done(struct store *store, const struct store_io *io)
+{
+    uint32_t which = io->request.file - STORE_SLOT_CHECKPOINT;
+    if (io->request.status == STATUS_STORAGE_FULL)
+        store->blob_failed[which] = 1; /* what follows finds no open file: all of it again later */
+    else if (io->request.status != STATUS_OK && !store->blob_failed[which])
+        store_fail(store, io->request.status);
+    if (io->request.kind == STORE_IO_BLOB_DONE && store->failed == STATUS_OK)
+        store_blob_done(store, io->request.file);
+}
+
+void store_complete(struct store *store, struct io_request *request)
+{
+    if (request->kind == STORE_IO_ROUND) {
+        store_round_done(store, request->status);
+        return;
+    }
+    assert(request->token < STORE_IOS_MAX);
+    struct store_io *io = &store->ios[request->token];
+    assert(request == &io->request);
+    switch ((enum store_io_kind)request->kind) {
+    case STORE_IO_CONTROL: store_control_done(store, io); break;
+    case STORE_IO_BEGIN:
+    case STORE_IO_BATCHES:
+    case STORE_IO_FOOTER:
+    case STORE_IO_SEAL_SYNC: store_segment_done(store, io); break;
+    case STORE_IO_RELEASE_SYNC:
+        store->release.syncs--;
+        if (io->file != 0) store->files[io->file - 1].users--;
+        if (request->status != STATUS_OK) store_fail(store, request->status);
+        break;
+    case STORE_IO_RELEASE_READ:
+        if (request->status != STATUS_OK)
+            store_fail(store, request->status);
+        else
+            store_release_read_done(store);
+        break;
+    case STORE_IO_BLOB:
+    case STORE_IO_BLOB_DONE: store_blob_step_done(store, io); break;
+    case STORE_IO_REMOVE: store_removal_done(store, io); break;
+    case STORE_IO_TRIM: store_trim_done(store, io); break;
+    case STORE_IO_ROUND: unreachable();
+    }
+    store_io_return(store, io);
+}
+
+/* Windows are no expiry: they close on time whatever the wall clock does. While it is believed it
+ * leads; else the monotonic clock goes on from the last time agreed. Never backward by more than a
+ * jump: a window's end is not before the last one's. */
+static void store_metering_tick(struct store *store)
+{
+    if (store->metering_at_ns == 0)
+        store->metering_us = store->stamp_max_us;
+    else
+        store->metering_us += (int64_t)((store->now.monotonic_ns - store->metering_at_ns) / 1000);
+    store->metering_at_ns = store->now.monotonic_ns;
+    int behind = store->now.wall_us + STORE_CLOCK_JUMP_MAX_US < store->metering_us;
+    if (!store->clock_uncertain && !behind) store->metering_us = store->now.wall_us;
+}
+
+void store_clock_tick(struct store *store)
+{
+    const struct store_now *reference = &store->clock_reference;
+    int64_t passed = (int64_t)((store->now.monotonic_ns - reference->monotonic_ns) / 1000);
+    int64_t leap = store->now.wall_us - reference->wall_us - passed;
+    store->clock_jumped = leap > STORE_CLOCK_JUMP_MAX_US || leap < -STORE_CLOCK_JUMP_MAX_US;
+    int behind = store->now.wall_us + STORE_CLOCK_JUMP_MAX_US < store->stamp_max_us;
+    store->clock_uncertain = store->clock_jumped || behind || store->config.boot_uncertain;
+    if (!store->clock_jumped) store->clock_reference = store->now; /* slow drift is not a jump */
+    if (!store->clock_uncertain) store->agreed_us = store->now.wall_us;
+    store_metering_tick(store);
+}
+
+void store_clock_confirm(struct store *store, struct store_now now)
+{
+    store->now = now;
+    store->clock_reference = now;
+    store->stamp_max_us = 0;
+    store->config.boot_uncertain = 0;
+    store->clock_uncertain = store->clock_jumped = 0;
+}
+
+void store_tick(struct store *store, struct store_now now)
+{
+    store->now = now;
+    store_clock_tick(store);
+    if (store->storage_full && now.monotonic_ns >= store->storage_retry_ns) store->storage_full = 0;
+    for (uint32_t which = 0; which < 2; which++) {
+        if (!store->blob_retry[which] || store->storage_full) continue;
+        store->blob_retry[which] = 0;
+        uint8_t *data = which == 0 ? store->blob : store->snapshot.buffer;
+        (void)store_blob_write(store, STORE_SLOT_CHECKPOINT + which, store->blob_digest[which],
+                               data, store->blob_size[which]);
+    }
+    store_meter_tick(store);
+    store_producers_tick(store);
+    store_retention_tick(store);
+    int idle = !store->journal.writing && !store_round_pending(store);
+    if (store->witness_due && idle
+        && now.monotonic_ns - store->round_at_ns >= STORE_WITNESS_AFTER_NS)
+        store->witness_now = 1;
+}
+
+void store_flush(struct store *store, struct store_now now)
+{
+    store->now = now;
+    if (store->failed != STATUS_OK) return;
+    store_release_step(store);
+    store_trims_step(store);
+    store_removals_step(store);
+    store_round_start(store);
+    store_segments_write(store);
+}
+
+int store_idle(const struct store *store)
+{
+    if (store->journal.writing || store->ios_in_flight > 0 || store_round_pending(store)) return 0;
+    if (!queue_empty(&store->writes) || !store_removals_rest(store) || !store_trims_rest(store))
+        return 0;
+    return store->release.phase == STORE_RELEASE_IDLE && !store->release.all_after
+           && !store_release_due(store);
+}
+
+int store_stuck(const struct store *store)
+{
+    return store->storage_full && store->ios_in_flight == 0 && !store->journal.writing
+           && !store_round_pending(store);
+}
+
+int store_work(const struct store *store)
+{
+    if (store->failed != STATUS_OK) return 0;
+    if (!store->journal.writing && (store_round_pending(store) || store->witness_now)) return 1;
+    if (!queue_empty(&store->writes) && !store->storage_full) return 1;
+    if (store->release.phase == STORE_RELEASE_IDLE)
+        return store->release.all_after || store_release_due(store);
+    return store->release.phase == STORE_RELEASE_WITNESS && !store->journal.writing;
+}
+
+void store_statistics(const struct store *store, struct store_statistics *statistics)
+{
+    *statistics = store->statistics;
+    statistics->groups_live = store->groups_count;
+    statistics->producers_used = store->pools.producers.count - store->pools.producers.free_count;
+    statistics->groups_removing = store->removals.count;
+    statistics->partitions_trimming = store->trims.count;
+    statistics->clock_uncertain = store->clock_uncertain;
+    statistics->storage_full = store->storage_full;
+    statistics->prepares_bytes_used = store->data.head - store->data.settled;
+    statistics->journal_bytes_live = store->live_bytes;
+}

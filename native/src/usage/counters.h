@@ -1,0 +1,34 @@
+/* usage/counters.h: the windows in which a shard tells what it counted: when one is over, where
+ * it ends.
+ *
+ *     begun -> counting -> over -> counting -> ..
+ *
+ * Pure: times are given. Windows follow each other and never overlap; each lies within one hour,
+ * UTC. A clock that steps back makes a window short, never backward; one that leaps forward ends
+ * the window with its hour, and the hours between have none. */
+#ifndef USAGE_COUNTERS_H
+#define USAGE_COUNTERS_H
+
+#include <stdint.h>
+
+struct counting {
+    int64_t start_us;    /* of the window */
+    int64_t hour_end_us; /* of the hour that it lies in */
+    int64_t floor_us;    /* no window that is told now begins before: the hour, or the life */
+    int64_t begun_us;    /* the first window */
+    uint64_t told_ns;    /* monotonic: when it began */
+    uint64_t window_ns;
+    uint8_t begun;
+};
+
+void counting_begin(struct counting *counting, int64_t now_us, uint64_t now_ns, uint64_t window_ns);
+/* The hour of the window is over: it must be told. */
+int counting_hour_over(const struct counting *counting, int64_t now_us);
+/* It has been long enough: it may be told. */
+int counting_due(const struct counting *counting, uint64_t now_ns);
+/* Where a window ends that is told now: after its start, within its hour. */
+int64_t counting_end(const struct counting *counting, int64_t now_us);
+/* It was told: the next one begins. */
+void counting_next(struct counting *counting, int64_t now_us, uint64_t now_ns);
+
+#endif

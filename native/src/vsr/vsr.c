@@ -1,0 +1,54 @@
+/* vsr/vsr.c: dispatch, and what must hold after every step. */
+#include "vsr/vsr.h"
+
+#include <string.h>
+
+#include "foundation/assert.h"
+#include "foundation/machine.h"
+
+static const struct machine_state vsr_states[VSR_STATUSES_COUNT] = {
+    [VSR_RECOVERING] = {"recovering", 1u << VSR_NORMAL | 1u << VSR_DAMAGED},
+    [VSR_NORMAL] = {"normal", 0},
+    [VSR_DAMAGED] = {"damaged", 0},
+};
+
+void vsr_init(struct vsr *vsr, uint32_t epoch, uint32_t tenure)
+{
+    *vsr = (struct vsr){
+        .status = VSR_RECOVERING, .members_count = 1, .epoch = epoch, .tenure = tenure};
+    vsr->quorum = (uint8_t)(vsr->members_count / 2 + 1);
+}
+
+static void vsr_invariant(const struct vsr *vsr)
+{
+    assert(vsr->commit_min <= vsr->commit_max);
+    assert(vsr->commit_max <= vsr->op);
+    assert(vsr->log_view <= vsr->view);
+    ergo(vsr->status == VSR_DAMAGED, vsr->damaged_from == vsr->op + 1);
+}
+
+void vsr_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update)
+{
+    struct machine machine;
+    machine_init(&machine, vsr_states, VSR_STATUSES_COUNT, vsr->status);
+    memset(update, 0, sizeof *update);
+    switch (event->kind) {
+    case VSR_REQUEST: vsr_prepare_request(vsr, event, update); break;
+    case VSR_PERSISTED: vsr_commit_persisted(vsr, event, update); break;
+    case VSR_EXECUTED: vsr_commit_executed(vsr, event); break;
+    case VSR_CHECKPOINT_FOUND:
+    case VSR_PREPARE_FOUND:
+    case VSR_DAMAGE_FOUND:
+    case VSR_ABSTAINED:
+    case VSR_RECOVERED: vsr_recovery_step(vsr, event, update); break;
+    default: unreachable();
+    }
+    if (vsr->status != machine.current) machine_move(&machine, vsr->status);
+    vsr_invariant(vsr);
+}
+
+const char *vsr_status_name(const struct vsr *vsr)
+{
+    assert(vsr->status < VSR_STATUSES_COUNT);
+    return vsr_states[vsr->status].name;
+}

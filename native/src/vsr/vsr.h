@@ -1,0 +1,117 @@
+/* vsr/vsr.h: one replica of one group: Viewstamped Replication as a pure step.
+ *
+ *     vsr_step(vsr, event, update)
+ *
+ * Events carry what happened outside (a request with its time, a round that is durable, an op that
+ * was executed, a prepare that recovery found); the update says what to do next. No clock, no
+ * randomness, no I/O, no memory of its own. A group of one member takes the same path as any other:
+ * prepare, journal, own PrepareOk once the round is synced, commit at a quorum of one, execute.
+ *
+ *     RECOVERING --recovered--> NORMAL
+ *          \---damage found---> DAMAGED      stopped by name until an operator decides (V1)
+ *
+ * commit_max is what is known committed, commit_min what is executed; op is the head of the log:
+ *     commit_min <= commit_max <= op. */
+#ifndef VSR_VSR_H
+#define VSR_VSR_H
+
+#include <stdint.h>
+
+#include "foundation/status.h"
+
+enum vsr_status { VSR_RECOVERING = 0, VSR_NORMAL = 1, VSR_DAMAGED = 2, VSR_STATUSES_COUNT = 3 };
+
+/* What a prepare does. Numbers below 32 are operations of a partition (partition/partition.h: enum
+ * partition_op) [bytes]. */
+enum vsr_operation { VSR_OPERATION_METADATA = 32 };
+
+enum vsr_format {
+    VSR_VERSION = 1,
+    VSR_PREPARE_HEADER_BYTES = 112,
+    VSR_CHECKSUM_BYTES = 16,
+};
+
+/* The header of a prepare. `checksum` covers everything else in it, and through `digest` the
+ * payload (V3). */
+struct vsr_prepare {
+    uint8_t checksum[16];
+    uint8_t parent[16];
+    uint8_t digest[16]; /* XXH3-128 of the payload; of a batch: of its client part only */
+    uint64_t op;
+    int64_t append_time_us;
+    uint64_t first_view;
+    uint32_t principal;
+    uint32_t payload_bytes;
+    uint32_t epoch;
+    uint16_t operation;
+};
+
+struct vsr {
+    uint8_t status; /* enum vsr_status */
+    uint8_t members_count;
+    uint8_t quorum;
+    uint8_t reserved;
+    uint32_t epoch;
+    uint32_t tenure;
+    uint64_t view;
+    uint64_t log_view;
+    uint64_t op;
+    uint64_t commit_max;
+    uint64_t commit_min;
+    uint64_t seen_max; /* recovery: the highest op that some intact bytes or directory named */
+    uint64_t damaged_from;
+    uint64_t damaged_to;
+    int64_t append_time_us;        /* of the head */
+    uint8_t checksum[16];          /* of the head: the next prepare's parent */
+    int64_t executed_time_us;      /* of commit_min */
+    uint8_t executed_checksum[16]; /* of commit_min: what a checkpoint carries */
+};
+
+enum vsr_event_kind {
+    VSR_REQUEST = 1,      /* prepare.operation, .principal, .payload_bytes, .digest; time_us */
+    VSR_PERSISTED,        /* op: durable here up to it: our own PrepareOk */
+    VSR_EXECUTED,         /* op, checksum, time_us */
+    VSR_CHECKPOINT_FOUND, /* recovery: op, checksum, time_us */
+    VSR_PREPARE_FOUND,    /* recovery: prepare, intact */
+    VSR_DAMAGE_FOUND,     /* recovery: ops up to `op` existed; their bytes may be lost */
+    /* recovery: op = the last good one, op_to: an earlier recovery stopped the group */
+    VSR_ABSTAINED,
+    VSR_RECOVERED, /* recovery: all was shown */
+};
+
+struct vsr_event {
+    enum vsr_event_kind kind;
+    uint64_t op;
+    uint64_t op_to;
+    int64_t time_us; /* REQUEST: agreed time; 0 = unknown, stamp last + 1 */
+    uint8_t checksum[16];
+    struct vsr_prepare prepare;
+};
+
+struct vsr_update {
+    enum status status; /* REQUEST: DAMAGED, REBUILDING */
+    uint8_t journal;    /* write update.prepare and its payload into the next round */
+    uint8_t execute;    /* run ops commit_min + 1 .. commit_max, each followed by EXECUTED */
+    uint8_t damaged;    /* the group has just been stopped: remember it (J4) */
+    uint8_t reserved;
+    struct vsr_prepare prepare;
+};
+
+void vsr_init(struct vsr *vsr, uint32_t epoch, uint32_t tenure);
+void vsr_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update);
+const char *vsr_status_name(const struct vsr *vsr);
+
+/* The parts of the step, one concept a file. */
+void vsr_prepare_request(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update);
+void vsr_commit_persisted(struct vsr *vsr, const struct vsr_event *event,
+                          struct vsr_update *update);
+void vsr_commit_executed(struct vsr *vsr, const struct vsr_event *event);
+void vsr_recovery_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update);
+
+/* Bytes [bytes]. */
+void vsr_prepare_encode(struct vsr_prepare *prepare,
+                        uint8_t bytes[VSR_PREPARE_HEADER_BYTES]);          /* fills checksum */
+int vsr_prepare_decode(const uint8_t *bytes, struct vsr_prepare *prepare); /* 1 = checksum holds */
+void vsr_digest(const uint8_t *payload, uint64_t size, uint8_t digest[16]);
+
+#endif
