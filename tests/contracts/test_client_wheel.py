@@ -5,14 +5,8 @@ from pathlib import Path
 import pytest
 
 from headrace.version import VERSION
-from tests.support.installed import (
-    ROOT,
-    Venv,
-    client_sources,
-    names_in,
-    venv_with,
-    wheel_of,
-)
+from tests.support.installed import Venv, client_sources, names_in, venv_with, wheel_of
+from tests.support.source import ROOT, below
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +35,7 @@ def test_the_client_wheel_holds_every_module_of_the_client(wheel: Path) -> None:
     packed = {name for name in names_in(wheel) if name.endswith((".py", ".pyi"))}
     written = {
         path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "headrace").rglob("*.py*")
+        for path in below(ROOT / "headrace", "*.py*")
         if path.suffix in {".py", ".pyi"}
     }
     assert packed == written
@@ -75,3 +69,10 @@ def test_a_verb_of_the_server_says_what_to_install(venv: Venv, verb: str) -> Non
     assert (done.returncode, done.stdout) == (1, "")
     assert "pip install headrace-server" in done.stderr
     assert not (venv.folder / "here").exists()
+
+
+def test_what_an_install_leaves_among_the_sources_is_none_of_them(tmp_path: Path) -> None:
+    for name in ("build/lib/headrace/client.py", "headrace.egg-info/x.py", "wire/client.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    assert below(tmp_path, "*.py*") == [tmp_path / "wire" / "client.py"]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from headrace.version import VERSION
+from tests.support.source import ROOT, below
 
-ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 SPARK_ONLY = {"numpy", "pandas", "pyarrow", "pyspark"}
@@ -28,7 +28,7 @@ def distribution_name(requirement: str) -> str:
 def imported(folder: str) -> set[str]:
     """Top-level names that the Python files of a folder import."""
     names: set[str] = set()
-    for path in (ROOT / folder).rglob("*.py"):
+    for path in below(ROOT / folder, "*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 names |= {alias.name.partition(".")[0] for alias in node.names}

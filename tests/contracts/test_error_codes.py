@@ -1,14 +1,13 @@
 """Error codes are a contract across C, Python and REST: documented, and typed in the SDK."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from dataplane.errors import STATUS_OF_CODE
 from headrace import errors as sdk
+from tests.support.source import ROOT, below
 
-ROOT = Path(__file__).resolve().parents[2]
 ASSIGNED = re.compile(r'\bcode(?:: ?[^=,()]+)?\s*=\s*"([A-Z][A-Z0-9_]+)"')
 ENTRY = re.compile(r"ENTRY\((\w+),\s*(\w+),\s*(\w+),")
 
@@ -24,7 +23,7 @@ def codes_in_python() -> set[str]:
     return {
         code
         for folder in ("api", "dataplane", "headrace", "reports")
-        for path in (ROOT / folder).rglob("*.py")
+        for path in below(ROOT / folder, "*.py")
         for code in ASSIGNED.findall(path.read_text())
     }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.source import ROOT, below
 
 
 @pytest.mark.timeout(300)  # the first run fetches the generator
@@ -25,7 +25,7 @@ def test_committed_stubs_equal_generated_ones(tmp_path: Path) -> None:
     committed = {
         path.relative_to(ROOT).as_posix(): path.read_text()
         for folder in ("headrace", "dataplane")
-        for path in (ROOT / folder).rglob("*_pb2*.py*")
+        for path in below(ROOT / folder, "*_pb2*.py*")
         if path.suffix in {".py", ".pyi"}
     }
     stale = sorted(name for name in generated if committed.get(name) != generated[name])

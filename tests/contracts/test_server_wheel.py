@@ -9,7 +9,8 @@ from zipfile import ZipFile
 import pytest
 
 from headrace.version import VERSION
-from tests.support.installed import ROOT, Venv, names_in, server_sources, venv_with, wheel_of
+from tests.support.installed import Venv, names_in, server_sources, venv_with, wheel_of
+from tests.support.source import ROOT, below
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +38,8 @@ def service(venv: Venv) -> Iterator[Venv]:
 
 
 def test_the_server_wheel_holds_the_whole_client(wheel: Path) -> None:
-    tracked = (ROOT / "headrace").rglob("*.py")
-    written = {path.relative_to(ROOT).as_posix() for path in tracked}
+    sources = below(ROOT / "headrace", "*.py")
+    written = {path.relative_to(ROOT).as_posix() for path in sources}
     assert written | {"headrace/py.typed"} <= names_in(wheel)
 
 

@@ -21,7 +21,9 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = ("api", "dataplane", "headrace", "migrations", "native", "reports")
 SERVER_FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-BUILT = shutil.ignore_patterns("__pycache__", "*.so", "_codec.c", "_engine*.c", "node_modules")
+BUILT = shutil.ignore_patterns(
+    "__pycache__", "build", "*.egg-info", "*.so", "_codec.c", "_engine*.c", "node_modules"
+)
 
 
 def client_sources(folder: Path) -> Path:

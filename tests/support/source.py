@@ -25,14 +25,16 @@ CODE = {".py", ".pyi", ".c", ".h", ".sh", ".proto", ".toml", ".service"}
 SEEDS = "tests/data/fuzz/"  # bytes of fuzzers, under names without an ending
 
 
+def _skipped(folder: str) -> bool:
+    return folder in FOLDERS_SKIPPED or folder.endswith(".egg-info")
+
+
 @cache
 def files() -> tuple[Path, ...]:
     """Every file that a person wrote, relative to the root."""
     found = []
     for folder, folders, names in os.walk(ROOT):
-        folders[:] = sorted(
-            f for f in folders if f not in FOLDERS_SKIPPED and not f.endswith(".egg-info")
-        )
+        folders[:] = sorted(f for f in folders if not _skipped(f))
         for name in sorted(names):
             path = Path(folder, name).relative_to(ROOT)
             if path.suffix in BINARY or path.as_posix().startswith(SEEDS) or name == ".git":
@@ -40,6 +42,16 @@ def files() -> tuple[Path, ...]:
             if not GENERATED.search(path.as_posix()):
                 found.append(path)
     return tuple(found)
+
+
+def below(folder: Path, pattern: str) -> list[Path]:
+    """Files below a folder that match, except in the folders that tools leave: a build, a cache."""
+    return sorted(
+        path
+        for path in folder.rglob(pattern)
+        if path.is_file()
+        and not any(_skipped(part) for part in path.relative_to(folder).parts[:-1])
+    )
 
 
 @cache
