@@ -7,13 +7,14 @@ says why); 1 the node failed or did not drain in time.
 import argparse
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from dataplane.node import Ready, run
+from dataplane.node import SIGNALS, Ready, run
 from dataplane.opening import NodeUnusable
-from dataplane.settings import SettingsInvalid, load
+from dataplane.settings import NodeSettings, SettingsInvalid, load
 from dataplane.telemetry import configure_logging
 
 
@@ -25,11 +26,26 @@ def main() -> int:
     try:
         settings = load(arguments.config)
         configure_logging(settings.node.log_level)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(run(settings, _say_ready))
+        return _run(settings)
     except (SettingsInvalid, NodeUnusable) as error:
         print(f"dataplane: {error}", file=sys.stderr)
         return 2
+
+
+def _run(settings: NodeSettings) -> int:
+    """The node in a loop of its own. A second signal never changes its exit code: the loop gives
+    its signals back to the system as it closes, or the interpreter does as it ends, and the
+    system's default is to end the process. They are blocked, and then ignored.
+    """
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            try:
+                return runner.run(run(settings, _say_ready))
+            finally:
+                signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    finally:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _say_ready(ready: Ready) -> None:

@@ -52,6 +52,7 @@ from dataplane.wire import reflection_pb2 as reflection
 from headrace.wire import stream_pb2 as stream
 from native.engine import Engine, EngineError, Frame
 
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 BEAT_S: Final = 1.0
 BOOTSTRAP_RETRY_S: Final = 0.1
 
@@ -77,7 +78,7 @@ async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
     admin_key = read_admin_key(settings.node.admin_key_file)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in SIGNALS:
         loop.add_signal_handler(number, stop.set)
     engine = await asyncio.to_thread(open_engine, settings, admin_key)
     unusable: BaseException | None = None

@@ -4,6 +4,7 @@ Owns the process it started and ends it by its id. Everything is read from what 
 ready line and its replies.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -194,6 +195,15 @@ class NodeProcess:
         """SIGTERM; returns the exit code."""
         return self._end(signal.SIGTERM)
 
+    def terminate_again_and_again(self) -> int:
+        """SIGTERM every half millisecond until it has ended; returns the exit code."""
+        assert self._process is not None
+        while self._process.poll() is None:
+            self.begin_termination()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.0005)
+        return self.terminate()
+
     def kill(self) -> int:
         """kill -9; returns the exit code."""
         return self._end(signal.SIGKILL)
@@ -201,7 +211,7 @@ class NodeProcess:
     def _end(self, number: signal.Signals) -> int:
         process, self._process = self._process, None
         assert process is not None
-        os.kill(process.pid, number)
+        process.send_signal(number)
         try:
             code = process.wait(30)
         except subprocess.TimeoutExpired:

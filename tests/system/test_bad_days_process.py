@@ -205,6 +205,11 @@ def test_sigterm_in_the_middle_of_producing_loses_nothing_and_ends_in_time(
             assert len(stored) <= len(producer.acked) + 1
 
 
+def test_sigterm_again_and_again_changes_nothing_about_how_a_node_ends(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path) as node:
+        assert node.terminate_again_and_again() == 0
+
+
 # ---- T1, C2: the wall clock ----
 
 
