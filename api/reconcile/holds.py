@@ -156,7 +156,7 @@ class HoldReconciler:
         """What is so, into the hold's row: whoever deletes its topic looks there."""
         with self._database.write() as session:
             row = session.get_one(LegalHold, item.object_id, with_for_update=True)
-            if not holds(session, item):
+            if not holds(session, item, self._database.now(session)):
                 raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker tells it.")
             if row.revision != wish.generation:
                 return  # Wished otherwise meanwhile; it is looked at again at once.

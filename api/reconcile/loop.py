@@ -13,11 +13,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol
 
 import structlog
+from sqlalchemy.orm import Session
 
 from api.database import Database
 from api.operations.service import fail_operations, settle_operations
@@ -27,7 +28,7 @@ from api.reconcile.failures import failure_conditions
 from api.reconcile.hints import listen
 from api.reconcile.models import ResourceStatus
 from api.reconcile.outcome import Again, Failed, FailureKind, Outcome, PassFailure, Settled
-from api.reconcile.queue import Claim, claim, finish, remove, renew, spread_all
+from api.reconcile.queue import Claim, claim, finish, renew, spread_all
 from api.reconcile.status import write_status
 
 RESYNC: Final = timedelta(minutes=10)
@@ -135,16 +136,20 @@ class Loop:
             return self._record(item, outcome)
 
     def renew_held(self) -> None:
-        """Prolongs the lease of every pass that runs."""
+        """Extends the lease of every pass that runs."""
         with self._held.lock:
             held = tuple(self._held.claims)
         if not held:
             return
         with self._database.write() as session:
             now = self._database.now(session)
-            for item in sorted(held, key=lambda each: (each.kind, each.object_id)):
-                if not renew(session, item, now):
-                    log.warning("lease_lost", object_id=item.object_id, kind=item.kind)
+            ordered = sorted(held, key=lambda each: (each.kind, each.object_id))
+            lost = [item for item in ordered if not renew(session, item, now)]
+        with self._held.lock:
+            # A pass that ended meanwhile gave its lease back: it has not lost it.
+            lost = [item for item in lost if item in self._held.claims]
+        for item in lost:
+            log.warning("lease_lost", object_id=item.object_id, kind=item.kind)
 
     def _pass(self, item: Claim) -> Outcome:
         self.counters.passes += 1
@@ -169,16 +174,9 @@ class Loop:
         return Failed(failure.kind, failure.code, failure.message, generation, after=failure.after)
 
     def _record(self, item: Claim, outcome: Outcome) -> bool:
-        after, attempts = self._next(item, outcome)
-        error = None
-        if isinstance(outcome, Failed):
-            error = f"{outcome.code}: {outcome.message}"
-        elif isinstance(outcome, Again):
-            error = outcome.reason
         with self._database.write() as session:
             now = self._database.now(session)
-            mine = finish(session, item, now=now, after=after, attempts=attempts, error=error)
-            if not mine:
+            if not self._finish(session, item, outcome, now):
                 self.counters.leases_lost += 1
                 log.warning("lease_lost", kind=item.kind)
                 return False
@@ -208,9 +206,22 @@ class Loop:
                     fail_operations(session, item.object_id, ended, now, generation=generation)
                 if outcome.found.ready:
                     settle_operations(session, item.object_id, generation, now)
-                if outcome.final:
-                    remove(session, item)
         return True
+
+    def _finish(self, session: Session, item: Claim, outcome: Outcome, now: datetime) -> bool:
+        after, attempts = self._next(item, outcome)
+        error = None
+        if isinstance(outcome, Failed):
+            error = f"{outcome.code}: {outcome.message}"
+        elif isinstance(outcome, Again):
+            error = outcome.reason
+        final = isinstance(outcome, Settled) and outcome.final
+        finished = finish(
+            session, item, now=now, after=after, attempts=attempts, error=error, final=final
+        )
+        # Before the commit: whoever finds the lease given back finds that no pass holds it.
+        self._let_go(item)
+        return finished
 
     def _next(self, item: Claim, outcome: Outcome) -> tuple[timedelta, int]:
         """After how long the object is due again, and its count of failures."""
@@ -239,8 +250,11 @@ class Loop:
         try:
             yield
         finally:
-            with self._held.lock:
-                self._held.claims.discard(item)
+            self._let_go(item)
+
+    def _let_go(self, item: Claim) -> None:
+        with self._held.lock:
+            self._held.claims.discard(item)
 
     def _spawn(self, name: str, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=target, name=name, daemon=True)

@@ -50,7 +50,7 @@ class ParentReconciler:
             return Again(Found(row.generation, (condition,)), poll_after(age), message)
         with self._database.write() as session:
             locked(session, type(row), item.object_id)
-            if not holds(session, item):
+            if not holds(session, item, self._database.now(session)):
                 raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker buries it.")
             bury = bury_stream if item.kind == STREAM else bury_project
             bury(session, item.object_id, self._database.now(session))

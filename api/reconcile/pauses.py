@@ -48,7 +48,7 @@ def forget_purge(database: Database, item: Claim, why: LeftAlone) -> None:
             return
     with database.write() as session:
         locked(session, Topic, item.object_id)
-        if not holds(session, item):
+        if not holds(session, item, database.now(session)):
             raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker looks at it.")
         stored = session.get(TopicPurge, item.object_id)
         if stored is not None:

@@ -61,7 +61,7 @@ def carry_out(
 def _drop(database: Database, item: Claim, purge: Purge, error: dict[str, Json] | None) -> None:
     with database.write() as session:
         locked(session, Topic, purge.topic_id)
-        if not holds(session, item):
+        if not holds(session, item, database.now(session)):
             raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker purges it.")
         stored = session.get(TopicPurge, purge.topic_id)
         if stored is None or stored.generation != purge.wish.generation:

@@ -1,9 +1,9 @@
 """The queue of due objects in SQL: enqueue, claim with a lease, renew, finish.
 
 The same lease columns serve both databases. On SQLite correctness comes from BEGIN IMMEDIATE and
-the lease token; on PostgreSQL the claim also skips rows that another worker is claiming. Nothing
-is held while the work is done: a claim commits, and a finish counts only if its token is still the
-row's.
+the lease token; on PostgreSQL the claim also skips rows that another worker is claiming. No
+transaction is open while the work is done: a claim commits, and what its holder does later counts
+only while the claim is held, which one comparison decides: see ``_held``.
 """
 
 import random
@@ -29,6 +29,7 @@ class Claim:
     kind: str
     object_id: str
     org_id: str
+    lease_owner: str
     lease_token: int
     attempts: int
     requested_generation: int
@@ -113,6 +114,7 @@ def claim(
                 row.kind,
                 row.object_id,
                 row.org_id,
+                owner,
                 row.lease_token,
                 row.attempts,
                 row.requested_generation,
@@ -132,18 +134,18 @@ def _may_claim(kinds: Sequence[str], now: datetime, in_flight_max: int) -> Colum
 
 
 def renew(session: Session, item: Claim, now: datetime) -> bool:
-    """Prolongs a lease; False once it is lost."""
-    row = _leased(session, item)
+    """Extends a lease; False if the claim is no longer held."""
+    row = _held(session, item, now)
     if row is None:
         return False
     row.lease_until = now + LEASE
     return True
 
 
-def holds(session: Session, item: Claim) -> bool:
-    """Whether the lease is still the caller's, until this transaction ends. What a pass writes
-    before it is finished, it writes behind this question."""
-    return _leased(session, item) is not None
+def holds(session: Session, item: Claim, now: datetime) -> bool:
+    """Whether the claim is still held; if so, until this transaction ends. A pass asks this in
+    every transaction in which it writes before it is finished."""
+    return _held(session, item, now) is not None
 
 
 def finish(
@@ -154,15 +156,21 @@ def finish(
     after: timedelta,
     attempts: int,
     error: str | None,
+    final: bool = False,
 ) -> bool:
     """Gives a lease back. False: it was lost, and the caller must discard what it found.
 
     The object is due again after ``after``, or at once if it changed meanwhile.
+
+    :param final: remove the object from the queue, unless it changed meanwhile.
     """
-    row = _leased(session, item)
+    row = _held(session, item, now)
     if row is None:
         return False
     changed = row.dirty
+    if final and not changed:
+        session.delete(row)
+        return True
     row.lease_owner = None
     row.lease_until = None
     row.attempts = 0 if changed else attempts
@@ -174,13 +182,6 @@ def finish(
     return True
 
 
-def remove(session: Session, item: Claim) -> None:
-    """Takes an object out of the queue for good, unless it changed meanwhile."""
-    row = _leased(session, item)
-    if row is not None and not row.dirty:
-        session.delete(row)
-
-
 def spread_all(session: Session, now: datetime, spread: timedelta, dice: random.Random) -> None:
     """Makes every object due within ``spread``: what a start does, to find what it missed."""
     later = select(Work).where(Work.run_after > now).with_for_update(skip_locked=True)
@@ -188,7 +189,16 @@ def spread_all(session: Session, now: datetime, spread: timedelta, dice: random.
         row.run_after = min(row.run_after, now + spread * dice.random())
 
 
-def _leased(session: Session, item: Claim) -> Work | None:
-    """The object's row, locked, if the lease on it is still the caller's."""
+def _held(session: Session, item: Claim, now: datetime) -> Work | None:
+    """The object's row, locked, if this very claim is still held: the row has its token and its
+    owner, and its time is not over.
+
+    A finished claim leaves its token in the row, but no owner. A row that was removed and made
+    again counts its tokens from the beginning, but has another owner. Without the time, a worker
+    that was stopped for longer than its lease would take it again.
+    """
     row = session.get(Work, (item.kind, item.object_id), with_for_update=True)
-    return row if row is not None and row.lease_token == item.lease_token else None
+    if row is None or row.lease_until is None:
+        return None
+    held = (row.lease_owner, row.lease_token) == (item.lease_owner, item.lease_token)
+    return row if held and row.lease_until > now else None

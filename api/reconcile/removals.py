@@ -91,7 +91,7 @@ def remove_topic(database: Database, nodes: NodeClients, item: Claim, removal: R
             return _again(removal, "NodeBehind", message, seen, poll, command)
     with database.write() as session:
         locked(session, Topic, removal.topic_id)
-        if not holds(session, item):
+        if not holds(session, item, database.now(session)):
             raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker removes it.")
         _keep_figures(session, removal, seen)
         bury_topic(session, removal.topic_id, database.now(session))

@@ -105,7 +105,7 @@ class ReportReconciler:
             nodes = addresses(session, clusters[0].id) if clusters else []
         if len(clusters) > 1:
             with self._database.write() as session:
-                return self._refuse(session, _held(session, item))
+                return self._refuse(session, _held(session, item, self._database.now(session)))
         if not nodes:
             raise PassFailure(FailureKind.UNREACHABLE, "NO_NODES", "No node is registered.")
         for address in nodes:
@@ -121,11 +121,12 @@ class ReportReconciler:
             return self._end(session, item, code, why)
 
     def _begin(self, session: Session, item: Claim, bootstrap: str) -> Start:
-        run = _held(session, item)
+        now = self._database.now(session)
+        run = _held(session, item, now)
         token = new_token("run")
         log_path = Path(self._settings.logs).absolute() / f"report-{run.id}.log"
         run.state = "RUNNING"
-        run.started_at = self._database.now(session)
+        run.started_at = now
         run.token_public_id = token.public_id
         run.token_sha256 = token.secret_sha256
         run.log_path = str(log_path)
@@ -164,8 +165,8 @@ class ReportReconciler:
         return job.returncode, ""
 
     def _end(self, session: Session, item: Claim, code: int, why: str) -> Outcome:
-        run = _held(session, item)
         now = self._database.now(session)
+        run = _held(session, item, now)
         if run.state == "SUCCEEDED":
             return Settled(Found(1, ready=True), final=True)
         log = _tail(run.log_path)
@@ -193,9 +194,9 @@ def _fail(session: Session, run: ReportRun, error: dict[str, Json], now: datetim
     return Settled(Found(1), final=True)
 
 
-def _held(session: Session, item: Claim) -> ReportRun:
+def _held(session: Session, item: Claim, now: datetime) -> ReportRun:
     """The run, if the lease on it still is the caller's; held, since its job may be publishing."""
-    if not holds(session, item):
+    if not holds(session, item, now):
         raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker runs the report.")
     return session.get_one(ReportRun, item.object_id, with_for_update=True)
 

@@ -4,14 +4,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import select
+from structlog.testing import capture_logs
 
 from api.database import Database
+from api.reconcile.loop import Loop
 from api.reconcile.models import Work
-from api.reconcile.queue import LEASE, Claim, claim, enqueue, finish, renew
+from api.reconcile.outcome import Found, Outcome, Settled
+from api.reconcile.queue import LEASE, Claim, claim, enqueue, finish, holds, renew
 from tests.api.conftest import Service
+from tests.support.platform import wait_until
 
 KINDS = ("test",)
+# Enough passes for a renewal to wait behind the end of one.
+PASSES = 200
 
 
 def test_many_changes_of_one_object_are_one_row_of_work(service: Service) -> None:
@@ -59,6 +66,102 @@ def test_a_finish_after_the_lease_was_lost_changes_nothing(service: Service) -> 
     assert row.lease_token == second.lease_token
     assert row.lease_owner is not None
     assert _finish(service, second)
+
+
+def test_a_finished_claim_is_renewed_for_nobody(service: Service) -> None:
+    for name in "abcd":
+        _enqueue(service, name)
+    finished = [_claim(service)[0] for _ in range(3)]
+    for item in finished:
+        assert _finish(service, item, timedelta(hours=1))
+    assert [_renew(service, item) for item in finished] == [False] * 3
+    assert {(row.lease_owner, row.lease_until) for row in _rows(service)} == {(None, None)}
+    assert _claim(service, in_flight_max=1)[0].object_id == "d"
+
+
+def test_a_finished_claim_holds_nothing_and_ends_nothing_twice(service: Service) -> None:
+    _enqueue(service, "a")
+    (item,) = _claim(service)
+    assert _finish(service, item)
+    assert not _holds(service, item)
+    assert not _finish(service, item, timedelta(hours=1))
+    assert len(_claim(service)) == 1
+
+
+def test_a_claim_of_before_says_nothing_about_a_later_one_of_the_same_worker(
+    service: Service,
+) -> None:
+    _enqueue(service, "a")
+    (first,) = _claim(service)
+    assert _finish(service, first)
+    (second,) = _claim(service)
+    assert (first.lease_owner, second.lease_owner) == ("me", "me")
+    service.clock.advance(20)
+    assert not _renew(service, first)
+    assert not _holds(service, first)
+    assert not _finish(service, first)
+    service.clock.advance(11)
+    assert _claim(service)[0].lease_token == second.lease_token + 1
+
+
+def test_a_claim_on_a_row_that_was_removed_is_none_on_the_next_row_of_the_object(
+    service: Service,
+) -> None:
+    _enqueue(service, "a")
+    (first,) = _claim(service)
+    assert _finish(service, first, final=True)
+    assert _rows(service) == []
+    _enqueue(service, "a")
+    (second,) = _claim(service, owner="another")
+    assert second.lease_token == first.lease_token, "its tokens begin anew"
+    assert not _renew(service, first)
+    assert not _holds(service, first)
+    assert not _finish(service, first, final=True)
+    assert _holds(service, second)
+
+
+def test_what_changed_during_the_last_pass_stays_in_the_queue(service: Service) -> None:
+    _enqueue(service, "a")
+    (item,) = _claim(service)
+    _enqueue(service, "a", 2)
+    assert _finish(service, item, timedelta(hours=1), final=True)
+    assert _claim(service)[0].requested_generation == 2
+
+
+def test_a_lease_whose_time_is_over_is_lost_though_nobody_took_it(service: Service) -> None:
+    _enqueue(service, "a")
+    (item,) = _claim(service)
+    service.clock.advance(LEASE.total_seconds())
+    assert not _renew(service, item)
+    assert not _holds(service, item)
+    assert not _finish(service, item, timedelta(hours=1))
+    assert len(_claim(service)) == 1
+
+
+def test_passes_that_end_beside_the_renewer_leave_no_lease_and_no_warning(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.reconcile.loop.RENEW_SECONDS", 0.0)
+
+    class Quick:
+        def reconcile(self, item: Claim) -> Outcome:
+            return Settled(Found(1))
+
+        def generation(self, object_id: str) -> int:
+            return 1
+
+    for number in range(PASSES):
+        _enqueue(service, f"o{number}")
+    loop = Loop(service.database, {"test": Quick()}, pools=((KINDS, 2),))
+    with capture_logs() as logs:
+        loop.start()
+        try:
+            wait_until(lambda: loop.counters.passes >= PASSES, "every object was looked at")
+        finally:
+            loop.stop()
+    assert {(row.lease_owner, row.lease_until) for row in _rows(service)} == {(None, None)}
+    assert [each["event"] for each in logs] == []
+    assert loop.counters.leases_lost == 0
 
 
 def test_a_change_during_the_work_makes_the_object_due_at_once(service: Service) -> None:
@@ -132,15 +235,29 @@ def _enqueue(
         )
 
 
-def _claim(service: Service, in_flight_max: int | None = None) -> list[Claim]:
+def _claim(service: Service, in_flight_max: int | None = None, owner: str = "me") -> list[Claim]:
     with service.database.write() as session:
         now = service.clock()
-        return claim(session, kinds=KINDS, owner="me", now=now, in_flight_max=in_flight_max)
+        return claim(session, kinds=KINDS, owner=owner, now=now, in_flight_max=in_flight_max)
 
 
-def _finish(service: Service, item: Claim, after: timedelta = timedelta(0)) -> bool:
+def _renew(service: Service, item: Claim) -> bool:
     with service.database.write() as session:
-        return finish(session, item, now=service.clock(), after=after, attempts=0, error=None)
+        return renew(session, item, service.clock())
+
+
+def _holds(service: Service, item: Claim) -> bool:
+    with service.database.write() as session:
+        return holds(session, item, service.clock())
+
+
+def _finish(
+    service: Service, item: Claim, after: timedelta = timedelta(0), *, final: bool = False
+) -> bool:
+    with service.database.write() as session:
+        return finish(
+            session, item, now=service.clock(), after=after, attempts=0, error=None, final=final
+        )
 
 
 def _rows(service: Service) -> list[Work]:
