@@ -1,6 +1,7 @@
 """Producing over real gRPC to a scripted node that loses answers, cuts streams, refuses and
 restarts."""
 
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from headrace.batching import Delivery
 from headrace.client import Client
 from headrace.codec import Record
 from headrace.errors import (
@@ -26,6 +28,8 @@ from headrace.producer import Producer
 from headrace.settings import Settings
 from headrace.wire import stream_pb2 as wire
 from tests.headrace.scripted_node import ScriptedNode, refusal
+
+HEADERS_MAX = 256  # native/src/limits.h
 
 
 @pytest.fixture
@@ -150,6 +154,49 @@ def test_an_answer_that_cannot_be_read_ends_the_stream_and_not_the_producer(
     node.faults.garble_replies = 1
     assert producer.send("single", b"once", timeout="10s").offset == 0
     assert node.values("single") == [b"once"]
+
+
+def fates_around(client: Client, headers: object) -> list[str]:
+    """What becomes of two records when the one between them, in one batch, has these headers."""
+    producer = client.producer(linger="10s", delivery_timeout="10s")
+    try:
+        before = producer.send_nowait("single", b"before")
+        # To refuse it at once is one way to hold.
+        with contextlib.suppress(Invalid):
+            producer.send_nowait("single", b"bad", headers=headers)  # type: ignore[arg-type]
+        after = producer.send_nowait("single", b"after")
+        with contextlib.suppress(HeadraceError):
+            producer.flush("5s")
+        return [fate_of(before), fate_of(after)]
+    finally:
+        producer.close("100ms")
+
+
+def fate_of(delivery: Delivery) -> str:
+    """Where the record is stored, or why it is not."""
+    try:
+        return f"stored at {delivery.result(5).offset}"
+    except HeadraceError as error:
+        return error.code
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="a record with more headers than a batch may hold fails every record of its batch",
+)
+def test_a_record_with_too_many_headers_fails_alone(client: Client) -> None:
+    headers = [(f"h{i}", "x") for i in range(HEADERS_MAX + 1)]
+    assert fates_around(client, headers) == ["stored at 0", "stored at 1"]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=TypeError,
+    reason="a header of a wrong type breaks the sender, and its whole batch is never sent",
+)
+def test_a_record_with_a_header_of_a_wrong_type_fails_alone(client: Client) -> None:
+    assert fates_around(client, {"h": ["no", "text"]}) == ["stored at 0", "stored at 1"]
 
 
 def test_an_expired_producer_goes_on_under_a_new_id(producer: Producer, node: ScriptedNode) -> None:
