@@ -1,6 +1,7 @@
 """The client and a real node: `python -m dataplane`, kill -9 included."""
 
 import asyncio
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from headrace.batching import Delivery
 from headrace.client import Client
 from headrace.errors import (
     AccessDenied,
+    Fatal,
+    NotFound,
     OffsetBeyondEnd,
     OffsetExpired,
     StartRequired,
@@ -24,6 +27,7 @@ from headrace.messages import TopicPartition
 from headrace.settings import Settings
 from tests.dataplane import builders
 from tests.support.node_process import NodeProcess, token
+from tests.support.platform import wait_until
 
 KILLS = 3
 
@@ -217,6 +221,41 @@ def test_the_async_client_works_too(real_settings: Settings, topic: str) -> None
             return [message.value async for message in found]
 
     assert asyncio.run(main()) == [str(i).encode() for i in range(200)]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=Fatal,
+    reason="a consumer whose opening was cancelled joins again and is replaced by itself",
+)
+def test_a_poll_that_is_cancelled_as_its_group_is_joined_leaves_one_session(
+    real_settings: Settings, user: Client, topic: str
+) -> None:
+    user.topic(topic).send_many(numbered(10))
+    group = f"g-{topic}"
+
+    def joined() -> bool:
+        with contextlib.suppress(NotFound):
+            return bool(user.describe_group(group).members)
+        return False
+
+    async def main() -> list[bytes | None]:
+        async with AsyncClient(real_settings) as client:
+            consumer = client.topic(topic).consume(group=group, start="earliest")
+            polling = asyncio.ensure_future(consumer.poll("60s"))
+            await asyncio.sleep(0)
+            # This loop stands still while the I/O thread opens the consumer: the cancellation
+            # finds it open, and poll() knowing nothing of that.
+            wait_until(joined, "the group is joined", 10)
+            polling.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await polling
+            found: list[bytes | None] = []
+            while message := await consumer.poll("10s" if len(found) < 10 else "300ms"):
+                found.append(message.value)
+            return found
+
+    assert sorted(asyncio.run(main()), key=str) == numbered(10)
 
 
 def test_kill_9_in_the_middle_of_producing_loses_nothing_acked_and_doubles_nothing(

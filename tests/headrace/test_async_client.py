@@ -2,17 +2,23 @@
 
 import asyncio
 import statistics
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
+import grpc
 import pytest
 
 import headrace
 from headrace.async_client import AsyncClient
+from headrace.consumer import AsyncConsumer
 from headrace.errors import BufferFull, Closed, DeadlineExceeded, TopicNotFound
-from headrace.messages import TopicPartition
+from headrace.messages import Message, TopicPartition
 from headrace.settings import Settings
+from headrace.wire import stream_pb2 as wire
 from tests.headrace.scripted_node import ScriptedNode
+from tests.support.platform import wait_until
 
 
 def test_send_and_read_with_await(settings: Settings) -> None:
@@ -132,6 +138,75 @@ def test_cancelling_a_wait_leaves_the_client_usable(settings: Settings) -> None:
             return None if message is None else message.value
 
     assert asyncio.run(main()) == b"x"
+
+
+class HeldNode(ScriptedNode):
+    """Says where partition 3 begins only when it may."""
+
+    def __init__(self) -> None:
+        super().__init__({"orders": 4})
+        self.may_answer = threading.Event()
+        self.fetched: set[int] = set()
+
+    def fetch_offsets(
+        self, request: wire.FetchOffsetsRequest, context: grpc.ServicerContext
+    ) -> wire.FetchOffsetsReply:
+        if request.partition == 3:
+            self.may_answer.wait(10)
+        return super().fetch_offsets(request, context)
+
+    def fetch(self, request: wire.FetchRequest, context: grpc.ServicerContext) -> wire.FetchReply:
+        self.fetched.add(request.partition)
+        return super().fetch(request, context)
+
+
+@pytest.fixture
+def held() -> Iterator[HeldNode]:
+    node = HeldNode()
+    node.start()
+    yield node
+    node.may_answer.set()
+    node.stop()
+
+
+async def cancelled(polling: asyncio.Task[Message | None]) -> None:
+    polling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await polling
+
+
+async def rows_of(consumer: AsyncConsumer, count: int) -> list[bytes | None]:
+    """So many different rows, and whatever else comes soon after."""
+    found: list[bytes | None] = []
+    while message := await consumer.poll("10s" if len(set(found)) < count else "300ms"):
+        found.append(message.value)
+    return sorted(found, key=str)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="a consumer whose opening was cancelled reads some partitions twice",
+)
+def test_a_poll_that_is_cancelled_while_partitions_are_opened_doubles_no_row(
+    settings: Settings, held: HeldNode
+) -> None:
+    values = [b"0", b"1", b"2", b"3"]
+    for partition, value in enumerate(values):
+        held.append("orders", partition, value)
+
+    async def main() -> list[bytes | None]:
+        async with AsyncClient(replace(settings, bootstrap=(held.address,))) as client:
+            consumer = client.topic("orders").consume(start="earliest")
+            polling = asyncio.ensure_future(consumer.poll("60s"))
+            await asyncio.to_thread(
+                wait_until, lambda: held.fetched == {0, 1, 2}, "three partitions are read", 10
+            )
+            await cancelled(polling)
+            held.may_answer.set()
+            return await rows_of(consumer, len(values))
+
+    assert asyncio.run(main()) == values
 
 
 def test_a_client_can_be_made_without_a_running_loop(settings: Settings) -> None:

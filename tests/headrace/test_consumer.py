@@ -391,3 +391,24 @@ def test_a_loop_left_by_break_leaves_the_group(client: Client, node: ScriptedNod
     with node.changed:
         assert node.changed.wait_for(lambda: not node.groups["g"].members, 10)
     assert committed(node, "single") == {0: 2}
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="a partition is released while its handler still has a row, so two members have it",
+)
+def test_a_row_in_hand_is_given_to_no_other_member_while_its_session_lives(
+    client: Client, settings: Settings, node: ScriptedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.subscription.RELEASE_WAIT", 0.1)
+    node.append("orders", 1, b"in hand", b"next")
+    slow = client.topic("orders").consume(group="g", start="earliest", session_timeout="30s")
+    with Client(settings) as elsewhere, slow:
+        next(slow)
+        other = elsewhere.topic("orders").consume(group="g", start="earliest")
+        with other:
+            assert other.poll("1s") is None
+            # The next row is asked for: the one in hand is done.
+            slow.poll("100ms")
+            assert next(other).offset == 1
