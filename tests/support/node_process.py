@@ -355,11 +355,13 @@ class Client:
         )
         return list(reply.partitions)
 
-    def flush_usage(self, *, inventory: bool = False) -> node_pb2.FlushUsageReply:
-        """Admin.FlushUsage."""
+    def flush_usage(
+        self, *, inventory: bool = False, seconds: float = CALL_SECONDS
+    ) -> node_pb2.FlushUsageReply:
+        """Admin.FlushUsage; the node answers what is outstanding just before `seconds` are over."""
         request = node_pb2.FlushUsageRequest(inventory=inventory)
         reply: node_pb2.FlushUsageReply = self._admin.FlushUsage(
-            request, metadata=self._metadata, timeout=CALL_SECONDS
+            request, metadata=self._metadata, timeout=seconds
         )
         return reply
 
