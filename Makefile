@@ -31,10 +31,10 @@ up: setup ## start everything here and keep it running [DIR=.headrace] [PORT=846
 down: setup ## stop what `make up` started [DIR=.headrace] [PRODUCTION=1]
 	@.venv/bin/headrace down --dir $(DIR)
 
-test: setup ## the newcomer's suite: every test folder, one line per stage
+test: setup ## the newcomer's suite: every test folder, without what is slow, one line per stage
 	@$(PYTHON) tests/suite.py test
 
-check: ## all that guards a change: lint, types, layering, strict C, sanitizers, fuzz, simulation, then test
+check: ## all that guards a change: lint, types, layering, strict C, sanitizers, fuzz, simulation, every test
 	@deploy/setup.sh --check
 	@$(PYTHON) tests/suite.py check
 

@@ -6,7 +6,8 @@ HYPOTHESIS_PROFILE=explore tries new ones. No deadline per example: machines sha
 A shell that starts the suite in its background has it ignore Ctrl-C, and children inherit that;
 tests that interrupt their children need it back.
 
-One PostgreSQL server serves a whole run; it is started when the first test asks for it.
+One PostgreSQL server serves a whole run; it is started when the first test asks for it. `make test`
+leaves out what is marked `check`: slow tests, and all that need this server.
 
 With HEADRACE_ENGINE_SIM set, the engine is that build of it. `make check` names the one with
 sanitizers; a sanitized module in place of the plain one would break the next plain run.
@@ -42,7 +43,8 @@ if BUILD:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
+def postgres(pytestconfig: pytest.Config) -> Iterator[Postgres]:
     """The server of this run. Who stops it, starts it again before others need it."""
+    assert pytestconfig.option.markexpr != "not check", "a test of PostgreSQL is marked `check`"
     with Postgres() as server:
         yield server

@@ -6,15 +6,20 @@ Each stage is a command of its own; its output goes to build/suite/NAME.log and 
 it fails. Two run side by side, as there are two cores wherever this is developed; those that
 measure latencies run alone, at the end. All stages run even after a failure. The last line is in
 pytest's form, with all tests counted and the time by the wall. Refuses to hide anything: a test
-folder that nobody listed becomes a stage by itself.
+folder that nobody listed becomes a stage by itself. `test` leaves out what is marked `check`.
+
+Each stage has a temporary folder of its own. What a stage leaves in it is a failure, and so is what
+a run leaves in the tree. The folder of a failed stage is kept until its next run.
 """
 
 import argparse
 import concurrent.futures
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -30,6 +35,7 @@ BIOME = (
     "node_modules/@biomejs/biome/bin/biome check --error-on-warnings src"
 )
 SHOWN_LINES_MAX = 80
+NOT_SEARCHED = frozenset({".git", ".venv", "__pycache__", "build", "node_modules"})
 LANES = 2
 PRINTING = threading.Lock()
 
@@ -69,21 +75,22 @@ class Outcome:
     counts: Counter[str]
 
 
-def pytest_stage(name: str, *paths: str) -> Stage:
+def pytest_stage(name: str, *arguments: str) -> Stage:
     """Tests at these paths."""
-    return Stage(name, (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *paths))
+    quiet = ("-q", "-p", "no:cacheprovider")
+    return Stage(name, (sys.executable, "-m", "pytest", *quiet, *arguments))
 
 
-def stages_of_test() -> list[Stage]:
-    """The newcomer's suite: tidy, then every folder that holds tests."""
+def stages_of_test(*options: str) -> list[Stage]:
+    """Tidy, then every folder that holds tests."""
     found = {path.parent.relative_to(ROOT / "tests").parts for path in tests_files()}
     folders = {parts[0] for parts in found if parts}
     listed = [name for name in FOLDERS if name in folders]
     others = sorted(folders - set(FOLDERS))
     top = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py"))
     return [
-        pytest_stage("tidy", *top),
-        *(pytest_stage(name, f"tests/{name}") for name in listed + others),
+        pytest_stage("tidy", *options, *top),
+        *(pytest_stage(name, *options, f"tests/{name}") for name in listed + others),
     ]
 
 
@@ -134,33 +141,70 @@ def stages_of_check(seeds: int) -> list[Stage]:
 def run(stage: Stage) -> Outcome:
     """Carry out one stage and print its line; on failure also the end of its log."""
     log = LOGS / f"{stage.name.replace(' ', '-')}.log"
+    folder = folder_for(log.with_suffix(".folder"))
     started = time.monotonic()
+    code = carried_out(stage.command, log, folder)
+    seconds = time.monotonic() - started
+    lines = log.read_text(errors="replace").rstrip().split("\n")
+    counts = counted(lines[-1]) if "pytest" in stage.command else Counter[str]()
+    left = files_in(folder) if code == 0 else []
+    ok = code == 0 and not left
+    said = ", ".join(f"{number} {word}" for word, number in counts.items())
+    report = [f"{'PASS' if ok else 'FAIL'}  {stage.name:<12} {said:<28} {seconds:7.1f} s"]
+    if ok:
+        shutil.rmtree(folder)
+    else:
+        report += [f"left behind: {path}" for path in left] or lines
+        report = report[:1] + report[1:][-SHOWN_LINES_MAX:]
+        report.append(f"      the whole log: {log.relative_to(ROOT)}; its files: {folder}")
+        counts = counts if counts["failed"] or counts["error"] else counts + Counter(failed=1)
+    with PRINTING:
+        print("\n".join(report), flush=True)
+    return Outcome(ok, seconds, counts)
+
+
+def carried_out(command: tuple[str, ...], log: Path, folder: Path) -> int:
+    """The exit code of a command that has this folder for its temporary files."""
     with log.open("wb") as output:
         try:
-            code = subprocess.run(
-                stage.command,
+            return subprocess.run(
+                command,
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                env={**os.environ, "TMPDIR": str(folder)},
                 check=False,
             ).returncode
         except FileNotFoundError as error:
             output.write(f"{error}\n".encode())
-            code = 127
-    seconds = time.monotonic() - started
-    lines = log.read_text(errors="replace").rstrip().split("\n")
-    counts = counted(lines[-1]) if "pytest" in stage.command else Counter[str]()
-    ok = code == 0
-    said = ", ".join(f"{number} {word}" for word, number in counts.items())
-    report = [f"{'PASS' if ok else 'FAIL'}  {stage.name:<12} {said:<28} {seconds:7.1f} s"]
-    if not ok:
-        report += lines[-SHOWN_LINES_MAX:]
-        report.append(f"      the whole log: {log.relative_to(ROOT)}")
-        counts = counts or Counter(failed=1)
-    with PRINTING:
-        print("\n".join(report), flush=True)
-    return Outcome(ok, seconds, counts)
+            return 127
+
+
+def folder_for(note: Path) -> Path:
+    """A new temporary folder; the one before, which is noted there, is removed. Others may look
+    into it: PostgreSQL runs as an account of its own. The name is short, for sockets lie in it.
+    """
+    if note.exists():
+        shutil.rmtree(note.read_text(), ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix="headrace-"))
+    folder.chmod(0o755)
+    note.write_text(str(folder))
+    return folder
+
+
+def files_in(folder: Path) -> list[str]:
+    """What lies in the temporary folder of a stage that has ended, but for empty folders."""
+    return sorted(str(path) for path in folder.rglob("*") if not path.is_dir())
+
+
+def files_of_tree() -> set[str]:
+    """Every file of the checkout, but for what building and byte-compiling leave."""
+    found = set()
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in NOT_SEARCHED]
+        found |= {os.path.relpath(Path(folder, name), ROOT) for name in names}
+    return found
 
 
 def run_all(stages: list[Stage]) -> list[Outcome]:
@@ -183,20 +227,26 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=200, help="of the simulation, in check")
     parser.add_argument("--only", help="one stage by name")
     arguments = parser.parse_args()
-    stages = stages_of_test()
     if arguments.what == "check":
-        stages = stages_of_check(arguments.seeds) + stages
+        stages = stages_of_check(arguments.seeds) + stages_of_test()
+    else:
+        stages = stages_of_test("-m", "not check")
     if arguments.only:
         stages = [stage for stage in stages if stage.name == arguments.only]
     LOGS.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
+    before = files_of_tree()
     outcomes = run_all(stages)
+    left = sorted(files_of_tree() - before)
     seconds = time.monotonic() - started
+    for path in left:
+        print(f"FAIL  left in the tree: {path}")
     total: Counter[str] = sum((outcome.counts for outcome in outcomes), Counter())
     said = ", ".join(f"{number} {word}" for word, number in total.items())
     print(f"=================== {said or 'no tests ran'} in {seconds:.2f}s ===================")
     tested = any("pytest" in stage.command for stage in stages)
     ok = all(outcome.ok for outcome in outcomes) and (total["passed"] > 0 or not tested)
+    ok = ok and not left
     return 0 if ok and stages else 1
 
 

@@ -44,7 +44,7 @@ from api.telemetry import configure_logs
 from tests.api.fake_node import FakeNode, serving
 from tests.support.node_process import NodeProcess
 from tests.support.node_proxy import NodeProxy
-from tests.support.postgres import Postgres
+from tests.support.postgres import DATABASES, Postgres
 
 # How often a race is run. A thousand times is for who has the time.
 OFTEN = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 24
@@ -238,7 +238,7 @@ def postgresql(postgres: Postgres, wall: Clock) -> Installation:
     )
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def installation(request: pytest.FixtureRequest) -> Iterator[Installation]:
     """A database as its first run left it."""
     found: Installation = request.getfixturevalue(request.param)
@@ -247,7 +247,7 @@ def installation(request: pytest.FixtureRequest) -> Iterator[Installation]:
     found.database.close()
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=DATABASES)
 def stored(request: pytest.FixtureRequest) -> Installation:
     """The kind of database behind the processes of a module."""
     found: Installation = request.getfixturevalue(request.param)

@@ -11,6 +11,7 @@ from api.database import Bounds, Database, Meta
 from api.settings import DatabaseSettings
 from api.tables import Base
 from tests.api.conftest import Installation, Service
+from tests.support.postgres import POSTGRESQL
 
 
 @pytest.fixture
@@ -70,13 +71,13 @@ def test_the_settings_are_the_bounds() -> None:
     assert settings.bounds() == Bounds(3, 4, 5)
 
 
-@pytest.mark.parametrize("installation", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("installation", [POSTGRESQL], indirect=True)
 def test_a_statement_that_takes_too_long_is_ended_by_the_server(database: Database) -> None:
     with pytest.raises(OperationalError, match="statement timeout"), database.write() as session:
         session.execute(text("SELECT pg_sleep(60)"))
 
 
-@pytest.mark.parametrize("installation", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("installation", [POSTGRESQL], indirect=True)
 def test_options_of_the_address_are_kept_beside_ours(installation: Installation) -> None:
     database = Database(f"{installation.url}&options=-c%20work_mem%3D1MB", Bounds())
     with database.read() as session:

@@ -18,9 +18,9 @@ from api.reconcile.models import ResourceStatus, Work
 from api.topics.models import Topic
 from tests.api.conftest import Service
 from tests.support.database_proxy import DatabaseProxy
-from tests.support.postgres import USER, Postgres
+from tests.support.postgres import POSTGRESQL, USER, Postgres
 
-pytestmark = pytest.mark.parametrize("installation", ["postgresql"], indirect=True)
+pytestmark = pytest.mark.parametrize("installation", [POSTGRESQL], indirect=True)
 
 TABLES = (Topic, Operation, Work, ResourceStatus, AuditEvent, OutboxEvent)
 ROUND_TRIP_SECONDS = 0.05

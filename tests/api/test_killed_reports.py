@@ -23,6 +23,7 @@ from tests.api.conftest import Body, Service
 from tests.api.test_reports import publish, row_of, started
 from tests.support.node_process import NodeProcess
 from tests.support.platform import ROOT, wait_until
+from tests.support.postgres import POSTGRESQL
 from tests.support.result_gate import Gate, gate_before
 from tests.support.scripted_reports import JOBS
 from tests.support.worker_process import WorkerProcess, kill_job, kill_spark
@@ -177,7 +178,7 @@ def _kill_spark_and_workers(bench: Bench) -> None:
         assert [check.ok for check in verify(each)] == [True] * 5
 
 
-@pytest.mark.parametrize("installation", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("installation", [POSTGRESQL], indirect=True)
 def test_a_killed_job_fails_and_a_killed_worker_leaves_its_run_to_the_next(
     service: Service, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import Claim, claim, enqueue, finish
 from tests.api.conftest import Service
 from tests.support.platform import wait_until
+from tests.support.postgres import POSTGRESQL
 
 KIND = "test"
 OBJECTS = 200
@@ -155,7 +156,7 @@ def test_a_transaction_that_is_left_open_does_not_starve_the_queue(service: Serv
     assert statistics.quantiles(seconds, n=100)[98] < CLAIM_SECONDS_MAX
 
 
-@pytest.mark.parametrize("installation", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("installation", [POSTGRESQL], indirect=True)
 def test_a_wish_of_another_process_wakes_workers_and_a_hint_with_nothing_harms_nobody(
     service: Service,
 ) -> None:

@@ -184,6 +184,7 @@ def judge(case: Case, response: Response, mode: GenerationMode, database: str) -
     case.validate_response(response, excluded_checks=[not_a_server_error, positive_data_acceptance])
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("operation", "mode"), CASES)
 def test_every_answer_is_one_that_the_contract_names(
     operation: Operation, mode: GenerationMode, both: list[Asked]

@@ -17,6 +17,7 @@ from api.usage.models import UsageRow
 from tests.api.conftest import Body, Service
 from tests.api.test_reports import loop_of, publish, row_of, started
 from tests.support.platform import wait_until
+from tests.support.postgres import POSTGRESQL
 
 
 @contextmanager
@@ -106,7 +107,7 @@ def test_a_run_that_started_before_the_one_that_is_shown_is_kept_and_not_shown(
     assert event["after"]["superseded_by"] == newer["id"]
 
 
-@pytest.mark.parametrize("installation", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("installation", [POSTGRESQL], indirect=True)
 def test_of_two_runs_that_publish_first_at_once_both_succeed_and_the_later_one_is_shown(
     service: Service,
 ) -> None:

@@ -13,7 +13,7 @@ from tests.support.platform import alive, wait_until
 from tests.support.production import Production
 
 # Six processes start three times, beside whatever else the machine does.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.check, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ from api.operations.models import Operation
 from api.schema import MIGRATIONS, SchemaError, alembic_config, check_schema, migrate
 from api.tables import Base
 from api.usage.models import UsageRow
-from tests.support.postgres import Postgres
+from tests.support.postgres import DATABASES, Postgres
 
 # What the checks of the tables want; an organization is its own.
 FIXED: Mapping[str, object] = {
@@ -53,7 +53,7 @@ REVISIONS = [
 ][::-1]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database without any table."""
     if request.param == "sqlite":
@@ -139,6 +139,7 @@ def test_migrating_twice_changes_nothing(url: str, engine: Engine) -> None:
     assert _shape(engine) == before
 
 
+@pytest.mark.check
 def test_a_runner_is_alone_and_bounded_for_every_revision(postgres: Postgres) -> None:
     url = postgres.create("alone")
     found: list[tuple[str, str, int]] = []

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import psycopg
+import pytest
 from psycopg import sql
 
 from deploy.production.postgres import programs
@@ -41,6 +42,11 @@ END_OTHERS: Final = (
     b"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
     b"WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
+
+
+# `make test` has one database; what needs this server is marked.
+POSTGRESQL: Final = pytest.param("postgresql", marks=pytest.mark.check)
+DATABASES: Final = ("sqlite", POSTGRESQL)
 
 
 class Postgres:

@@ -18,10 +18,10 @@ from api.errors import UnauthenticatedError
 from api.nodes.service import addresses
 from api.schema import check_schema, migrate
 from api.settings import DatabaseSettings, NodeSettings, Settings, SettingsInvalid
-from tests.support.postgres import Postgres
+from tests.support.postgres import DATABASES, Postgres
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Settings]:
     """Of an empty database, and a key file in a folder that is not there yet."""
     node = NodeSettings(admin_key_file=tmp_path / "keys" / "node.key")
