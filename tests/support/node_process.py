@@ -167,7 +167,7 @@ class NodeProcess:
         line = self._process.stdout.readline() if readable else b""
         if not line:
             self.kill()
-            raise AssertionError(f"the node did not become ready:\n{self.log()[-4000:]}")
+            raise RuntimeError(f"the node did not become ready:\n{self.log()[-4000:]}")
         return line
 
     def config(self) -> str:
