@@ -120,9 +120,9 @@ def owner_of(session: Session, row: Row) -> Owner:
             return Owner(session.get_one(Cluster, row.cluster_id).org_id)
         case Project():
             return Owner(row.org_id, row.id)
-        case ApiKey():
+        case ApiKey() | Operation():
             return Owner(row.org_id, row.project_id or "")
-        case Stream() | Topic() | LegalHold() | Operation():
+        case Stream() | Topic() | LegalHold():
             return Owner(row.org_id, row.project_id)
         case ReportRun():
             return Owner(row.org_id, run_id=row.id)

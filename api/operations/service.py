@@ -137,6 +137,7 @@ def error_of(operation: Operation, work: Work | None, now: datetime) -> dict[str
 
 
 def operation_owner(session: Session, object_id: str) -> Owner | None:
-    """Whose an operation is."""
+    """Whose an operation is. One of the organization as a whole is out of sight of a key of one
+    project."""
     row = session.get(Operation, object_id)
-    return Owner(row.org_id, row.project_id) if row else None
+    return Owner(row.org_id, row.project_id or "") if row else None

@@ -4,7 +4,7 @@ from sqlalchemy import select
 
 from api.audit.models import AuditEvent, OutboxEvent
 from api.audit.service import hashed_members, link_hash
-from tests.api.conftest import Service
+from tests.api.conftest import Body, Service
 
 
 def test_every_change_is_a_link_of_its_organizations_chain(service: Service) -> None:
@@ -18,6 +18,68 @@ def test_every_change_is_a_link_of_its_organizations_chain(service: Service) -> 
     assert events[1]["after"]["display_name"] == "Orders"
     assert events[0]["principal_id"] == service.first.owner_key_id
     assert events[1]["request_id"].startswith("req_")
+
+
+def test_a_key_of_a_project_reads_the_audit_of_that_project_only(service: Service) -> None:
+    project = service.post("/v1/projects", {"name": "sales"})["id"]
+    service.topic("secret")
+    header = service.key("owner", project_id=project)
+    (key_id,) = service.keys.values()
+    topic = service.post("/v1/topics", {"name": "orders"}, header)
+    hold = service.post(
+        "/v1/legal-holds", {"topic_id": topic["id"], "case_id": "C-1", "reason": "a suit"}, header
+    )
+    refused = service.client.post("/v1/orgs", json={"name": "hooli"}, headers=header)
+    assert refused.status_code == 403
+    stream = service.get("/v1/streams", header)["items"][0]["id"]
+
+    events = service.get("/v1/audit-events?page_size=1000", header)["items"]
+    assert [(each["action"], each["target_id"]) for each in events] == [
+        ("projects.create", project),
+        ("streams.create", stream),
+        ("keys.create", key_id),
+        ("topics.create", topic["id"]),
+        ("holds.create", hold["id"]),
+        ("orgs.create", ""),
+    ]
+    assert [each["outcome"] for each in events][-2:] == ["DONE", "DENIED"]
+    mine = service.get(f"/v1/audit-events?principal_id={key_id}", header)["items"]
+    assert mine == events[3:]
+    others = service.get(f"/v1/audit-events?principal_id={service.first.owner_key_id}", header)[
+        "items"
+    ]
+    assert others == events[:3]
+
+
+def test_a_key_of_a_project_pages_through_its_own_events(service: Service) -> None:
+    project = service.post("/v1/projects", {"name": "sales"})["id"]
+    header = service.key("owner", project_id=project)
+    for name in "abc":
+        service.topic(f"other-{name}")
+        service.post("/v1/topics", {"name": name}, header)
+    seen: list[str] = []
+    token: Body = ""
+    while token is not None:
+        page = service.get(f"/v1/audit-events?page_size=2&page_token={token}", header)
+        seen += [each["id"] for each in page["items"]]
+        token = page.get("next_page_token")
+    whole = service.get("/v1/audit-events?page_size=1000", header)["items"]
+    assert seen == [each["id"] for each in whole]
+    assert len(seen) == 6
+
+
+def test_the_audit_of_a_project_keeps_what_is_gone(service: Service) -> None:
+    project = service.post("/v1/projects", {"name": "sales"})["id"]
+    header = service.key("owner", project_id=project)
+    topic = service.post("/v1/topics", {"name": "orders"}, header)
+    service.settle()
+    path = f"/v1/topics/{topic['id']}"
+    etag = service.client.get(path, headers=header).headers["ETag"]
+    answer = service.client.delete(path, headers={**header, "If-Match": etag})
+    assert answer.status_code == 202, answer.text
+    service.settle()
+    events = service.get(f"/v1/audit-events?target_id={topic['id']}", header)["items"]
+    assert [each["action"] for each in events] == ["topics.create", "topics.delete", "topics.purge"]
 
 
 def test_the_chain_holds_from_the_first_link_and_breaks_where_it_is_touched(

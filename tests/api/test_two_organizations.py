@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.api.conftest import Body, Service
+from tests.api.conftest import Body, Service, bearer
 from tests.support.source import ROOT
 
 DOCUMENT: Final[Body] = json.loads((ROOT / "openapi" / "control-plane.json").read_text())
@@ -155,6 +155,52 @@ def test_the_same_collections_show_an_organization_its_own(
             text = service.client.get(path, params=query, headers=victim.header).text
             seen |= {each for each in victim.secrets if each in text}
     assert seen == victim.secrets
+
+
+@pytest.fixture
+def confined(service: Service, victim: Tenant) -> dict[str, str]:
+    """An owner's key of another project of the victim's organization."""
+    project = service.post("/v1/projects", {"name": "mine"}, victim.header)
+    body: Body = {"name": "own", "project_id": project["id"], "spec": {"role": "owner"}}
+    return bearer(service.post("/v1/api-keys", body, victim.header)["secret"])
+
+
+# Whose organization it is, a key of one of its projects may know.
+OF_THE_ORGANIZATION: Final = ("organization_id", "organization")
+
+
+def test_nothing_outside_its_project_shows_in_a_collection_to_a_key_of_a_project(
+    service: Service, victim: Tenant, confined: dict[str, str]
+) -> None:
+    known = {victim.names[each] for each in OF_THE_ORGANIZATION}
+    for name in COLLECTIONS:
+        _, path, operation = OPERATIONS[name]
+        for query in queries(operation, victim):
+            answer = service.client.get(path, params=query, headers=confined)
+            allowed = {200, 400, 403, 404} | ({503} if name in OF_A_NODE else set())
+            assert answer.status_code in allowed, (name, query, answer.text)
+            told = victim.secrets - known - set(query.values())
+            told -= {value.partition("/")[2] for value in query.values()}
+            assert not {each for each in told if each in answer.text}, (name, query, answer.text)
+
+
+def test_nothing_outside_its_project_is_found_by_its_id_by_a_key_of_a_project(
+    service: Service, victim: Tenant, confined: dict[str, str]
+) -> None:
+    by_id = {
+        "project_id": "projects",
+        "stream_id": "streams",
+        "topic_id": "topics",
+        "key_id": "api-keys",
+        "operation_id": "operations",
+    }
+    for name, collection in by_id.items():
+        path = f"/v1/{collection}/{victim.names[name]}"
+        assert service.client.get(path, headers=victim.header).status_code == 200, name
+        assert service.client.get(path, headers=confined).status_code == 404, name
+        explained = f"/v1/explain?object={victim.names[name]}"
+        assert service.client.get(explained, headers=victim.header).status_code == 200, name
+        assert service.client.get(explained, headers=confined).status_code == 404, name
 
 
 def references_of(operation: Body) -> list[str]:
