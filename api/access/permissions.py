@@ -1,7 +1,8 @@
 """Who may do what: four fixed roles, the operator, and a report run. Deny by default.
 
 The operator runs the service: the owner key of the first run is one. It may create organizations,
-clusters, nodes and report runs, and give another organization its first key. It is otherwise a
+clusters, nodes and report runs, give another organization its first key, and revoke the keys of
+operators, which an owner may not: nobody takes away more than they have. It is otherwise a
 member of its own organization like any other: it does not read another tenant's topics.
 """
 
@@ -43,6 +44,7 @@ OWNER: Final = EDITOR | {
 OPERATOR: Final = frozenset(
     {
         "orgs:create",
+        "operators:revoke",
         "clusters:create",
         "nodes:create",
         "nodes:read",

@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Guard
+from api.access.guard import Guard, demand
 from api.access.models import ApiKey
 from api.access.permissions import Caller
 from api.access.schemas import ApiKeyBody, ApiKeyCreate, ApiKeyCreatedBody
@@ -17,6 +17,7 @@ from api.access.service import (
     key_bodies,
     key_owner,
     revoke_key,
+    revoke_permission,
 )
 from api.audit.service import Actor
 from api.idempotency import Reply, RequestFacts, change, created
@@ -128,10 +129,18 @@ def post_api_key(body: ApiKeyCreate, caller: Creator, facts: RequestFacts) -> JS
     responses=WRITE_PROBLEMS,
 )
 def delete_api_key(
-    object_id: str, caller: Revoker, facts: RequestFacts, if_match: IfMatch = None
+    object_id: str,
+    request: Request,
+    caller: Revoker,
+    facts: RequestFacts,
+    if_match: IfMatch = None,
 ) -> JSONResponse:
     """Revokes a key: refused here at once, on the nodes when Active is False. The record stays.
-    Revoking it again answers 200 and changes nothing."""
+    Revoking it again answers 200 and changes nothing. Only an operator revokes an operator's key:
+    403 for an owner."""
+    with facts.database.read() as session:
+        permission = revoke_permission(session, object_id)
+    demand(request, caller, permission, object_id)
 
     def revoke(session: Session, actor: Actor) -> Reply:
         issued = revoke_key(session, actor, key_id=object_id, if_match=if_match)

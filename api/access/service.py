@@ -110,6 +110,11 @@ def revoke_key(session: Session, actor: Actor, *, key_id: str, if_match: str | N
     return _issued(session, actor, row, "keys.revoke", before=body_json(before), token=None)
 
 
+def revoke_permission(session: Session, key_id: str) -> str:
+    """What it takes to revoke a key: more for an operator's. No key ever becomes an operator's."""
+    return "operators:revoke" if session.get_one(ApiKey, key_id).operator else "keys:revoke"
+
+
 def key_bodies(session: Session, rows: Sequence[ApiKey]) -> list[ApiKeyBody]:
     """The bodies of rows, in their order."""
     found = statuses(session, [row.id for row in rows])

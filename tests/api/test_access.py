@@ -204,12 +204,57 @@ def test_a_key_whose_put_is_still_on_its_way_is_revoked_before_it_arrives(
     assert len(service.node.applied) == sent, "a revocation that the cluster holds is repeated"
 
 
-def test_the_last_owner_cannot_be_revoked(service: Service) -> None:
-    path = f"/v1/api-keys/{service.first.owner_key_id}"
-    response = service.client.delete(path, headers=service.owner)
-    assert (response.status_code, response.json()["code"]) == (409, "LAST_OWNER")
-    second = service.key("owner")
+def test_the_last_owner_cannot_be_revoked(
+    service: Service, other: tuple[str, dict[str, str]]
+) -> None:
+    last = {
+        service.first.owner_key_id: service.owner,
+        service.keys["owner-0"]: other[1],
+    }
+    for key_id, header in last.items():
+        response = service.client.delete(f"/v1/api-keys/{key_id}", headers=header)
+        assert (response.status_code, response.json()["code"]) == (409, "LAST_OWNER")
+    second = service.key("owner", other[0])
+    path = f"/v1/api-keys/{service.keys['owner-0']}"
     assert service.client.delete(path, headers=second).status_code == 202
+
+
+@pytest.mark.parametrize("query", ["", "?dry_run=true"])
+def test_an_owner_cannot_revoke_a_key_of_the_operator(service: Service, query: str) -> None:
+    owner = service.key("owner")
+    path = f"/v1/api-keys/{service.first.owner_key_id}"
+    before = service.get(path)
+    response = service.client.delete(path + query, headers=owner)
+    assert (response.status_code, response.json()["code"]) == (403, "PERMISSION_DENIED")
+    assert response.json()["permission"] == "operators:revoke"
+    assert "the operator" in response.json()["hint"]
+    assert service.get(path) == before
+    event = service.get("/v1/audit-events?page_size=1000")["items"][-1]
+    assert (event["action"], event["outcome"]) == ("operators.revoke", "DENIED")
+    assert (event["principal_id"], event["target_id"]) == (service.keys["owner-0"], before["id"])
+
+
+def test_an_operator_revokes_a_key_of_an_operator(service: Service) -> None:
+    service.key("owner")
+    path = f"/v1/api-keys/{service.first.owner_key_id}"
+    assert service.client.delete(path, headers=service.owner).status_code == 202
+
+
+def test_a_key_of_a_project_revokes_no_key_outside_of_it(service: Service) -> None:
+    mine = service.post("/v1/projects", {"name": "mine"})["id"]
+    theirs = service.post("/v1/projects", {"name": "theirs"})["id"]
+    header = service.key("owner", project_id=mine)
+    service.key("viewer", project_id=theirs)
+    service.key("viewer")
+    outside = [service.first.owner_key_id, service.keys["viewer-1"], service.keys["viewer-2"]]
+    for key_id in outside:
+        path = f"/v1/api-keys/{key_id}"
+        assert service.client.delete(path, headers=header).status_code == 404
+        assert "revoked_at" not in service.get(path)
+    inside = service.post("/v1/api-keys", {"name": "in", "spec": {"role": "owner"}}, header)
+    assert inside["project_id"] == mine
+    path = f"/v1/api-keys/{inside['id']}"
+    assert service.client.delete(path, headers=header).status_code == 202
 
 
 def test_an_expired_key_says_that_it_expired(service: Service) -> None:

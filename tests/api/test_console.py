@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from api.access.cookies import COOKIE, csrf_token
 from api.access.rate import Limits
+from api.access.service import SESSION_PREFIX
 from api.app import SIGN_INS
 from api.console import service as console
 from api.console.service import HASHER, new_password
@@ -139,6 +140,19 @@ def test_a_session_is_no_lasting_owner(
     owner = service.first.owner_key_id
     response = browser.delete(f"/v1/api-keys/{owner}", headers=csrf)
     assert (response.status_code, response.json()["code"]) == (409, "LAST_OWNER")
+
+
+def test_an_owner_cannot_revoke_the_session_of_the_operators_console(
+    service: Service, browser: TestClient, password: str
+) -> None:
+    csrf = sign_in(browser, password)
+    owner = service.key("owner")
+    found = service.get("/v1/api-keys?sessions=true")["items"]
+    (session,) = [each for each in found if each["name"].startswith(SESSION_PREFIX)]
+    path = f"/v1/api-keys/{session['id']}"
+    assert service.client.delete(path, headers=owner).status_code == 403
+    assert browser.get("/v1/topics").status_code == 200
+    assert browser.delete("/console/session", headers=csrf).status_code == 204
 
 
 def test_no_script_reads_the_cookie_and_no_other_site_sends_it(
