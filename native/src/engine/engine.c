@@ -142,13 +142,13 @@ static uint64_t descriptors_raise(void)
     return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : soft;
 }
 
-static void lanes_connect(struct engine *engine)
+static void queues_connect(struct engine *engine)
 {
     for (uint16_t source = 0; source < engine->shards_count; source++) {
         for (uint16_t target = 0; target < engine->shards_count; target++) {
-            for (int lane = 0; lane < LANES_COUNT; lane++) {
-                struct ring *ring = engine->shards[target].lanes.in[source][lane];
-                engine->shards[source].lanes.out[target][lane].ring = ring;
+            for (int queue = 0; queue < QUEUES_COUNT; queue++) {
+                struct ring *ring = engine->shards[target].queues.in[source][queue];
+                engine->shards[source].queues.out[target][queue].ring = ring;
             }
         }
     }
@@ -175,7 +175,7 @@ static enum status engine_open_all(struct engine *engine, char *detail, size_t d
         status = shard_open(&engine->shards[index], engine, index, folder, detail, detail_size);
         if (status != STATUS_OK) return status;
     }
-    lanes_connect(engine);
+    queues_connect(engine);
     return identity.formatted ? STATUS_OK : node_identity_formatted(&engine->config, &identity);
 }
 

@@ -63,8 +63,8 @@ void grpc_reply_release(struct shard *shard, struct reply *reply)
         grpc_reply_give(shard, reply);
         return;
     }
-    struct lane_frame frame = {.kind = LANE_RELEASE, .released = reply};
-    lanes_post(shard, &frame, reply->owner, LANE_REPLY);
+    struct shard_frame frame = {.kind = FRAME_RELEASE, .released = reply};
+    queues_post(shard, &frame, reply->owner, QUEUE_REPLY);
 }
 
 void grpc_reply_sent(struct shard *shard, struct reply *reply)

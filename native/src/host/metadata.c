@@ -40,13 +40,13 @@ static enum status tables_take(struct shard *shard, uint64_t op, const uint8_t *
     return store_tables_apply(shard->store, op, delta, size);
 }
 
-void host_metadata_tables(struct shard *shard, const struct lane_frame *frame)
+void host_metadata_tables(struct shard *shard, const struct shard_frame *frame)
 {
-    const struct lane_tables *tables = &frame->tables;
+    const struct frame_tables *tables = &frame->tables;
     enum status status = tables_take(shard, tables->op, tables->delta, (size_t)tables->size);
     if (status != STATUS_OK) fail(shard, status);
-    struct lane_frame answer = {.kind = LANE_TABLES_DONE, .token = frame->token};
-    lanes_post(shard, &answer, frame->source, LANE_REPLY);
+    struct shard_frame answer = {.kind = FRAME_TABLES_DONE, .token = frame->token};
+    queues_post(shard, &answer, frame->source, QUEUE_REPLY);
 }
 
 /* All shards have it. */
@@ -98,11 +98,11 @@ static void spread(struct shard *shard, const uint8_t *delta, size_t size)
     memcpy(metadata->delta, delta, size);
     metadata->acks_missing = (uint16_t)(shard->shards_count - 1);
     for (uint16_t target = 1; target < shard->shards_count; target++) {
-        struct lane_frame frame = {
-            .kind = LANE_TABLES,
+        struct shard_frame frame = {
+            .kind = FRAME_TABLES,
             .tables = {.op = metadata->op, .delta = metadata->delta, .size = size},
         };
-        lanes_post(shard, &frame, target, LANE_MAIN);
+        queues_post(shard, &frame, target, QUEUE_MAIN);
     }
 }
 
@@ -185,8 +185,8 @@ static void ready(struct shard *shard)
     metadata->ready = 1;
     shard->ready = 1;
     for (uint16_t target = 1; target < shard->shards_count; target++) {
-        struct lane_frame frame = {.kind = LANE_READY, .token = metadata->applied_op};
-        lanes_post(shard, &frame, target, LANE_MAIN);
+        struct shard_frame frame = {.kind = FRAME_READY, .token = metadata->applied_op};
+        queues_post(shard, &frame, target, QUEUE_MAIN);
     }
     struct engine_frame frame = {.kind = ENGINE_METADATA_READY,
                                  .arg0 = metadata->last_recovered_op};

@@ -25,7 +25,7 @@ void host_metadata_pump(struct shard *shard);
 void host_metadata_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body,
                          size_t size);
 /* Every other shard: a delta to apply. */
-void host_metadata_tables(struct shard *shard, const struct lane_frame *frame);
+void host_metadata_tables(struct shard *shard, const struct shard_frame *frame);
 /* Shard 0: one more shard has applied the delta. */
 void host_metadata_spread(struct shard *shard);
 

@@ -16,7 +16,7 @@ int host_try(struct shard *shard, struct engine_frame *frame, const struct host_
     if (body == NULL) body = &nothing;
     frame->size = (uint32_t)(sizeof *frame + body->size + body->tail_size);
     frame->shard = shard->index;
-    if (shard->host_letters_head != NULL) return 0;
+    if (shard->host_backlog_head != NULL) return 0;
     if (!frame_ring_push(&shard->host_out, frame, body->data, body->size, body->tail,
                          body->tail_size))
         return 0;
@@ -29,18 +29,18 @@ enum status host_post(struct shard *shard, struct engine_frame *frame, const str
 {
     if (host_try(shard, frame, body)) return STATUS_OK;
     size_t size = frame->size - sizeof *frame;
-    struct host_letter *letter = buffer_take(&shard->pool, sizeof *letter + size);
-    if (letter == NULL) return STATUS_NO_MEMORY;
-    *letter = (struct host_letter){.body_size = size, .frame = *frame};
-    uint8_t *target = (uint8_t *)(letter + 1);
+    struct host_waiting *waiting = buffer_take(&shard->pool, sizeof *waiting + size);
+    if (waiting == NULL) return STATUS_NO_MEMORY;
+    *waiting = (struct host_waiting){.body_size = size, .frame = *frame};
+    uint8_t *target = (uint8_t *)(waiting + 1);
     if (body != NULL && body->size > 0) memcpy(target, body->data, body->size);
     if (body != NULL && body->tail_size > 0)
         memcpy(target + body->size, body->tail, body->tail_size);
-    if (shard->host_letters_tail != NULL)
-        shard->host_letters_tail->next = letter;
+    if (shard->host_backlog_tail != NULL)
+        shard->host_backlog_tail->next = waiting;
     else
-        shard->host_letters_head = letter;
-    shard->host_letters_tail = letter;
+        shard->host_backlog_head = waiting;
+    shard->host_backlog_tail = waiting;
     return STATUS_OK;
 }
 
@@ -60,15 +60,15 @@ void host_reply(struct shard *shard, uint64_t cookie, enum engine_result result,
 
 void host_flush(struct shard *shard)
 {
-    while (shard->host_letters_head != NULL) {
-        struct host_letter *letter = shard->host_letters_head;
-        const uint8_t *body = (const uint8_t *)(letter + 1);
-        if (!frame_ring_push(&shard->host_out, &letter->frame, body, (size_t)letter->body_size,
+    while (shard->host_backlog_head != NULL) {
+        struct host_waiting *waiting = shard->host_backlog_head;
+        const uint8_t *body = (const uint8_t *)(waiting + 1);
+        if (!frame_ring_push(&shard->host_out, &waiting->frame, body, (size_t)waiting->body_size,
                              NULL, 0))
             break;
-        shard->host_letters_head = letter->next;
-        if (letter->next == NULL) shard->host_letters_tail = NULL;
-        buffer_give(&shard->pool, letter);
+        shard->host_backlog_head = waiting->next;
+        if (waiting->next == NULL) shard->host_backlog_tail = NULL;
+        buffer_give(&shard->pool, waiting);
         shard->host_posted = 1;
         shard->counters.host_frames_out++;
     }
@@ -79,7 +79,7 @@ void host_flush(struct shard *shard)
 
 int host_empty(const struct shard *shard)
 {
-    return shard->host_letters_head == NULL;
+    return shard->host_backlog_head == NULL;
 }
 
 static void receive_frame(struct shard *shard, const struct engine_frame *frame,

@@ -14,8 +14,8 @@
 
 struct shard;
 
-struct host_letter {
-    struct host_letter *next;
+struct host_waiting {
+    struct host_waiting *next;
     uint64_t body_size;
     struct engine_frame frame;
 };
@@ -38,7 +38,7 @@ void host_post_surely(struct shard *shard, struct engine_frame *frame,
                       const struct host_body *body);
 /* Everything the host sent. */
 void host_receive(struct shard *shard);
-/* Letters that found room; raise the host's wake if anything was posted. */
+/* The backlog into the room that there is; raise the host's wake if anything was posted. */
 void host_flush(struct shard *shard);
 int host_empty(const struct shard *shard);
 

@@ -59,7 +59,7 @@ static void consume_begin(struct call *call, const struct proto_consume_begin *b
                 .offset = begin->offset,
                 .group = begin->group,
                 .generation = begin->generation,
-                .deadline_ns = LANE_FETCH_FOREVER,
+                .deadline_ns = FETCH_FOREVER,
                 .principal = call->caller.principal,
             },
         .bytes_max = bytes_max < CONSUME_REPLY_BYTES_MAX ? bytes_max : CONSUME_REPLY_BYTES_MAX,
@@ -126,8 +126,8 @@ void stream_consume_step(struct call *call)
     const struct table_topic *topic;
     enum grpc_error error = consume_access(call, &topic);
     if (error == GRPC_ERROR_NONE) {
-        struct lane_fetch *request = &consume->request;
-        request->flags = LANE_FETCH_CONSUME | (consume->caught_up ? 0 : LANE_FETCH_TELL_EMPTY);
+        struct fetch_request *request = &consume->request;
+        request->flags = FETCH_CONSUME | (consume->caught_up ? 0 : FETCH_ANSWER_EMPTY);
         request->bytes_max = consume->credit < (int64_t)consume->bytes_max
                                  ? (uint32_t)consume->credit
                                  : consume->bytes_max;
@@ -136,7 +136,7 @@ void stream_consume_step(struct call *call)
     if (error != GRPC_ERROR_NONE) consume_end_error(call, error);
 }
 
-void stream_consume_fetched(struct call *call, const struct lane_fetched *fetched)
+void stream_consume_fetched(struct call *call, const struct fetch_result *fetched)
 {
     struct shard *shard = call->connection->shard;
     struct consume *consume = consume_of(call);

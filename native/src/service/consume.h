@@ -32,7 +32,7 @@ void stream_consume(struct call *call, const uint8_t *message, size_t size);
 /* Something the stream may have waited for has come: look at it this turn. */
 void stream_consume_ready(struct call *call);
 /* The one answer to its fetch. */
-void stream_consume_fetched(struct call *call, const struct lane_fetched *fetched);
+void stream_consume_fetched(struct call *call, const struct fetch_result *fetched);
 /* Ask for the next batches, if credit and room allow (service/ready_queue.h). */
 void stream_consume_step(struct call *call);
 /* Its rights or its topic may be others now: end it if so. */

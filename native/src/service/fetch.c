@@ -18,13 +18,13 @@ enum {
 
 static int is_consume(const struct fetch *fetch)
 {
-    return (fetch->request.flags & LANE_FETCH_CONSUME) != 0;
+    return (fetch->request.flags & FETCH_CONSUME) != 0;
 }
 
 /* Asked by the node, which goes on by itself: nobody repeats it, and failures are statuses. */
 static int is_work(const struct fetch *fetch)
 {
-    return (fetch->request.flags & (LANE_FETCH_CONSUME | LANE_FETCH_SEARCH)) != 0;
+    return (fetch->request.flags & (FETCH_CONSUME | FETCH_SEARCH)) != 0;
 }
 
 static struct queue *bucket_of(struct shard *shard, const struct engine_partition_id *id)
@@ -46,13 +46,13 @@ static void fetch_unlink(struct shard *shard, struct fetch *fetch)
 
 /* The one answer; its reply is given away. Frees the fetch. */
 static void fetch_answer(struct shard *shard, struct fetch *fetch,
-                         const struct lane_fetched *fetched)
+                         const struct fetch_result *fetched)
 {
     ergo(fetched->status == STATUS_OK, fetched->reply != NULL);
     if (fetch->remote) {
-        struct lane_frame frame = {
-            .kind = LANE_FETCHED, .token = fetch->token, .fetched = *fetched};
-        lanes_post(shard, &frame, fetch->shard, LANE_REPLY);
+        struct shard_frame frame = {
+            .kind = FRAME_FETCHED, .token = fetch->token, .fetched = *fetched};
+        queues_post(shard, &frame, fetch->shard, QUEUE_REPLY);
         fetch_give(shard, fetch);
         return;
     }
@@ -67,7 +67,7 @@ static void fetch_answer(struct shard *shard, struct fetch *fetch,
 static void fetch_fail(struct shard *shard, struct fetch *fetch, enum status status,
                        uint64_t expected)
 {
-    struct lane_fetched fetched = {.status = status, .expected = expected};
+    struct fetch_result fetched = {.status = status, .expected = expected};
     fetch_answer(shard, fetch, &fetched);
 }
 
@@ -75,7 +75,7 @@ static void fetch_fail(struct shard *shard, struct fetch *fetch, enum status sta
 static void fetch_deliver(struct shard *shard, struct fetch *fetch, struct reply *reply,
                           const uint8_t *batches, size_t size)
 {
-    struct lane_fetched fetched = {
+    struct fetch_result fetched = {
         .status = STATUS_OK, .fetch_status = PROTO_FETCH_OK, .reply = reply};
     if (is_work(fetch)) {
         fetched.next_offset = store_fetch_next(batches, size);
@@ -87,7 +87,7 @@ static void fetch_deliver(struct shard *shard, struct fetch *fetch, struct reply
 /* What a search reads is gone before it reads on: nobody can keep it. */
 static int is_budgeted(const struct fetch *fetch)
 {
-    return (fetch->request.flags & LANE_FETCH_SEARCH) == 0;
+    return (fetch->request.flags & FETCH_SEARCH) == 0;
 }
 
 static void fetch_charge(struct shard *shard, const struct fetch *fetch, struct reply *reply)
@@ -105,7 +105,7 @@ static void answer_messages(struct shard *shard, struct fetch *fetch,
     struct reply *reply = stream_messages_reply(shard, &fetch->request, status, found, batches,
                                                 batches_count, &failed, &expected);
     if (reply != NULL) fetch_charge(shard, fetch, reply);
-    struct lane_fetched fetched = {
+    struct fetch_result fetched = {
         .status = failed, .expected = expected, .fetch_status = (uint32_t)status, .reply = reply};
     fetch_answer(shard, fetch, &fetched);
 }
@@ -124,7 +124,7 @@ static void answer_status(struct shard *shard, struct fetch *fetch, enum proto_f
     }
     struct proto_fetch_reply header = fetch_reply_header(status, found, 0);
     fetch_reply_shape(reply, &header, 0, is_consume(fetch));
-    struct lane_fetched fetched = {
+    struct fetch_result fetched = {
         .status = STATUS_OK,
         .fetch_status = (uint32_t)status,
         .reply = reply,
@@ -241,7 +241,7 @@ static void fetch_wait(struct shard *shard, struct fetch *fetch)
 {
     fetch->state = FETCH_WAITING;
     queue_push(bucket_of(shard, &fetch->request.id), &fetch->link);
-    if (fetch->timer.deadline_ns == 0 && fetch->deadline_ns != LANE_FETCH_FOREVER)
+    if (fetch->timer.deadline_ns == 0 && fetch->deadline_ns != FETCH_FOREVER)
         timer_set(&shard->timers, &fetch->timer, fetch->deadline_ns);
     shard->counters.fetch_waits++;
 }
@@ -286,13 +286,13 @@ static void fetch_run(struct shard *shard, struct fetch *fetch)
 {
     assert(fetch->state == FETCH_RUNNING);
     struct store_fetch found = {0};
-    const struct lane_fetch *request = &fetch->request;
+    const struct fetch_request *request = &fetch->request;
     store_fetch(shard->store, &request->id, request->offset, request->bytes_max, request->group,
                 request->generation, &found);
     int nothing = found.status == STATUS_OK && found.place == STORE_FETCH_NOTHING;
     int may_wait = fetch->deadline_ns > shard->now.monotonic_ns && !shard->draining;
     int waits =
-        nothing ? !(request->flags & LANE_FETCH_TELL_EMPTY) : found.status == STATUS_GROUP_PENDING;
+        nothing ? !(request->flags & FETCH_ANSWER_EMPTY) : found.status == STATUS_GROUP_PENDING;
     if (waits && may_wait) {
         fetch_wait(shard, fetch);
         return;
@@ -318,15 +318,15 @@ static void fetch_run(struct shard *shard, struct fetch *fetch)
     }
 }
 
-static enum grpc_error fetch_forward(struct call *call, const struct lane_fetch *request,
+static enum grpc_error fetch_forward(struct call *call, const struct fetch_request *request,
                                      uint16_t owner)
 {
     struct shard *shard = call->connection->shard;
     struct pending values = {
         .kind = PENDING_FETCH, .call_index = call->index, .call_generation = call->generation};
-    struct lane_frame frame = {
-        .kind = LANE_FETCH, .token = pending_take(shard, &values), .fetch = *request};
-    if (frame.token != 0 && lanes_try(shard, &frame, owner)) {
+    struct shard_frame frame = {
+        .kind = FRAME_FETCH, .token = pending_take(shard, &values), .fetch = *request};
+    if (frame.token != 0 && queues_try(shard, &frame, owner)) {
         call->fetch_pending = frame.token;
         call->fetch_owner = owner;
         call->fetch_id = request->id;
@@ -338,7 +338,7 @@ static enum grpc_error fetch_forward(struct call *call, const struct lane_fetch 
     return GRPC_ERROR_BUSY;
 }
 
-enum grpc_error stream_fetch_begin(struct call *call, const struct lane_fetch *wanted)
+enum grpc_error stream_fetch_begin(struct call *call, const struct fetch_request *wanted)
 {
     struct shard *shard = call->connection->shard;
     uint16_t owner = owner_of(wanted->id.topic, wanted->id.partition, shard->shards_count);
@@ -354,13 +354,13 @@ enum grpc_error stream_fetch_begin(struct call *call, const struct lane_fetch *w
     return GRPC_ERROR_NONE;
 }
 
-void stream_remote_fetch(struct shard *shard, const struct lane_frame *frame)
+void stream_remote_fetch(struct shard *shard, const struct shard_frame *frame)
 {
     struct fetch *fetch = fetch_take(shard);
     if (fetch == NULL) {
-        struct lane_frame answer = {
-            .kind = LANE_FETCHED, .token = frame->token, .fetched = {.status = STATUS_BUSY}};
-        lanes_post(shard, &answer, frame->source, LANE_REPLY);
+        struct shard_frame answer = {
+            .kind = FRAME_FETCHED, .token = frame->token, .fetched = {.status = STATUS_BUSY}};
+        queues_post(shard, &answer, frame->source, QUEUE_REPLY);
         return;
     }
     fetch->request = frame->fetch;
@@ -381,7 +381,7 @@ static void fetch_cancel(struct shard *shard, struct fetch *fetch)
     fetch_give(shard, fetch);
 }
 
-static struct fetch *remote_find(const struct queue *queue, const struct lane_frame *frame)
+static struct fetch *remote_find(const struct queue *queue, const struct shard_frame *frame)
 {
     queue_each(queue, link)
     {
@@ -392,7 +392,7 @@ static struct fetch *remote_find(const struct queue *queue, const struct lane_fr
     return NULL;
 }
 
-void stream_remote_fetch_cancel(struct shard *shard, const struct lane_frame *frame)
+void stream_remote_fetch_cancel(struct shard *shard, const struct shard_frame *frame)
 {
     /* Rare enough for a walk over those that wait for this partition, or for memory. */
     struct fetch *fetch = remote_find(bucket_of(shard, &frame->fetch.id), frame);
@@ -412,9 +412,9 @@ void stream_fetch_cancel(struct call *call)
     }
     /* Its pending stays until the owner answers CANCELLED, or with data that it had sent already.
      */
-    struct lane_frame frame = {
-        .kind = LANE_FETCH_CANCEL, .token = call->fetch_pending, .fetch = {.id = call->fetch_id}};
-    lanes_post(shard, &frame, call->fetch_owner, LANE_MAIN);
+    struct shard_frame frame = {
+        .kind = FRAME_FETCH_CANCEL, .token = call->fetch_pending, .fetch = {.id = call->fetch_id}};
+    queues_post(shard, &frame, call->fetch_owner, QUEUE_MAIN);
     call->fetch_pending = 0;
 }
 

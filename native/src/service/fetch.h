@@ -25,18 +25,18 @@ struct pending;
 void stream_fetch(struct call *call, const uint8_t *message, size_t size);
 /* Ask for a call, here or on the owning shard; its access was judged. One at a time. The answer may
  * come before this returns. Not NONE: nothing was begun. */
-enum grpc_error stream_fetch_begin(struct call *call, const struct lane_fetch *wanted);
+enum grpc_error stream_fetch_begin(struct call *call, const struct fetch_request *wanted);
 /* The one answer to what stream_fetch_begin began, its reply given away. */
-void stream_fetch_answer(struct call *call, const struct lane_fetched *fetched);
+void stream_fetch_answer(struct call *call, const struct fetch_result *fetched);
 /* Until when a call waits that may wait so long, CLOCK_MONOTONIC ns; 0 = not at all. */
 uint64_t stream_fetch_deadline(const struct call *call, uint32_t wait_ms_max);
 /* The call is gone: forget its fetch at once. */
 void stream_fetch_cancel(struct call *call);
 
-void stream_remote_fetch(struct shard *shard, const struct lane_frame *frame);
-void stream_remote_fetch_cancel(struct shard *shard, const struct lane_frame *frame);
+void stream_remote_fetch(struct shard *shard, const struct shard_frame *frame);
+void stream_remote_fetch_cancel(struct shard *shard, const struct shard_frame *frame);
 void stream_fetched(struct shard *shard, struct pending *pending,
-                    const struct lane_fetched *fetched);
+                    const struct fetch_result *fetched);
 
 /* A partition has more to give (store_advance_next). */
 void stream_fetch_advance(struct shard *shard, const struct engine_partition_id *id);

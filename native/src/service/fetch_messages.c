@@ -22,7 +22,7 @@ enum {
 /* A reply that is being filled. */
 struct messages {
     struct shard *shard;
-    const struct lane_fetch *request;
+    const struct fetch_request *request;
     struct reply *reply;
     size_t capacity; /* of its messages */
     size_t size;
@@ -43,7 +43,7 @@ void stream_fetch_messages(struct call *call, const uint8_t *message, size_t siz
     const struct table_topic *topic;
     struct grpc_failure failure =
         stream_topic_named(&shard->tables, &call->caller, &request.project, &request.topic, &topic);
-    struct lane_fetch wanted = {.offset = request.offset, .principal = call->caller.principal};
+    struct fetch_request wanted = {.offset = request.offset, .principal = call->caller.principal};
     if (failure.error == GRPC_ERROR_NONE) {
         wanted.id = (struct engine_partition_id){
             .topic = topic->topic,
@@ -101,7 +101,7 @@ static uint64_t field_payload(const struct batch_field *field)
 static enum status messages_put(struct messages *messages, const struct batch_record *record,
                                 uint64_t offset, int64_t append_time_us)
 {
-    const struct lane_fetch *request = messages->request;
+    const struct fetch_request *request = messages->request;
     uint64_t payload =
         field_payload(&record->key) + field_payload(&record->value) + record->headers_bytes;
     size_t size = proto_stored_message_bytes(record, offset, append_time_us);
@@ -231,7 +231,7 @@ static struct reply *messages_shape(struct messages *messages, enum proto_fetch_
     return messages->reply;
 }
 
-struct reply *stream_messages_reply(struct shard *shard, const struct lane_fetch *request,
+struct reply *stream_messages_reply(struct shard *shard, const struct fetch_request *request,
                                     enum proto_fetch_status status, const struct store_fetch *found,
                                     const struct io_vector *batches, uint32_t batches_count,
                                     enum status *failed, uint64_t *expected)

@@ -41,7 +41,7 @@ void stream_fetch(struct call *call, const uint8_t *message, size_t size)
     }
     uint32_t bytes_max = request.bytes_max == 0 ? SHARD_FETCH_BYTES_DEFAULT : request.bytes_max;
     if (bytes_max > SHARD_FETCH_BYTES_MAX) bytes_max = SHARD_FETCH_BYTES_MAX;
-    struct lane_fetch wanted = {
+    struct fetch_request wanted = {
         .id = {.topic = request.topic,
                .created_revision = request.created_revision,
                .partition = request.partition},
@@ -62,7 +62,7 @@ void stream_fetch(struct call *call, const uint8_t *message, size_t size)
     if (error != GRPC_ERROR_NONE) grpc_finish_error(call, error);
 }
 
-void stream_fetch_answer(struct call *call, const struct lane_fetched *fetched)
+void stream_fetch_answer(struct call *call, const struct fetch_result *fetched)
 {
     if (call->method != METHOD_FETCH && call->method != METHOD_FETCH_MESSAGES) {
         stream_work_fetched(call, fetched);
@@ -80,7 +80,7 @@ void stream_fetch_answer(struct call *call, const struct lane_fetched *fetched)
 }
 
 void stream_fetched(struct shard *shard, struct pending *pending,
-                    const struct lane_fetched *fetched)
+                    const struct fetch_result *fetched)
 {
     struct call *call = call_find(shard, pending->call_index, pending->call_generation);
     pending_give(shard, pending);

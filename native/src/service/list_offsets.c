@@ -72,12 +72,12 @@ static void search_begin(struct call *call)
     }
     struct pending values = {
         .kind = PENDING_TIME, .call_index = call->index, .call_generation = call->generation};
-    struct lane_frame frame = {
-        .kind = LANE_TIME,
+    struct shard_frame frame = {
+        .kind = FRAME_TIME,
         .token = pending_take(shard, &values),
         .time = {.id = *id, .time_us = search->time_us},
     };
-    if (frame.token != 0 && lanes_try(shard, &frame, owner)) {
+    if (frame.token != 0 && queues_try(shard, &frame, owner)) {
         call->pending_count++;
         return;
     }
@@ -101,7 +101,7 @@ void stream_list_offsets(struct call *call, const uint8_t *message, size_t size)
                        .created_revision = request.created_revision,
                        .partition = request.partition},
                 .bytes_max = SEARCH_BYTES,
-                .flags = LANE_FETCH_SEARCH,
+                .flags = FETCH_SEARCH,
             },
         .time_us = request.time_us,
     };
@@ -116,11 +116,11 @@ void stream_list_offsets(struct call *call, const uint8_t *message, size_t size)
     search_begin(call);
 }
 
-void stream_remote_time(struct shard *shard, const struct lane_frame *frame)
+void stream_remote_time(struct shard *shard, const struct shard_frame *frame)
 {
-    struct lane_frame answer = {.kind = LANE_TIME_FOUND, .token = frame->token};
+    struct shard_frame answer = {.kind = FRAME_TIME_FOUND, .token = frame->token};
     store_time_find(shard->store, &frame->time.id, frame->time.time_us, &answer.time_found);
-    lanes_post(shard, &answer, frame->source, LANE_REPLY);
+    queues_post(shard, &answer, frame->source, QUEUE_REPLY);
 }
 
 void stream_time_found(struct shard *shard, struct pending *pending, const struct store_time *found)
@@ -154,7 +154,7 @@ static void search_again(struct call *call)
         grpc_finish_error(call, GRPC_ERROR_BUSY);
 }
 
-void stream_offsets_fetched(struct call *call, const struct lane_fetched *fetched)
+void stream_offsets_fetched(struct call *call, const struct fetch_result *fetched)
 {
     struct time_search *search = search_of(call);
     struct reply *reply = fetched->reply;

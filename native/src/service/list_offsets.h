@@ -21,9 +21,9 @@ struct pending;
 void stream_list_offsets(struct call *call, const uint8_t *message, size_t size);
 /* The next fetch (service/ready_queue.h), and its answer. */
 void stream_offsets_step(struct call *call);
-void stream_offsets_fetched(struct call *call, const struct lane_fetched *fetched);
+void stream_offsets_fetched(struct call *call, const struct fetch_result *fetched);
 
-void stream_remote_time(struct shard *shard, const struct lane_frame *frame);
+void stream_remote_time(struct shard *shard, const struct shard_frame *frame);
 void stream_time_found(struct shard *shard, struct pending *pending,
                        const struct store_time *found);
 

@@ -77,8 +77,8 @@ static int produce_forward(struct call *call, const struct store_produce *produc
         memcpy(copy, produce->batch, produce->batch_size);
         batch = copy;
     }
-    struct lane_frame frame = {
-        .kind = LANE_PRODUCE,
+    struct shard_frame frame = {
+        .kind = FRAME_PRODUCE,
         .token = produce->token,
         .produce =
             {
@@ -89,7 +89,7 @@ static int produce_forward(struct call *call, const struct store_produce *produc
                 .message_bytes_max = produce->message_bytes_max,
             },
     };
-    if (!lanes_try(shard, &frame, owner)) {
+    if (!queues_try(shard, &frame, owner)) {
         buffer_give(&shard->pool, copy);
         pending_give(shard, pending);
         produce_fail_error(call, request, GRPC_ERROR_BUSY);
@@ -151,7 +151,7 @@ int stream_produce_submit(struct call *call, struct store_produce *produce, uint
     return owned != NULL && buffer == NULL;
 }
 
-void stream_remote_produce(struct shard *shard, const struct lane_frame *frame)
+void stream_remote_produce(struct shard *shard, const struct shard_frame *frame)
 {
     struct pending values = {
         .kind = PENDING_REMOTE,
@@ -174,9 +174,9 @@ void stream_remote_produce(struct shard *shard, const struct lane_frame *frame)
         if (status == STATUS_OK) return;
         pending_give(shard, pending_find(shard, produce.token));
     }
-    struct lane_frame answer = {
-        .kind = LANE_OUTCOME, .token = frame->token, .outcome = {.status = status}};
-    lanes_post(shard, &answer, frame->source, LANE_REPLY);
+    struct shard_frame answer = {
+        .kind = FRAME_OUTCOME, .token = frame->token, .outcome = {.status = status}};
+    queues_post(shard, &answer, frame->source, QUEUE_REPLY);
 }
 
 void stream_commit(struct call *call, const uint8_t *message, size_t size)
@@ -205,15 +205,15 @@ void stream_commit(struct call *call, const uint8_t *message, size_t size)
         status = store_commit_offset(shard->store, &id, request.group, request.generation,
                                      request.offset, token);
     } else {
-        struct lane_frame frame = {
-            .kind = LANE_COMMIT,
+        struct shard_frame frame = {
+            .kind = FRAME_COMMIT,
             .token = token,
             .commit = {.id = id,
                        .group = request.group,
                        .generation = request.generation,
                        .offset = request.offset},
         };
-        status = lanes_try(shard, &frame, owner) ? STATUS_OK : STATUS_BUSY;
+        status = queues_try(shard, &frame, owner) ? STATUS_OK : STATUS_BUSY;
     }
     if (status == STATUS_OK) {
         call->pending_count++;
@@ -224,7 +224,7 @@ void stream_commit(struct call *call, const uint8_t *message, size_t size)
     grpc_finish(call, &failure);
 }
 
-void stream_remote_commit(struct shard *shard, const struct lane_frame *frame)
+void stream_remote_commit(struct shard *shard, const struct shard_frame *frame)
 {
     struct pending values = {
         .kind = PENDING_REMOTE,
@@ -235,23 +235,23 @@ void stream_remote_commit(struct shard *shard, const struct lane_frame *frame)
     uint64_t token = pending_take(shard, &values);
     enum status status = STATUS_BUSY;
     if (token != 0) {
-        const struct lane_commit *commit = &frame->commit;
+        const struct frame_commit *commit = &frame->commit;
         status = store_commit_offset(shard->store, &commit->id, commit->group, commit->generation,
                                      commit->offset, token);
         if (status == STATUS_OK) return;
         pending_give(shard, pending_find(shard, token));
     }
-    struct lane_frame answer = {
-        .kind = LANE_OUTCOME, .token = frame->token, .outcome = {.status = status}};
-    lanes_post(shard, &answer, frame->source, LANE_REPLY);
+    struct shard_frame answer = {
+        .kind = FRAME_OUTCOME, .token = frame->token, .outcome = {.status = status}};
+    queues_post(shard, &answer, frame->source, QUEUE_REPLY);
 }
 
 static void offsets_read(struct shard *shard, const struct engine_partition_id *id, uint64_t group,
-                         struct lane_offsets *offsets)
+                         struct frame_offsets *offsets)
 {
     struct engine_group_state state = {0};
     struct engine_partition_state partition = {0};
-    *offsets = (struct lane_offsets){.status = store_describe(shard->store, id, &partition)};
+    *offsets = (struct frame_offsets){.status = store_describe(shard->store, id, &partition)};
     if (offsets->status != STATUS_OK) return;
     enum status status = store_group_state(shard->store, id, group, &state);
     if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
@@ -265,7 +265,7 @@ static void offsets_read(struct shard *shard, const struct engine_partition_id *
     offsets->high_watermark = partition.high_watermark;
 }
 
-static void offsets_answer(struct call *call, const struct lane_offsets *offsets)
+static void offsets_answer(struct call *call, const struct frame_offsets *offsets)
 {
     if (offsets->status != STATUS_OK) {
         struct grpc_failure failure = grpc_failure_of(offsets->status);
@@ -306,17 +306,17 @@ void stream_fetch_offsets(struct call *call, const uint8_t *message, size_t size
     stream_payer_request(call, topic);
     uint16_t owner = owner_of(id.topic, id.partition, shard->shards_count);
     if (owner == shard->index) {
-        struct lane_offsets offsets;
+        struct frame_offsets offsets;
         offsets_read(shard, &id, request.group, &offsets);
         offsets_answer(call, &offsets);
         return;
     }
-    struct lane_frame frame = {
-        .kind = LANE_FETCH_OFFSETS,
+    struct shard_frame frame = {
+        .kind = FRAME_FETCH_OFFSETS,
         .token = call_pending(call, PENDING_FETCH_OFFSETS, 0),
         .commit = {.id = id, .group = request.group},
     };
-    if (frame.token != 0 && lanes_try(shard, &frame, owner)) {
+    if (frame.token != 0 && queues_try(shard, &frame, owner)) {
         call->pending_count++;
         return;
     }
@@ -324,11 +324,11 @@ void stream_fetch_offsets(struct call *call, const uint8_t *message, size_t size
     grpc_finish_error(call, GRPC_ERROR_BUSY);
 }
 
-void stream_remote_offsets(struct shard *shard, const struct lane_frame *frame)
+void stream_remote_offsets(struct shard *shard, const struct shard_frame *frame)
 {
-    struct lane_frame answer = {.kind = LANE_OFFSETS, .token = frame->token};
+    struct shard_frame answer = {.kind = FRAME_OFFSETS, .token = frame->token};
     offsets_read(shard, &frame->commit.id, frame->commit.group, &answer.offsets);
-    lanes_post(shard, &answer, frame->source, LANE_REPLY);
+    queues_post(shard, &answer, frame->source, QUEUE_REPLY);
 }
 
 void stream_health(struct call *call, const uint8_t *message, size_t size)
@@ -348,7 +348,8 @@ void stream_health(struct call *call, const uint8_t *message, size_t size)
     grpc_finish_ok(call);
 }
 
-static void publish_reply(struct call *call, uint32_t partition, const struct lane_outcome *outcome)
+static void publish_reply(struct call *call, uint32_t partition,
+                          const struct frame_outcome *outcome)
 {
     struct proto_publish_reply reply = {
         .partition = partition,
@@ -364,7 +365,7 @@ static void publish_reply(struct call *call, uint32_t partition, const struct la
     grpc_finish_ok(call);
 }
 
-static void produce_answer(struct call *call, uint64_t request, const struct lane_outcome *outcome)
+static void produce_answer(struct call *call, uint64_t request, const struct frame_outcome *outcome)
 {
     if (outcome->status != STATUS_OK) {
         struct grpc_failure failure = grpc_failure_of(outcome->status);
@@ -390,7 +391,7 @@ static void produce_answer(struct call *call, uint64_t request, const struct lan
     if (call->method == METHOD_PRODUCE) grpc_finish_ok(call);
 }
 
-static void commit_answer(struct call *call, const struct lane_outcome *outcome)
+static void commit_answer(struct call *call, const struct frame_outcome *outcome)
 {
     if (outcome->status != STATUS_OK) {
         struct grpc_failure failure = grpc_failure_of(outcome->status);
@@ -403,7 +404,7 @@ static void commit_answer(struct call *call, const struct lane_outcome *outcome)
 }
 
 void stream_outcome(struct shard *shard, struct pending *pending,
-                    const struct lane_outcome *outcome)
+                    const struct frame_outcome *outcome)
 {
     struct call *call = call_find(shard, pending->call_index, pending->call_generation);
     struct pending done = *pending;
@@ -426,7 +427,7 @@ void stream_outcome(struct shard *shard, struct pending *pending,
 }
 
 void stream_offsets(struct shard *shard, struct pending *pending,
-                    const struct lane_offsets *offsets)
+                    const struct frame_offsets *offsets)
 {
     struct call *call = call_find(shard, pending->call_index, pending->call_generation);
     pending_give(shard, pending);

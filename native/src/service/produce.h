@@ -25,14 +25,14 @@ void stream_fetch_offsets(struct call *call, const uint8_t *message, size_t size
 void stream_health(struct call *call, const uint8_t *message, size_t size);
 
 /* For another shard. */
-void stream_remote_produce(struct shard *shard, const struct lane_frame *frame);
-void stream_remote_commit(struct shard *shard, const struct lane_frame *frame);
-void stream_remote_offsets(struct shard *shard, const struct lane_frame *frame);
+void stream_remote_produce(struct shard *shard, const struct shard_frame *frame);
+void stream_remote_commit(struct shard *shard, const struct shard_frame *frame);
+void stream_remote_offsets(struct shard *shard, const struct shard_frame *frame);
 
 /* An outcome for a call of this shard. Frees the pending. */
 void stream_outcome(struct shard *shard, struct pending *pending,
-                    const struct lane_outcome *outcome);
+                    const struct frame_outcome *outcome);
 void stream_offsets(struct shard *shard, struct pending *pending,
-                    const struct lane_offsets *offsets);
+                    const struct frame_offsets *offsets);
 
 #endif

@@ -15,7 +15,7 @@ void stream_work_ready(struct call *call)
     queue_push(&shard->works_ready, &work->link);
 }
 
-void stream_work_fetched(struct call *call, const struct lane_fetched *fetched)
+void stream_work_fetched(struct call *call, const struct fetch_result *fetched)
 {
     if (call->method == METHOD_CONSUME)
         stream_consume_fetched(call, fetched);

@@ -5,13 +5,13 @@
 #define SERVICE_READY_QUEUE_H
 
 struct call;
-struct lane_fetched;
+struct fetch_result;
 struct shard;
 
 /* The next step may be possible. Nothing while its fetch is out. */
 void stream_work_ready(struct call *call);
 /* The one answer to its fetch. */
-void stream_work_fetched(struct call *call, const struct lane_fetched *fetched);
+void stream_work_fetched(struct call *call, const struct fetch_result *fetched);
 /* The call is gone. */
 void stream_work_forget(struct call *call);
 /* Once a turn: one step of each that is ready. */

@@ -79,19 +79,19 @@ static uint64_t pool_bytes(const struct engine *engine)
     return wanted < 4 * POOL_UNIT ? 4 * (uint64_t)POOL_UNIT : wanted;
 }
 
-static size_t lanes_bytes(uint16_t shards_count)
+static size_t queues_bytes(uint16_t shards_count)
 {
-    size_t rings = (size_t)shards_count * LANES_COUNT;
-    size_t slots = ring_bytes(sizeof(struct lane_frame), lanes_slots(shards_count));
+    size_t rings = (size_t)shards_count * QUEUES_COUNT;
+    size_t slots = ring_bytes(sizeof(struct shard_frame), queues_slots(shards_count));
     return rings * (arena_size(slots) + arena_size(sizeof(struct ring)))
-           + arena_size(sizeof(struct lane_letter) * LANE_LETTERS_COUNT);
+           + arena_size(sizeof(struct frame_waiting) * QUEUES_BACKLOG_COUNT);
 }
 
 static size_t memory_bytes(const struct engine *engine, const struct store_config *store)
 {
     uint64_t pool = pool_bytes(engine);
     size_t total =
-        store_memory_bytes(store) + io_file_memory_bytes() + lanes_bytes(engine->shards_count);
+        store_memory_bytes(store) + io_file_memory_bytes() + queues_bytes(engine->shards_count);
     total += arena_size((size_t)pool) + arena_size(buffer_pool_table_bytes(pool));
     total += arena_size(tables_topics_bytes()) + arena_size(grants_slots_bytes());
     total += arena_size(names_bytes(TABLES_TOPICS_COUNT_MAX, ENGINE_TOPIC_NAME_SIZE_MAX));
@@ -163,21 +163,21 @@ static enum status open_rings(struct shard *shard)
     if (!out || !in || !shard->host_scratch) return STATUS_NO_MEMORY;
     frame_ring_init(&shard->host_out, out, SHARD_HOST_RING_BYTES);
     frame_ring_init(&shard->host_in, in, SHARD_HOST_RING_BYTES);
-    uint32_t slots = lanes_slots(shard->shards_count);
+    uint32_t slots = queues_slots(shard->shards_count);
     for (uint16_t source = 0; source < shard->shards_count; source++) {
-        for (int lane = 0; lane < LANES_COUNT; lane++) {
+        for (int queue = 0; queue < QUEUES_COUNT; queue++) {
             struct ring *ring = arena_take(arena, sizeof *ring);
-            uint8_t *memory = arena_take(arena, ring_bytes(sizeof(struct lane_frame), slots));
+            uint8_t *memory = arena_take(arena, ring_bytes(sizeof(struct shard_frame), slots));
             if (!ring || !memory) return STATUS_NO_MEMORY;
-            ring_init(ring, memory, sizeof(struct lane_frame), slots);
-            shard->lanes.in[source][lane] = ring;
+            ring_init(ring, memory, sizeof(struct shard_frame), slots);
+            shard->queues.in[source][queue] = ring;
         }
     }
-    struct lane_letter *letters = arena_take(arena, sizeof *letters * LANE_LETTERS_COUNT);
-    if (!letters) return STATUS_NO_MEMORY;
-    for (uint32_t index = LANE_LETTERS_COUNT; index-- > 0;) {
-        letters[index].next = shard->lanes.letters_free;
-        shard->lanes.letters_free = &letters[index];
+    struct frame_waiting *waiting = arena_take(arena, sizeof *waiting * QUEUES_BACKLOG_COUNT);
+    if (!waiting) return STATUS_NO_MEMORY;
+    for (uint32_t index = QUEUES_BACKLOG_COUNT; index-- > 0;) {
+        waiting[index].next = shard->queues.backlog_free;
+        shard->queues.backlog_free = &waiting[index];
     }
     return STATUS_OK;
 }

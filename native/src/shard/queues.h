@@ -1,12 +1,12 @@
 /* shard/queues.h: typed frames between the shards of a node.
  *
- * From every shard to every shard two bounded rings: the main lane (requests, hand-overs) and the
- * reply lane (outcomes, releases). The main lane may refuse (LANE_FULL): the caller tells its
- * client BUSY and the drop is counted. The reply lane never loses: what finds it full waits in
- * order in the sender's memory, and so do hand-overs of connections and tables. Bodies are lent:
- * the frame carries a pointer into the sender's memory that stays untouched until the answer (a
- * request's batch) or until LANE_RELEASE (a reply). The receiver checks that it is the target and
- * owns the partition. */
+ * From every shard to every shard two bounded rings: the main queue (requests, hand-overs) and the
+ * reply queue (outcomes, releases). The main queue may refuse: the caller answers BUSY and the drop
+ * is counted. The reply queue loses no frame: what finds it full waits in order in the sender's
+ * memory (the backlog), and so do hand-overs of connections and tables. Bodies are lent: the frame
+ * carries a pointer into the sender's memory that stays untouched until the answer (a request's
+ * batch) or until FRAME_RELEASE (a reply). The receiver checks that it is the target and owns the
+ * partition. */
 #ifndef SHARD_QUEUES_H
 #define SHARD_QUEUES_H
 
@@ -18,27 +18,27 @@
 #include "foundation/status.h"
 #include "store/store.h"
 
-enum lane { LANE_MAIN = 0, LANE_REPLY = 1, LANES_COUNT = 2 };
+enum queue_kind { QUEUE_MAIN = 0, QUEUE_REPLY = 1, QUEUES_COUNT = 2 };
 
-enum lane_kind {
-    LANE_PRODUCE = 1,
-    LANE_COMMIT = 2,
-    LANE_FETCH_OFFSETS = 3,
-    LANE_FETCH = 4,
-    LANE_FETCH_CANCEL = 5,
-    LANE_CONNECTION = 6, /* a socket accepted by shard 0 */
-    LANE_TABLES = 7,     /* a delta; answered by TABLES_DONE */
-    LANE_READY = 8,
-    LANE_TIME = 9,
-    LANE_OUTCOME = 16,
-    LANE_FETCHED = 17,
-    LANE_RELEASE = 18,
-    LANE_TABLES_DONE = 19,
-    LANE_OFFSETS = 20,
-    LANE_TIME_FOUND = 21,
+enum shard_frame_kind {
+    FRAME_PRODUCE = 1,
+    FRAME_COMMIT = 2,
+    FRAME_FETCH_OFFSETS = 3,
+    FRAME_FETCH = 4,
+    FRAME_FETCH_CANCEL = 5,
+    FRAME_CONNECTION = 6, /* a socket accepted by shard 0 */
+    FRAME_TABLES = 7,     /* a delta; answered by TABLES_DONE */
+    FRAME_READY = 8,
+    FRAME_TIME = 9,
+    FRAME_OUTCOME = 16,
+    FRAME_FETCHED = 17,
+    FRAME_RELEASE = 18,
+    FRAME_TABLES_DONE = 19,
+    FRAME_OFFSETS = 20,
+    FRAME_TIME_FOUND = 21,
 };
 
-struct lane_produce {
+struct frame_produce {
     struct engine_partition_id id;
     const uint8_t *batch; /* lent until the outcome */
     uint64_t batch_size;
@@ -46,34 +46,34 @@ struct lane_produce {
     uint32_t message_bytes_max;
 };
 
-struct lane_commit {
+struct frame_commit {
     struct engine_partition_id id;
     uint64_t group;
     uint64_t generation;
     uint64_t offset;
 };
 
-#define LANE_FETCH_FOREVER UINT64_MAX
+#define FETCH_FOREVER UINT64_MAX
 
-enum lane_fetch_flag {
-    LANE_FETCH_CONSUME = 1, /* the reply is a ConsumeReply; it waits for room as it does for data */
-    LANE_FETCH_TELL_EMPTY = 2, /* answer EMPTY once instead of waiting */
-    LANE_FETCH_SEARCH = 4,     /* the bytes are for the shard that asks, not for a client */
+enum fetch_flag {
+    FETCH_CONSUME = 1,      /* the reply is a ConsumeReply; it waits for room as it does for data */
+    FETCH_ANSWER_EMPTY = 2, /* answer EMPTY once instead of waiting */
+    FETCH_SEARCH = 4,       /* the bytes are for the shard that asks, not for a client */
 };
 
-struct lane_fetch {
+struct fetch_request {
     struct engine_partition_id id;
     uint64_t offset;
     uint64_t group;
     uint64_t generation;
-    uint64_t deadline_ns; /* LANE_FETCH_FOREVER = a stream waits as long as it lives */
+    uint64_t deadline_ns; /* FETCH_FOREVER = a stream waits as long as it lives */
     uint32_t bytes_max;
     uint32_t messages_max; /* > 0: answered by a FetchMessagesReply */
-    uint32_t flags;        /* enum lane_fetch_flag */
+    uint32_t flags;        /* enum fetch_flag */
     uint32_t principal;
 };
 
-struct lane_outcome {
+struct frame_outcome {
     enum status status;
     uint32_t record_count;
     uint32_t persisted;
@@ -84,16 +84,16 @@ struct lane_outcome {
     uint8_t duplicate;
 };
 
-struct lane_fetched {
+struct fetch_result {
     enum status status;    /* OK: reply holds a FetchReply; else the call fails */
     uint32_t fetch_status; /* enum proto_fetch_status of the reply */
     uint64_t expected;
-    struct reply *reply;    /* lent until LANE_RELEASE */
+    struct reply *reply;    /* lent until FRAME_RELEASE */
     uint64_t next_offset;   /* of a stream or a search: where to go on */
     uint64_t batches_bytes; /* of those: the bytes of batches at the reply's end */
 };
 
-struct lane_offsets {
+struct frame_offsets {
     enum status status;
     uint32_t found;
     uint64_t offset;
@@ -102,78 +102,79 @@ struct lane_offsets {
     uint64_t high_watermark;
 };
 
-struct lane_time {
+struct frame_time {
     struct engine_partition_id id;
     int64_t time_us;
 };
 
-struct lane_tables {
+struct frame_tables {
     uint64_t op;
     const uint8_t *delta; /* lent until TABLES_DONE */
     uint64_t size;
 };
 
-struct lane_frame {
-    uint16_t kind; /* enum lane_kind */
+struct shard_frame {
+    uint16_t kind; /* enum shard_frame_kind */
     uint16_t source;
     uint16_t target;
     uint16_t reserved;
     uint64_t token; /* of the requester's pending */
     union {
-        struct lane_produce produce;
-        struct lane_commit commit;
-        struct lane_fetch fetch;
-        struct lane_outcome outcome;
-        struct lane_fetched fetched;
-        struct lane_offsets offsets;
-        struct lane_time time;
+        struct frame_produce produce;
+        struct frame_commit commit;
+        struct fetch_request fetch;
+        struct frame_outcome outcome;
+        struct fetch_result fetched;
+        struct frame_offsets offsets;
+        struct frame_time time;
         struct store_time time_found;
-        struct lane_tables tables;
+        struct frame_tables tables;
         struct reply *released;
         int fd;
     };
 };
 
 /* A frame that waits for room. */
-struct lane_letter {
-    struct lane_letter *next;
-    struct lane_frame frame;
+struct frame_waiting {
+    struct frame_waiting *next;
+    struct shard_frame frame;
 };
 
-struct lane_end {
+struct queue_end {
     struct ring *ring;
-    struct lane_letter *letters_head;
-    struct lane_letter *letters_tail;
+    struct frame_waiting *backlog_head;
+    struct frame_waiting *backlog_tail;
 };
 
-enum { LANES_SHARDS_MAX = ENGINE_SHARDS_MAX };
+enum { QUEUES_SHARDS_MAX = ENGINE_SHARDS_MAX };
 
-struct lanes {
-    struct lane_end out[LANES_SHARDS_MAX][LANES_COUNT]; /* by target */
-    struct ring *in[LANES_SHARDS_MAX][LANES_COUNT];     /* by source */
-    struct lane_letter *letters_free;
-    uint64_t waiting; /* letters in all ends */
-    uint64_t raise;   /* bit s: shard s got something this turn */
+struct shard_queues {
+    struct queue_end out[QUEUES_SHARDS_MAX][QUEUES_COUNT]; /* by target */
+    struct ring *in[QUEUES_SHARDS_MAX][QUEUES_COUNT];      /* by source */
+    struct frame_waiting *backlog_free;
+    uint64_t backlog_count; /* frames that wait, in all ends */
+    uint64_t raise;         /* bit s: shard s got something this turn */
 };
 
 struct shard;
 
-/* Letters of one shard: every pending, every lent reply and every hand-over at once. */
-enum { LANE_LETTERS_COUNT = 131072 };
+/* Frames that wait in one shard at most: every pending, every lent reply and every hand-over. */
+enum { QUEUES_BACKLOG_COUNT = 131072 };
 
-enum { LANE_SLOTS_MIN = 128, LANE_SLOTS_MAX = 4096 };
+enum { QUEUE_SLOTS_MIN = 128, QUEUE_SLOTS_MAX = 4096 };
 
 /* Slots of one ring, for so many shards. */
-uint32_t lanes_slots(uint16_t shards_count);
+uint32_t queues_slots(uint16_t shards_count);
 
-/* 1 = taken, 0 = full (main lane, counted). */
-int lanes_try(struct shard *shard, struct lane_frame *frame, uint16_t target);
+/* 1 = taken, 0 = full (main queue, counted). */
+int queues_try(struct shard *shard, struct shard_frame *frame, uint16_t target);
 /* Never lost. */
-void lanes_post(struct shard *shard, struct lane_frame *frame, uint16_t target, enum lane lane);
-/* Everything that arrived on one lane. */
-void lanes_receive(struct shard *shard, enum lane lane);
-/* Letters that found room, then the wakes of all shards written to. */
-void lanes_flush(struct shard *shard);
-int lanes_empty(const struct shard *shard);
+void queues_post(struct shard *shard, struct shard_frame *frame, uint16_t target,
+                 enum queue_kind queue);
+/* Everything that arrived in one of the two. */
+void queues_receive(struct shard *shard, enum queue_kind queue);
+/* Waiting frames into the room that there is, then the wakes of all shards written to. */
+void queues_flush(struct shard *shard);
+int queues_empty(const struct shard *shard);
 
 #endif

@@ -38,8 +38,8 @@ static int rings_have(const struct shard *shard)
         return 1;
     for (uint16_t other = 0; other < shard->shards_count; other++) {
         if (other == shard->index) continue;
-        if (ring_used(shard->lanes.in[other][LANE_MAIN]) > 0) return 1;
-        if (ring_used(shard->lanes.in[other][LANE_REPLY]) > 0) return 1;
+        if (ring_used(shard->queues.in[other][QUEUE_MAIN]) > 0) return 1;
+        if (ring_used(shard->queues.in[other][QUEUE_REPLY]) > 0) return 1;
     }
     return 0;
 }
@@ -48,7 +48,7 @@ static uint64_t sleep_ns(const struct shard *shard)
 {
     if (store_work(shard->store)) return 0;
     if (!queue_empty(&shard->works_ready) || shard->fetches_to_ask > 0) return 0;
-    if (shard->lanes.waiting > 0 || shard->host_letters_head != NULL) return RETRY_NS;
+    if (shard->queues.backlog_count > 0 || shard->host_backlog_head != NULL) return RETRY_NS;
     uint64_t sleep = store_idle(shard->store) ? SHARD_IDLE_TICK_NS : SHARD_TICK_NS;
     if (shard->draining || !queue_empty(&shard->reads_waiting)) sleep = RETRY_NS;
     uint64_t next_ns = timer_next_ns(&shard->timers);
@@ -100,8 +100,8 @@ static void accept_some(struct shard *shard)
         uint16_t target = shard->hand_next;
         shard->hand_next = (uint16_t)((target + 1) % shard->shards_count);
         if (target != shard->index) {
-            struct lane_frame frame = {.kind = LANE_CONNECTION, .fd = fd};
-            lanes_post(shard, &frame, target, LANE_MAIN);
+            struct shard_frame frame = {.kind = FRAME_CONNECTION, .fd = fd};
+            queues_post(shard, &frame, target, QUEUE_MAIN);
         } else if (http2_connection_open(shard, fd) != STATUS_OK) {
             shard->counters.connections_refused++;
             socket_close(fd);
@@ -154,7 +154,7 @@ void shard_outcome(struct shard *shard, const struct store_outcome *outcome)
         host_outcome(shard, pending, outcome);
         return;
     }
-    struct lane_outcome plain = {
+    struct frame_outcome plain = {
         .status = outcome->status,
         .record_count = outcome->record_count,
         .persisted = outcome->persisted,
@@ -168,8 +168,8 @@ void shard_outcome(struct shard *shard, const struct store_outcome *outcome)
         stream_outcome(shard, pending, &plain);
         return;
     }
-    struct lane_frame frame = {.kind = LANE_OUTCOME, .token = pending->number, .outcome = plain};
-    lanes_post(shard, &frame, pending->shard, LANE_REPLY);
+    struct shard_frame frame = {.kind = FRAME_OUTCOME, .token = pending->number, .outcome = plain};
+    queues_post(shard, &frame, pending->shard, QUEUE_REPLY);
     pending_give(shard, pending);
 }
 
@@ -221,7 +221,7 @@ static void drain_advance(struct shard *shard)
     int abandoning = (int)__atomic_load_n(&engine->abandoning, __ATOMIC_ACQUIRE);
     if (abandoning && !shard->drained) drain_abandon(shard);
     int calls_left = shard->calls_free_count < SHARD_CALLS_COUNT_MAX;
-    int quiet = !calls_left && shard->pendings_count == 0 && lanes_empty(shard);
+    int quiet = !calls_left && shard->pendings_count == 0 && queues_empty(shard);
     if (!shard->drained && (quiet || abandoning)) {
         shard->drained = 1;
         __atomic_fetch_add(&engine->drained_count, 1, __ATOMIC_ACQ_REL);
@@ -265,14 +265,14 @@ void shard_turn(struct shard *shard)
     turn_completions(shard);
     produce_queue_retry(shard);
     host_receive(shard);
-    lanes_receive(shard, LANE_MAIN);
+    queues_receive(shard, QUEUE_MAIN);
     turn_sockets(shard, events, count);
 
     store_flush(shard->store, shard->now);
     turn_outcomes(shard);
     stream_fetch_go_on(shard);
     stream_works_go_on(shard);
-    lanes_receive(shard, LANE_REPLY);
+    queues_receive(shard, QUEUE_REPLY);
     /* Tables that all shards have now: nothing else would wake this one for their answer. */
     turn_answers(shard);
     /* What outcomes led to (an applied metadata op, a group's InFlight) goes into this turn's round
@@ -283,7 +283,7 @@ void shard_turn(struct shard *shard)
     io_file_flush(&shard->file);
     http2_flush_dirty(shard);
     http2_close_marked(shard);
-    lanes_flush(shard);
+    queues_flush(shard);
     host_flush(shard);
 }
 

@@ -3,8 +3,8 @@
  * The pump's order is fixed (A3):
  *
  *     wait -> stop -> tick (timers, store_tick)
- *          -> main lane (I/O completions, host, other shards, sockets) -> store_flush
- *          -> outcomes, advances, metadata, meters, counters -> reply lane
+ *          -> main queue (I/O completions, host, other shards, sockets) -> store_flush
+ *          -> outcomes, advances, metadata, meters, counters -> reply queue
  *          -> flush connections -> close connections
  *
  * Nothing here waits for Python, for another shard or for the disk. Other threads reach a shard
@@ -103,7 +103,7 @@ struct fetch {
     uint64_t token;    /* remote: its pending */
     uint32_t call_index;
     uint32_t call_generation;
-    struct lane_fetch request;
+    struct fetch_request request;
     uint64_t deadline_ns; /* of the wait; 0 = answer at once */
     uint64_t held_ns;     /* not of a stream: until when it may be held; 0 = it never was */
     struct timer timer;
@@ -120,8 +120,8 @@ struct fetch_read {
 
 /* An open Consume: what it asks next and what it may still send. */
 struct consume {
-    struct lane_fetch request; /* its offset moves on with every reply */
-    uint32_t bytes_max;        /* of one reply */
+    struct fetch_request request; /* its offset moves on with every reply */
+    uint32_t bytes_max;           /* of one reply */
     uint8_t begun;
     uint8_t caught_up; /* EMPTY was sent since the last data */
     int64_t credit;    /* bytes; below 0 by at most one batch */
@@ -129,7 +129,7 @@ struct consume {
 
 /* A ListOffsets that reads on. */
 struct time_search {
-    struct lane_fetch request;
+    struct fetch_request request;
     int64_t time_us;
     struct store_time found; /* so far */
     uint32_t attempts;       /* begun again because the log's start moved past it */
@@ -252,13 +252,13 @@ struct shard {
 
     struct produce_queue produce_queue;
     struct queue produce_held; /* calls whose window waits for it */
-    struct lanes lanes;
+    struct shard_queues queues;
     struct metadata_host metadata;
 
     struct frame_ring host_out;
     struct frame_ring host_in;
-    struct host_letter *host_letters_head; /* frames that found host_out full, in order */
-    struct host_letter *host_letters_tail;
+    struct host_waiting *host_backlog_head; /* frames that found host_out full, in order */
+    struct host_waiting *host_backlog_tail;
     uint8_t *host_scratch;
     uint8_t host_posted; /* raise the host's wake at the end of the turn */
 
