@@ -53,7 +53,7 @@ class Call:
 
     def __init__(self, ring: Ring, frame: Frame, caller: Caller, path: str) -> None:
         self._ring = ring
-        self.key = (frame.shard, frame.slot, frame.generation)
+        self.key = (frame.shard, frame.slot, frame.slot_tag)
         self.caller = caller
         self.path = path
         self.deadline_s = frame.arg0 / 1e9 if frame.arg0 else None
@@ -121,8 +121,8 @@ class Call:
             self._sendable.set()
 
     def _post(self, kind: Kind, *, arg0: int = 0, body: bytes = b"") -> None:
-        shard, slot, generation = self.key
-        self._ring.post(Frame(kind, shard, slot, generation, arg0=arg0, body=body))
+        shard, slot, slot_tag = self.key
+        self._ring.post(Frame(kind, shard, slot, slot_tag, arg0=arg0, body=body))
 
 
 class Stream(Generic[Request]):
@@ -199,7 +199,7 @@ class Bridge:
         self._methods = methods
         self._tasks = tasks
         self._calls: dict[tuple[int, int, int], Call] = {}
-        # By (shard, slot): the newest call of each, and the generation whose end was told before
+        # By (shard, slot): the newest call of each, and the tag whose end was told before
         # its OPEN came.
         self._newest: dict[tuple[int, int], Call] = {}
         self._ended_early: dict[tuple[int, int], int] = {}
@@ -236,7 +236,7 @@ class Bridge:
             return
         if frame.kind == Kind.CANCELLED:
             return  # Only a wake-up: the ring asks the engine which calls.
-        call = self._calls.get((frame.shard, frame.slot, frame.generation))
+        call = self._calls.get((frame.shard, frame.slot, frame.slot_tag))
         if call is None:
             self.frames_late += 1
         elif frame.kind == Kind.CREDIT:
@@ -263,10 +263,10 @@ class Bridge:
             retry_after_ms=100,
         )
 
-    def _on_cancelled(self, shard: int, slot: int, generation: int) -> None:
-        call = self._calls.get((shard, slot, generation))
+    def _on_cancelled(self, shard: int, slot: int, slot_tag: int) -> None:
+        call = self._calls.get((shard, slot, slot_tag))
         if call is None:
-            self._ended_early[shard, slot] = generation
+            self._ended_early[shard, slot] = slot_tag
         elif call.task is not None:
             call.task.cancel()
 
@@ -277,7 +277,7 @@ class Bridge:
         before = self._newest.pop(place, None)
         if before is not None and before.task is not None:
             before.task.cancel()
-        return self._ended_early.pop(place, 0) != frame.generation
+        return self._ended_early.pop(place, 0) != frame.slot_tag
 
     def _open(self, frame: Frame) -> None:
         if not self._take_slot(frame):

@@ -45,12 +45,12 @@ class EngineError(Exception):
 
 
 class Frame(NamedTuple):
-    """One frame without its size. (shard, slot, generation) name a call; args are u64."""
+    """One frame without its size. (shard, slot, slot_tag) name a call; args are u64."""
 
     kind: int
     shard: int = 0
     slot: int = 0
-    generation: int = 0
+    slot_tag: int = 0
     arg0: int = 0
     arg1: int = 0
     body: bytes = b""
@@ -162,9 +162,9 @@ class Engine:
         buffer = self._buffer
         at = 0
         while at < size:
-            length, kind, shard, slot, generation, arg0, arg1 = _HEADER.unpack_from(buffer, at)
+            length, kind, shard, slot, slot_tag, arg0, arg1 = _HEADER.unpack_from(buffer, at)
             body = buffer[at + 32 : at + length]
-            frames.append(Frame(kind, shard, slot, generation, arg0, arg1, body))
+            frames.append(Frame(kind, shard, slot, slot_tag, arg0, arg1, body))
             at += (length + 7) & ~7
         return frames
 
@@ -212,13 +212,13 @@ class Engine:
         return taken
 
     def cancelled(self) -> list[tuple[int, int, int]]:
-        """(shard, slot, generation) of calls whose client is gone, each reported once."""
+        """(shard, slot, slot_tag) of calls whose client is gone, each reported once."""
         found: list[tuple[int, int, int]] = []
         while True:
             count = lib.engine_cancelled(self._engine, self._cancelled, _CANCELLED_COUNT)
             for index in range(count):
                 call = self._cancelled[index]
-                found.append((call.shard, call.slot, call.generation))
+                found.append((call.shard, call.slot, call.slot_tag))
             if count < _CANCELLED_COUNT:
                 return found
 

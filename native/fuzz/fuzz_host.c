@@ -107,7 +107,7 @@ static size_t frame_make(uint8_t *target, struct fuzz_input *input)
     if (frame.kind < ENGINE_METADATA_SUBMIT) {
         frame.shard = how & 4 ? fuzz_u16(input) : node.opened.shard;
         frame.slot = how & 8 ? fuzz_u32(input) : node.opened.slot;
-        frame.generation = how & 16 ? fuzz_u32(input) : node.opened.generation;
+        frame.slot_tag = how & 16 ? fuzz_u32(input) : node.opened.slot_tag;
     } else if (frame.kind < ENGINE_HOST_BEAT) {
         size = body_partition(body, input, frame.kind);
         if (frame.kind == ENGINE_PURGE || frame.kind == ENGINE_HOLD)

@@ -17,9 +17,9 @@
  * 8:
  *
  *     0         4      6      8      12           16        24        32
- *     size u32 | kind | shard | slot | generation | arg0 u64 | arg1 u64 | body ...
+ *     size u32 | kind | shard | slot | slot_tag | arg0 u64 | arg1 u64 | body ...
  *
- * size counts header and body without the padding. (shard, slot, generation) name a call; arg0 is a
+ * size counts header and body without the padding. (shard, slot, slot_tag) name a call; arg0 is a
  * cookie for requests of the host, echoed in ENGINE_REPLY.
  *
  * Starting: the shards recover, then shard 0 sends METADATA_RESTORE (empty body: no snapshot yet)
@@ -83,7 +83,7 @@ struct engine_frame {
     uint16_t kind;
     uint16_t shard;
     uint32_t slot;
-    uint32_t generation;
+    uint32_t slot_tag;
     uint64_t arg0;
     uint64_t arg1;
 };
@@ -122,7 +122,7 @@ enum engine_frame_kind {
     /* terminal; arg0 = gRPC code; body = bytes of headrace.stream.v1.Status, empty for OK */
     ENGINE_SEND_STATUS = 66,
     /* Host to shard 0: metadata. */
-    /* arg0 = cookie; body = command; answered by REPLY {body = result}, arg1; generation = 0 */
+    /* arg0 = cookie; body = command; answered by REPLY {body = result}, arg1; slot_tag = 0 */
     ENGINE_METADATA_SUBMIT = 80,
     /* arg0 = op, arg1 = bytes of the result; body = result, padded to 8, then table delta */
     ENGINE_METADATA_APPLIED = 81,
@@ -407,7 +407,7 @@ size_t engine_receive(struct engine *engine, uint8_t *target, size_t size);
  * size = ring full, wait for engine_host_fd and send the rest. Negative: a malformed frame. */
 long engine_send(struct engine *engine, const uint8_t *source, size_t size);
 
-/* Calls whose client is gone: up to `count` frames' headers (shard, slot, generation) of calls not
+/* Calls whose client is gone: up to `count` frames' headers (shard, slot, slot_tag) of calls not
  * reported before. */
 size_t engine_cancelled(struct engine *engine, struct engine_frame *calls, size_t count);
 

@@ -36,8 +36,8 @@ def engine() -> Iterator[Cancelling]:
     scripted.close()
 
 
-def opened(generation: int) -> Frame:
-    return Frame(Kind.OPEN, SHARD, SLOT, generation, body=CALLER + b"/test/Hang")
+def opened(tag: int) -> Frame:
+    return Frame(Kind.OPEN, SHARD, SLOT, tag, body=CALLER + b"/test/Hang")
 
 
 def story(engine: Cancelling, *steps: Callable[[], None]) -> int:
@@ -63,8 +63,8 @@ def story(engine: Cancelling, *steps: Callable[[], None]) -> int:
     return asyncio.run(run())
 
 
-def flagged(engine: Cancelling, generation: int) -> None:
-    engine.flags.append((SHARD, SLOT, generation))
+def flagged(engine: Cancelling, tag: int) -> None:
+    engine.flags.append((SHARD, SLOT, tag))
 
 
 def test_a_call_that_is_cancelled_in_the_turn_of_its_opening_leaves_nothing(
@@ -86,7 +86,7 @@ def test_a_flag_of_a_call_that_was_over_concerns_no_later_one(engine: Cancelling
 
 
 def test_a_call_whose_slot_has_another_is_over(engine: Cancelling) -> None:
-    """The flag of generation 2 stands where that of generation 1 stood."""
+    """The flag of tag 2 stands where that of tag 1 stood."""
 
     def two() -> None:
         engine.post(opened(1), opened(2))

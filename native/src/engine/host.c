@@ -130,15 +130,14 @@ size_t engine_cancelled(struct engine *engine, struct engine_frame *calls, size_
         uint32_t slot = 0;
         for (; slot < SHARD_CALLS_COUNT_MAX && found < count; slot++) {
             if (__atomic_load_n(&shard->calls_cancelled[slot], __ATOMIC_RELAXED) == 0) continue;
-            uint32_t generation =
-                __atomic_exchange_n(&shard->calls_cancelled[slot], 0, __ATOMIC_ACQ_REL);
-            if (generation == 0) continue;
+            uint32_t tag = __atomic_exchange_n(&shard->calls_cancelled[slot], 0, __ATOMIC_ACQ_REL);
+            if (tag == 0) continue;
             calls[found++] = (struct engine_frame){
                 .size = sizeof(struct engine_frame),
                 .kind = ENGINE_CANCELLED,
                 .shard = index,
                 .slot = slot,
-                .generation = generation,
+                .slot_tag = tag,
             };
         }
         /* All seen, unless the caller's array ended first. */

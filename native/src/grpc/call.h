@@ -1,7 +1,7 @@
 /* grpc/call.h: one gRPC call and what it says.
  *
- * A call is a slot of its shard's table, named by (index, generation): the generation grows when
- * the slot is freed, so a late answer finds another generation and is dropped. Replies are buffers
+ * A call is a slot of its shard's table, named by (index, slot tag): the tag grows when the
+ * slot is freed, so a late answer finds another tag and is dropped. Replies are buffers
  * with a small header in front; they are counted, because a partly sent one is referenced by its
  * call's queue and by the connection's output at once. */
 #ifndef GRPC_CALL_H
@@ -62,7 +62,7 @@ struct reply {
 
 struct call {
     uint32_t index;
-    uint32_t generation;           /* never 0 */
+    uint32_t slot_tag;             /* never 0 */
     struct connection *connection; /* NULL = free slot */
     int32_t stream_id;
     uint8_t method;      /* enum call_method */

@@ -2,7 +2,7 @@
  * credentials, status trailers.
  *
  * Every call gets exactly one terminal status. What arrives for a finished call is thrown away;
- * what is answered to a call that is gone is dropped by its generation. */
+ * what is answered to a call that is gone is dropped by its tag. */
 #ifndef GRPC_SERVER_H
 #define GRPC_SERVER_H
 

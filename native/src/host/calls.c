@@ -14,7 +14,7 @@ enum { OPEN_RESERVE_BYTES = 1048576 };
 static struct engine_frame call_frame(const struct call *call, enum engine_frame_kind kind)
 {
     return (struct engine_frame){
-        .kind = (uint16_t)kind, .slot = call->index, .generation = call->generation};
+        .kind = (uint16_t)kind, .slot = call->index, .slot_tag = call->slot_tag};
 }
 
 /* It lasts as long as its member, whose heartbeats the host watches. */
@@ -79,7 +79,7 @@ void host_call_cancel(struct call *call)
 {
     assert(call->host_opened);
     struct shard *shard = call->connection->shard;
-    __atomic_store_n(&shard->calls_cancelled[call->index], call->generation, __ATOMIC_RELEASE);
+    __atomic_store_n(&shard->calls_cancelled[call->index], call->slot_tag, __ATOMIC_RELEASE);
     __atomic_fetch_add(&shard->calls_cancelled_count, 1, __ATOMIC_ACQ_REL);
     shard->host_posted = 1;
     struct engine_frame frame = call_frame(call, ENGINE_CANCELLED);
@@ -137,7 +137,7 @@ static void call_credit(struct call *call, uint64_t bytes)
 void host_call_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body,
                      size_t size)
 {
-    struct call *call = call_find(shard, frame->slot, frame->generation);
+    struct call *call = call_find(shard, frame->slot, frame->slot_tag);
     if (call == NULL || !call->host_opened || call->finished) {
         shard->counters.late_host_answers++;
         return;

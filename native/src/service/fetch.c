@@ -56,7 +56,7 @@ static void fetch_answer(struct shard *shard, struct fetch *fetch,
         fetch_give(shard, fetch);
         return;
     }
-    struct call *call = call_find(shard, fetch->call_index, fetch->call_generation);
+    struct call *call = call_find(shard, fetch->call_index, fetch->call_tag);
     assert(call != NULL);
     assert(call->fetch_index == fetch->index + 1);
     call->fetch_index = 0;
@@ -224,7 +224,7 @@ static void fetch_file(struct shard *shard, struct fetch *fetch, const struct st
     fetch_charge(shard, fetch, reply);
     fetch->state = FETCH_READING;
     read->fetch_index = fetch->index;
-    read->fetch_generation = fetch->generation;
+    read->fetch_tag = fetch->slot_tag;
     read->reply = reply;
     read->request = (struct io_request){
         .operation = IO_READ,
@@ -323,7 +323,7 @@ static enum grpc_error fetch_forward(struct call *call, const struct fetch_reque
 {
     struct shard *shard = call->connection->shard;
     struct pending values = {
-        .kind = PENDING_FETCH, .call_index = call->index, .call_generation = call->generation};
+        .kind = PENDING_FETCH, .call_index = call->index, .call_tag = call->slot_tag};
     struct shard_frame frame = {
         .kind = FRAME_FETCH, .token = pending_take(shard, &values), .fetch = *request};
     if (frame.token != 0 && queues_try(shard, &frame, owner)) {
@@ -348,7 +348,7 @@ enum grpc_error stream_fetch_begin(struct call *call, const struct fetch_request
     fetch->request = *wanted;
     fetch->deadline_ns = wanted->deadline_ns;
     fetch->call_index = call->index;
-    fetch->call_generation = call->generation;
+    fetch->call_tag = call->slot_tag;
     call->fetch_index = fetch->index + 1;
     fetch_run(shard, fetch);
     return GRPC_ERROR_NONE;
@@ -469,7 +469,7 @@ int stream_fetch_read_done(struct shard *shard, struct io_request *request)
     struct fetch_read *read = &shard->reads[(at - first) / sizeof(struct fetch_read)];
     assert(read->used);
     struct fetch *fetch = &shard->fetches[read->fetch_index];
-    assert(fetch->generation == read->fetch_generation);
+    assert(fetch->slot_tag == read->fetch_tag);
     assert(fetch->state == FETCH_READING);
     fetch->state = FETCH_RUNNING;
     struct reply *reply = read->reply;

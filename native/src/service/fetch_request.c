@@ -82,7 +82,7 @@ void stream_fetch_answer(struct call *call, const struct fetch_result *fetched)
 void stream_fetched(struct shard *shard, struct pending *pending,
                     const struct fetch_result *fetched)
 {
-    struct call *call = call_find(shard, pending->call_index, pending->call_generation);
+    struct call *call = call_find(shard, pending->call_index, pending->call_tag);
     pending_give(shard, pending);
     if (call == NULL) {
         shard->counters.late_outcomes++;

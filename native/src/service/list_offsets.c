@@ -71,7 +71,7 @@ static void search_begin(struct call *call)
         return;
     }
     struct pending values = {
-        .kind = PENDING_TIME, .call_index = call->index, .call_generation = call->generation};
+        .kind = PENDING_TIME, .call_index = call->index, .call_tag = call->slot_tag};
     struct shard_frame frame = {
         .kind = FRAME_TIME,
         .token = pending_take(shard, &values),
@@ -126,7 +126,7 @@ void stream_remote_time(struct shard *shard, const struct shard_frame *frame)
 void stream_time_found(struct shard *shard, struct pending *pending, const struct store_time *found)
 {
     assert(pending->kind == PENDING_TIME);
-    struct call *call = call_find(shard, pending->call_index, pending->call_generation);
+    struct call *call = call_find(shard, pending->call_index, pending->call_tag);
     pending_give(shard, pending);
     if (call == NULL) {
         shard->counters.late_outcomes++;

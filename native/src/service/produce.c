@@ -52,7 +52,7 @@ static uint64_t call_pending(struct call *call, enum pending_kind kind, uint64_t
     struct pending values = {
         .kind = (uint8_t)kind,
         .call_index = call->index,
-        .call_generation = call->generation,
+        .call_tag = call->slot_tag,
         .number = number,
     };
     return pending_take(call->connection->shard, &values);
@@ -406,7 +406,7 @@ static void commit_answer(struct call *call, const struct frame_outcome *outcome
 void stream_outcome(struct shard *shard, struct pending *pending,
                     const struct frame_outcome *outcome)
 {
-    struct call *call = call_find(shard, pending->call_index, pending->call_generation);
+    struct call *call = call_find(shard, pending->call_index, pending->call_tag);
     struct pending done = *pending;
     buffer_give(&shard->pool, done.loan);
     pending_give(shard, pending);
@@ -429,7 +429,7 @@ void stream_outcome(struct shard *shard, struct pending *pending,
 void stream_offsets(struct shard *shard, struct pending *pending,
                     const struct frame_offsets *offsets)
 {
-    struct call *call = call_find(shard, pending->call_index, pending->call_generation);
+    struct call *call = call_find(shard, pending->call_index, pending->call_tag);
     pending_give(shard, pending);
     if (call == NULL) {
         shard->counters.late_outcomes++;

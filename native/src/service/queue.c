@@ -70,7 +70,7 @@ enum status produce_admit(struct shard *shard, const struct store_produce *produ
 static int is_abandoned(struct shard *shard, const struct pending *pending)
 {
     if (pending->kind != PENDING_PRODUCE) return 0;
-    return call_find(shard, pending->call_index, pending->call_generation) == NULL;
+    return call_find(shard, pending->call_index, pending->call_tag) == NULL;
 }
 
 static int is_deep(const struct shard *shard)

@@ -133,7 +133,7 @@ static enum status open_slots(struct shard *shard)
         return STATUS_NO_MEMORY;
     if (!shard->fetch_buckets || !shard->reads || !shard->works) return STATUS_NO_MEMORY;
     for (uint32_t index = SHARD_CALLS_COUNT_MAX; index-- > 0;) {
-        shard->calls[index] = (struct call){.index = index, .generation = 1};
+        shard->calls[index] = (struct call){.index = index, .slot_tag = 1};
         shard->calls_free[shard->calls_free_count++] = index;
     }
     uint32_t connections_max = shard->engine->descriptors.connections_max;
@@ -143,12 +143,11 @@ static enum status open_slots(struct shard *shard)
         if (index < connections_max) shard->connections_free = &shard->connections[index];
     }
     for (uint32_t index = SHARD_PENDINGS_COUNT_MAX; index-- > 0;) {
-        shard->pendings[index] =
-            (struct pending){.generation = 1, .next_free = shard->pendings_free};
+        shard->pendings[index] = (struct pending){.slot_tag = 1, .next_free = shard->pendings_free};
         shard->pendings_free = index + 1;
     }
     for (uint32_t index = SHARD_FETCHES_COUNT_MAX; index-- > 0;) {
-        shard->fetches[index] = (struct fetch){.index = index, .generation = 1};
+        shard->fetches[index] = (struct fetch){.index = index, .slot_tag = 1};
         shard->fetches_free[shard->fetches_free_count++] = index;
     }
     return STATUS_OK;

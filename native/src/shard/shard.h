@@ -68,14 +68,14 @@ enum pending_kind {
     PENDING_HOST = 6, /* the host waits: (cookie, frame kind) */
 };
 
-/* An operation whose outcome is to come. Its token is generation << 32 | index. */
+/* An operation whose outcome is to come. Its token is slot_tag << 32 | index. */
 struct pending {
-    uint32_t generation; /* never 0 */
+    uint32_t slot_tag;   /* never 0 */
     uint8_t kind;        /* enum pending_kind */
     uint8_t remote_kind; /* PENDING_REMOTE: enum pending_kind on the other side */
     uint16_t shard;      /* PENDING_REMOTE */
     uint32_t call_index;
-    uint32_t call_generation;
+    uint32_t call_tag;
     uint64_t number;    /* produce: the client's request; remote: its token; host: cookie */
     uint32_t host_kind; /* PENDING_HOST: enum engine_frame_kind */
     uint32_t next_free;
@@ -93,7 +93,7 @@ enum fetch_state {
 
 struct fetch {
     uint32_t index;
-    uint32_t generation;
+    uint32_t slot_tag;
     uint8_t state;     /* enum fetch_state */
     uint8_t remote;    /* the requester is another shard */
     uint8_t cancelled; /* forget the answer; a read is still out */
@@ -102,7 +102,7 @@ struct fetch {
     uint16_t read;     /* FETCH_READING: index of its read */
     uint64_t token;    /* remote: its pending */
     uint32_t call_index;
-    uint32_t call_generation;
+    uint32_t call_tag;
     struct fetch_request request;
     uint64_t deadline_ns; /* of the wait; 0 = answer at once */
     uint64_t held_ns;     /* not of a stream: until when it may be held; 0 = it never was */
@@ -113,7 +113,7 @@ struct fetch {
 struct fetch_read {
     struct io_request request;
     uint32_t fetch_index;
-    uint32_t fetch_generation;
+    uint32_t fetch_tag;
     struct reply *reply;
     uint8_t used;
 };
@@ -217,7 +217,7 @@ struct shard {
     struct call *calls;
     uint32_t *calls_free;
     uint32_t calls_free_count;
-    /* Atomic, by slot: generation of a host call whose client is gone; 0 = none. */
+    /* Atomic, by slot: tag of a host call whose client is gone; 0 = none. */
     uint32_t *calls_cancelled;
     uint32_t calls_cancelled_count; /* atomic: grows with each */
     struct connection *connections;
@@ -287,7 +287,7 @@ void pending_give(struct shard *shard, struct pending *pending);
 
 /* calls */
 struct call *call_take(struct shard *shard, struct connection *connection, int32_t stream_id);
-struct call *call_find(struct shard *shard, uint32_t index, uint32_t generation);
+struct call *call_find(struct shard *shard, uint32_t index, uint32_t tag);
 void call_give(struct shard *shard, struct call *call);
 
 /* fetches, and reads of files for them: NULL = all are in use */

@@ -1,12 +1,12 @@
-/* shard/slots.c: the slots of calls, pendings and fetches: taken, found by (index, generation),
- * given back. A generation grows when its slot is given back and is never 0: an old name finds
+/* shard/slots.c: the slots of calls, pendings and fetches: taken, found by (index, tag),
+ * given back. A tag grows when its slot is given back and is never 0: an old name finds
  * nothing. */
 #include "foundation/assert.h"
 #include "shard/shard.h"
 
-static uint32_t generation_next(uint32_t generation)
+static uint32_t tag_next(uint32_t tag)
 {
-    return generation == UINT32_MAX ? 1 : generation + 1;
+    return tag == UINT32_MAX ? 1 : tag + 1;
 }
 
 uint64_t pending_take(struct shard *shard, const struct pending *values)
@@ -16,13 +16,13 @@ uint64_t pending_take(struct shard *shard, const struct pending *values)
     struct pending *pending = &shard->pendings[index];
     assert(pending->kind == PENDING_FREE);
     assert(values->kind != PENDING_FREE);
-    uint32_t generation = pending->generation;
+    uint32_t tag = pending->slot_tag;
     shard->pendings_free = pending->next_free;
     shard->pendings_count++;
     *pending = *values;
-    pending->generation = generation;
+    pending->slot_tag = tag;
     pending->next_free = 0;
-    return (uint64_t)generation << 32 | index;
+    return (uint64_t)tag << 32 | index;
 }
 
 struct pending *pending_find(struct shard *shard, uint64_t token)
@@ -30,15 +30,15 @@ struct pending *pending_find(struct shard *shard, uint64_t token)
     uint32_t index = (uint32_t)token;
     assert(index < SHARD_PENDINGS_COUNT_MAX);
     struct pending *pending = &shard->pendings[index];
-    if (pending->kind == PENDING_FREE || pending->generation != token >> 32) return NULL;
+    if (pending->kind == PENDING_FREE || pending->slot_tag != token >> 32) return NULL;
     return pending;
 }
 
 void pending_give(struct shard *shard, struct pending *pending)
 {
     assert(pending->kind != PENDING_FREE);
-    uint32_t generation = generation_next(pending->generation);
-    *pending = (struct pending){.generation = generation, .next_free = shard->pendings_free};
+    uint32_t tag = tag_next(pending->slot_tag);
+    *pending = (struct pending){.slot_tag = tag, .next_free = shard->pendings_free};
     shard->pendings_free = (uint32_t)(pending - shard->pendings) + 1;
     assert(shard->pendings_count > 0);
     shard->pendings_count--;
@@ -56,11 +56,11 @@ struct call *call_take(struct shard *shard, struct connection *connection, int32
     return call;
 }
 
-struct call *call_find(struct shard *shard, uint32_t index, uint32_t generation)
+struct call *call_find(struct shard *shard, uint32_t index, uint32_t tag)
 {
     if (index >= SHARD_CALLS_COUNT_MAX) return NULL;
     struct call *call = &shard->calls[index];
-    if (call->connection == NULL || call->generation != generation) return NULL;
+    if (call->connection == NULL || call->slot_tag != tag) return NULL;
     return call;
 }
 
@@ -72,8 +72,8 @@ void call_give(struct shard *shard, struct call *call)
     if (call->held_link.queue != NULL) queue_remove(&shard->produce_held, &call->held_link);
     queue_remove(&call->connection->calls, &call->connection_link);
     uint32_t index = call->index;
-    uint32_t generation = generation_next(call->generation);
-    *call = (struct call){.index = index, .generation = generation};
+    uint32_t tag = tag_next(call->slot_tag);
+    *call = (struct call){.index = index, .slot_tag = tag};
     shard->calls_free[shard->calls_free_count++] = index;
 }
 
@@ -92,8 +92,8 @@ void fetch_give(struct shard *shard, struct fetch *fetch)
     assert(fetch->state == FETCH_RUNNING);
     assert(fetch->timer.deadline_ns == 0);
     uint32_t index = fetch->index;
-    uint32_t generation = fetch->generation + 1;
-    *fetch = (struct fetch){.index = index, .generation = generation == 0 ? 1 : generation};
+    uint32_t tag = fetch->slot_tag + 1;
+    *fetch = (struct fetch){.index = index, .slot_tag = tag == 0 ? 1 : tag};
     shard->fetches_free[shard->fetches_free_count++] = index;
 }
 
