@@ -90,11 +90,7 @@ void store_round_start(struct store *store)
     store->statistics.rounds++;
     store->statistics.syncs++;
     store->statistics.round_bytes += write.size;
-    if (store->recovering) {
-        store_round_done(store, store->io->perform(store->io->context, request));
-    } else {
-        store->io->submit(store->io->context, request);
-    }
+    store_io_send(store, &store->round);
 }
 
 static void store_answer(struct store *store, const struct store_record *record,

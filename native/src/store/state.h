@@ -93,7 +93,7 @@ enum store_io_kind {
 
 struct store_io {
     struct io_request request;
-    struct store_io *next_free;
+    struct store_io *next; /* in the free list, or of those that finished */
     uint32_t group;
     uint32_t file; /* index in files + 1; 0 = none */
     uint64_t bytes;
@@ -282,6 +282,8 @@ struct store {
     /* files and requests */
     struct store_io *ios;
     struct store_io *ios_free;
+    struct store_io *finished_head; /* recovery: carried out, not yet completed */
+    struct store_io *finished_tail;
     uint32_t ios_in_flight;
     struct store_io round;
     struct store_file *files;
@@ -329,7 +331,10 @@ void store_advance_push(struct store *store, struct store_group *group);
 struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
                                enum io_operation operation);
 void store_io_return(struct store *store, struct store_io *io);
+/* Recovery carries the request out at once; whoever drives it completes it with
+ * store_completions. */
 void store_io_send(struct store *store, struct store_io *io);
+void store_completions(struct store *store);
 enum status store_perform(struct store *store, struct io_request *request);
 
 /* store/registry.c */
@@ -390,6 +395,8 @@ uint32_t store_file_slot(const struct store *store, const struct store_file *fil
 void store_batch_queue(struct store *store, struct store_group *group, struct store_record *record,
                        uint64_t position, const struct partition_result *result);
 void store_segments_write(struct store *store);
+/* One step of the partition that waits longest. 0 = none was possible. */
+int store_segment_write(struct store *store);
 void store_segment_done(struct store *store, struct store_io *io);
 
 /* store/checkpoint/checkpoint.c, store/checkpoint/checkpoint_file.c */

@@ -157,7 +157,7 @@ static void store_free_lists(struct store *store)
     store->topics_free = 1;
     store_stored_init(store);
     for (uint32_t index = 0; index < STORE_IOS_MAX; index++) {
-        store->ios[index].next_free = store->ios_free;
+        store->ios[index].next = store->ios_free;
         store->ios_free = &store->ios[index];
     }
 }
@@ -267,7 +267,7 @@ struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
 {
     struct store_io *io = store->ios_free;
     if (!io) return NULL;
-    store->ios_free = io->next_free;
+    store->ios_free = io->next;
     store->ios_in_flight++;
     memset(&io->request, 0, sizeof io->request);
     io->request.operation = operation;
@@ -282,7 +282,7 @@ struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
 void store_io_return(struct store *store, struct store_io *io)
 {
     assert(store->ios_in_flight > 0);
-    io->next_free = store->ios_free;
+    io->next = store->ios_free;
     store->ios_free = io;
     store->ios_in_flight--;
 }
@@ -294,7 +294,23 @@ void store_io_send(struct store *store, struct store_io *io)
         return;
     }
     io->request.status = store->io->perform(store->io->context, &io->request);
-    store_complete(store, &io->request);
+    io->next = NULL;
+    if (store->finished_tail)
+        store->finished_tail->next = io;
+    else
+        store->finished_head = io;
+    store->finished_tail = io;
+}
+
+void store_completions(struct store *store)
+{
+    assert(store->recovering);
+    while (store->finished_head) {
+        struct store_io *io = store->finished_head;
+        store->finished_head = io->next;
+        if (!store->finished_head) store->finished_tail = NULL;
+        store_complete(store, &io->request);
+    }
 }
 
 enum status store_perform(struct store *store, struct io_request *request)

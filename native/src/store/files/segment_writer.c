@@ -281,20 +281,22 @@ static int store_segment_step(struct store *store, struct store_group *group)
     return store_segment_append(store, group);
 }
 
+int store_segment_write(struct store *store)
+{
+    if (store->storage_full || store->failed != STATUS_OK || queue_empty(&store->writes)) return 0;
+    struct store_group *group =
+        queue_element(queue_pop(&store->writes), struct store_group, write_link);
+    if (store_segment_step(store, group)) return 1;
+    queue_push(&store->writes, &group->write_link);
+    return 0;
+}
+
 /* One step for each group that has something to write; what finds no slot waits for the next
  * turn. */
 void store_segments_write(struct store *store)
 {
-    if (store->storage_full || store->failed != STATUS_OK) return;
-    uint64_t count = store->writes.count;
-    while (count-- > 0) {
-        struct store_group *group =
-            queue_element(queue_pop(&store->writes), struct store_group, write_link);
-        if (!store_segment_step(store, group)) {
-            queue_push(&store->writes, &group->write_link);
-            return;
-        }
-        if (store->storage_full || store->failed != STATUS_OK) return;
+    for (uint64_t count = store->writes.count; count > 0; count--) {
+        if (!store_segment_write(store)) return;
     }
 }
 

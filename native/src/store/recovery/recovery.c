@@ -239,6 +239,7 @@ static enum status store_recover_witness(struct store *store)
     while (store_round_pending(store)) {
         uint64_t before = store->journal.lsn_next;
         store_round_start(store);
+        store_completions(store);
         if (store->failed != STATUS_OK) return store->failed;
         if (store->journal.lsn_next == before) return STATUS_JOURNAL_FULL;
         witnessed = 0;
@@ -246,6 +247,7 @@ static enum status store_recover_witness(struct store *store)
     if (witnessed) return STATUS_OK;
     store->witness_now = 1;
     store_round_start(store);
+    store_completions(store);
     return store->failed;
 }
 

@@ -289,17 +289,29 @@ enum status store_recover_segments(struct store_recovery *recovery)
     return STATUS_OK;
 }
 
+/* A step of every partition that waits for a segment write. */
+static enum status recover_write(struct store *store)
+{
+    for (uint64_t count = store->writes.count; count > 0; count--) {
+        int moved = store_segment_write(store);
+        store_completions(store);
+        if (!moved) break;
+    }
+    return store->failed;
+}
+
 /* Into the ring, as if it had just become durable. */
 static enum status recover_execute(struct store *store, struct store_group *group,
                                    const uint8_t *bytes, const struct journal_entry *entry,
                                    uint64_t generation)
 {
     struct store_ring *ring = group == store->metadata_group ? &store->metadata : &store->data;
+    enum status status = STATUS_OK;
     while (!store_ring_fits(ring, entry->size)) {
         if (store->storage_full) return STATUS_STORAGE_FULL;
         if (ring != &store->data || queue_empty(&store->writes)) return STATUS_NO_MEMORY;
-        store_segments_write(store);
-        if (store->failed != STATUS_OK) return store->failed;
+        status = recover_write(store);
+        if (status != STATUS_OK) return status;
     }
     uint64_t position;
     struct store_record *record = store_ring_reserve(ring, entry->size, &position);
@@ -385,8 +397,8 @@ enum status store_recover_ops(struct store_recovery *recovery)
     /* What finds no room on the disk is in the journal and stays in the ring: it is read from there
      * and written once there is room, as if the disk had become full just now. */
     while (!queue_empty(&store->writes) && !store->storage_full) {
-        store_segments_write(store);
-        if (store->failed != STATUS_OK) return store->failed;
+        enum status status = recover_write(store);
+        if (status != STATUS_OK) return status;
     }
     return STATUS_OK;
 }
