@@ -180,7 +180,7 @@ void store_snapshot_blob_done(struct store *store)
 }
 
 /* The entry that names the new file is durable: ops up to it are dead. */
-void store_snapshot_executed(struct store *store, const struct store_record *record)
+void store_snapshot_durable(struct store *store, const struct store_record *record)
 {
     struct store_snapshot *snapshot = &store->snapshot;
     struct store_group *group = store->metadata_group;

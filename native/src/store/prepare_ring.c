@@ -50,11 +50,11 @@ struct store_record *store_ring_at(const struct store_ring *ring, uint64_t posit
     return (struct store_record *)(void *)(ring->memory + position % ring->size);
 }
 
-struct store_record *store_ring_reserve(struct store_ring *ring, uint64_t entry_size,
-                                        uint64_t *position)
+struct store_record *store_ring_reserve(struct store_ring *ring, uint16_t kind,
+                                        uint32_t entry_bytes, uint64_t *position)
 {
-    assert(store_ring_fits(ring, entry_size));
-    uint64_t need = store_ring_need(entry_size);
+    assert(store_ring_fits(ring, entry_bytes));
+    uint64_t need = store_ring_need(entry_bytes);
     uint64_t total = store_ring_total(ring, need);
     uint64_t head = ring->head + total;
     if (head > ring->size && ring->tail < head - ring->size) ring->tail = head - ring->size;
@@ -71,6 +71,8 @@ struct store_record *store_ring_reserve(struct store_ring *ring, uint64_t entry_
     memset(record, 0, sizeof *record);
     record->size = (uint32_t)need;
     record->state = STORE_RECORD_HELD;
+    record->kind = kind;
+    record->entry_bytes = entry_bytes;
     store_ring_order(ring);
     return record;
 }

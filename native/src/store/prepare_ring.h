@@ -46,7 +46,10 @@ struct store_record {
     uint64_t sealed_bytes;
     uint32_t batch_bytes; /* stored batch, at the end of the entry */
     uint32_t operation;
-    uint64_t reserved[4];
+    uint32_t entry_bytes;
+    uint16_t kind;       /* of the entry: enum journal_entry_kind */
+    uint16_t reappended; /* a copy of an older entry: it says nothing new */
+    uint64_t spare[3];
 };
 
 struct store_ring {
@@ -64,9 +67,9 @@ void store_ring_init(struct store_ring *ring, uint8_t *memory, uint64_t size);
 /* Would an entry of `entry_size` bytes fit now? */
 int store_ring_fits(const struct store_ring *ring, uint64_t entry_size);
 
-/* Room for an entry; the caller checked that it fits. Its state is HELD. */
-struct store_record *store_ring_reserve(struct store_ring *ring, uint64_t entry_size,
-                                        uint64_t *position);
+/* Room for an entry of this kind; the caller checked that it fits. Its state is HELD. */
+struct store_record *store_ring_reserve(struct store_ring *ring, uint16_t kind,
+                                        uint32_t entry_bytes, uint64_t *position);
 
 struct store_record *store_ring_at(const struct store_ring *ring, uint64_t position);
 uint8_t *store_record_entry(struct store_record *record);

@@ -54,7 +54,7 @@ enum status store_admit_op(struct store *store, uint64_t payload_size)
 struct store_record *store_entry_begin(struct store *store, struct store_ring *ring,
                                        const struct journal_entry *entry, uint64_t *position)
 {
-    struct store_record *record = store_ring_reserve(ring, entry->size, position);
+    struct store_record *record = store_ring_reserve(ring, entry->kind, entry->size, position);
     uint8_t *bytes = store_record_entry(record);
     memset(bytes, 0, JOURNAL_ENTRY_HEADER_BYTES);
     journal_entry_put(bytes, entry);

@@ -2,7 +2,9 @@
  *
  * Who may change what:
  *     admit.c                         admission: new records in the data ring
- *     round.c                         records into rounds, durable records executed
+ *     round.c                         records into rounds
+ *     turn.c                          what became durable, and what is committed by it
+ *     execute.c                       what is committed
  *     metadata.c                      the group of topic 0, its snapshot file
  *     registry.c                      topics, groups that come
  *     seal.c                          a partition's last operations, when its topic goes
@@ -28,6 +30,7 @@
 #include "journal/journal.h"
 #include "partition/partition.h"
 #include "store/accounting/shard_records.h"
+#include "store/execute.h"
 #include "store/files/replica_removal.h"
 #include "store/prepare_ring.h"
 #include "store/replica.h"
@@ -66,7 +69,6 @@ enum store_limit {
     STORE_FLOOR_BYTES = 8,          /* [bytes] */
     STORE_DETAIL_BYTES = 256,
     STORE_REMOVAL_NAMES_BYTES = 524288, /* one folder: twice the names of all its segments */
-    STORE_REAPPENDED = 65535,           /* operation of a record that is a copy of an older entry */
     STORE_CLOCK_JUMP_MAX_US =
         5000000, /* C2: more than a stepping NTP client does, less than a person */
     STORE_WITNESS_AFTER_NS =
@@ -306,8 +308,9 @@ struct store {
     uint32_t producers_cursor; /* the next group whose silent producers are looked for */
     uint32_t resume_next;      /* the way to be given up next */
     /* rounds */
-    uint64_t round_at_ns; /* when the last one was durable */
-    uint8_t witness_due;  /* the last durable round had entries */
+    struct committed committed; /* of the ring that is gone through */
+    uint64_t round_at_ns;       /* when the last one was durable */
+    uint8_t witness_due;        /* the last durable round had entries */
     uint8_t witness_now;
     /* clock (C1, C2) */
     uint8_t clock_uncertain;
@@ -332,9 +335,8 @@ struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
                                enum io_operation operation);
 void store_io_return(struct store *store, struct store_io *io);
 /* Recovery carries the request out at once; whoever drives it completes it with
- * store_completions. */
+ * turn_completions. */
 void store_io_send(struct store *store, struct store_io *io);
-void store_completions(struct store *store);
 enum status store_perform(struct store *store, struct io_request *request);
 
 /* store/registry.c */
@@ -370,13 +372,11 @@ void store_view_state_entry(struct store *store, struct store_group *group);
 void store_abstain_entry(struct store *store, struct store_group *group);
 
 /* store/round.c */
-void store_round_start(struct store *store);
-void store_round_done(struct store *store, enum status status);
-int store_round_pending(const struct store *store);
-void store_execute_prepare(struct store *store, struct store_group *group,
-                           struct store_record *record, uint64_t position);
-void store_execute(struct store *store, struct store_ring *ring, uint64_t position,
-                   uint64_t generation);
+void round_start(struct store *store);
+int round_pending(const struct store *store);
+void round_synced(struct store *store);
+/* The next entry of a ring that became durable with it; NULL = none is left. */
+struct store_record *round_next(struct store_ring *ring, uint64_t *position);
 
 /* store/read/read_cursor.c */
 const struct store_resume *store_resume_find(const struct store *store,
@@ -406,8 +406,8 @@ void store_release_read_done(struct store *store);
 int store_release_due(const struct store *store);
 int store_release_holds(const struct store *store);
 void store_release_withdraw(struct store *store, struct store_group *group);
-void store_checkpoint_executed(struct store *store, struct store_group *group,
-                               const struct store_record *record);
+void store_checkpoint_durable(struct store *store, struct store_group *group,
+                              const struct store_record *record);
 void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t blob_size,
                           const uint8_t digest[16], uint8_t *at);
 void store_blob_path(const uint8_t digest[16], char path[IO_PATH_SIZE]);
@@ -423,7 +423,7 @@ int store_copy_is_newest(struct store *store, const uint8_t *entry, uint64_t lsn
 
 /* store/metadata.c */
 void store_snapshot_blob_done(struct store *store);
-void store_snapshot_executed(struct store *store, const struct store_record *record);
+void store_snapshot_durable(struct store *store, const struct store_record *record);
 
 /* store/accounting/usage_windows.c */
 void store_meter_appended(struct store *store, struct store_group *group);

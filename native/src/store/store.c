@@ -1,5 +1,4 @@
-/* store/store.c: memory, the turn of the pump, completions, answers. The parts are listed in
- * store/state.h. */
+/* store/store.c: memory, requests, answers, time. The parts are listed in store/state.h. */
 #include "store/state.h"
 
 enum store_default {
@@ -302,87 +301,10 @@ void store_io_send(struct store *store, struct store_io *io)
     store->finished_tail = io;
 }
 
-void store_completions(struct store *store)
-{
-    assert(store->recovering);
-    while (store->finished_head) {
-        struct store_io *io = store->finished_head;
-        store->finished_head = io->next;
-        if (!store->finished_head) store->finished_tail = NULL;
-        store_complete(store, &io->request);
-    }
-}
-
 enum status store_perform(struct store *store, struct io_request *request)
 {
     assert(store->recovering);
     return store->io->perform(store->io->context, request);
-}
-
-static void store_control_done(struct store *store, const struct store_io *io)
-{
-    enum status status = io->request.status;
-    if (status == STATUS_OK) return;
-    if (io->request.operation == IO_UNLINK || io->request.operation == IO_CLOSE)
-        return; /* the next start sweeps */
-    struct store_file *file = io->file != 0 ? &store->files[io->file - 1] : NULL;
-    /* What follows a folder or file that could not be made finds none: all of it again later. */
-    int follows = file && status == STATUS_FILE_NOT_FOUND
-                  && (file->broken || !store->groups[io->group].folder_made);
-    if (file) file->broken = 1;
-    if (io->request.operation == IO_MKDIR) store->groups[io->group].folder_made = 0;
-    if (status == STATUS_STORAGE_FULL || follows) {
-        store->storage_full = 1;
-        store->storage_retry_ns = store->now.monotonic_ns + STORE_RETRY_AFTER_NS;
-        return;
-    }
-    store_fail(store, status);
-}
-
-static void store_blob_step_done(struct store *store, const struct store_io *io)
-{
-    uint32_t which = io->request.file - STORE_SLOT_CHECKPOINT;
-    if (io->request.status == STATUS_STORAGE_FULL)
-        store->blob_failed[which] = 1; /* what follows finds no open file: all of it again later */
-    else if (io->request.status != STATUS_OK && !store->blob_failed[which])
-        store_fail(store, io->request.status);
-    if (io->request.kind == STORE_IO_BLOB_DONE && store->failed == STATUS_OK)
-        store_blob_done(store, io->request.file);
-}
-
-void store_complete(struct store *store, struct io_request *request)
-{
-    if (request->kind == STORE_IO_ROUND) {
-        store_round_done(store, request->status);
-        return;
-    }
-    assert(request->token < STORE_IOS_MAX);
-    struct store_io *io = &store->ios[request->token];
-    assert(request == &io->request);
-    switch ((enum store_io_kind)request->kind) {
-    case STORE_IO_CONTROL: store_control_done(store, io); break;
-    case STORE_IO_BEGIN:
-    case STORE_IO_BATCHES:
-    case STORE_IO_FOOTER:
-    case STORE_IO_SEAL_SYNC: store_segment_done(store, io); break;
-    case STORE_IO_RELEASE_SYNC:
-        store->release.syncs--;
-        if (io->file != 0) store->files[io->file - 1].users--;
-        if (request->status != STATUS_OK) store_fail(store, request->status);
-        break;
-    case STORE_IO_RELEASE_READ:
-        if (request->status != STATUS_OK)
-            store_fail(store, request->status);
-        else
-            store_release_read_done(store);
-        break;
-    case STORE_IO_BLOB:
-    case STORE_IO_BLOB_DONE: store_blob_step_done(store, io); break;
-    case STORE_IO_REMOVE: store_removal_done(store, io); break;
-    case STORE_IO_TRIM: store_trim_done(store, io); break;
-    case STORE_IO_ROUND: unreachable();
-    }
-    store_io_return(store, io);
 }
 
 /* Windows are no expiry: they close on time whatever the wall clock does. While it is believed it
@@ -419,63 +341,6 @@ void store_clock_confirm(struct store *store, struct store_now now)
     store->stamp_max_us = 0;
     store->config.boot_uncertain = 0;
     store->clock_uncertain = store->clock_jumped = 0;
-}
-
-void store_tick(struct store *store, struct store_now now)
-{
-    store->now = now;
-    store_clock_tick(store);
-    if (store->storage_full && now.monotonic_ns >= store->storage_retry_ns) store->storage_full = 0;
-    for (uint32_t which = 0; which < 2; which++) {
-        if (!store->blob_retry[which] || store->storage_full) continue;
-        store->blob_retry[which] = 0;
-        uint8_t *data = which == 0 ? store->blob : store->snapshot.buffer;
-        (void)store_blob_write(store, STORE_SLOT_CHECKPOINT + which, store->blob_digest[which],
-                               data, store->blob_size[which]);
-    }
-    store_meter_tick(store);
-    store_producers_tick(store);
-    store_retention_tick(store);
-    int idle = !store->journal.writing && !store_round_pending(store);
-    if (store->witness_due && idle
-        && now.monotonic_ns - store->round_at_ns >= STORE_WITNESS_AFTER_NS)
-        store->witness_now = 1;
-}
-
-void store_flush(struct store *store, struct store_now now)
-{
-    store->now = now;
-    if (store->failed != STATUS_OK) return;
-    store_release_step(store);
-    store_trims_step(store);
-    store_removals_step(store);
-    store_round_start(store);
-    store_segments_write(store);
-}
-
-int store_idle(const struct store *store)
-{
-    if (store->journal.writing || store->ios_in_flight > 0 || store_round_pending(store)) return 0;
-    if (!queue_empty(&store->writes) || !store_removals_rest(store) || !store_trims_rest(store))
-        return 0;
-    return store->release.phase == STORE_RELEASE_IDLE && !store->release.all_after
-           && !store_release_due(store);
-}
-
-int store_stuck(const struct store *store)
-{
-    return store->storage_full && store->ios_in_flight == 0 && !store->journal.writing
-           && !store_round_pending(store);
-}
-
-int store_work(const struct store *store)
-{
-    if (store->failed != STATUS_OK) return 0;
-    if (!store->journal.writing && (store_round_pending(store) || store->witness_now)) return 1;
-    if (!queue_empty(&store->writes) && !store->storage_full) return 1;
-    if (store->release.phase == STORE_RELEASE_IDLE)
-        return store->release.all_after || store_release_due(store);
-    return store->release.phase == STORE_RELEASE_WITNESS && !store->journal.writing;
 }
 
 void store_statistics(const struct store *store, struct store_statistics *statistics)

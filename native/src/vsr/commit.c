@@ -15,8 +15,9 @@ void vsr_commit_persisted(struct vsr *vsr, const struct vsr_event *event, struct
     /* Each member that has synced the op sent a PrepareOk. With one member ours is the quorum. */
     uint8_t prepare_oks = 1;
     if (prepare_oks < vsr->quorum) return;
+    update->committed =
+        (struct vsr_committed){.first = vsr->commit_max + 1, .count = event->op - vsr->commit_max};
     vsr->commit_max = event->op;
-    update->execute = 1;
 }
 
 void vsr_commit_executed(struct vsr *vsr, const struct vsr_event *event)

@@ -25,7 +25,7 @@ static void vsr_recovery_prepare(struct vsr *vsr, const struct vsr_event *event,
     vsr->op = vsr->commit_max = prepare->op;
     vsr->append_time_us = prepare->append_time_us;
     memcpy(vsr->checksum, prepare->checksum, 16);
-    update->execute = 1;
+    update->committed = (struct vsr_committed){.first = prepare->op, .count = 1};
 }
 
 void vsr_recovery_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update)

@@ -88,12 +88,19 @@ struct vsr_event {
     struct vsr_prepare prepare;
 };
 
+/* Ops `first` .. `first + count - 1` of the log: committed by this step, to be executed in order,
+ * each followed by EXECUTED. */
+struct vsr_committed {
+    uint64_t first;
+    uint64_t count;
+};
+
 struct vsr_update {
     enum status status; /* REQUEST: DAMAGED, REBUILDING */
     uint8_t journal;    /* write update.prepare and its payload into the next round */
-    uint8_t execute;    /* run ops commit_min + 1 .. commit_max, each followed by EXECUTED */
     uint8_t damaged;    /* the group has just been stopped: remember it (J4) */
-    uint8_t reserved;
+    uint16_t reserved;
+    struct vsr_committed committed; /* PERSISTED, PREPARE_FOUND */
     struct vsr_prepare prepare;
 };
 

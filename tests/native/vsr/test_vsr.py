@@ -60,7 +60,7 @@ def normal() -> Replica:
 
 
 def found(replica: Replica, prepare: CData) -> bool:
-    return bool(replica.step(FOUND, prepare=prepare[0]).execute)
+    return bool(replica.step(FOUND, prepare=prepare[0]).committed.count)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 10**15)), max_size=20))
@@ -81,7 +81,8 @@ def test_nothing_commits_before_it_is_durable() -> None:
     for _ in range(3):
         replica.request(b"x")
     assert (replica.vsr.op, replica.vsr.commit_max, replica.vsr.commit_min) == (3, 0, 0)
-    assert replica.step(PERSISTED, op=2).execute
+    committed = replica.step(PERSISTED, op=2).committed
+    assert (committed.first, committed.count) == (1, 2)
     assert (replica.vsr.commit_max, replica.vsr.commit_min) == (2, 0)
     replica.step(EXECUTED, op=1)
     assert (replica.vsr.commit_max, replica.vsr.commit_min) == (2, 1)

@@ -301,8 +301,8 @@ static int release_round(struct store *store)
     return 1;
 }
 
-void store_checkpoint_executed(struct store *store, struct store_group *group,
-                               const struct store_record *record)
+void store_checkpoint_durable(struct store *store, struct store_group *group,
+                              const struct store_record *record)
 {
     const struct store_release_item *item = &store->release.items[record->token];
     assert(record->token < store->release.count);
@@ -357,11 +357,12 @@ static enum status release_visit(void *context, uint8_t *bytes, const struct jou
         return STATUS_BUSY;
     }
     uint64_t position;
-    struct store_record *record = store_ring_reserve(&store->control, entry->size, &position);
+    struct store_record *record =
+        store_ring_reserve(&store->control, entry->kind, entry->size, &position);
     memcpy(store_record_entry(record), bytes, entry->size);
     record->op = entry->op;
     record->group = group ? store_group_index(store, group) : UINT32_MAX;
-    record->operation = STORE_REAPPENDED;
+    record->reappended = 1;
     record->state = STORE_RECORD_READY; /* sealed when it was made; origin and checksum stay */
     store->statistics.entries++;
     return STATUS_OK;

@@ -9,6 +9,7 @@
  * Deterministic: the same bytes on disk give the same bytes again, and recovering twice changes
  * nothing more. */
 #include "store/state.h"
+#include "store/turn.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -234,20 +235,20 @@ static void store_recover_groups(struct store *store)
 /* J3's end: what recovery remembers, then a round without entries that witnesses all of it. */
 static enum status store_recover_witness(struct store *store)
 {
-    if (store->report->lsn_last == 0 && !store_round_pending(store)) return STATUS_OK;
+    if (store->report->lsn_last == 0 && !round_pending(store)) return STATUS_OK;
     int witnessed = store->report->lsn_last > 0 && store->report->last_entries == 0;
-    while (store_round_pending(store)) {
+    while (round_pending(store)) {
         uint64_t before = store->journal.lsn_next;
-        store_round_start(store);
-        store_completions(store);
+        round_start(store);
+        turn_completions(store);
         if (store->failed != STATUS_OK) return store->failed;
         if (store->journal.lsn_next == before) return STATUS_JOURNAL_FULL;
         witnessed = 0;
     }
     if (witnessed) return STATUS_OK;
     store->witness_now = 1;
-    store_round_start(store);
-    store_completions(store);
+    round_start(store);
+    turn_completions(store);
     return store->failed;
 }
 

@@ -1,6 +1,7 @@
 /* store/recovery/replay.c: what the walks over the journal's entries do, and the segments between
  * them. */
 #include "store/state.h"
+#include "store/turn.h"
 
 #include <stdio.h>
 
@@ -294,7 +295,7 @@ static enum status recover_write(struct store *store)
 {
     for (uint64_t count = store->writes.count; count > 0; count--) {
         int moved = store_segment_write(store);
-        store_completions(store);
+        turn_completions(store);
         if (!moved) break;
     }
     return store->failed;
@@ -314,7 +315,7 @@ static enum status recover_execute(struct store *store, struct store_group *grou
         if (status != STATUS_OK) return status;
     }
     uint64_t position;
-    struct store_record *record = store_ring_reserve(ring, entry->size, &position);
+    struct store_record *record = store_ring_reserve(ring, entry->kind, entry->size, &position);
     memcpy(store_record_entry(record), bytes, entry->size);
     record->group = store_group_index(store, group);
     record->op = entry->op;
@@ -325,7 +326,9 @@ static enum status recover_execute(struct store *store, struct store_group *grou
     group->live_bytes += entry->size;
     store->live_bytes += entry->size;
     if (group->pin == 0 || generation < group->pin) group->pin = generation;
-    store_execute_prepare(store, group, record, position);
+    store->committed.count = 0;
+    committed_add(&store->committed, position);
+    execute_committed(store, ring, &store->committed);
     store_ring_settle(ring);
     return store->failed;
 }
@@ -364,7 +367,7 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     }
     struct vsr_update update;
     vsr_step(&group->vsr, &event, &update);
-    if (!update.execute) {
+    if (update.committed.count == 0) {
         if (entry->op > group->vsr.op) recovery->behind++;
         return STATUS_OK;
     }

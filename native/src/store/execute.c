@@ -1,0 +1,132 @@
+#include "store/execute.h"
+
+#include "store/state.h"
+
+void committed_add(struct committed *committed, uint64_t position)
+{
+    assert(committed->count < COMMITTED_MAX);
+    committed->positions[committed->count++] = position;
+}
+
+static void execute_answer(struct store *store, const struct store_record *record,
+                           struct store_outcome *outcome)
+{
+    if (!record->outcome) return;
+    outcome->token = record->token;
+    outcome->persisted = 1;
+    outcome->replicas = 1;
+    assert(store->accepted > 0);
+    store->accepted--;
+    store_outcome_push(store, outcome);
+}
+
+static void execute_batch(struct store *store, struct store_group *group,
+                          struct store_record *record, uint64_t position,
+                          const struct partition_result *result)
+{
+    if (result->append) {
+        store->statistics.produce_batches++;
+        store->statistics.produce_bytes += record->batch_bytes;
+        store->statistics.produce_records += result->record_count;
+        store_batch_queue(store, group, record, position, result);
+        store_advance_push(store, group);
+        store_meter_appended(store, group);
+        store_stored_add(store, group, record->batch_bytes);
+        if (result->place.opened) store_retention_touch(store, group);
+    } else if (result->duplicate) {
+        store->statistics.duplicates++;
+    }
+}
+
+/* What the shard does about an operation that its partition has applied. */
+static void execute_result(struct store *store, struct store_group *group,
+                           struct store_record *record, uint64_t position,
+                           const struct partition_result *result)
+{
+    struct store_outcome outcome = {
+        .status = result->status,
+        .base_offset = result->base_offset,
+        .expected = result->expected,
+        .record_count = result->record_count,
+        .duplicate = result->duplicate,
+        .append_time_us = result->append_time_us,
+    };
+    outcome.group.generation = result->group.generation;
+    outcome.group.committed = result->group.committed;
+    outcome.group.has_committed = result->group.has_committed;
+    outcome.group.closed = result->group.closed;
+    switch ((enum partition_op)record->operation) {
+    case PARTITION_BATCH: execute_batch(store, group, record, position, result); break;
+    case PARTITION_COMMIT_OFFSET: outcome.base_offset = result->group.committed; break;
+    case PARTITION_IN_FLIGHT: store_advance_push(store, group); break;
+    case PARTITION_FREEZE:
+    case PARTITION_CLOSE: store_advance_push(store, group); break;
+    case PARTITION_METER_CLOSE:
+        store_meter_closed(store, group, result->status);
+        outcome.status = STATUS_OK;
+        outcome.base_offset = group->state.meter.sequence;
+        outcome.expected = group->state.meter.acked_here;
+        break;
+    case PARTITION_EXPIRE_PRODUCERS: group->expire_busy = 0; break;
+    case PARTITION_TRIM:
+    case PARTITION_SET_HOLD:
+        store_retention_executed(store, group, result, (enum partition_op)record->operation,
+                                 &outcome);
+        break;
+    case PARTITION_SEAL:
+        store_advance_push(store, group); /* group fetches that wait learn that it is closed */
+        store_seal_executed(store, group, result->status);
+        break;
+    }
+    execute_answer(store, record, &outcome);
+}
+
+static void execute_prepare(struct store *store, struct store_group *group,
+                            struct store_record *record, uint64_t position)
+{
+    uint8_t *entry = store_record_entry(record);
+    struct vsr_prepare prepare;
+    int intact = vsr_prepare_decode(entry + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
+    assert(intact);
+    assert(prepare.op == record->op);
+    record->state = STORE_RECORD_DONE;
+    uint8_t *body = entry + JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES;
+    if (prepare.operation == VSR_OPERATION_METADATA) {
+        record->state = STORE_RECORD_EXECUTED; /* the host executes it (store/metadata.c) */
+        return;
+    }
+    struct partition_result result = {0};
+    enum status status =
+        partition_apply(&group->state, prepare.op, (enum partition_op)prepare.operation,
+                        prepare.append_time_us, body, prepare.payload_bytes, &result);
+    if (status != STATUS_OK) {
+        /* This replica cannot go on with the group: a newer release wrote the op, or pools are too
+         * small. */
+        store_fail(store, status);
+        return;
+    }
+    struct vsr_event event = {
+        .kind = VSR_EXECUTED, .op = prepare.op, .time_us = prepare.append_time_us};
+    memcpy(event.checksum, prepare.checksum, 16);
+    struct vsr_update update;
+    vsr_step(&group->vsr, &event, &update);
+    execute_result(store, group, record, position, &result);
+}
+
+void execute_committed(struct store *store, struct store_ring *ring,
+                       const struct committed *committed)
+{
+    for (uint32_t index = 0; index < committed->count; index++) {
+        uint64_t position = committed->positions[index];
+        struct store_record *record = store_ring_at(ring, position);
+        struct store_group *group = &store->groups[record->group];
+        if (record->kind == JOURNAL_PREPARE) {
+            execute_prepare(store, group, record, position);
+            continue;
+        }
+        assert(record->kind == JOURNAL_VIEW_STATE);
+        record->state = STORE_RECORD_DONE;
+        store_view_state_limit(&group->state.config,
+                               store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES);
+    }
+}
