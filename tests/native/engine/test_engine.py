@@ -133,7 +133,7 @@ def test_a_malformed_frame_of_the_host_is_refused(tmp_path: Path) -> None:
 
 def test_a_late_answer_of_the_host_is_dropped_and_counted(tmp_path: Path) -> None:
     with Host(engine_host.config(tmp_path / "node")) as host:
-        host.engine.send([Frame(engine_host.SEND_STATUS, slot=3, generation=99)])
+        host.engine.send([Frame(engine_host.SEND_STATUS, slot=3, slot_tag=99)])
         host.request(engine_host.DESCRIBE, engine_host.PARTITION_ID.pack(5, 1, 0, 0))
         assert 'headrace_late_answers_total{shard="0",from="host"} 1' in host.engine.metrics()
 
