@@ -1,4 +1,4 @@
-# The verbs of the project. Each one sets up what it needs; `make help` lists them.
+# The targets of the project. Each one sets up what it needs; `make help` lists them.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -14,21 +14,21 @@ WHAT   ?=
 
 .PHONY: help setup demo up down test check sim bench proto openapi reference format lock clean
 
-help: ## list the verbs
+help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-setup: ## install what is missing and build the engine; does nothing when nothing changed
+setup: ## install missing tools and build the engine; does nothing if nothing changed
 	@deploy/setup.sh
 
-demo: setup ## play the product in acts on free ports; writes build/demo.json
+demo: setup ## run the demo on free ports; writes build/demo.json
 	@$(PYTHON) tests/demo
 
-up: setup ## start everything here and keep it running [DIR=.headrace] [PORT=8460] [DEMO=1] [PRODUCTION=1]
+up: setup ## start the service in the background [DIR=.headrace] [PORT=8460] [DEMO=1] [PRODUCTION=1]
 	@$(if $(PRODUCTION),$(PYTHON) -m deploy.production,.venv/bin/headrace up --detach \
 	    $(if $(DEMO),--demo)) \
 	    --dir $(DIR) $(if $(PORT),--port $(PORT))
 
-down: setup ## stop what `make up` started [DIR=.headrace] [PRODUCTION=1]
+down: setup ## stop the service [DIR=.headrace] [PRODUCTION=1]
 	@.venv/bin/headrace down --dir $(DIR)
 
 test: setup ## the newcomer's suite: every test folder, without what is slow, one line per stage
@@ -47,10 +47,10 @@ bench: setup ## benchmarks; build/bench/NAME.json each [WHAT=name]
 proto: setup ## generate the protobuf stubs beside their protos
 	@deploy/protos.sh
 
-openapi: setup ## write openapi/control-plane.json from the app
+openapi: setup ## generate openapi/control-plane.json from the app
 	@$(PYTHON) -m api openapi --output openapi/control-plane.json
 
-reference: setup ## write docs/cli.md from the tree of verbs
+reference: setup ## generate docs/cli.md from the command tree
 	@$(PYTHON) -m tests.support.cli_reference
 
 format: setup ## format Python and C in place

@@ -32,10 +32,10 @@ class StopFailed(HeadraceError):
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(".headrace"),
     show_default=True,
-    help="The folder that was given to `up`.",
+    help="Data directory of `headrace up`.",
 )
 def down(folder: Path) -> None:
-    """Drain and stop control plane and node. The data stays."""
+    """Drain and stop the control plane and the node. Data is kept."""
     directory = Directory(folder.absolute())
     present = running(directory.state)
     if present is None:
@@ -46,8 +46,8 @@ def down(folder: Path) -> None:
     while start_time(present.pid):
         if time.monotonic() > deadline:
             raise StopFailed(
-                f"Process {present.pid} did not end within {STOP_SECONDS:.0f} s",
-                hint=f"See {directory.logs}; kill -9 {present.pid} ends it and its children",
+                f"Process {present.pid} did not exit within {STOP_SECONDS:.0f} s",
+                hint=f"Check {directory.logs}; to force it to exit, run: kill -9 {present.pid}",
             )
         time.sleep(POLL_SECONDS)
     _tell(directory, stopped=True)
@@ -56,6 +56,6 @@ def down(folder: Path) -> None:
 def _tell(directory: Directory, *, stopped: bool) -> None:
     out = printer()
     if out.output is None:
-        click.echo("Stopped." if stopped else "Nothing runs.")
+        click.echo("Stopped." if stopped else "The service is not running.")
     else:
         out.one({"directory": str(directory.root), "stopped": stopped}, COLUMNS, name="directory")

@@ -50,35 +50,37 @@ class StartFailed(HeadraceError):
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(".headrace"),
     show_default=True,
-    help="Where the data is kept.",
+    help="Data directory.",
 )
-@click.option("--detach", is_flag=True, help="Return when it is ready; `headrace down` ends it.")
+@click.option(
+    "--detach", is_flag=True, help="Return when the service is ready. Stop it with `headrace down`."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65533),
-    help="Port of the API; the node takes the next two. 0: free ports.",
+    help="Port of the API; the node uses the next two ports. 0 selects free ports.",
 )
 @click.option(
     "--metering-window",
     type=click.Choice(["1", "2", "3", "4", "5", "6", "10", "12", "15", "20", "30", "60"]),
-    help="Seconds of a metering window; 60 unless headrace.toml says else.",
+    help="Metering window in seconds. Default: the value in headrace.toml, or 60.",
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="SECTION.KEY=VALUE",
-    help="Overrides headrace.toml for this start.",
+    help="Override a setting of headrace.toml for this run. Repeatable.",
 )
 @click.option(
     "--demo",
     is_flag=True,
-    help="Also replay a year of flights into the topic `flights`, for as long as it runs.",
+    help="Replay a year of flight data into the topic `flights` while the service runs.",
 )
 @click.option(
     "--new-password",
     is_flag=True,
-    help="Make another password for the console, and end its sessions.",
+    help="Set a new console password and end all console sessions.",
 )
 def up(
     folder: Path,
@@ -89,7 +91,7 @@ def up(
     demo: bool,
     new_password: bool,
 ) -> None:
-    """Start control plane and node, and write the profile (--profile) that other verbs use."""
+    """Start a control plane and a node, and write the profile that other commands use."""
     directory = Directory(folder.absolute())
     directory.check()
     present = running(directory.state)
@@ -137,18 +139,18 @@ def _again(present: Running, directory: Directory, *, changed: bool) -> None:
     """What a folder that runs already says to whoever wants it otherwise."""
     if present.state != "ready":
         raise Conflict(
-            f"It is not ready: {present.state}, process {present.pid}",
+            f"The service is not ready: {present.state}, process {present.pid}",
             code="ALREADY_RUNNING",
-            hint=f"Wait a moment, or stop it with `headrace down --dir {directory.root}`",
+            hint=f"Wait, or stop it with: headrace down --dir {directory.root}",
         )
     if changed:
-        note("It runs already, as it was started: `headrace down` first to change that.")
+        note("The service is already running. To change its settings, run `headrace down` first.")
 
 
 def _tell_password(password: str | None) -> None:
     """Says a password that was just made, if one was."""
     if password is not None:
-        note(f"The console's password, shown this once: {password}")
+        note(f"Console password, shown only once: {password}")
 
 
 @contextlib.contextmanager
@@ -158,21 +160,21 @@ def _refusals(directory: Directory) -> Iterator[None]:
         yield
     except InUseError:
         raise Conflict(
-            f"Another process works in {directory.root}",
+            f"Another process is using {directory.root}",
             code="ALREADY_RUNNING",
-            hint="It starts, or ends after its supervisor was killed: wait a moment, or stop it "
-            f"with `headrace down --dir {directory.root}`",
+            hint="It is starting, or stopping after its supervisor was killed. Wait, or run: "
+            f"headrace down --dir {directory.root}",
         ) from None
     except CommandError as error:
         raise ConfigurationInvalid(
-            f"{directory.database} is of another release: {error}",
+            f"{directory.database} was created by another release: {error}",
             code="LAYOUT_UNKNOWN",
-            hint="Use the release that made it, or another --dir",
+            hint="Use the release that created it, or another --dir",
         ) from None
     except DatabaseError as error:
         raise ConfigurationInvalid(
             f"{directory.database} cannot be used: {error.orig}",
-            hint="Is the disk full, or read-only? A damaged one comes back from a backup only",
+            hint="Check if the disk is full or read-only. Restore a damaged database from a backup",
         ) from None
 
 
@@ -238,9 +240,9 @@ def _detached(installation: Installation, alone: Exclusive, *, demo: bool) -> No
         for line in directory.log_tail(name, begin):
             note(f"{name}: {line}")
     raise _start_failed(
-        "The supervisor ended" if ended else f"Not ready after {READY_SECONDS:.0f} s", directory
+        "The supervisor exited" if ended else f"Not ready after {READY_SECONDS:.0f} s", directory
     )
 
 
 def _start_failed(why: str, directory: Directory) -> StartFailed:
-    return StartFailed(why, hint=f"The logs are in {directory.logs}")
+    return StartFailed(why, hint=f"Check the logs in {directory.logs}")

@@ -45,7 +45,7 @@ def main() -> int:
         if error.hint:
             print(error.hint, file=sys.stderr)
     except InUseError:
-        print(f"Another process works in {chosen.dir}: make down PRODUCTION=1", file=sys.stderr)
+        print(f"Another process is using {chosen.dir}: run make down PRODUCTION=1", file=sys.stderr)
     return 1
 
 
@@ -58,7 +58,7 @@ def _up(layout: Layout) -> int:
     with Exclusive(layout.directory.state) as alone:
         password = layout.prepare()
         if password is not None:
-            print(f"The console's password, shown this once: {password}", file=sys.stderr)
+            print(f"Console password, shown only once: {password}", file=sys.stderr)
         keeper = _detached(layout, alone.descriptor)
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline and keeper.poll() is None:

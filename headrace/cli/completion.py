@@ -28,7 +28,7 @@ NAMES_MAX = 200
 @click.command(cls=Verb)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script of SHELL.
+    """Print the completion script for a shell.
 
     \b
     bash: headrace completion bash > ~/.local/share/bash-completion/completions/headrace

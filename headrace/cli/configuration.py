@@ -20,15 +20,15 @@ _FLAGS = {"argument url": "--url"}
 
 @click.group(cls=Tree)
 def config() -> None:
-    """Configuration: where a value comes from."""
+    """Show where configuration values come from."""
 
 
 @config.command(cls=Verb)
 @click.argument("key", required=False, type=click.Choice(KEYS))
 def explain(key: str | None) -> None:
-    """Show every place that may say KEY, the strongest first, and which one won.
+    """Show the sources of a configuration value and the one in use.
 
-    The order: flag, environment, profile, default. Secrets stay hidden.
+    The order of precedence is: flag, environment, profile, default. Secrets are hidden.
     """
     said = candidates(
         value_of("url"),

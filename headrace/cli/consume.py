@@ -28,17 +28,17 @@ _CSV = ["topic", "partition", "offset", "ts", "key", "value", "headers"]
 
 @click.command(cls=Verb)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=topic_names)
-@click.option("-g", "--group", help="Read as a member of this group, and commit.")
+@click.option("-g", "--group", help="Consume as a member of this group and commit offsets.")
 @click.option(
     "--from",
     "begin",
     metavar="start|end|OFFSET|@TIME",
-    help="Where to begin (earliest and latest are the same words): @-1h for an hour ago, or "
-    "@2026-01-01T00:00:00Z; a group begins there only where it has committed nothing.",
+    help="Position to start from: start or earliest, end or latest, an offset, or a time such as "
+    "@-1h (one hour ago) or @2026-01-01T00:00:00Z. Groups prefer their committed offsets.",
 )
-@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
-@click.option("-e", "--exit-at-end", is_flag=True, help="Stop at the end of what is there now.")
-@click.option("-p", "--partition", type=int, help="Only this partition (not with -g).")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after this many records.")
+@click.option("-e", "--exit-at-end", is_flag=True, help="Stop at the current end of the topic.")
+@click.option("-p", "--partition", type=int, help="Only this partition; not with -g.")
 def consume(
     topics: tuple[str, ...],
     group: str | None,
@@ -47,9 +47,11 @@ def consume(
     exit_at_end: bool,
     partition: int | None,
 ) -> None:
-    """Print the records of each TOPIC."""
+    """Print records from one or more topics."""
     if group is not None and partition is not None:
-        raise click.UsageError("A group is assigned its partitions: pass -p or -g, not both.")
+        raise click.UsageError(
+            "Group members get their partitions assigned: pass -p or -g, not both."
+        )
     writer = _Writer(printer().of_stream())
     with client() as c, topics_named(c, topics):
         consumer = c.consume(
@@ -64,7 +66,9 @@ def consume(
             try:
                 _print(consumer, writer, count)
             except StartRequired as error:
-                error.hint = "Pass --from start to read everything, or --from end."
+                error.hint = (
+                    "Pass --from start to read all records, or --from end to read new ones."
+                )
                 raise
             except KeyboardInterrupt:
                 # What was printed is handled: leave the block in peace, so that it is committed.
@@ -79,7 +83,7 @@ def consume(
         and begin is not None
         and offset_of(begin) is not None
     ):
-        note(f"No record at or after offset {begin}: the end comes before it.")
+        note(f"No records at or after offset {begin}: it is past the end.")
 
 
 def _start(begin: str | None) -> Start | None:
@@ -95,7 +99,9 @@ def _start(begin: str | None) -> Start | None:
         return timedelta(seconds=seconds(begin[2:]))
     if begin.startswith("@"):
         return _moment(begin[1:])
-    raise Invalid(f"--from {begin} is not known", hint="Use start, end, an offset or @TIME.")
+    raise Invalid(
+        f"--from {begin} is not a valid position", hint="Use start, end, an offset or @TIME."
+    )
 
 
 def _moment(text: str) -> datetime:
@@ -103,7 +109,7 @@ def _moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise Invalid(
-            f"{text} is not a time", hint="Write @2026-01-01T00:00:00Z, or @-1h for an hour ago."
+            f"{text} is not a time", hint="Use @2026-01-01T00:00:00Z, or @-1h for one hour ago."
         ) from error
     # A person at a terminal means the time zone there.
     return moment if moment.tzinfo else moment.astimezone()

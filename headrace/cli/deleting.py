@@ -22,8 +22,18 @@ from headrace.retry import Duration
 F = TypeVar("F", bound=Callable[..., object])
 
 
+# How a confirmation goes on: what is lost, or who is affected.
+_EFFECTS = {
+    "delete": ", including",
+    "change": " and deletes",
+    "purge": " and deletes",
+    "revoke": " and affects",
+    "release": " and affects",
+}
+
+
 class NotConfirmed(HeadraceError):
-    """The name that was typed is another."""
+    """The name that was typed does not match."""
 
     code = "NOT_CONFIRMED"
 
@@ -33,27 +43,35 @@ def deletion_options(cascade: str = "") -> Callable[[F], F]:
 
     def decorate(command: F) -> F:
         options = [
-            click.option("--yes", is_flag=True, help="Do not ask."),
+            click.option("--yes", is_flag=True, help="Skip confirmation."),
             click.option(
-                "--wait/--no-wait", default=True, help="Return when it is gone (default)."
+                "--wait/--no-wait",
+                default=True,
+                help="Wait until the deletion is complete (default).",
             ),
-            click.option("--timeout", default="60s", show_default=True, metavar="DURATION"),
+            click.option(
+                "--timeout",
+                default="60s",
+                show_default=True,
+                metavar="DURATION",
+                help="Maximum time to wait.",
+            ),
             click.option(
                 "--force-reason",
                 default="",
                 metavar="TEXT",
-                help="Give up partitions that cannot answer; owners only, and it is audited.",
+                help="Delete even if partitions do not respond. Owners only; audited.",
             ),
             click.option(
                 "--confirm-deletions",
                 type=click.IntRange(min=0),
                 default=0,
                 metavar="COUNT",
-                help="How many topics go, where DELETION_BREAKER asked for it.",
+                help="Confirm the number of topics to delete, if DELETION_BREAKER requires it.",
             ),
         ]
         if cascade:
-            options.append(click.option("--cascade", is_flag=True, help=f"With {cascade}."))
+            options.append(click.option("--cascade", is_flag=True, help=f"Also delete {cascade}."))
         for option in reversed(options):
             command = option(command)
         return command
@@ -93,7 +111,8 @@ def delete(
         )
     printer().done(deleting, columns, name=name)
     done = "Revoked." if kind == "key" else "Deleted."
-    note(done if wait else f"Being deleted. See it: headrace explain {found['id']}")
+    later = f"Deletion is in progress. Check it with: headrace explain {found['id']}"
+    note(done if wait else later)
 
 
 @contextmanager
@@ -104,30 +123,32 @@ def _in_flags(name: str) -> Iterator[None]:
     except Conflict as error:
         asked = re.search(r"confirm_deletions=(\d+)", error.hint)
         if error.code == "CHILDREN_EXIST":
-            error.hint = "Delete them first, or pass --cascade and they go too, with all their data"
+            error.hint = "Delete them first, or pass --cascade to delete them with all their data"
         elif error.code == "DELETION_PROTECTED":
-            error.hint = f"headrace topic alter {name} --set deletion_protection=false"
+            error.hint = f"Run: headrace topic alter {name} --set deletion_protection=false"
         elif asked is not None:
-            error.hint = f"If that is what you want, pass --confirm-deletions {asked[1]}"
+            error.hint = f"To confirm, pass --confirm-deletions {asked[1]}"
         raise
 
 
 def confirm(kind: Kind, name: str, lost: Sequence[str], verb: str = "") -> None:
-    """Say what goes, and read the name from the terminal. Raises NotConfirmed for another one."""
+    """Show what is lost and read the name from the terminal. Raises NotConfirmed for another."""
     verb = verb or {"key": "revoke", "hold": "release"}.get(kind, "delete")
-    note(f"This {verb}s the {kind} {name}, and with it:")
+    note(f"This {verb}s the {kind} {name}{_EFFECTS[verb]}:")
     for line in lost:
         note(f"  {line}")
     if not sys.stdin.isatty():
-        raise click.UsageError(f"Nobody can be asked here: pass --yes to {verb} it unasked.")
-    sys.stderr.write(f"Nothing brings it back. Type {name} to go on: ")
+        raise click.UsageError(
+            f"stdin is not a terminal. Pass --yes to {verb} the {kind} without confirmation."
+        )
+    sys.stderr.write(f"This cannot be undone. Type {name} to confirm: ")
     sys.stderr.flush()
     if sys.stdin.readline().strip() != name:
-        raise NotConfirmed(f"That is another name; nothing was {verb}d")
+        raise NotConfirmed(f"The name does not match; nothing was {verb}d")
 
 
 def held_by(topics: Sequence[Row]) -> list[str]:
-    """What topics hold, as far as it was seen."""
+    """What topics hold, as far as it was observed."""
     partitions = [
         each
         for topic in topics
@@ -137,10 +158,10 @@ def held_by(topics: Sequence[Row]) -> list[str]:
     records = [int(p["end_offset"]) - int(p["start_offset"]) for p in partitions if _counted(p)]
     size = sum(int(p["bytes"]) for p in partitions if str(p.get("bytes", "")).isdigit())
     unseen = len(partitions) - len(records)
-    told = f"{count_of(sum(records), 'record')} in {count_of(len(partitions), 'partition')}"
-    lines = [f"{told}, {count_of(size, 'byte')}"]
+    counted = f"{count_of(sum(records), 'record')} in {count_of(len(partitions), 'partition')}"
+    lines = [f"{counted}, {count_of(size, 'byte')}"]
     if unseen:
-        lines.append(f"and what is in {count_of(unseen, 'partition')} that nobody has counted yet")
+        lines.append(f"an unknown number of records in {count_of(unseen, 'partition')}")
     return lines
 
 

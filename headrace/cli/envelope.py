@@ -78,13 +78,11 @@ def record_of_line(line: bytes) -> Record:
         raise Invalid(f"Not JSON at byte {at}: {error.msg}") from None
     except (RecursionError, ValueError):
         # Thousands of brackets, or of digits: Python reads neither.
-        raise Invalid(
-            "Not an envelope: it is nested too deep, or holds an endless number"
-        ) from None
+        raise Invalid("Not an envelope: nested too deeply, or a number is too long") from None
     if not isinstance(body, dict) or not ("value" in body or "value_b64" in body):
         raise Invalid(
             "Not an envelope: it has neither value nor value_b64",
-            hint='Each line is {"key":..,"value":..}; plain lines need no -i.',
+            hint='Each line must be {"key":..,"value":..}. For plain lines, omit -i.',
         )
     return Record(
         _get(body, "key"), _get(body, "value"), _timestamp(body.get("ts")), _headers(body)
@@ -100,7 +98,7 @@ def _get(body: Mapping[str, object], name: str) -> bytes | None:
         return json.dumps(value).encode()
     if value is None or isinstance(value, (str, dict, list)):
         return value_bytes(value)
-    raise Invalid(f"{name} is of a type that JSON does not have")
+    raise Invalid(f"{name} has a type that JSON does not have")
 
 
 def _from_base64(encoded: object) -> bytes:

@@ -32,9 +32,9 @@ _OPERATIONS = (
 @click.command(cls=WatchedVerb)
 @click.argument("name", metavar="OBJECT")
 def explain(name: str) -> None:
-    """Say why OBJECT is as it is.
+    """Explain an object's state and next action.
 
-    OBJECT is an id, or kind/name: topic/orders, topic/billing/orders, stream/billing.
+    OBJECT is an id, or KIND/NAME: topic/orders, topic/billing/orders, stream/billing.
     """
     from headrace.cli.options import client
 

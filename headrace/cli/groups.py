@@ -57,7 +57,7 @@ class LagTooLong(HeadraceError):
 
 @click.group(cls=Tree)
 def group() -> None:
-    """Groups: who reads what, and how far."""
+    """Inspect consumer groups and their lag."""
 
 
 @group.command("list", cls=WatchedVerb)
@@ -65,10 +65,10 @@ def group() -> None:
     "--lag/--no-lag",
     "with_lag",
     default=True,
-    help="Also ask how far behind each with members is: one question for each partition it reads.",
+    help="Include the lag of groups with members; needs one request per partition.",
 )
 def list_all(with_lag: bool) -> None:
-    """List the groups of the project: their state, members and lag."""
+    """List the consumer groups of the project with their state, members and lag."""
     with client() as c:
         found = c.list_groups(lag=with_lag)
     # int64 are strings in JSON: a browser would round them.
@@ -86,13 +86,13 @@ def list_all(with_lag: bool) -> None:
     ]
     printer().many(rows, _LIST)
     if with_lag and any(each.lag is None for each in found):
-        note("No lag where nobody reads now. Ask for one by name: headrace group lag NAME")
+        note("Groups without members show no lag. Use: headrace group lag NAME")
 
 
 @group.command(cls=WatchedVerb)
 @click.argument("name")
 def describe(name: str) -> None:
-    """Show the members of the group NAME and what each reads."""
+    """Show the members of a consumer group and their partitions."""
     with client() as c:
         found = c.describe_group(name)
     body: Row = {
@@ -116,16 +116,16 @@ def _member(member: GroupMember) -> Row:
     "topics",
     multiple=True,
     shell_complete=topic_names,
-    help="Only this topic, also where the group has not read yet; may be repeated.",
+    help="Only this topic, even if the group has not read it yet. Repeatable.",
 )
 @click.option(
     "--exit-on-lag",
     type=click.IntRange(min=0),
     metavar="COUNT",
-    help="End with 1 when more records than that are not handled: for monitors.",
+    help="Exit with code 1 if the total lag is greater than COUNT, for monitoring.",
 )
 def lag(name: str, topics: tuple[str, ...], exit_on_lag: int | None) -> None:
-    """Show how many records the group NAME has not handled, by partition."""
+    """Show the lag of a consumer group for each partition."""
     with client() as c:
         found = c.group_lag(name, topics)
     # int64 are strings in JSON: a browser would round them.
@@ -139,9 +139,10 @@ def lag(name: str, topics: tuple[str, ...], exit_on_lag: int | None) -> None:
     printer().many(rows, _LAG, name=lambda row: f"{row['topic']}[{row['partition']}]")
     total = sum(each.lag for each in found)
     if sys.stderr.isatty():
-        note(f"{count_of(total, 'record')} not handled")
+        note(f"Total lag: {count_of(total, 'record')}")
     if exit_on_lag is not None and total > exit_on_lag:
-        raise LagTooLong(f"Group {name} has {total} records to handle; {exit_on_lag} are allowed")
+        lag_total = count_of(total, "record")
+        raise LagTooLong(f"The lag of group {name} is {lag_total}; the limit is {exit_on_lag}")
 
 
 _PLAIN = {"topic", "partition", "member"}

@@ -50,19 +50,25 @@ _TYPED = {
 
 @click.group(cls=Tree)
 def hold() -> None:
-    """Legal holds: what nothing deletes."""
+    """Manage legal holds, which protect records from deletion."""
 
 
 @hold.command(cls=Verb)
 @click.argument("topic", shell_complete=topic_names)
-@click.option("--case", required=True, metavar="ID", help="The case it is for.")
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it is audited.")
-@click.option("--partition", type=click.IntRange(min=0), help="This one alone; default: all.")
+@click.option("--case", required=True, metavar="ID", help="Legal case of the hold.")
+@click.option("--reason", required=True, metavar="TEXT", help="Reason for the hold; it is audited.")
+@click.option("--partition", type=click.IntRange(min=0), help="Only this partition. Default: all.")
 @click.option(
-    "--from-offset", type=click.IntRange(min=0), help="What lies below may go; default: nothing."
+    "--from-offset", type=click.IntRange(min=0), help="First offset to hold. Default: all records."
 )
-@click.option("--wait/--no-wait", default=True, help="Return when it is in force (default).")
-@click.option("--timeout", default="60s", show_default=True, metavar="DURATION")
+@click.option("--wait/--no-wait", default=True, help="Wait until the hold is active (default).")
+@click.option(
+    "--timeout",
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="Maximum time to wait.",
+)
 def create(
     topic: str,
     case: str,
@@ -72,7 +78,10 @@ def create(
     wait: bool,
     timeout: str,
 ) -> None:
-    """Hold TOPIC: no retention, no purge and no deletion takes what is held. Owners only."""
+    """Place a legal hold on TOPIC.
+
+    Retention, purges and deletions keep all records under a hold. Owners only.
+    """
     with client() as c, in_words_typed(_TYPED):
         made = c.admin.create_hold(
             topic,
@@ -85,15 +94,19 @@ def create(
         )
     printer().done(made, COLUMNS, name="id")
     if not wait:
-        note(f"Not in force before it is ACTIVE: headrace hold get {made['id']}")
+        note(f"The hold applies once it is ACTIVE. Check it with: headrace hold get {made['id']}")
 
 
 @hold.command("list", cls=WatchedVerb)
-@click.option("--topic", default="", help="Only on this topic.", shell_complete=topic_names)
-@click.option("--case", default="", metavar="ID", help="Only of this case.")
-@click.option("--state", default="", help="PROPAGATING, ACTIVE, RELEASING or RELEASED.")
+@click.option("--topic", default="", help="Only holds on this topic.", shell_complete=topic_names)
+@click.option("--case", default="", metavar="ID", help="Only holds of this case.")
+@click.option(
+    "--state",
+    default="",
+    help="Only holds in this state: PROPAGATING, ACTIVE, RELEASING or RELEASED.",
+)
 def list_holds(topic: str, case: str, state: str) -> None:
-    """List legal holds, the released ones too."""
+    """List legal holds, including released ones."""
     with client() as c:
         found = c.admin.holds(topic=topic, case=case, state=state)
     printer().many(found, COLUMNS, name="id")
@@ -102,7 +115,10 @@ def list_holds(topic: str, case: str, state: str) -> None:
 @hold.command(cls=WatchedVerb)
 @click.argument("hold_id", metavar="ID")
 def get(hold_id: str) -> None:
-    """Show the hold of ID, and which partitions do not know it yet."""
+    """Show a legal hold.
+
+    The output includes the partitions that have not applied the hold yet.
+    """
     with client() as c:
         found = c.admin.hold(hold_id)
     lists = (*STATUS, (("status", "partitions"), _PARTITIONS))
@@ -111,11 +127,20 @@ def get(hold_id: str) -> None:
 
 @hold.command(cls=Verb)
 @click.argument("hold_id", metavar="ID")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--wait/--no-wait", default=True, help="Return when it is released (default).")
-@click.option("--timeout", default="60s", show_default=True, metavar="DURATION")
+@click.option("--yes", is_flag=True, help="Skip confirmation.")
+@click.option("--wait/--no-wait", default=True, help="Wait until the hold is released (default).")
+@click.option(
+    "--timeout",
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="Maximum time to wait.",
+)
 def release(hold_id: str, yes: bool, wait: bool, timeout: str) -> None:
-    """Release the hold of ID, for ever: what policies would have taken goes. Owners only."""
+    """Release a legal hold permanently.
+
+    Records kept beyond the retention policy are then deleted. Owners only.
+    """
     with client() as c:
         found = c.admin.hold(hold_id)
     if not yes:
@@ -123,11 +148,12 @@ def release(hold_id: str, yes: bool, wait: bool, timeout: str) -> None:
     with client() as c:
         released = c.admin.release_hold(found, wait=wait, timeout=timeout)
     printer().done(released, COLUMNS, name="id")
-    note("Released." if wait else f"Being released. See it: headrace hold get {hold_id}")
+    later = f"Release is in progress. Check it with: headrace hold get {hold_id}"
+    note("Released." if wait else later)
 
 
 def _lost(found: Row) -> list[str]:
-    """What a release lets go, as far as it was seen."""
+    """What a release deletes, as far as it was observed."""
     rows = path("status", "partitions")(found)
     sizes = [
         int(str(each["held_bytes"]))
@@ -135,6 +161,6 @@ def _lost(found: Row) -> list[str]:
         if isinstance(each, dict) and str(each.get("held_bytes", "")).isdigit()
     ]
     return [
-        f"the word given in case {found.get('case_id')}: {found.get('reason')}",
-        f"{count_of(sum(sizes), 'byte')} of {found.get('topic')} that its policy would have taken",
+        f"the hold of case {found.get('case_id')}: {found.get('reason')}",
+        f"{count_of(sum(sizes), 'byte')} of {found.get('topic')} kept beyond its retention policy",
     ]

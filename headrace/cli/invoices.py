@@ -38,7 +38,7 @@ LINES = (
 
 @click.group(cls=Tree)
 def invoice() -> None:
-    """What a month costs, line by line."""
+    """Show monthly invoices."""
 
 
 @invoice.command("list", cls=WatchedVerb)
@@ -48,13 +48,13 @@ def list_invoices() -> None:
         found = c.admin.invoices()
     printer().many(found, COLUMNS, name="id")
     if not found:
-        note("No report has run yet. Run one: headrace report run usage --wait")
+        note("No report has run yet. Run one with: headrace report run usage --wait")
 
 
 @invoice.command(cls=WatchedVerb)
 @click.argument("name")
 def get(name: str) -> None:
-    """Show the invoice NAME: an id, or a period like 2026-11."""
+    """Show an invoice. NAME is an id, or a period such as 2026-11."""
     with client() as c:
         found = c.admin.invoice(name)
     printer().listing(found, _rows(found, "lines"), LINES, name="sku")
@@ -74,12 +74,12 @@ def get(name: str) -> None:
 
 def _at_rate(found: Row) -> str:
     if not found.get("amount_per_month"):
-        return "Per month: too early to say, less than one full hour is known"
+        return "Per month: not available before one full hour of usage"
     amount = f"{found['amount_per_month']} {found.get('currency')}"
     if str(found.get("as_of")) >= str(found.get("period_end")):
-        return f"Per month: {amount}; the month is over"
+        return f"Per month: {amount}; the month has ended"
     since = found.get("rate_from")
-    span = f", by what is known from {since} to {found.get('as_of')}" if since else ""
+    span = f", based on usage from {since} to {found.get('as_of')}" if since else ""
     return f"At this rate, per month: {amount}{span}"
 
 

@@ -26,12 +26,12 @@ _TYPED = {"#/name": "NAME", "#/spec/role": "--role"}
 
 @click.group(cls=Tree)
 def key() -> None:
-    """API keys."""
+    """Manage API keys."""
 
 
 @key.command("list", cls=WatchedVerb)
 def list_keys() -> None:
-    """List keys, without their secrets."""
+    """List API keys without their secrets."""
     with client() as c:
         found = c.admin.keys()
     printer().many(found, COLUMNS)
@@ -40,7 +40,7 @@ def list_keys() -> None:
 @key.command(cls=WatchedVerb)
 @click.argument("name")
 def describe(name: str) -> None:
-    """Show the key NAME, or of that id, without its secret."""
+    """Show an API key without its secret, given its name or id."""
     with client() as c:
         found = c.admin.object("key", name)
     show(found, COLUMNS)
@@ -53,30 +53,30 @@ def describe(name: str) -> None:
     type=click.Choice(["owner", "editor", "viewer", "billing-viewer"]),
     default="editor",
     show_default=True,
-    help="What it may do.",
+    help="Role of the key.",
 )
 @click.option(
     "--organization",
     default="",
     metavar="NAME",
-    help="For this one, or of that id; operators only.",
+    help="Organization of the key, name or id. Operators only.",
 )
 def create(name: str, role: str, organization: str) -> None:
-    """Create the key NAME and print its secret, this once."""
+    """Create an API key and print its secret. The secret is shown only once."""
     with client() as c, in_words_typed(_TYPED):
         made = c.admin.create_key(name, role=role, organization=organization)
     out = printer()
     out.done(made, (*COLUMNS, Column("secret", path("secret"))))
-    shown = "keep it now." if out.shows("secret") else str(made["secret"])
-    note(f"The secret is shown this once: {shown}")
+    shown = "store it now." if out.shows("secret") else str(made["secret"])
+    note(f"The secret is shown only once: {shown}")
 
 
 @key.command(cls=Verb)
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip confirmation.")
 def revoke(name: str, yes: bool) -> None:
-    """Revoke the key NAME, or of that id: whoever uses it is refused."""
+    """Revoke an API key, given its name or id. Requests that use it are refused."""
     with client() as c:
         found = c.admin.object("key", name)
-    lost = [f"whatever uses it now ({path('spec', 'role')(found)})"]
+    lost = [f"all clients that use it (role {path('spec', 'role')(found)})"]
     delete("key", found, COLUMNS, lost, yes=yes)

@@ -24,29 +24,29 @@ from headrace.cli.output import note
 from headrace.version import VERSION
 
 _VERBS = {
-    "org": ("headrace.cli.organizations:org", "organizations: who is billed"),
-    "project": ("headrace.cli.projects:project", "projects: what keys may be confined to"),
-    "stream": ("headrace.cli.streams:stream", "streams: the namespaces of topics"),
-    "topic": ("headrace.cli.topics:topic", "topics: list, describe, create, alter, purge, delete"),
-    "key": ("headrace.cli.keys:key", "API keys"),
-    "hold": ("headrace.cli.holds:hold", "legal holds: what nothing deletes"),
-    "group": ("headrace.cli.groups:group", "groups: who reads what, and how far"),
-    "node": ("headrace.cli.nodes:node", "nodes of the clusters; operators only"),
-    "produce": ("headrace.cli.produce:produce", "send lines of stdin or of files"),
-    "consume": ("headrace.cli.consume:consume", "print the records of topics"),
-    "explain": ("headrace.cli.explain:explain", "why an object is as it is, and what is next"),
-    "usage": ("headrace.cli.usage:usage", "usage and cost, as the last report saw them"),
-    "invoice": ("headrace.cli.invoices:invoice", "what a month costs, line by line"),
-    "report": ("headrace.cli.report:report", "run, list and verify reports"),
-    "retention": ("headrace.cli.retention:retention", "what was deleted, and what will be"),
-    "profile": ("headrace.cli.profiles:profile", "services by name"),
-    "config": ("headrace.cli.configuration:config", "where a value comes from"),
-    "completion": ("headrace.cli.completion:completion", "the completion script of a shell"),
-    "version": ("headrace.cli.version:version", "print versions"),
+    "org": ("headrace.cli.organizations:org", "Manage organizations."),
+    "project": ("headrace.cli.projects:project", "Manage projects."),
+    "stream": ("headrace.cli.streams:stream", "Manage streams, the namespaces of topics."),
+    "topic": ("headrace.cli.topics:topic", "Manage topics and their records."),
+    "key": ("headrace.cli.keys:key", "Manage API keys."),
+    "hold": ("headrace.cli.holds:hold", "Manage legal holds."),
+    "group": ("headrace.cli.groups:group", "Inspect consumer groups and their lag."),
+    "node": ("headrace.cli.nodes:node", "Inspect nodes (operators only)."),
+    "produce": ("headrace.cli.produce:produce", "Send lines from stdin or files to a topic."),
+    "consume": ("headrace.cli.consume:consume", "Print records from topics."),
+    "explain": ("headrace.cli.explain:explain", "Explain an object's state and next action."),
+    "usage": ("headrace.cli.usage:usage", "Show usage and cost."),
+    "invoice": ("headrace.cli.invoices:invoice", "Show monthly invoices."),
+    "report": ("headrace.cli.report:report", "Run, list and verify reports."),
+    "retention": ("headrace.cli.retention:retention", "Show past and upcoming deletions."),
+    "profile": ("headrace.cli.profiles:profile", "Manage connection profiles."),
+    "config": ("headrace.cli.configuration:config", "Show where configuration values come from."),
+    "completion": ("headrace.cli.completion:completion", "Print a shell completion script."),
+    "version": ("headrace.cli.version:version", "Print version information."),
 }
 _SERVER_VERBS = {
-    "up": "start control plane and node on this machine",
-    "down": "stop what `up` started",
+    "up": "Start a control plane and a node on this machine.",
+    "down": "Stop the control plane and the node.",
 }
 
 _EXIT_CODES: tuple[tuple[type[errors.HeadraceError], int], ...] = (
@@ -90,7 +90,7 @@ class Tree(click.Group):
             return name, command, args[1:]
         near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
         meant = f' Did you mean "{near[0]}"?' if near else ""
-        raise click.UsageError(f'There is no verb "{name}".{meant}', ctx)
+        raise click.UsageError(f'No such command: "{name}".{meant}', ctx)
 
 
 def _tell_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -130,9 +130,9 @@ class Root(Tree):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs, without importing one."""
-        with formatter.section("Verbs"):
+        with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _VERBS.items()])
-        with formatter.section("Verbs of headrace-server"):
+        with formatter.section("Server commands (headrace-server)"):
             formatter.write_dl(list(_SERVER_VERBS.items()))
 
 
@@ -146,7 +146,7 @@ def _load(target: str) -> click.Command:
 def _missing(name: str) -> click.Command:
     def run() -> None:
         raise errors.ServerMissing(
-            f"`headrace {name}` is part of the server, which is not installed here",
+            f"`headrace {name}` requires the server, which is not installed",
             hint="Install headrace-server: pip install headrace-server",
         )
 
@@ -160,7 +160,7 @@ def _missing(name: str) -> click.Command:
 
 root = Root(
     "headrace",
-    help="""Headrace: streams, topics, records, usage.
+    help="""Manage Headrace topics, produce and consume records, and inspect usage and cost.
 
 \b
 Examples:
@@ -198,7 +198,8 @@ def run(arguments: list[str] | None = None) -> int:
     except UnicodeEncodeError as error:
         # Bytes of an argument that are no UTF-8: no name and no key is made of such.
         wrong = error.object[error.start : error.end].encode("utf-8", "surrogateescape")
-        note(f"error: Byte 0x{wrong[:1].hex()} of an argument is not UTF-8. Write it as UTF-8.")
+        byte = f"0x{wrong[:1].hex()}"
+        note(f"error: Invalid UTF-8 in an argument: byte {byte}. Encode the argument as UTF-8.")
         return USAGE
     except BrokenPipeError:
         # Whoever read our output has had enough. Python would complain again at exit.

@@ -21,12 +21,12 @@ COLUMNS = (
 
 @click.group(cls=Tree)
 def node() -> None:
-    """Nodes of the clusters; operators only."""
+    """Inspect nodes. Operators only."""
 
 
 @node.command("list", cls=WatchedVerb)
 def list_nodes() -> None:
-    """List the nodes of every cluster."""
+    """List the nodes of all clusters."""
     with client() as c:
         found = c.admin.objects("node")
     printer().many(found, COLUMNS)
@@ -35,7 +35,7 @@ def list_nodes() -> None:
 @node.command(cls=WatchedVerb)
 @click.argument("name")
 def describe(name: str) -> None:
-    """Show the node NAME, or of that id."""
+    """Show a node, given its name or id."""
     with client() as c:
         found = c.admin.object("node", name)
     show(found, COLUMNS)

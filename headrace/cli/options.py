@@ -72,14 +72,22 @@ def shared() -> list[click.Parameter]:
             "-o",
             "--output",
             choices=OutputFormat(),
-            text="How to print data; default: by the terminal.",
+            text="Output format. The default depends on the terminal.",
         ),
-        remembered_option("--profile", text="Profile of the configuration file.", metavar="NAME"),
-        remembered_option("--url", text="headrace://KEY@host:port/project", metavar="URL"),
-        remembered_option("--bootstrap", text="Node addresses, host:port,..", metavar="ADDRESSES"),
-        remembered_option("--api-url", text="Address of the REST API.", metavar="URL"),
-        remembered_option("--project", text="Project; default: the key's own.", metavar="NAME"),
-        remembered_option("--color", choices=("auto", "always", "never"), text="Colour in tables."),
+        remembered_option("--profile", text="Configuration profile to use.", metavar="NAME"),
+        remembered_option(
+            "--url", text="Service URL: headrace://KEY@HOST:PORT/PROJECT.", metavar="URL"
+        ),
+        remembered_option(
+            "--bootstrap", text="Node addresses: HOST:PORT,HOST:PORT,...", metavar="ADDRESSES"
+        ),
+        remembered_option("--api-url", text="URL of the REST API.", metavar="URL"),
+        remembered_option(
+            "--project", text="Project. Default: the project of the API key.", metavar="NAME"
+        ),
+        remembered_option(
+            "--color", choices=("auto", "always", "never"), text="When to use color."
+        ),
     ]
 
 

@@ -21,12 +21,12 @@ COLUMNS = (
 
 @click.group(cls=Tree)
 def org() -> None:
-    """Organizations: who is billed. Operators see and create others."""
+    """Manage organizations. Only operators can list and create other organizations."""
 
 
 @org.command("list", cls=WatchedVerb)
 def list_organizations() -> None:
-    """List the organizations that the key may see."""
+    """List the organizations that the API key can access."""
     with client() as c:
         found = c.admin.objects("org")
     printer().many(found, COLUMNS)
@@ -35,7 +35,7 @@ def list_organizations() -> None:
 @org.command(cls=WatchedVerb)
 @click.argument("name")
 def describe(name: str) -> None:
-    """Show the organization NAME, or of that id."""
+    """Show an organization, given its name or id."""
     with client() as c:
         found = c.admin.object("org", name)
     show(found, COLUMNS)
@@ -44,8 +44,9 @@ def describe(name: str) -> None:
 @org.command(cls=Verb)
 @click.argument("name")
 def create(name: str) -> None:
-    """Create the organization NAME; operators only."""
+    """Create an organization. Operators only."""
     with client() as c, in_words_typed({"#/name": "NAME"}):
         made = c.admin.create_organization(name)
     printer().done(made, COLUMNS)
-    note(f"Its first key: headrace key create owner --role owner --organization {name}")
+    command = f"headrace key create owner --role owner --organization {name}"
+    note(f"Create its first API key with: {command}")

@@ -95,7 +95,7 @@ class Printer:
             self.one(row, columns, name=name)
         except Invalid as error:
             _write(self._json(row))
-            error.hint = f"It is done, and printed as JSON instead. {error.hint}"
+            error.hint = f"The change was applied and is printed as JSON. {error.hint}"
             raise
 
     def shows(self, field: str) -> bool:

@@ -41,11 +41,18 @@ COLUMNS = (
     type=click.Choice(["lines", "jsonl"]),
     default="lines",
     show_default=True,
-    help="A line is a value, or an envelope as `consume -o jsonl` prints it.",
+    help="Input format: a line is a value, or an envelope as printed by `consume -o jsonl`.",
 )
-@click.option("-k", "--key", help="Key of every record (lines only).")
-@click.option("-H", "--header", "headers", multiple=True, metavar="NAME:VALUE", help="Repeatable.")
-@click.option("-p", "--partition", type=int, help="Partition; default: by key.")
+@click.option("-k", "--key", help="Key of all records; only for lines.")
+@click.option(
+    "-H",
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME:VALUE",
+    help="Header of all records. Repeatable.",
+)
+@click.option("-p", "--partition", type=int, help="Partition. Default: chosen by key.")
 def produce(
     topic: str,
     files: tuple[Path, ...],
@@ -54,7 +61,7 @@ def produce(
     headers: tuple[str, ...],
     partition: int | None,
 ) -> None:
-    """Send the lines of FILES, or of stdin, to TOPIC."""
+    """Send the lines of FILES, or of stdin, to a topic."""
     from headrace.cli.envelope import record_of_line
     from headrace.messages import record_of
 
@@ -62,7 +69,7 @@ def produce(
 
     def record(line: bytes) -> Record:
         if len(line) > LINE_BYTES_MAX:
-            raise Invalid(f"It is longer than {LINE_BYTES_MAX >> 20} MiB: no record is so large")
+            raise Invalid(f"The line exceeds the limit of {LINE_BYTES_MAX >> 20} MiB")
         if source == "lines":
             return record_of(line, key, pairs)
         found = record_of_line(line)
@@ -116,7 +123,7 @@ def _stopped(bad: Invalid, place: str, stored: int, cause: HeadraceError | None)
         bad.message += f"; {count_of(stored, 'record')} stored, then: {cause.message}"
         return bad
     before = f"{count_of(stored, 'record')} before it {'was' if stored == 1 else 'were'} stored"
-    bad.hint = f"{before}: mend it, then go on at {place}. {bad.hint}".rstrip()
+    bad.hint = f"{before}. Fix the line, then resume at {place}. {bad.hint}".rstrip()
     return bad
 
 
@@ -139,4 +146,4 @@ def _report(topic: str, sent: int, failed: int, cause: HeadraceError | None) -> 
         return
     if failed >= sent:
         raise cause
-    raise PartialFailure(f"{failed} of {sent} records failed; the first: {cause.message}")
+    raise PartialFailure(f"{failed} of {sent} records failed. First error: {cause.message}")

@@ -35,12 +35,12 @@ COLUMNS = (
 
 @click.group(cls=Tree)
 def profile() -> None:
-    """Profiles: services by name. The file is headrace/config.toml in $XDG_CONFIG_HOME."""
+    """Manage connection profiles, stored in $XDG_CONFIG_HOME/headrace/config.toml."""
 
 
 @profile.command("list", cls=WatchedVerb)
 def list_profiles() -> None:
-    """List the profiles; keys stay hidden."""
+    """List profiles. Keys are hidden."""
     found = read_profiles(config_path(os.environ))
     rows = [_row(each, found.members[each], found.current) for each in sorted(found.members)]
     printer().many(rows, COLUMNS)
@@ -48,7 +48,7 @@ def list_profiles() -> None:
 
 @profile.command(cls=Verb)
 def current() -> None:
-    """Show the profile that is used here: --profile, HEADRACE_PROFILE, or the one in use."""
+    """Show the profile in effect: --profile, HEADRACE_PROFILE, or the current profile."""
     found = read_profiles(config_path(os.environ))
     name = value_of("profile") or os.environ.get("HEADRACE_PROFILE") or found.current
     # Says what is wrong with a profile that is not there.
@@ -59,7 +59,7 @@ def current() -> None:
 @profile.command(cls=Verb)
 @click.argument("name")
 def use(name: str) -> None:
-    """Use the profile NAME from now on."""
+    """Set the current profile."""
     where = config_path(os.environ)
     use_profile(where, name)
     printer().done(_row(name, read_profiles(where).members[name], name), COLUMNS)
@@ -70,20 +70,22 @@ def use(name: str) -> None:
 @click.option(
     "--key-file",
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="File that holds the key; - reads it from stdin. Without it, HEADRACE_KEY is taken.",
+    help="File that contains the API key; - reads stdin. Default: HEADRACE_KEY.",
 )
-@click.option("--like", metavar="NAME", help="Take what is not given, but the key, from this one.")
-@click.option("--replace", is_flag=True, help="Also where there is a profile of this name.")
+@click.option(
+    "--like", metavar="NAME", help="Copy other values, except the key, from this profile."
+)
+@click.option("--replace", is_flag=True, help="Replace an existing profile.")
 def create(name: str, key_file: str | None, like: str | None, replace: bool) -> None:
-    """Create the profile NAME from --api-url, --bootstrap, --project or --url, and a key.
+    """Create a profile from --api-url, --bootstrap, --project or --url, and an API key.
 
-    A key is never an argument of its own: other users of the machine can see those.
+    There is no option for the key itself: other users of the machine can see arguments.
     """
     where = config_path(os.environ)
     found = read_profiles(where)
     if name in found.members and not replace:
         raise Conflict(
-            f'There is a profile "{name}" already', code="NAME_TAKEN", hint="Pass --replace."
+            f'Profile "{name}" already exists', code="NAME_TAKEN", hint="Pass --replace."
         )
     if like is not None and like not in found.members:
         raise unknown_profile(like, where, found)
@@ -99,7 +101,7 @@ def create(name: str, key_file: str | None, like: str | None, replace: bool) -> 
     members = {member: value for member, value in chosen.items() if value not in ("", "false")}
     write_profile(where, name, members)
     printer().done(_row(name, {**members}, found.current), COLUMNS)
-    note(f"Use it from now on: headrace profile use {name}")
+    note(f"Make it the current profile with: headrace profile use {name}")
 
 
 def _chosen(member: str, places: list[Candidate], like: Members) -> str:
@@ -117,7 +119,9 @@ def _key(key_file: str | None) -> str | None:
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        raise Invalid("The key file is not text", hint="A key is hr_user_.. on one line.") from None
+        raise Invalid(
+            "The key file is not text", hint="It must contain one line: hr_user_..."
+        ) from None
     if not text.strip():
         raise Invalid("The key file is empty")
     return text.strip()

@@ -23,12 +23,12 @@ COLUMNS = (
 
 @click.group(cls=Tree)
 def project() -> None:
-    """Projects: what keys may be confined to."""
+    """Manage projects. An API key can be restricted to one project."""
 
 
 @project.command("list", cls=WatchedVerb)
 def list_projects() -> None:
-    """List the projects that the key may see."""
+    """List the projects that the API key can access."""
     with client() as c:
         found = c.admin.projects()
     printer().many(found, COLUMNS)
@@ -37,7 +37,7 @@ def list_projects() -> None:
 @project.command(cls=WatchedVerb)
 @click.argument("name")
 def describe(name: str) -> None:
-    """Show the project NAME, or of that id."""
+    """Show a project, given its name or id."""
     with client() as c:
         found = c.admin.object("project", name)
     show(found, COLUMNS)
@@ -46,7 +46,7 @@ def describe(name: str) -> None:
 @project.command(cls=Verb)
 @click.argument("name")
 def create(name: str) -> None:
-    """Create the project NAME; a stream `default` comes with it."""
+    """Create a project with a stream named `default`."""
     with client() as c, in_words_typed({"#/name": "NAME"}):
         made = c.admin.create_project(name)
     printer().done(made, COLUMNS)
@@ -64,7 +64,7 @@ def delete(
     force_reason: str,
     confirm_deletions: int,
 ) -> None:
-    """Delete the project NAME, or of that id. Its keys are revoked with it."""
+    """Delete a project, given its name or id. Its API keys are revoked."""
     with client() as c:
         found = c.admin.object("project", name)
         inside = {"project_id": str(found["id"])}

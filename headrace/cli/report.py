@@ -41,21 +41,27 @@ def report() -> None:
 
 @report.command(cls=Verb)
 @click.argument("kind", type=click.Choice(["usage", "retention"]), default="usage")
-@click.option("--wait", is_flag=True, help="Return when it has succeeded or failed.")
-@click.option("--timeout", default="10m", show_default=True, metavar="DURATION")
+@click.option("--wait", is_flag=True, help="Wait until the report has succeeded or failed.")
+@click.option(
+    "--timeout",
+    default="10m",
+    show_default=True,
+    metavar="DURATION",
+    help="Maximum time to wait.",
+)
 def run(kind: str, wait: bool, timeout: str) -> None:
-    """Start a report of KIND."""
+    """Start a usage report (default) or a retention report."""
     with client() as c:
         started = c.admin.run_report(
             kind, wait=wait, timeout=timeout, changed=_tell if wait else None
         )
     printer().done(started, COLUMNS, name="id")
     if not wait:
-        note("It runs by itself. See it: headrace report list")
+        note("The report runs in the background. Check it with: headrace report list")
         return
     later = path("result", "superseded_by")(started)
     if later:
-        note(f"What it found is not shown: {later} started later and was published before it.")
+        note(f"The result is not shown: {later} started later and was published first.")
     folder = path("result", "path")(started)
     files = path("result", "files")(started)
     names = (
@@ -82,24 +88,26 @@ def list_reports() -> None:
 
 @report.command(cls=Verb)
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--public-key", default="", metavar="HEX", help="The key it must be signed with.")
+@click.option(
+    "--public-key", default="", metavar="HEX", help="Public key that the signatures must match."
+)
 @click.option(
     "--head",
     "heads",
     multiple=True,
     metavar="HEX",
-    help="The sha256 of a run that the ledger must still hold; may be repeated.",
+    help="SHA-256 of a run that the ledger must contain. Repeatable.",
 )
 def verify(folder: Path, public_key: str, heads: tuple[str, ...]) -> None:
-    """Check a run, or all runs, in FOLDER: files, sums, inputs, signature, chain.
+    """Verify one run, or all runs, in FOLDER: files, checksums, inputs, signature and chain.
 
-    Nothing is asked of any service. Exit code 1 if a check fails.
+    The verification is offline. The exit code is 1 if a check fails.
 
-    That the newest runs were taken out of the ledger shows only against something kept elsewhere:
-    give --head what a check "chain" named last, or result.sha256 of `headrace report list`.
+    To detect that the newest runs were removed from the ledger, pass --head with a value stored
+    elsewhere: the last hash of the check "chain", or result.sha256 of `headrace report list`.
     """
     checks = evidence.verify(folder, public_key, heads)
     printer().many([check.row() for check in checks], CHECKS)
     failed = [check.name for check in checks if check.ok is False]
     if failed:
-        raise evidence.NotAsPublished(f"{folder} fails: {', '.join(failed)}")
+        raise evidence.NotAsPublished(f"Verification of {folder} failed: {', '.join(failed)}")

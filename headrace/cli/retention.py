@@ -16,7 +16,7 @@ from headrace.cli.words import count_of, duration_of, in_words_typed
 DAYS_MAX = 30
 _CAUSES = ("time", "size", "purge")
 _TYPED = {"?cause": "--cause", "?violation": "--violation"}
-_NO_RUN = "No retention report has run yet. Run one: headrace report run retention --wait"
+_NO_RUN = "No retention report has run yet. Run one with: headrace report run retention --wait"
 
 
 def _age(row: Row) -> object:
@@ -55,15 +55,15 @@ _PLAN = (
 
 @click.group(cls=Tree)
 def retention() -> None:
-    """What was deleted and why, and what will be."""
+    """Show past and upcoming deletions."""
 
 
 @retention.command(cls=Verb)
-@click.option("--topic", default="", help="Only of this topic.", shell_complete=topic_names)
-@click.option("--cause", type=click.Choice(_CAUSES), help="Only what was deleted for this.")
-@click.option("--violation", default="", metavar="RULE", help="Only what breaks this rule.")
+@click.option("--topic", default="", help="Only this topic.", shell_complete=topic_names)
+@click.option("--cause", type=click.Choice(_CAUSES), help="Only deletions with this cause.")
+@click.option("--violation", default="", metavar="RULE", help="Only violations of this rule.")
 def report(topic: str, cause: str | None, violation: str) -> None:
-    """Show every deletion and every partition, as the last report saw them."""
+    """Show all deletions and partitions in the latest retention report."""
     with client() as c, in_words_typed(_TYPED):
         found = c.admin.retention(topic=topic, cause=cause or "", violation=violation)
     printer().listing(found, _rows(found, "items"), COLUMNS, name="topic")
@@ -86,36 +86,37 @@ def report(topic: str, cause: str | None, violation: str) -> None:
     type=click.IntRange(1, DAYS_MAX),
     default=7,
     show_default=True,
-    help="How far to look ahead.",
+    help="Number of days to look ahead.",
 )
 def plan(topic: str, days: int) -> None:
-    """Show what the policy of TOPIC lets go in the days to come, as the last report saw it.
+    """Preview upcoming deletions.
 
-    The rate of writing is that of its last day; a hold or a policy made since is not in it.
+    The preview uses the latest retention report and the write rate of the last day. It does not
+    include holds or policies created after the report.
     """
     with client() as c:
         found = c.admin.retention(topic=topic)
-    told = found.get("topic")
-    if not isinstance(told, Mapping):
+    reported = found.get("topic")
+    if not isinstance(reported, Mapping):
         printer().many([], _PLAN, name="until")
-        note(_NO_RUN if not found.get("run_id") else f"The last report does not know {topic}.")
+        note(_NO_RUN if not found.get("run_id") else f"The latest report does not include {topic}.")
         return
-    rows = planned(told, str(found["as_of"]), days)
+    rows = planned(reported, str(found["as_of"]), days)
     body: dict[str, object] = {
-        "topic": told.get("topic"),
-        "topic_id": told.get("topic_id"),
+        "topic": reported.get("topic"),
+        "topic_id": reported.get("topic_id"),
         "as_of": found["as_of"],
         "days": days,
         "items": rows,
     }
     printer().listing(body, rows, _PLAN, name="until")
     total = sum(int(str(row["bytes"])) for row in rows)
-    due = f"{count_of(total, 'byte')} of {told.get('topic')} are due within {count_of(days, 'day')}"
-    note(f"{due}, as the report of {found['as_of']} saw it")
-    if int(str(told.get("hold_blocked_bytes") or 0)):
-        kept = count_of(int(str(told["hold_blocked_bytes"])), "byte")
-        note(f"Holds keep {kept} that the policy would have taken: headrace hold list")
-    note("Records go in whole segments, at the latest when the youngest of a segment is due.")
+    due = f"{count_of(total, 'byte')} of {reported.get('topic')}"
+    note(f"{due} will be deleted within {count_of(days, 'day')} (report of {found['as_of']})")
+    if int(str(reported.get("hold_blocked_bytes") or 0)):
+        kept = count_of(int(str(reported["hold_blocked_bytes"])), "byte")
+        note(f"Legal holds keep {kept} beyond the retention policy: headrace hold list")
+    note("Retention deletes whole segments, once the newest record of a segment has expired.")
 
 
 def planned(told: Row, as_of: str, days: int) -> list[dict[str, object]]:

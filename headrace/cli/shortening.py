@@ -20,10 +20,10 @@ def going(planned: Row) -> list[str]:
     said = [str(each) for each in warnings] if isinstance(warnings, list) else []
     records = str(loss.get("records"))
     if not records.isdigit():
-        return ["records that nobody has counted", *said]
+        return ["an unknown number of records", *said]
     places = int(str(loss.get("partitions") or 0))
-    told = f"{count_of(int(records), 'record')} of {count_of(places, 'partition')}"
-    told += f", about {count_of(int(str(loss.get('bytes_estimate') or 0)), 'byte')}"
+    text = f"{count_of(int(records), 'record')} in {count_of(places, 'partition')}"
+    text += f", about {count_of(int(str(loss.get('bytes_estimate') or 0)), 'byte')}"
     if loss.get("oldest_at"):
-        told += f", the oldest from {loss['oldest_at']}"
-    return [told, *said]
+        text += f", the oldest from {loss['oldest_at']}"
+    return [text, *said]

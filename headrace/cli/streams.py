@@ -24,12 +24,12 @@ COLUMNS = (
 
 @click.group(cls=Tree)
 def stream() -> None:
-    """Streams: the namespaces of topics."""
+    """Manage streams, the namespaces of topics."""
 
 
 @stream.command("list", cls=WatchedVerb)
 def list_streams() -> None:
-    """List the streams that the key may see."""
+    """List the streams that the API key can access."""
     with client() as c:
         found = c.admin.streams()
     printer().many(found, COLUMNS)
@@ -38,7 +38,7 @@ def list_streams() -> None:
 @stream.command(cls=WatchedVerb)
 @click.argument("name")
 def describe(name: str) -> None:
-    """Show the stream NAME, or of that id."""
+    """Show a stream, given its name or id."""
     with client() as c:
         found = c.admin.object("stream", name)
     show(found, COLUMNS)
@@ -47,7 +47,7 @@ def describe(name: str) -> None:
 @stream.command(cls=Verb)
 @click.argument("name")
 def create(name: str) -> None:
-    """Create the stream NAME."""
+    """Create a stream."""
     with client() as c, in_words_typed({"#/name": "NAME"}):
         made = c.admin.create_stream(name)
     printer().done(made, COLUMNS)
@@ -65,7 +65,7 @@ def delete(
     force_reason: str,
     confirm_deletions: int,
 ) -> None:
-    """Delete the stream NAME, or of that id."""
+    """Delete a stream, given its name or id."""
     with client() as c:
         found = c.admin.object("stream", name)
         topics = c.admin.items("/topics", {"stream_id": str(found["id"])})

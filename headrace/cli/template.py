@@ -88,13 +88,13 @@ def _parsed(text: str) -> Iterator[str | Field]:
             yield _ESCAPES[piece]
         elif piece in ("{", "}"):
             raise Invalid(
-                f"The template has a {piece} without its other half",
-                hint="A field is {name}; a brace itself is written twice: {{ or }}.",
+                f"The template has an unmatched {piece}",
+                hint="Write a field as {name}, and a literal brace twice: {{ or }}.",
             )
         elif piece.startswith("{"):
             found = _FIELD.fullmatch(piece[1:-1])
             if found is None:
-                raise Invalid(f"{piece} in the template is not a field", hint=HINT)
+                raise Invalid(f"{piece} in the template is not a valid field", hint=HINT)
             yield Field(tuple(found[1].split(".")), optional=bool(found[2]))
         else:
             yield piece
@@ -103,7 +103,7 @@ def _parsed(text: str) -> Iterator[str | Field]:
 def _check(field: Field, rows: Sequence[Mapping[str, object]]) -> None:
     if all(field.value(row) is _MISSING for row in rows):
         raise Invalid(
-            f"The template names {{{'.'.join(field.keys)}}}, which is not in what was answered",
+            f"The output has no field {{{'.'.join(field.keys)}}}",
             hint=_nearest(field, rows[0]),
         )
 
@@ -113,11 +113,11 @@ def _nearest(field: Field, row: Mapping[str, object]) -> str:
     depth = next(d for d in range(len(field.keys)) if _absent(field, d + 1, row))
     holder = Field(field.keys[:depth]).value(row)
     if not isinstance(holder, Mapping):
-        return f"{'.'.join(field.keys[:depth])} has no fields; -o json shows everything."
+        return f"{'.'.join(field.keys[:depth])} has no fields. Use -o json to see all fields."
     near = difflib.get_close_matches(field.keys[depth], list(holder), n=1)
     meant = f"Did you mean {'.'.join([*field.keys[:depth], near[0]])}? " if near else ""
     there = ", ".join(holder)
-    return f"{meant}There is: {there}. A field that may be missing ends in ?: {{name?}}"
+    return f"{meant}Available fields: {there}. Mark an optional field with ?: {{name?}}"
 
 
 def _absent(field: Field, depth: int, row: Mapping[str, object]) -> bool:

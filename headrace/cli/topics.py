@@ -71,7 +71,7 @@ _PURGED = {"#/partitions/0/index": "--partition", "#/partitions/0/before_offset"
 
 @click.group(cls=Tree)
 def topic() -> None:
-    """Topics: list, describe, create, alter, purge, delete."""
+    """Manage topics and their records."""
 
 
 @contextmanager
@@ -81,27 +81,39 @@ def _taken(name: str) -> Iterator[None]:
         yield
     except Conflict as error:
         if error.code == "NAME_TAKEN" and not error.hint:
-            error.hint = f"See it: headrace topic describe {name}; or pass --if-not-exists"
+            error.hint = f"Show it with: headrace topic describe {name}; or pass --if-not-exists"
         raise
 
 
 @topic.command(cls=Verb)
 @click.argument("name")
-@click.option("--partitions", type=click.IntRange(1, 1024), help="How many partitions.")
+@click.option("--partitions", type=click.IntRange(1, 1024), help="Number of partitions.")
 @click.option(
     "--retention",
     metavar="DURATION",
-    help='How long records shall stay: "7d", "12h", "30m" or unlimited.',
-)
-@click.option("--codec", type=click.Choice(["none", "lz4", "zstd"]), help="Compression of batches.")
-@click.option(
-    "--set", "members", multiple=True, metavar="KEY=VALUE", help="Any member of the spec."
+    help='How long to keep records: "7d", "12h", "30m" or unlimited.',
 )
 @click.option(
-    "--if-not-exists", is_flag=True, help="Succeed when it is there already, and leave it as it is."
+    "--codec",
+    type=click.Choice(["none", "lz4", "zstd"]),
+    help="Compression codec of batches.",
 )
-@click.option("--wait/--no-wait", default=True, help="Return when it is Ready (default).")
-@click.option("--timeout", default="60s", show_default=True, metavar="DURATION")
+@click.option(
+    "--set",
+    "members",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a member of the spec. Repeatable.",
+)
+@click.option("--if-not-exists", is_flag=True, help="Succeed without changes if the topic exists.")
+@click.option("--wait/--no-wait", default=True, help="Wait until the topic is ready (default).")
+@click.option(
+    "--timeout",
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="Maximum time to wait.",
+)
 def create(
     name: str,
     partitions: int | None,
@@ -112,7 +124,7 @@ def create(
     wait: bool,
     timeout: str,
 ) -> None:
-    """Create NAME, which is `topic` or `stream/topic`."""
+    """Create a topic. NAME is TOPIC or STREAM/TOPIC."""
     spec = _spec(retention, codec, members)
     with client() as c, in_words_typed(_typed(members), name.rpartition("/")[0]), _taken(name):
         made = c.admin.create_topic(
@@ -128,22 +140,42 @@ def create(
 
 @topic.command(cls=Verb)
 @click.argument("name", shell_complete=topic_names)
-@click.option("--partitions", type=click.IntRange(1, 1024), help="How many partitions: more only.")
-@click.option("--retention", metavar="DURATION", help='"7d", "12h", "30m" or unlimited.')
-@click.option("--codec", type=click.Choice(["none", "lz4", "zstd"]), help="For new batches.")
 @click.option(
-    "--paused/--no-paused", default=None, help="Whether workers leave it alone and ask nobody."
+    "--partitions",
+    type=click.IntRange(1, 1024),
+    help="Number of partitions; it can only increase.",
 )
 @click.option(
-    "--managed/--no-managed", default=None, help="Whether workers change it, or look at it only."
+    "--retention",
+    metavar="DURATION",
+    help='How long to keep records: "7d", "12h", "30m" or unlimited.',
 )
 @click.option(
-    "--set", "members", multiple=True, metavar="KEY=VALUE", help="Any member; KEY= unsets it."
+    "--codec",
+    type=click.Choice(["none", "lz4", "zstd"]),
+    help="Compression codec of new batches.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask, whatever a shorter retention lets go.")
-@click.option("--wait/--no-wait", default=True, help="Return when it is so (default).")
-@click.option("--timeout", default="60s", show_default=True, metavar="DURATION")
+@click.option("--paused/--no-paused", default=None, help="Pause or resume reconciliation.")
+@click.option(
+    "--managed/--no-managed", default=None, help="Reconcile the topic, or only observe it."
+)
+@click.option(
+    "--set",
+    "members",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a member of the spec; KEY= removes it. Repeatable.",
+)
+@click.option("--dry-run", is_flag=True, help="Preview the records that would be deleted.")
+@click.option("--yes", is_flag=True, help="Skip confirmation, even if records will be deleted.")
+@click.option("--wait/--no-wait", default=True, help="Wait until the change is applied (default).")
+@click.option(
+    "--timeout",
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="Maximum time to wait.",
+)
 def alter(
     name: str,
     partitions: int | None,
@@ -157,14 +189,18 @@ def alter(
     wait: bool,
     timeout: str,
 ) -> None:
-    """Change the topic NAME. More partitions move keys: a key's order begins anew there. If a
-    shorter retention lets records go, it tells of them and asks for the name."""
+    """Change a topic.
+
+    Adding partitions moves keys to other partitions: the order of a key's records is kept only
+    within a partition. If a shorter retention deletes records, the command shows them and asks
+    for confirmation.
+    """
     spec = _spec(retention, codec, members)
     asked = {"partitions": partitions, "paused": paused, "managed": managed}
     spec |= {member: value for member, value in asked.items() if value is not None}
     if not spec:
         raise click.UsageError(
-            "Say what to change: --partitions, --retention, --codec, --paused, --managed or --set."
+            "Pass at least one of --partitions, --retention, --codec, --paused, --managed or --set."
         )
     with client() as c, in_words_typed(_typed(members), name.rpartition("/")[0]):
         lost: list[str] = []
@@ -177,11 +213,11 @@ def alter(
             altered = c.admin.alter_topic(name, spec, wait=wait, timeout=timeout)
     printer().done(altered, COLUMNS, name=_name)
     if lost and (dry_run or yes):
-        note(f"{'Would go' if dry_run else 'Going'}: {lost[0]}")
+        note(f"{'Would be deleted' if dry_run else 'Will be deleted'}: {lost[0]}")
         for line in lost[1:]:
             note(f"  {line}")
     elif dry_run:
-        note("No record would go now.")
+        note("No records would be deleted now.")
 
 
 def _spec(retention: str | None, codec: str | None, members: tuple[str, ...]) -> dict[str, object]:
@@ -200,7 +236,7 @@ def _retention(text: str) -> str:
         return str(round(seconds(text) * 1000))
     except Invalid as error:
         raise Invalid(
-            f"--retention {text} is not a duration", hint='Write "7d", "12h", "30m" or unlimited.'
+            f"--retention {text} is not a duration", hint='Use "7d", "12h", "30m" or unlimited.'
         ) from error
 
 
@@ -221,20 +257,20 @@ def _member(text: str) -> tuple[str, object]:
 
 
 @topic.command("list", cls=WatchedVerb)
-@click.option("--stream", default="", help="Only this stream.")
+@click.option("--stream", default="", help="Only topics of this stream.")
 def list_topics(stream: str) -> None:
-    """List the topics that the key may see."""
+    """List the topics that the API key can access."""
     with client() as c:
         found = c.admin.topics(stream=stream)
     printer().many(found, COLUMNS, name=_name)
     if not found:
-        note("No topics. Create one: headrace topic create NAME")
+        note("No topics found. Create one with: headrace topic create NAME")
 
 
 @topic.command(cls=WatchedVerb)
 @click.argument("name", shell_complete=topic_names)
 def describe(name: str) -> None:
-    """Show NAME with what was wished and what is."""
+    """Show the topic's spec and status."""
     with client() as c:
         found = c.admin.topic(name, live=True)
     lists = (*STATUS, (("status", "partitions"), _PARTITIONS))
@@ -247,13 +283,21 @@ def describe(name: str) -> None:
     "--before",
     required=True,
     metavar="OFFSET",
-    help="The first offset of --partition that is kept, or `end`.",
+    help="First offset to keep in --partition, or `end` to delete all records.",
 )
-@click.option("--partition", type=click.IntRange(min=0), help="This one alone; default: all.")
-@click.option("--dry-run", is_flag=True, help="Say what would go, and take nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--wait/--no-wait", default=True, help="Return when they are gone (default).")
-@click.option("--timeout", default="60s", show_default=True, metavar="DURATION")
+@click.option("--partition", type=click.IntRange(min=0), help="Only this partition. Default: all.")
+@click.option("--dry-run", is_flag=True, help="Preview the records that would be deleted.")
+@click.option("--yes", is_flag=True, help="Skip confirmation.")
+@click.option(
+    "--wait/--no-wait", default=True, help="Wait until the records are deleted (default)."
+)
+@click.option(
+    "--timeout",
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="Maximum time to wait.",
+)
 def purge(
     name: str,
     before: str,
@@ -263,21 +307,22 @@ def purge(
     wait: bool,
     timeout: str,
 ) -> None:
-    """Delete the records of the topic NAME that lie before an offset. Nothing held goes."""
+    """Delete the records of a topic before an offset. Records under a legal hold are kept."""
     with client() as c, in_words_typed(_PURGED):
         found = c.admin.topic(name, live=True)
-        wish = _before(found, before, partition)
-        planned = c.admin.purge_topic(found, wish, dry_run=True)
+        limits = _before(found, before, partition)
+        planned = c.admin.purge_topic(found, limits, dry_run=True)
         if not dry_run and not yes:
             confirm("topic", str(found["name"]), [_planned(planned)], "purge")
         purged = planned
         if not dry_run:
-            purged = c.admin.purge_topic(found, wish, wait=wait, timeout=timeout)
+            purged = c.admin.purge_topic(found, limits, wait=wait, timeout=timeout)
     printer().done(purged, COLUMNS, name=_name)
     if dry_run:
-        note(f"Would go: {_planned(planned)}.")
+        note(f"Would be deleted: {_planned(planned)}.")
     else:
-        note("Purged." if wait else f"Being purged. See it: headrace explain {found['id']}")
+        later = f"Purge is in progress. Check it with: headrace explain {found['id']}"
+        note("Purged." if wait else later)
 
 
 def _before(found: Row, text: str, partition: int | None) -> dict[int, int]:
@@ -291,17 +336,19 @@ def _before(found: Row, text: str, partition: int | None) -> dict[int, int]:
     chosen = sorted(ends) if partition is None else [partition]
     if not chosen:
         raise Invalid(
-            f"Nobody has seen the partitions of {_name(found)} yet",
-            hint=f"Why: headrace explain {found['id']}",
+            f"The partitions of {_name(found)} have not been observed yet",
+            hint=f"Find out why with: headrace explain {found['id']}",
         )
     if text == "end":
-        wish = {index: ends.get(index, 0) for index in chosen}
-        return {index: offset for index, offset in wish.items() if offset} or {chosen[0]: 1}
+        limits = {index: ends.get(index, 0) for index in chosen}
+        return {index: offset for index, offset in limits.items() if offset} or {chosen[0]: 1}
     offset = offset_of(text)
     if offset is None:
-        raise Invalid(f"--before {text} is no offset", hint="Write an offset, or end.")
+        raise Invalid(f"--before {text} is not an offset", hint="Use an offset, or end.")
     if len(chosen) != 1:
-        raise click.UsageError("An offset is one partition's: pass --partition too, or end.")
+        raise click.UsageError(
+            "An offset applies to one partition: pass --partition too, or use --before end."
+        )
     return {chosen[0]: offset}
 
 
@@ -317,7 +364,7 @@ def _planned(planned: Row) -> str:
 def delete(
     name: str, yes: bool, wait: bool, timeout: str, force_reason: str, confirm_deletions: int
 ) -> None:
-    """Delete the topic NAME with all its records."""
+    """Delete a topic and all its records."""
     with client() as c:
         found = c.admin.topic(name, live=True)
     delete_object(

@@ -17,14 +17,18 @@ _TYPED = {"?meter": "--meter", "?from": "--since", "?to": "--until"}
     type=click.Choice(["day", "hour", "topic", "principal", "organization"]),
     default="day",
     show_default=True,
-    help="What a line sums.",
+    help="Group rows by this dimension.",
 )
-@click.option("--since", default="", metavar="TIME", help="From this time on (RFC 3339).")
-@click.option("--until", default="", metavar="TIME", help="Before this time (RFC 3339).")
+@click.option(
+    "--since", default="", metavar="TIME", help="Start of the time range, inclusive (RFC 3339)."
+)
+@click.option(
+    "--until", default="", metavar="TIME", help="End of the time range, exclusive (RFC 3339)."
+)
 @click.option("--topic", default="", help="Only this topic.")
-@click.option("--meter", default="", help="Only this meter, e.g. ingress_bytes.")
+@click.option("--meter", default="", help="Only this meter, for example ingress_bytes.")
 def usage(by: str, since: str, until: str, topic: str, meter: str) -> None:
-    """Show usage and cost."""
+    """Show usage and cost from the latest usage report."""
     with client() as c, in_words_typed(_TYPED):
         found = c.admin.usage(by=by, since=since, until=until, topic=topic, meter=meter)
     items = found.get("items")
@@ -40,7 +44,7 @@ def usage(by: str, since: str, until: str, topic: str, meter: str) -> None:
     )
     printer().listing(found, rows, columns, name="group")
     if not found.get("run_id"):
-        note("No report has run yet. Run one: headrace report run usage --wait")
+        note("No report has run yet. Run one with: headrace report run usage --wait")
         return
     costs = found.get("cost")
     for cost in costs if isinstance(costs, list) else []:

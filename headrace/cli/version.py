@@ -13,7 +13,7 @@ from headrace.version import VERSION
 
 @click.command(cls=Verb)
 def version() -> None:
-    """Print versions."""
+    """Print version information."""
     found = {"name": "headrace", "version": VERSION, "python": platform.python_version()}
     columns = (Column("headrace", path("version")), Column("python", path("python")))
     printer().one(found, columns, name="version")

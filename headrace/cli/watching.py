@@ -31,7 +31,7 @@ class WatchedVerb(Verb):
         self.params.append(
             remembered_option(
                 "--watch",
-                text=f"Show it again and again, every {PAUSE}, or as given: --watch=500ms.",
+                text=f"Refresh every {PAUSE}, or at the given interval: --watch=500ms.",
                 metavar="[=DURATION]",
             )
         )
@@ -74,5 +74,5 @@ class _Held(io.StringIO):
 def _pause(text: str) -> float:
     pause = seconds(text)
     if pause < PAUSE_SECONDS_MIN:
-        raise Invalid(f"--watch={text} is too often", hint='At most 20 times a second: "50ms".')
+        raise Invalid(f"--watch={text} is too short", hint='The minimum is "50ms".')
     return pause

@@ -77,4 +77,7 @@ def test_an_installed_server_starts_takes_records_gives_them_back_and_ends(servi
     assert json.loads(again.stdout)["directory"] == str(service.folder / "service")
     stopped = service.run("headrace", "down", "--dir", "service", "-o", "json")
     assert json.loads(stopped.stdout)["stopped"] is True
-    assert service.run("headrace", "down", "--dir", "service").stdout == "Nothing runs.\n"
+    assert (
+        service.run("headrace", "down", "--dir", "service").stdout
+        == "The service is not running.\n"
+    )

@@ -37,7 +37,7 @@ class Console:
         place = ("--dir", str(self.platform.data), "--port", "0", "--detach")
         options = (*place, *self.platform.options)
         said = self.platform.cli("up", *options).stderr.decode()
-        self.password = said.partition("shown this once: ")[2].split()[0]
+        self.password = said.partition("shown only once: ")[2].split()[0]
         self.url = self.platform.profile().api_url
         started = self._playwright.start()
         self._browser = started.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)

@@ -1,6 +1,6 @@
-"""docs/cli.md from the tree of verbs: `python -m tests.support.cli_reference` writes it.
+"""docs/cli.md from the command tree: `python -m tests.support.cli_reference` writes it.
 
-Owns the page's form; refuses to know any verb, so that a new one cannot be forgotten.
+Owns the page's form; refuses to know any command, so that a new one cannot be forgotten.
 """
 
 from collections.abc import Iterator
@@ -14,34 +14,37 @@ from headrace.cli.options import shared
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 HEAD = """# Command line
 
-Written from the tree of verbs by `make reference`; a test compares. How to begin:
-[getting-started.md](getting-started.md).
+This page is generated from the command tree by `make reference`; a test compares the two. For a
+tutorial, see [getting-started.md](getting-started.md).
 
-- stdout holds data and nothing else; notes, questions and errors are on stderr.
-- `-o json` and `-o yaml` have the shape of REST; 64-bit numbers are strings. Without `-o`: tables
-  for lists and objects, on a terminal also for records; `jsonl` for records elsewhere.
-- `-o 'template={name}: {spec.partitions}'` prints one line of that form for each object; the fields
-  are those of `-o json`, `{field?}` may be missing, `\\t` and `\\n` are a tab and a new line. A
-  field that is not there is an error; what the verb changed is then printed as JSON.
-- `consume -o jsonl | produce -i jsonl` copies byte for byte: what is not UTF-8 stands as base64.
-- Colour: only on a terminal, never with `NO_COLOR` or `TERM=dumb`; `--color` decides.
-- `--watch` shows a list or an object again and again until Ctrl-C: a screen on a terminal, one JSON
-  document a line elsewhere.
-- A reader that has had enough (`| head`) is no error.
+- Data is written to stdout. Messages, prompts and errors are written to stderr.
+- `-o json` and `-o yaml` print the REST representation; 64-bit numbers are strings. Without `-o`,
+  objects and lists are printed as tables. Records are printed as a table on a terminal and as
+  `jsonl` elsewhere.
+- `-o 'template={name}: {spec.partitions}'` prints one line in this form for each object. The fields
+  are those of `-o json`; `{field?}` is optional; `\\t` and `\\n` are a tab and a line feed. A
+  missing field is an error; an object that the command has changed is then printed as JSON.
+- `consume -o jsonl | produce -i jsonl` copies records byte for byte. Bytes that are not UTF-8 are
+  encoded as base64.
+- Color is used only on a terminal, and not if `NO_COLOR` or `TERM=dumb` is set; `--color` overrides
+  this.
+- `--watch` refreshes a list or an object until Ctrl-C: in place on a terminal, as one JSON document
+  per line elsewhere.
+- If the reader of the output exits early (`| head`), the command succeeds.
 """
 EXITS = """## Exit codes
 
 | code | meaning |
 |---|---|
-| 0 | ok |
-| 1 | failed |
-| 2 | wrong usage |
+| 0 | success |
+| 1 | failure |
+| 2 | invalid command line |
 | 3 | not found |
-| 4 | not allowed |
-| 5 | conflict: exists already, or changed meanwhile |
-| 6 | quota or rate |
-| 7 | unreachable, or too late |
-| 8 | invalid |
+| 4 | permission denied |
+| 5 | conflict: the object exists already or has changed |
+| 6 | quota or rate limit exceeded |
+| 7 | service unreachable or deadline exceeded |
+| 8 | invalid argument |
 | 9 | some records failed; the count is on stderr |
 | 130 | interrupted |
 """
@@ -62,9 +65,13 @@ def leaves(group: click.Group, above: tuple[str, ...] = ()) -> Iterator[tuple[st
 def page() -> str:
     """The whole page."""
     common: set[str | None] = {option.name for option in shared()}
-    parts = [HEAD, EXITS, "## Options of every verb\n\nBefore it or behind it.\n"]
+    parts = [
+        HEAD,
+        EXITS,
+        "## Global options\n\nGlobal options can be placed before or after the command.\n",
+    ]
     parts.append(_table(shared()))
-    parts.append("## Verbs\n")
+    parts.append("## Commands\n")
     for words, command in leaves(root):
         parts.append(_section(words, command, common))
     return "\n".join(parts)

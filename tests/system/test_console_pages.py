@@ -265,7 +265,7 @@ def test_a_new_password_ends_the_sessions_and_the_password_before(console: Conso
         expect(page.get_by_role("grid", name="API keys")).to_have_count(0)
         page.get_by_role("button", name="Sign out").click()
         page.locator("#secret").wait_for()
-        console.password = said.partition("shown this once: ")[2].split()[0]
+        console.password = said.partition("shown only once: ")[2].split()[0]
         console.sign_in(page)
 
 

@@ -47,7 +47,7 @@ def test_a_folder_that_runs_already_is_announced_again(tmp_path: Path) -> None:
 def test_what_a_running_folder_cannot_be_given_any_more_is_said(tmp_path: Path) -> None:
     directory = running_in(tmp_path / "data", "ready")
     chosen = ["--dir", str(directory.root), "--detach", "--port"]
-    assert "It runs already" in CliRunner().invoke(up, [*chosen, "9000"]).stderr
+    assert "already running" in CliRunner().invoke(up, [*chosen, "9000"]).stderr
     assert CliRunner().invoke(up, [*chosen, "1"]).stderr == ""
 
 

@@ -25,10 +25,10 @@ def test_a_deletion_tells_what_goes_and_goes_on_with_the_name(
     done = headrace("topic", "delete", "billing/orders", stdin=b"orders\n", terminal=True)
     assert done.code == 0
     assert done.err.splitlines()[:2] == [
-        "This deletes the topic orders, and with it:",
+        "This deletes the topic orders, including:",
         "  3 records in 1 partition, 96 bytes",
     ]
-    assert done.err.endswith("Type orders to go on: Deleted.\n")
+    assert done.err.endswith("Type orders to confirm: Deleted.\n")
     assert api.topics == []
 
 
@@ -88,7 +88,7 @@ def test_partitions_that_nobody_counted_are_told_as_such(
 ) -> None:
     monkeypatch.setattr("tests.headrace.scripted_api.SEEN", {"state": "UNKNOWN", "bytes": "0"})
     done = headrace("topic", "delete", "billing/orders", stdin=b"orders\n", terminal=True)
-    assert "and what is in 1 partition that nobody has counted yet" in done.err
+    assert "an unknown number of records in 1 partition" in done.err
 
 
 def test_force_and_the_breaker_are_passed_on(headrace: Run, api: ScriptedApi) -> None:
@@ -128,6 +128,6 @@ def test_a_refused_deletion_is_exit_code_5_and_told_in_flags(
 def test_a_revoked_key_is_told_by_its_role(headrace: Run, api: ScriptedApi) -> None:
     done = headrace("key", "revoke", "robot", stdin=b"robot\n", terminal=True)
     assert done.code == 0
-    assert done.err.startswith("This revokes the key robot, and with it:\n")
-    assert "whatever uses it now (editor)" in done.err
+    assert done.err.startswith("This revokes the key robot and affects:\n")
+    assert "all clients that use it (role editor)" in done.err
     assert deletes(api) == ["/api-keys/key_1"]

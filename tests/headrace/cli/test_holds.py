@@ -86,8 +86,8 @@ def test_a_release_tells_what_goes_and_asks_for_the_id(headrace: Run, api: Scrip
     assert [seen for seen in api.seen if seen.method == "DELETE"] == []
     done = headrace("hold", "release", "hold_1", stdin=b"hold_1\n", terminal=True)
     assert done.code == 0
-    assert "This releases the hold hold_1, and with it:" in done.err
-    assert "4096 bytes of default/orders that its policy would have taken" in done.err
+    assert "This releases the hold hold_1 and affects:" in done.err
+    assert "4096 bytes of default/orders kept beyond its retention policy" in done.err
     (sent,) = [seen for seen in api.seen if seen.method == "DELETE"]
     assert (sent.path, sent.headers["if-match"]) == ("/legal-holds/hold_1", "r1")
     assert json.loads(headrace("hold", "get", "hold_1", "-o", "json").out)["state"] == "RELEASED"

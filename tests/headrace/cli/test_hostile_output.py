@@ -149,7 +149,7 @@ def test_a_line_that_is_no_envelope_is_named_without_a_trace(headrace: Run, line
 def test_a_line_without_an_end_is_read_no_further_than_a_record_can_be(headrace: Run) -> None:
     done = headrace("produce", "single", stdin=b"one\n" + b"a" * (LINE_BYTES_MAX + 2))
     assert done.code == 8
-    assert "Line 2 of stdin: It is longer than 64 MiB" in done.err
+    assert "Line 2 of stdin: The line exceeds the limit of 64 MiB" in done.err
     assert "1 record before it was stored" in done.err
 
 

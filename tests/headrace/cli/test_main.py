@@ -75,7 +75,10 @@ def test_errors_have_exit_codes(error: errors.HeadraceError, code: int) -> None:
 def test_a_call_that_waits_for_an_answer_says_for_whom_and_until_when(
     headrace: Run, api: ScriptedApi, node: ScriptedNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert headrace("topic", "list").err == "No topics. Create one: headrace topic create NAME\n"
+    assert (
+        headrace("topic", "list").err
+        == "No topics found. Create one with: headrace topic create NAME\n"
+    )
     monkeypatch.setattr("headrace.runtime.SILENCE_SECONDS", 0.0)
     assert f"no answer from {api.url} yet, trying until " in headrace("topic", "list").err
     line = f"no answer from {node.address} yet, trying until "

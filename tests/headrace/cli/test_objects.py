@@ -31,7 +31,7 @@ LOSS = {
     "partitions": 2,
     "oldest_at": "2026-11-26T12:00:00Z",
 }
-TELLS = "12 records of 2 partitions, about 1200 bytes, the oldest from 2026-11-26T12:00:00Z"
+TELLS = "12 records in 2 partitions, about 1200 bytes, the oldest from 2026-11-26T12:00:00Z"
 
 
 def test_a_shorter_retention_tells_what_goes_and_goes_on_with_the_name(
@@ -41,25 +41,27 @@ def test_a_shorter_retention_tells_what_goes_and_goes_on_with_the_name(
     wish = ["topic", "alter", "orders", "--retention", "1h"]
     unasked = headrace(*wish)
     assert (unasked.code, altered(api)) == (2, [])
-    assert "--yes to change it unasked" in unasked.err
+    assert "--yes to change the topic without confirmation" in unasked.err
     other = headrace(*wish, stdin=b"payments\n", terminal=True)
     assert ("nothing was changed" in other.err, altered(api)) == (True, [])
     done = headrace(*wish, stdin=b"orders\n", terminal=True)
     assert (done.code, len(altered(api))) == (0, 1), done.err
-    told = f"This changes the topic orders, and with it:\n  {TELLS}\n  Whole segments go.\n"
+    told = f"This changes the topic orders and deletes:\n  {TELLS}\n  Whole segments go.\n"
     assert done.err.startswith(told)
     unasked = headrace(*wish, "--yes")
     assert (unasked.code, len(altered(api))) == (0, 2)
-    assert unasked.err == f"Going: {TELLS}\n  Whole segments go.\n"
+    assert unasked.err == f"Will be deleted: {TELLS}\n  Whole segments go.\n"
 
 
 def test_a_dry_run_of_alter_changes_nothing_and_what_is_unknown_is_not_nothing(
     headrace: Run, api: ScriptedApi
 ) -> None:
     wish = ["topic", "alter", "orders", "--set", "retention_bytes=1"]
-    assert headrace(*wish, "--dry-run").err == "No record would go now.\n"
+    assert headrace(*wish, "--dry-run").err == "No records would be deleted now.\n"
     api.loss = dict.fromkeys(LOSS, "unknown")
-    assert headrace(*wish, "--dry-run").err.startswith("Would go: records that nobody has counted")
+    assert headrace(*wish, "--dry-run").err.startswith(
+        "Would be deleted: an unknown number of records"
+    )
     assert (headrace(*wish).code, altered(api)) == (2, [])
     api.loss = LOSS | {"records": "0"}
     # Nothing goes, so nobody is asked.

@@ -153,7 +153,10 @@ def test_a_bad_line_says_what_is_stored_and_where_to_go_on(
     done = headrace("produce", "single", "-i", "jsonl", str(good), str(bad))
     assert (done.code, done.out) == (8, "")
     assert f"Line 2 of {bad}: Not JSON at byte 7" in done.err
-    assert f"3 records before it were stored: mend it, then go on at line 2 of {bad}." in done.err
+    assert (
+        f"3 records before it were stored. Fix the line, then resume at line 2 of {bad}."
+        in done.err
+    )
     assert "line 1 column" not in done.err
     assert node.values("single") == [b"1", b"2", b"3"]
 
@@ -161,7 +164,9 @@ def test_a_bad_line_says_what_is_stored_and_where_to_go_on(
 def test_a_bad_line_of_stdin_is_said_to_be_of_stdin(headrace: Run) -> None:
     done = headrace("produce", "single", "-i", "jsonl", stdin=b'{"value":"1"}\n\xff\n')
     assert "Line 2 of stdin: Not UTF-8 at byte 0." in done.err
-    assert "1 record before it was stored: mend it, then go on at line 2 of stdin." in done.err
+    assert (
+        "1 record before it was stored. Fix the line, then resume at line 2 of stdin." in done.err
+    )
 
 
 def test_one_record_is_one_record(headrace: Run) -> None:
@@ -183,7 +188,7 @@ def test_an_offset_beyond_the_end_is_noted(headrace: Run, client: Client) -> Non
     client.topic("single").send(b"a")
     done = headrace("consume", "single", "--from", "999", "-e", "-o", "jsonl")
     assert (done.code, done.out) == (0, "")
-    assert done.err == "No record at or after offset 999: the end comes before it.\n"
+    assert done.err == "No records at or after offset 999: it is past the end.\n"
     assert headrace("consume", "single", "--from", "0", "-e").err == ""
 
 

@@ -26,12 +26,12 @@ def purges(api: ScriptedApi) -> list[object]:
 def test_a_purge_tells_what_goes_and_goes_on_with_the_name(headrace: Run, api: ScriptedApi) -> None:
     unasked = headrace("topic", "purge", "orders", "--before", "2")
     assert (unasked.code, purges(api)) == (2, [])
-    assert "--yes to purge it unasked" in unasked.err
+    assert "--yes to purge the topic without confirmation" in unasked.err
     done = headrace(
         *["topic", "purge", "orders", "--before", "2"], stdin=b"orders\n", terminal=True
     )
     assert done.code == 0, done.err
-    assert f"This purges the topic orders, and with it:\n  {TELLS}\n" in done.err
+    assert f"This purges the topic orders and deletes:\n  {TELLS}\n" in done.err
     assert done.err.endswith("Purged.\n")
     assert purges(api) == [[{"index": 0, "before_offset": "2"}]]
     assert [seen.headers["if-match"] for seen in api.seen if seen.method == "POST"][-1] == "r1"
@@ -46,7 +46,7 @@ def test_end_is_where_the_log_ends_now(headrace: Run, api: ScriptedApi) -> None:
 def test_a_dry_run_takes_nothing(headrace: Run, api: ScriptedApi) -> None:
     done = headrace("topic", "purge", "orders", "--before", "end", "--dry-run")
     assert (done.code, purges(api)) == (0, [])
-    assert done.err == f"Would go: {TELLS}.\n"
+    assert done.err == f"Would be deleted: {TELLS}.\n"
 
 
 def test_what_the_cluster_refuses_is_told_with_its_code(headrace: Run, api: ScriptedApi) -> None:

@@ -40,8 +40,8 @@ def test_the_plan_says_what_is_due_until_when_and_what_is_left(headrace: Run) ->
             ],
         },
     )
-    assert "300 bytes of default/known are due within 7 days" in done.err
-    assert "Holds keep 512 bytes" in done.err
+    assert "300 bytes of default/known will be deleted within 7 days" in done.err
+    assert "Legal holds keep 512 bytes" in done.err
     assert "whole segments" in done.err
 
 

@@ -45,15 +45,15 @@ def test_a_template_says_what_its_fields_hold(text: str, line: str) -> None:
     ("text", "why"),
     [
         ("", "The template is empty"),
-        ("{name", "a { without its other half"),
-        ("name}", "a } without its other half"),
-        ("{}", "{} in the template is not a field"),
-        ("{name!r}", "{name!r} in the template is not a field"),
-        ("{name:>20}", "is not a field"),
-        ("{name.}", "is not a field"),
-        ("{0}", "is not a field"),
-        ("{__class__.__init__()}", "is not a field"),
-        ("{{{name}}", "a } without its other half"),
+        ("{name", "an unmatched {"),
+        ("name}", "an unmatched }"),
+        ("{}", "{} in the template is not a valid field"),
+        ("{name!r}", "{name!r} in the template is not a valid field"),
+        ("{name:>20}", "is not a valid field"),
+        ("{name.}", "is not a valid field"),
+        ("{0}", "is not a valid field"),
+        ("{__class__.__init__()}", "is not a valid field"),
+        ("{{{name}}", "an unmatched }"),
     ],
 )
 def test_a_text_that_is_no_template_is_refused_and_told_why(text: str, why: str) -> None:
@@ -64,18 +64,18 @@ def test_a_text_that_is_no_template_is_refused_and_told_why(text: str, why: str)
 
 
 def test_a_field_that_is_nowhere_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(Invalid, match=r"\{spec.partitons\}, which is not in") as refused:
+    with pytest.raises(Invalid, match=r"no field \{spec.partitons\}") as refused:
         shown("{spec.partitons}")
     assert refused.value.hint is not None
     assert refused.value.hint.startswith(
-        "Did you mean spec.partitions? There is: partitions, protected."
+        "Did you mean spec.partitions? Available fields: partitions, protected."
     )
 
 
 def test_a_field_inside_a_text_is_refused() -> None:
     with pytest.raises(Invalid) as refused:
         shown("{name.first}")
-    assert refused.value.hint == "name has no fields; -o json shows everything."
+    assert refused.value.hint == "name has no fields. Use -o json to see all fields."
 
 
 def test_attributes_of_python_are_no_fields() -> None:
@@ -119,8 +119,8 @@ def test_a_bad_template_is_a_usage_error_before_anything_is_asked(
     before = len(api.seen)
     done = headrace("topic", "create", "never", "-o", "template={name")
     assert (done.code, done.out) == (2, "")
-    assert "without its other half" in done.err
-    assert "A field is {name}" in done.err
+    assert "an unmatched {" in done.err
+    assert "Write a field as {name}" in done.err
     assert len(api.seen) == before
 
 
@@ -162,7 +162,7 @@ def test_what_was_changed_is_printed_though_the_template_names_what_is_not_there
     done = headrace(*verb, "-o", "template={nmae}")
     assert done.code == 8
     assert json.loads(done.out)["name"] == verb[2]
-    assert "It is done, and printed as JSON instead. Did you mean name?" in done.err
+    assert "The change was applied and is printed as JSON. Did you mean name?" in done.err
 
 
 def test_the_secret_of_a_key_is_never_lost(headrace: Run) -> None:
@@ -171,6 +171,6 @@ def test_the_secret_of_a_key_is_never_lost(headrace: Run) -> None:
     for form in ("name", "template={id}"):
         done = headrace("key", "create", form[:4], "-o", form)
         assert done.code == 0
-        assert "The secret is shown this once: hr_" in done.err
+        assert "The secret is shown only once: hr_" in done.err
     done = headrace("key", "create", "four", "-o", "template={secret}")
     assert done.out.strip() not in done.err

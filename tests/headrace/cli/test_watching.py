@@ -93,4 +93,4 @@ def test_a_reader_of_looks_that_has_had_enough_is_no_error(
 def test_watching_is_bounded(headrace: Run, node: ScriptedNode) -> None:
     done = headrace("topic", "list", "--watch=1ms")
     assert done.code == 8
-    assert "--watch=1ms is too often" in done.err
+    assert "--watch=1ms is too short" in done.err
