@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from dataplane.data_dir import NodeUnusable
 from dataplane.node import SIGNALS, Ready, run
-from dataplane.opening import NodeUnusable
+from dataplane.observability.telemetry import configure_logging
 from dataplane.settings import NodeSettings, SettingsInvalid, load
-from dataplane.telemetry import configure_logging
 
 
 def main() -> int:

@@ -13,16 +13,8 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Final, NamedTuple
 
-from dataplane import figures
-from dataplane.conditions import Conditions
-from dataplane.counters import Counters
-from dataplane.deletion import Deletion
-from dataplane.errors import Refused
-from dataplane.frames import Kind
-from dataplane.groups.handover import Handover
-from dataplane.holding import Holding
-from dataplane.metering import USAGE, Cargo, Metering
-from dataplane.opening import (
+from dataplane.coordinator.handover import Handover
+from dataplane.data_dir import (
     NodeUnusable,
     Spools,
     open_engine,
@@ -30,11 +22,19 @@ from dataplane.opening import (
     open_spools,
     read_incarnation,
 )
-from dataplane.purging import Purging
-from dataplane.replica import MetadataReplica
-from dataplane.retention import RETENTION, Inventory
-from dataplane.ring import Ring
-from dataplane.rpc import Access, Bridge, Method, bidirectional, unary
+from dataplane.engine.frames import Kind
+from dataplane.engine.ring import Ring
+from dataplane.engine.rpc import Access, Bridge, Method, bidirectional, unary
+from dataplane.errors import Refused
+from dataplane.evidence.counters import Counters
+from dataplane.evidence.inventory import RETENTION, Inventory
+from dataplane.evidence.publisher import USAGE, Cargo, Metering
+from dataplane.evidence.spool import Spool
+from dataplane.metadata.replica import MetadataReplica
+from dataplane.observability import host_metrics
+from dataplane.observability.conditions import Conditions
+from dataplane.observability.node_status import Standing
+from dataplane.observability.telemetry import Telemetry
 from dataplane.services.admin import AdminService
 from dataplane.services.cluster import ClusterService
 from dataplane.services.groups import GroupService
@@ -44,11 +44,11 @@ from dataplane.services.reflection import (
     catalogue_of_node,
 )
 from dataplane.settings import NodeSettings, read_admin_key
-from dataplane.spool import Spool
-from dataplane.standing import Standing
-from dataplane.telemetry import Telemetry
 from dataplane.wire import node_pb2 as node
 from dataplane.wire import reflection_pb2 as reflection
+from dataplane.workflows.delete_topic import Deletion
+from dataplane.workflows.legal_holds import Holding
+from dataplane.workflows.purge import Purging
 from headrace.wire import stream_pb2 as stream
 from native.engine import Engine, EngineError, Frame
 
@@ -338,12 +338,12 @@ class Node:
     def _telemetry(self, bridge: Bridge) -> Telemetry:
         return Telemetry(
             (
-                *figures.of_calls(self._ring, bridge),
-                *figures.of_groups(self._replica, self._groups, self._handover),
-                *figures.of_usage(self._metering, self._counters),
-                *figures.of_retention(self._retention, self._inventory),
-                *figures.of_deletions(self._deletion),
-                *figures.of_holds(self._holding),
+                *host_metrics.of_calls(self._ring, bridge),
+                *host_metrics.of_groups(self._replica, self._groups, self._handover),
+                *host_metrics.of_usage(self._metering, self._counters),
+                *host_metrics.of_retention(self._retention, self._inventory),
+                *host_metrics.of_deletions(self._deletion),
+                *host_metrics.of_holds(self._holding),
             ),
             engine_metrics=self._engine.metrics,
             ready=lambda: self._ready,

@@ -20,44 +20,44 @@ from typing import TYPE_CHECKING
 from headrace.version import VERSION
 
 if TYPE_CHECKING:
-    from headrace.admin import Admin, AsyncAdmin
+    from headrace.admin.admin import Admin, AsyncAdmin
     from headrace.async_client import AsyncClient, AsyncTopic
-    from headrace.batching import Delivery
     from headrace.client import Client, Topic
+    from headrace.client_factory import aconnect, connect
     from headrace.codec import Record
-    from headrace.consumer import AsyncConsumer, Consumer
+    from headrace.consumer.consumer import AsyncConsumer, Consumer
+    from headrace.consumer.groups import GroupDescription, GroupMember, GroupSummary, PartitionLag
     from headrace.errors import HeadraceError
-    from headrace.groups import GroupDescription, GroupMember, GroupSummary, PartitionLag
     from headrace.messages import Ack, Batch, BatchAck, Message, TopicPartition
     from headrace.messages import record_of as record
-    from headrace.opening import aconnect, connect
-    from headrace.producer import AsyncProducer, Producer
+    from headrace.producer.accumulator import Delivery
+    from headrace.producer.producer import AsyncProducer, Producer
 
 _HOMES = {
     "Ack": ("headrace.messages", "Ack"),
-    "Admin": ("headrace.admin", "Admin"),
-    "AsyncAdmin": ("headrace.admin", "AsyncAdmin"),
+    "Admin": ("headrace.admin.admin", "Admin"),
+    "AsyncAdmin": ("headrace.admin.admin", "AsyncAdmin"),
     "AsyncClient": ("headrace.async_client", "AsyncClient"),
-    "AsyncConsumer": ("headrace.consumer", "AsyncConsumer"),
-    "AsyncProducer": ("headrace.producer", "AsyncProducer"),
+    "AsyncConsumer": ("headrace.consumer.consumer", "AsyncConsumer"),
+    "AsyncProducer": ("headrace.producer.producer", "AsyncProducer"),
     "AsyncTopic": ("headrace.async_client", "AsyncTopic"),
     "Batch": ("headrace.messages", "Batch"),
     "BatchAck": ("headrace.messages", "BatchAck"),
     "Client": ("headrace.client", "Client"),
-    "Consumer": ("headrace.consumer", "Consumer"),
-    "Delivery": ("headrace.batching", "Delivery"),
-    "GroupDescription": ("headrace.groups", "GroupDescription"),
-    "GroupMember": ("headrace.groups", "GroupMember"),
-    "GroupSummary": ("headrace.groups", "GroupSummary"),
+    "Consumer": ("headrace.consumer.consumer", "Consumer"),
+    "Delivery": ("headrace.producer.accumulator", "Delivery"),
+    "GroupDescription": ("headrace.consumer.groups", "GroupDescription"),
+    "GroupMember": ("headrace.consumer.groups", "GroupMember"),
+    "GroupSummary": ("headrace.consumer.groups", "GroupSummary"),
     "HeadraceError": ("headrace.errors", "HeadraceError"),
     "Message": ("headrace.messages", "Message"),
-    "PartitionLag": ("headrace.groups", "PartitionLag"),
-    "Producer": ("headrace.producer", "Producer"),
+    "PartitionLag": ("headrace.consumer.groups", "PartitionLag"),
+    "Producer": ("headrace.producer.producer", "Producer"),
     "Record": ("headrace.codec", "Record"),
     "Topic": ("headrace.client", "Topic"),
     "TopicPartition": ("headrace.messages", "TopicPartition"),
-    "aconnect": ("headrace.opening", "aconnect"),
-    "connect": ("headrace.opening", "connect"),
+    "aconnect": ("headrace.client_factory", "aconnect"),
+    "connect": ("headrace.client_factory", "connect"),
     "record": ("headrace.messages", "record_of"),
 }
 

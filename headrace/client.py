@@ -19,12 +19,11 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Literal, Self
 
-from headrace.admin import Admin
-from headrace.batching import Delivery
+from headrace.admin.admin import Admin
 from headrace.codec import Record
-from headrace.connection import Connection
-from headrace.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, Consumer, wanted_of
-from headrace.groups import (
+from headrace.consumer.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, Consumer, wanted_of
+from headrace.consumer.fetcher import OnExpired, offsets_at
+from headrace.consumer.groups import (
     GroupDescription,
     GroupSummary,
     PartitionLag,
@@ -32,8 +31,10 @@ from headrace.groups import (
     group_lag,
     list_groups,
 )
+from headrace.consumer.subscription import AckMode, Start, Subscription, names_of
 from headrace.messages import Ack, BatchAck, Headers, Key, Value
-from headrace.producer import (
+from headrace.producer.accumulator import Delivery
+from headrace.producer.producer import (
     BATCH_BYTES,
     BUFFER_BYTES,
     DELIVERY_TIMEOUT,
@@ -41,11 +42,10 @@ from headrace.producer import (
     OnFull,
     Producer,
 )
-from headrace.reading import OnExpired, offsets_at
-from headrace.retry import Duration
-from headrace.runtime import IoThread, OwnerProcess, close_at_exit, io_thread
 from headrace.settings import Settings
-from headrace.subscription import AckMode, Start, Subscription, names_of
+from headrace.transport.connection import Connection
+from headrace.transport.io_thread import IoThread, OwnerProcess, close_at_exit, io_thread
+from headrace.transport.retry import Duration
 
 
 class Client:

@@ -28,8 +28,8 @@ from reports.errors import (
     folder_trouble,
     found_in,
 )
-from reports.export import export_of
 from reports.files import root_of
+from reports.input.export import export_of
 
 NODE_KEY = "HEADRACE_NODE_KEY"
 RUN_TOKEN = "HEADRACE_RUN_TOKEN"
@@ -79,7 +79,7 @@ def _usage(chosen: argparse.Namespace) -> dict[str, object]:
 
 def _retention(chosen: argparse.Namespace) -> dict[str, object]:
     from reports.retention.export import retention_export_of
-    from reports.retention.run import run_retention
+    from reports.retention_run import run_retention
 
     client, answer = _answer(chosen)
     report = run_retention(
@@ -124,7 +124,7 @@ def _answer(chosen: argparse.Namespace) -> tuple[RunClient | None, object]:
 
 
 def _warm(chosen: argparse.Namespace) -> dict[str, object]:
-    from reports.warm import warm
+    from reports.class_data_archive import warm
 
     return {"outcome": "warmed", "path": str(warm())}
 

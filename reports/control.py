@@ -12,7 +12,7 @@ import urllib.request
 from dataclasses import dataclass, field
 
 from headrace.errors import of_problem
-from headrace.retry import Backoff, Deadline
+from headrace.transport.retry import Backoff, Deadline
 from reports.errors import ArgumentError, ControlError
 
 CALL_SECONDS = 30.0

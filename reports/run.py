@@ -9,15 +9,16 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from reports import counters, lifecycle, naming, rating, trail, usage
+from reports.billing import counters, lineage, partition_hours, rating, usage
+from reports.billing.reconciliation import Measured
 from reports.errors import ArgumentError
-from reports.export import Export
-from reports.inputs import Frozen, freeze, thawed
-from reports.page import Evidence
-from reports.publish import Report, publish
-from reports.reconciliation import Measured
+from reports.input.export import Export
+from reports.input.freeze import Frozen, freeze, thawed
+from reports.input.usage_records import USAGE_TOPIC
+from reports.output import names
+from reports.output.publish import Report, publish
+from reports.output.usage_page import Evidence
 from reports.session import opened_session
-from reports.usage_records import USAGE_TOPIC
 
 METERS_OF_CLOSES = ("ingress_bytes", "records")
 
@@ -58,17 +59,17 @@ def report_of(spark: SparkSession, root: Path, frozen: Frozen) -> Report:
     series: list[Row] = []
     if frozen.has_counters:
         series = counters.series(counted, from_beginning=frozen.usage_from_beginning).collect()
-    spans = lifecycle.hourly(spark, frozen.export)
+    spans = partition_hours.hourly(spark, frozen.export)
     hours = usage.hourly(closes)
     meters = set(METERS_OF_CLOSES) | {row["meter"] for row in series}
     if series:
         hours = hours.unionByName(counters.hourly(counted))
     if spans is not None:
         hours = hours.unionByName(spans)
-        meters.add(lifecycle.METER)
+        meters.add(partition_hours.METER)
     rated = rating.rate(hours, frozen.export.books, sorted(meters))
     measured = measured_of(frozen, closes, counted, series, frozen.batches(spark))
-    rows = naming.named(rated, frozen.export)
+    rows = names.named(rated, frozen.export)
     return publish(root, rows, frozen.export, evidence_of(frozen, measured))
 
 
@@ -83,12 +84,12 @@ def measured_of(
     missing = usage.gaps(closes, from_beginning=frozen.usage_from_beginning)
     partitions = usage.reconcile(closes, missing, batches)
     lives: list[Row] = []
-    ingress = _ordered(trail.ingress(closes, batches), ["hour_us", *usage.PARTITION])
-    raw = trail.raw_of_closes(ingress)
+    ingress = _ordered(lineage.ingress(closes, batches), ["hour_us", *usage.PARTITION])
+    raw = lineage.raw_of_closes(ingress)
     if series:
         found = counters.lives(counted, from_beginning=frozen.usage_from_beginning)
         lives = _ordered(found, counters.LIFE)
-        raw += trail.raw_of_counters(counted).collect()
+        raw += lineage.raw_of_counters(counted).collect()
     return Measured(
         lives=lives,
         series=sorted(series, key=lambda row: (row["organization_id"], row["meter"])),

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.support.postgres import Postgres
+from tests.support.processes.postgres import Postgres
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -47,6 +47,7 @@ FOLDERS = (
     "native",
     "headrace",
     "dataplane",
+    "scenarios",
     "migrations",
     "simulation",
     "reports",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from dataplane.frames import PartitionId
+from dataplane.engine.frames import PartitionId
 from dataplane.groups.membership import Group
 
 NUMBERS_FIRST: Final = 16

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from dataplane.frames import (
+from dataplane.engine.frames import (
     PARTITION_DAMAGED,
     PARTITION_OP_UNKNOWN,
     PARTITION_READY,
@@ -25,15 +25,15 @@ from dataplane.frames import (
     unpack_meter_flushed,
     unpack_partition_state,
 )
+from dataplane.engine.ring import Ring
+from dataplane.engine.rpc import Call
+from dataplane.evidence.inventory import Inventory
+from dataplane.evidence.publisher import Metering
 from dataplane.groups.membership import Group
 from dataplane.metadata import rules
 from dataplane.metadata.commands import fence_message, topic_message
+from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.state import Hold, State, Topic, partitions_of
-from dataplane.metering import Metering
-from dataplane.replica import MetadataReplica
-from dataplane.retention import Inventory
-from dataplane.ring import Ring
-from dataplane.rpc import Call
 from dataplane.wire import node_pb2 as wire
 from native.engine import Frame
 

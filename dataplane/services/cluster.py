@@ -7,12 +7,12 @@ that is not there is an Error inside its row, so that one missing name does not 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from dataplane.engine.frames import Caller
+from dataplane.engine.rpc import Call
 from dataplane.errors import Refused
-from dataplane.frames import Caller
 from dataplane.metadata.state import State, Topic
 from dataplane.metadata.tables import MESSAGE_BYTES_DEFAULT
-from dataplane.rpc import Call
-from dataplane.services import naming
+from dataplane.services import names
 from headrace.wire import stream_pb2 as wire
 
 
@@ -32,7 +32,7 @@ class ClusterService:
 
     async def describe(self, call: Call, request: wire.DescribeRequest) -> wire.DescribeReply:
         """Nodes and topics; every topic the key may see if none is named."""
-        naming.check_count(request.topics)
+        names.check_count(request.topics)
         if len(set(request.topics)) != len(request.topics):
             # A topic of many partitions, named a thousand times, would be an answer of megabytes.
             raise Refused(
@@ -47,7 +47,7 @@ class ClusterService:
             if request.topics:
                 rows = [self._named(state, call.caller, request, name) for name in request.topics]
             else:
-                topics = naming.visible_topics(state, call.caller, request.project)
+                topics = names.visible_topics(state, call.caller, request.project)
                 rows = [self._row(topic) for topic in topics]
         reply.topics.extend(rows)
         return reply
@@ -56,7 +56,7 @@ class ClusterService:
         self, state: State, caller: Caller, request: wire.DescribeRequest, name: str
     ) -> wire.Topic:
         try:
-            return self._row(naming.topic_of(state, caller, request.project, name))
+            return self._row(names.topic_of(state, caller, request.project, name))
         except Refused as refusal:
             if refusal.code == "PERMISSION_DENIED":
                 raise

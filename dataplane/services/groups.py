@@ -15,17 +15,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from dataplane.coordinator.handover import Handover, Intent
+from dataplane.coordinator.session_registry import MemberSession, Roster, assigned_row
+from dataplane.engine.frames import PartitionId
+from dataplane.engine.rpc import Call, Stream
 from dataplane.errors import RETRY_SAME_NODE, SESSION_EXPIRED, Refused
-from dataplane.frames import PartitionId
 from dataplane.groups.assignment import Slice
-from dataplane.groups.handover import Handover, Intent
 from dataplane.groups.membership import Group, Liveness, Owner, Slot, pictures
-from dataplane.groups.sessions import MemberSession, Roster, assigned_row
+from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.rules import GROUP_TOPICS_MAX, GROUPS_MAX
 from dataplane.metadata.state import State
-from dataplane.replica import MetadataReplica
-from dataplane.rpc import Call, Stream
-from dataplane.services import naming
+from dataplane.services import names
 from dataplane.wire import node_pb2 as node
 from headrace.wire import stream_pb2 as wire
 
@@ -142,7 +142,7 @@ class GroupService:
     ) -> wire.DescribeGroupReply:
         """Members and what each reads."""
         with self._replica.reading() as state:
-            project = naming.project_of(state, call.caller, request.project)
+            project = names.project_of(state, call.caller, request.project)
             group = state.group_named(project.id, request.group)
             if group is None:
                 raise Refused(
@@ -174,7 +174,7 @@ class GroupService:
         most = min(request.groups_max or GROUPS_PAGE_MAX, GROUPS_PAGE_MAX)
         reply = wire.ListGroupsReply()
         with self._replica.reading() as state:
-            project = naming.project_of(state, call.caller, request.project)
+            project = names.project_of(state, call.caller, request.project)
             later = (
                 group
                 for group in state.groups.values()
@@ -218,14 +218,14 @@ class GroupService:
         return session
 
     def _join_command(self, call: Call, join: wire.Join) -> tuple[Owner, node.JoinGroup]:
-        naming.check_count(join.topics, GROUP_TOPICS_MAX)
+        names.check_count(join.topics, GROUP_TOPICS_MAX)
         with self._replica.reading() as state:
-            organization = naming.organization_of(state, call.caller)
-            project = naming.project_of(state, call.caller, join.project)
+            organization = names.organization_of(state, call.caller)
+            project = names.project_of(state, call.caller, join.project)
             if state.group_named(project.id, join.group) is None:
                 check_share(state, organization.id)
             topics = [
-                naming.topic_of(state, call.caller, join.project, name) for name in join.topics
+                names.topic_of(state, call.caller, join.project, name) for name in join.topics
             ]
             # Above every session the metadata has seen, also those of before a restart.
             number = max(self._session_next, state.counters.session_max + 1)

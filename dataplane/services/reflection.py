@@ -17,8 +17,8 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
 )
 
+from dataplane.engine.rpc import Stream
 from dataplane.errors import GrpcCode
-from dataplane.rpc import Stream
 from dataplane.wire import node_pb2, reflection_pb2
 from dataplane.wire import reflection_pb2 as wire
 from headrace.wire import stream_pb2, usage_pb2

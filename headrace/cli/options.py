@@ -126,7 +126,7 @@ class _Notes(logging.Handler):
 def client() -> Client:
     """A client of this invocation; use it with `with`."""
     from headrace.client import Client
-    from headrace.runtime import waiting
+    from headrace.transport.io_thread import waiting
 
     if not waiting.handlers:
         waiting.addHandler(_Notes())

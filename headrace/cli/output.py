@@ -10,7 +10,7 @@
     name     its name                   one name a line             topic[partition]@offset
     template=TEXT   one line of that form for each (template.py)
 
-What others wrote is printed so that no terminal obeys it and no spreadsheet runs it: quoting.py.
+What others wrote is printed so that no terminal obeys it and no spreadsheet runs it: sanitize.py.
 
 Without -o: a table on a terminal; else a table without colour for objects and lists, and jsonl for
 streams. With --watch and no terminal, json on one line each time.
@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headrace.cli.quoting import guarded, json_of, seen
+from headrace.cli.sanitize import guarded, json_of, seen
 from headrace.cli.template import PREFIX, Template
 from headrace.errors import Invalid
 

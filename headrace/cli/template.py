@@ -5,7 +5,7 @@
 `{field}` stands for a field as `-o json` shows it; dots go inward, and a number counts in a list:
 `{status.partitions.0.primary}`. A field that no object has is refused; with `?` at its end it may
 be missing: `{spec.retention_ms?}`. `\\t` and `\\n` are a tab and a new line, `{{` and `}}` are
-braces. A string stands as people see it (quoting.py), null as nothing, everything else as JSON.
+braces. A string stands as people see it (sanitize.py), null as nothing, everything else as JSON.
 What is no such form is refused before anything is asked for.
 """
 
@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from headrace.cli.quoting import seen
+from headrace.cli.sanitize import seen
 from headrace.errors import Invalid
 
 PREFIX = "template="

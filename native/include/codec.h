@@ -1,8 +1,8 @@
 /* codec.h: the batch format for programs outside the node, read as it is by C and by cffi.
  *
- * What headrace/codec.py calls: one crossing a batch, never one a record. Sizes of -1 mean null;
- * numbers returned below zero are statuses (codec_status_name). Nothing here keeps a pointer after
- * it returned. */
+ * What headrace/codec/native_codec.py calls: one crossing a batch, never one a record. Sizes of -1
+ * mean null; numbers returned below zero are statuses (codec_status_name). Nothing here keeps a
+ * pointer after it returned. */
 #ifndef CODEC_H
 #define CODEC_H
 

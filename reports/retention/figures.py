@@ -20,8 +20,8 @@ batch by batch; it goes with its segment, at the latest when the youngest batch 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from reports.copies import first_copies
-from reports.usage import FIRST_SEQUENCE, HOUR_US, PARTITION
+from reports.billing.usage import FIRST_SEQUENCE, HOUR_US, PARTITION
+from reports.input.deduplicate import first_copies
 
 TRIM_ID = [*PARTITION, "trim_op"]
 TRIM_FACTS = [
@@ -62,8 +62,9 @@ AGE_BUCKETS = (*AGES, OLDEST, FUTURE, UNKNOWN)
 
 
 def unique_trims(trims: DataFrame) -> DataFrame:
-    """One row per trim, with `copies` and `conflict` (copies.py). `records` are the offsets that
-    became unreadable.
+    """One row per trim, with `copies` and `conflict` (deduplicate.py).
+
+    `records` are the offsets that became unreadable.
     """
     unique = first_copies(trims, TRIM_ID, TRIM_FACTS)
     return unique.withColumn("records", F.col("last_offset") - F.col("first_offset") + 1)

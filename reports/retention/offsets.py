@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from headrace.evidence import canonical_json
-from reports.cluster import ClusterReader, Handle
+from reports.source.cluster import ClusterReader, Handle
 
 QUESTIONS_MAX = 50_000
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from headrace.wire import usage_pb2
 from reports.errors import InputError
-from reports.usage_records import ddl
+from reports.input.usage_records import ddl
 
 RETENTION_TOPIC = "_retention"
 RETENTION_VERSION = 1

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from reports.retention.export import RetentionExport
+from reports.retention.partition_state import Line
 from reports.retention.rules import CLOCK_SKEW, UNDER_RETAINED
-from reports.retention.standings import Line
 
 _INSTANT = pa.timestamp("us", tz="UTC")
 ARROW = pa.schema(

@@ -20,8 +20,8 @@ from reports.retention.export import (
     policy_document,
 )
 from reports.retention.figures import AGE_BUCKETS, DAYS_FORESEEN, HORIZONS
+from reports.retention.partition_state import Line, Place, place_of
 from reports.retention.rules import RULES, UNREAD_AT_RISK, UNREAD_DELETED
-from reports.retention.standings import Line, Place, place_of
 
 CAUSES = ("time", "size", "purge")
 Document = dict[str, object]

@@ -42,9 +42,9 @@ from api.schema import migrate
 from api.settings import DatabaseSettings, NodeSettings, ReportsSettings, Settings
 from api.telemetry import configure_logs
 from tests.api.fake_node import FakeNode, serving
-from tests.support.node_process import NodeProcess
-from tests.support.node_proxy import NodeProxy
-from tests.support.postgres import DATABASES, Postgres
+from tests.support.processes.node_process import NodeProcess
+from tests.support.processes.postgres import DATABASES, Postgres
+from tests.support.proxies.node_proxy import NodeProxy
 
 # How often a race is run. A thousand times is for who has the time.
 OFTEN = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 24

@@ -17,10 +17,10 @@ import uvicorn
 import headrace
 from headrace.cli.main import run
 from tests.api.conftest import OFTEN, Body, Service
-from tests.support.database_proxy import DatabaseProxy
-from tests.support.node_process import NodeProcess
-from tests.support.node_proxy import NodeProxy
-from tests.support.platform import wait_until
+from tests.support.processes.node_process import NodeProcess
+from tests.support.processes.platform import wait_until
+from tests.support.proxies.database_proxy import DatabaseProxy
+from tests.support.proxies.node_proxy import NodeProxy
 
 HELD_SECONDS = 60.0
 JSON = {"Content-Type": "application/json"}

@@ -11,7 +11,7 @@ from api.database import Bounds, Database, Meta
 from api.settings import DatabaseSettings
 from api.tables import Base
 from tests.api.conftest import Installation, Service
-from tests.support.postgres import POSTGRESQL
+from tests.support.processes.postgres import POSTGRESQL
 
 
 @pytest.fixture

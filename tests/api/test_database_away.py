@@ -17,8 +17,8 @@ from api.operations.models import Operation
 from api.reconcile.models import ResourceStatus, Work
 from api.topics.models import Topic
 from tests.api.conftest import Service
-from tests.support.database_proxy import DatabaseProxy
-from tests.support.postgres import POSTGRESQL, USER, Postgres
+from tests.support.processes.postgres import POSTGRESQL, USER, Postgres
+from tests.support.proxies.database_proxy import DatabaseProxy
 
 pytestmark = pytest.mark.parametrize("installation", [POSTGRESQL], indirect=True)
 

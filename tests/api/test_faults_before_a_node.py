@@ -17,10 +17,10 @@ from api.reconcile.node_client import NodeClients
 from api.reconcile.outcome import PassFailure
 from api.reconcile.topics import TopicReconciler
 from tests.api.conftest import Body, Service
-from tests.support.node_process import NodeProcess
-from tests.support.node_proxy import NodeProxy
-from tests.support.node_veil import veiled
-from tests.support.platform import wait_until
+from tests.support.processes.node_process import NodeProcess
+from tests.support.processes.platform import wait_until
+from tests.support.proxies.node_proxy import NodeProxy
+from tests.support.proxies.node_veil import veiled
 
 SILENT_TOPICS = 40
 WORKERS = 4

@@ -11,8 +11,8 @@ from api.messages.node import instant
 from headrace import codec
 from headrace.wire import stream_pb2
 from tests.api.conftest import Body, Service
-from tests.support.node_process import Client, NodeProcess
-from tests.support.platform import wait_until
+from tests.support.processes.node_process import Client, NodeProcess
+from tests.support.processes.platform import wait_until
 
 MIB = 1 << 20
 VALUE = bytes(range(256)) * 1024  # a quarter of a MiB

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.api.conftest import Installation
-from tests.support.api_process import Answer, ApiProcess
-from tests.support.platform import wait_until
+from tests.support.processes.api_process import Answer, ApiProcess
+from tests.support.processes.platform import wait_until
 
 CPU_SECONDS_MAX = 0.05
 ANSWER_BYTES_MAX = 8192

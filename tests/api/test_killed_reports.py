@@ -21,12 +21,12 @@ from api.reports.models import CurrentRun
 from headrace.evidence import verify
 from tests.api.conftest import Body, Service
 from tests.api.test_reports import publish, row_of, started
-from tests.support.node_process import NodeProcess
-from tests.support.platform import ROOT, wait_until
-from tests.support.postgres import POSTGRESQL
-from tests.support.result_gate import Gate, gate_before
-from tests.support.scripted_reports import JOBS
-from tests.support.worker_process import WorkerProcess, kill_job, kill_spark
+from tests.support.processes.node_process import NodeProcess
+from tests.support.processes.platform import ROOT, wait_until
+from tests.support.processes.postgres import POSTGRESQL
+from tests.support.processes.worker_process import WorkerProcess, kill_job, kill_spark
+from tests.support.proxies.result_gate import Gate, gate_before
+from tests.support.stories.scripted_reports import JOBS
 
 # Spark starts three times, beside whatever else the machine does.
 pytestmark = pytest.mark.timeout(600)

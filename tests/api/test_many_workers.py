@@ -17,8 +17,8 @@ from api.reconcile.loop import Loop
 from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import Claim, claim, enqueue, finish
 from tests.api.conftest import Service
-from tests.support.platform import wait_until
-from tests.support.postgres import POSTGRESQL
+from tests.support.processes.platform import wait_until
+from tests.support.processes.postgres import POSTGRESQL
 
 KIND = "test"
 OBJECTS = 200

@@ -14,7 +14,7 @@ from api.reconcile.models import Work
 from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import LEASE, Claim, claim, enqueue, finish, holds, renew
 from tests.api.conftest import Service
-from tests.support.platform import wait_until
+from tests.support.processes.platform import wait_until
 
 KINDS = ("test",)
 # Enough passes for a renewal to wait behind the end of one.

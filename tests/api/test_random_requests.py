@@ -22,7 +22,7 @@ from schemathesis.generation.modes import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.api.conftest import Installation
-from tests.support.api_process import ApiProcess
+from tests.support.processes.api_process import ApiProcess
 from tests.support.source import ROOT
 
 EXAMPLES: Final = 4

@@ -16,7 +16,7 @@ from api.reconcile.topics import TopicReconciler, plan
 from dataplane.wire import node_pb2
 from tests.api.conftest import Body, Clock, Service
 from tests.api.fake_node import refuse, vanish
-from tests.support.platform import wait_until
+from tests.support.processes.platform import wait_until
 
 
 @given(st.integers(1, 100), st.integers(-1, 1 << 40), st.booleans())

@@ -16,8 +16,8 @@ from api.reports.models import ReportRun
 from api.usage.models import UsageRow
 from tests.api.conftest import Body, Service
 from tests.api.test_reports import loop_of, publish, row_of, started
-from tests.support.platform import wait_until
-from tests.support.postgres import POSTGRESQL
+from tests.support.processes.platform import wait_until
+from tests.support.processes.postgres import POSTGRESQL
 
 
 @contextmanager

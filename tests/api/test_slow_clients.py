@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.api.conftest import Installation
-from tests.support.api_process import ApiProcess, Peer
-from tests.support.platform import wait_until
+from tests.support.processes.api_process import ApiProcess, Peer
+from tests.support.processes.platform import wait_until
 
 HEAD_SECONDS = 1.0
 BODY_SECONDS = 1.5

@@ -12,7 +12,7 @@ from starlette.types import Message
 from api.bootstrap import readdress
 from api.messages.tail import TAILS_OF_ORGANIZATION_MAX, TailResponse, Tails
 from tests.api.conftest import Service
-from tests.support.platform import wait_until
+from tests.support.processes.platform import wait_until
 
 TOO_MANY = 3
 

@@ -18,7 +18,7 @@ from api.reconcile.removals import POLL_FIRST, POLL_MAX, poll_after
 from api.topics.models import Topic
 from tests.api.conftest import OFTEN, Body, Service
 from tests.api.fake_node import refuse, vanish
-from tests.support.platform import wait_until
+from tests.support.processes.platform import wait_until
 
 
 def test_a_delete_demands_if_match_and_the_present_one(service: Service) -> None:

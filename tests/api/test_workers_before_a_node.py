@@ -20,13 +20,13 @@ from api.reconcile.topics import SHOWN_WITHIN, TopicReconciler
 from dataplane.wire import node_pb2
 from tests.api.conftest import Body, Service
 from tests.api.fake_node import refuse
-from tests.support.node_process import NodeProcess
-from tests.support.node_proxy import NodeProxy
-from tests.support.node_veil import NodeVeil, veiled
-from tests.support.platform import wait_until
+from tests.support.processes.node_process import NodeProcess
+from tests.support.processes.platform import wait_until
+from tests.support.proxies.node_proxy import NodeProxy
+from tests.support.proxies.node_veil import NodeVeil, veiled
 
 ROOT = Path(__file__).resolve().parents[2]
-ONE_PASS = (sys.executable, "-m", "tests.support.one_pass")
+ONE_PASS = (sys.executable, "-m", "tests.support.processes.one_pass")
 KINDS = ("topic",)
 PATIENCE_SECONDS = 30.0
 DEADLINE_SECONDS = 0.2

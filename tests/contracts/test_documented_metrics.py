@@ -7,7 +7,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted(ROOT.glob("docs/**/*.md"))
-SOURCES = [*ROOT.glob("native/src/**/*.c"), *ROOT.glob("dataplane/*.py"), *ROOT.glob("api/*.py")]
+SOURCES = [
+    *ROOT.glob("native/src/**/*.c"),
+    *ROOT.glob("dataplane/**/*.py"),
+    *ROOT.glob("api/*.py"),
+]
 # Cookies are called alike.
 COOKIES = {"headrace_session"}
 SERVED = set(re.findall(r"\bheadrace_[a-z_]+", "".join(p.read_text() for p in SOURCES)))

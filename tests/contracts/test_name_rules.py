@@ -8,7 +8,7 @@ import pytest
 from api.resource import NAME_PATTERN, TOPIC_NAME_PATTERN
 from dataplane.errors import Refused
 from dataplane.metadata import rules
-from tests.dataplane.builders import put_topic
+from tests.support.builders.commands import put_topic
 
 NAME_LENGTH_MAX = 63
 TOPIC_NAME_LENGTH_MAX = 249

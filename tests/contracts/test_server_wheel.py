@@ -9,7 +9,7 @@ from zipfile import ZipFile
 import pytest
 
 from headrace.version import VERSION
-from tests.support.installed import Venv, names_in, server_sources, venv_with, wheel_of
+from tests.support.processes.installed import Venv, names_in, server_sources, venv_with, wheel_of
 from tests.support.source import ROOT, below
 
 

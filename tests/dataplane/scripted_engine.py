@@ -11,8 +11,8 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from dataplane.counters import counters_of
-from dataplane.frames import CountedRow, EngineResult, Kind, PartitionId
+from dataplane.engine.frames import CountedRow, EngineResult, Kind, PartitionId
+from dataplane.evidence.counters import counters_of
 from headrace import codec
 from headrace.wire import usage_pb2 as usage
 from native.engine import Frame

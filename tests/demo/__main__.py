@@ -17,8 +17,8 @@ from tests.demo.bill import play_bill  # noqa: E402 - the line above makes these
 from tests.demo.crash import play_crash  # noqa: E402
 from tests.demo.flow import play_flow  # noqa: E402
 from tests.demo.retain import play_retain  # noqa: E402
-from tests.support.platform import Platform  # noqa: E402
-from tests.support.stage import Act, Figures, Stage  # noqa: E402
+from tests.support.processes.platform import Platform  # noqa: E402
+from tests.support.stories.stage import Act, Figures, Stage  # noqa: E402
 
 SCHEMA = 1
 ACTS: tuple[tuple[str, Act], ...] = (

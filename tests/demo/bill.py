@@ -7,7 +7,7 @@ published is what was signed.
 import json
 from pathlib import Path
 
-from tests.support.stage import Figures, Stage
+from tests.support.stories.stage import Figures, Stage
 
 
 def play_bill(stage: Stage) -> tuple[Figures, str]:

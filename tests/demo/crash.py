@@ -7,7 +7,7 @@ from itertools import islice
 import headrace
 from api.commands.flights import flights
 from tests.demo.flights import row_of
-from tests.support.stage import Figures, Stage, account
+from tests.support.stories.stage import Figures, Stage, account
 
 TOPIC = "departures-crash"
 COUNT = 100_000

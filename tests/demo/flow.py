@@ -5,9 +5,9 @@ import urllib.request
 
 import headrace
 from api.commands.flights import flights
-from headrace.readiness import is_ready
+from headrace.admin.readiness import is_ready
 from tests.demo.flights import FLIGHTS_COUNT, row_of
-from tests.support.stage import Figures, Stage, account
+from tests.support.stories.stage import Figures, Stage, account
 
 TOPIC = "departures"
 PARTITIONS = 4

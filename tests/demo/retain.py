@@ -7,8 +7,8 @@ from pathlib import Path
 
 import headrace
 from api.commands.flights import flights
-from tests.support.platform import wait_until
-from tests.support.stage import Figures, Stage
+from tests.support.processes.platform import wait_until
+from tests.support.stories.stage import Figures, Stage
 
 TOPIC = "departures-recent"
 KEEP_BYTES = 8 << 20

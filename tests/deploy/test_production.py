@@ -9,8 +9,8 @@ import pytest
 from pydantic import JsonValue as Json
 
 import headrace
-from tests.support.platform import alive, wait_until
-from tests.support.production import Production
+from tests.support.processes.platform import alive, wait_until
+from tests.support.processes.production import Production
 
 # Six processes start three times, beside whatever else the machine does.
 pytestmark = [pytest.mark.check, pytest.mark.timeout(300)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.platform import Platform
+from tests.support.processes.platform import Platform
 from tests.support.snippets import LANGUAGES, Reader, Snippet, snippets_of
 from tests.support.source import chosen
 

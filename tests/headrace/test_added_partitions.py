@@ -11,7 +11,7 @@ from headrace.messages import TopicPartition
 from headrace.settings import Settings
 from tests.headrace.scripted_log import Log
 from tests.headrace.scripted_node import ScriptedNode
-from tests.support.platform import wait_until
+from tests.support.processes.platform import wait_until
 
 KEYS = [f"customer-{i}" for i in range(8)]
 
@@ -50,7 +50,7 @@ def test_an_hour_after_partitions_were_added_a_key_has_one_partition_with_every_
     running.send(b"before")
     add_partitions(node, "single", 4)
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600)
-    monkeypatch.setattr("headrace.connection.time", later, raising=False)
+    monkeypatch.setattr("headrace.transport.connection.time", later, raising=False)
     running.send(b"asks again at the latest here, without waiting for the answer")
     with Client(settings) as other:
         fresh = other.topic("single")

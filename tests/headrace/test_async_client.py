@@ -12,13 +12,13 @@ import pytest
 
 import headrace
 from headrace.async_client import AsyncClient
-from headrace.consumer import AsyncConsumer
+from headrace.consumer.consumer import AsyncConsumer
 from headrace.errors import BufferFull, Closed, DeadlineExceeded, TopicNotFound
 from headrace.messages import Message, TopicPartition
 from headrace.settings import Settings
 from headrace.wire import stream_pb2 as wire
 from tests.headrace.scripted_node import ScriptedNode
-from tests.support.platform import wait_until
+from tests.support.processes.platform import wait_until
 
 
 def test_send_and_read_with_await(settings: Settings) -> None:

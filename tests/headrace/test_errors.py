@@ -4,7 +4,7 @@ import pytest
 
 from headrace import errors
 from headrace.errors import HeadraceError, Kind, class_of, of_problem
-from headrace.status import error_of
+from headrace.transport.grpc_errors import error_of
 from headrace.wire import stream_pb2 as wire
 
 

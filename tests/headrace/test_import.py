@@ -31,7 +31,7 @@ def test_every_public_name_exists() -> None:
         "import headrace; assert all(getattr(headrace, n) is not None for n in headrace.__all__);"
         "assert callable(headrace.connect) and callable(headrace.connect)"
     )
-    assert "headrace.opening" in names
+    assert "headrace.client_factory" in names
 
 
 def test_a_folder_of_that_name_beside_a_script_does_not_hide_it(tmp_path: Path) -> None:

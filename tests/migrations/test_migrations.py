@@ -37,7 +37,7 @@ from api.operations.models import Operation
 from api.schema import MIGRATIONS, SchemaError, alembic_config, check_schema, migrate
 from api.tables import Base
 from api.usage.models import UsageRow
-from tests.support.postgres import DATABASES, Postgres
+from tests.support.processes.postgres import DATABASES, Postgres
 
 # What the checks of the tables want; an organization is its own.
 FIXED: Mapping[str, object] = {

@@ -1,5 +1,5 @@
 """What the tests of the C core share."""
 
-from tests.support.grpc_client import channel, host
+from tests.support.clients.grpc_client import channel, host
 
 __all__ = ["channel", "host"]

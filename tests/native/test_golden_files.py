@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from headrace import _codec_python, codec
-from headrace._codec_layout import Batch, Record
+from headrace import codec
+from headrace.codec import python_codec
+from headrace.codec.layout import Batch, Record
 from native._engine_sim import ffi, lib
-from tests.support.storage import Partition, client_part, name
+from tests.support.builders.storage import Partition, client_part, name
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -47,7 +48,7 @@ def golden(file: str) -> bytes:
 
 def reseal(data: bytes, at: int, begin: int) -> bytes:
     """The bytes with the CRC32C at ``at`` computed anew over everything from ``begin`` on."""
-    return data[:at] + struct.pack("<I", _codec_python.crc32c(data[begin:])) + data[at + 4 :]
+    return data[:at] + struct.pack("<I", python_codec.crc32c(data[begin:])) + data[at + 4 :]
 
 
 # ---- batches ----
@@ -65,7 +66,7 @@ def rows_of(batch: Batch, decode: Callable[[Batch], codec.Columns]) -> list[Reco
 
 
 def decode_python(batch: Batch) -> codec.Columns:
-    return codec.Columns(batch.base_offset, _codec_python.decode(batch))
+    return codec.Columns(batch.base_offset, python_codec.decode(batch))
 
 
 @pytest.mark.parametrize("decode", [codec.decode, decode_python])
@@ -74,7 +75,7 @@ def test_a_golden_batch_holds_its_records(
     form: str, rows: list[Record], decode: Callable[[Batch], codec.Columns]
 ) -> None:
     (batch,) = codec.batches(golden(f"batch_v1_{form}.bin"))
-    again = _codec_python.stored_batch(memoryview(golden(f"batch_v1_{form}.bin")))
+    again = python_codec.stored_batch(memoryview(golden(f"batch_v1_{form}.bin")))
     assert batch == again
     assert (batch.op, batch.first_view, batch.principal, batch.cumulative_bytes) == (
         77,
@@ -121,11 +122,11 @@ def server_header_python(batch: Batch) -> bytes:
         0,
         batch.cumulative_bytes,
     )
-    return front + struct.pack("<I", _codec_python.crc32c(front + rest)) + rest
+    return front + struct.pack("<I", python_codec.crc32c(front + rest)) + rest
 
 
 def encode_python(rows: list[Record], batch: Batch) -> bytes:
-    return _codec_python.encode(rows, 0, batch.producer_id, batch.producer_epoch, 12)
+    return python_codec.encode(rows, 0, batch.producer_id, batch.producer_epoch, 12)
 
 
 def encode_c(rows: list[Record], batch: Batch) -> bytes:

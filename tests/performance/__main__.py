@@ -37,7 +37,7 @@ from tests.performance.machine import (  # noqa: E402
     machine_limits,
 )
 from tests.performance.rpc import bench_rpc  # noqa: E402
-from tests.support.platform import Platform  # noqa: E402
+from tests.support.processes.platform import Platform  # noqa: E402
 
 ROUNDS = 5
 RECORDS = 200_000

@@ -8,7 +8,7 @@ from headrace import codec
 from headrace.wire import stream_pb2 as wire
 from headrace.wire import stream_pb2_grpc as rpc
 from tests.performance.machine import FOLDER, Figures, built, cpu_seconds, said
-from tests.support.platform import Profile
+from tests.support.processes.platform import Profile
 
 SECONDS = 2.0
 IN_FLIGHT = 64

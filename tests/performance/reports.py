@@ -20,14 +20,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace import Client
-from reports.export import export_of
 from reports.files import pending_folder, write_parquet
-from reports.inputs import archive
+from reports.input.export import export_of
+from reports.input.freeze import archive
+from reports.input.usage_records import ARROW, ddl
 from reports.session import open_session
-from reports.source import HeadraceSource
-from reports.usage_records import ARROW, ddl
+from reports.source.data_source import HeadraceSource
 from tests.performance.machine import FOLDER, ROOT, Figures
-from tests.support.platform import Platform
+from tests.support.processes.platform import Platform
 
 TOPIC = "bench-100"
 RECORDS = 1_000_000

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from tests.performance.load import STREAM_IN_FLIGHT, load, produce_message
 from tests.performance.machine import ROOT, Figures
-from tests.support.platform import Platform
+from tests.support.processes.platform import Platform
 
 ROUNDS = 5
 SIZE = 100

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from reports.export import Export, export_of
 from reports.files import pending_folder, write_parquet
-from reports.inputs import Frozen, archive
-from reports.usage_records import ARROW
+from reports.input.export import Export, export_of
+from reports.input.freeze import Frozen, archive
+from reports.input.usage_records import ARROW
 
 # 2026-11-27T10:00:00Z
 TEN_US = 1_795_773_600_000_000

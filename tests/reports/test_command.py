@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 
 from reports.__main__ import main
 from reports.errors import folder_trouble
-from reports.inputs import freeze
+from reports.input.freeze import freeze
 from reports.run import report_of
 from tests.reports.building import export
+from tests.reports.input.test_freeze import FLIGHTS, closed, produce, publish_usage
 from tests.reports.serving import KEY, Log, Node, serving
 from tests.reports.test_control import Control, served_control
-from tests.reports.test_inputs import FLIGHTS, closed, produce, publish_usage
 
 TOKEN = "hr_run_abcdefghij_secretsecretsecret_check0"
 

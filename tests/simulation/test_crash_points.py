@@ -12,7 +12,7 @@ import pytest
 
 from headrace import codec
 from native._engine_sim import ffi, lib
-from tests.support.store import Disk, Store
+from tests.support.builders.store import Disk, Store
 
 EXTENTS = 7
 SEGMENT_BYTES = 40_000

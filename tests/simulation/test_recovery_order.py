@@ -13,8 +13,8 @@ import pytest
 
 from native._engine_sim import ffi, lib
 from tests.simulation.test_storage_faults import rot, round_blocks, state
-from tests.support.storage import client_part
-from tests.support.store import Disk, Store
+from tests.support.builders.storage import client_part
+from tests.support.builders.store import Disk, Store
 
 
 def killed_between_write_and_sync(disk: Disk, partition: int = 0, size: int = 100) -> None:

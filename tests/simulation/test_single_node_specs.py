@@ -9,8 +9,8 @@ import pytest
 
 from native._engine_sim import ffi, lib
 from tests.simulation.test_storage_faults import round_blocks
-from tests.support.storage import client_part
-from tests.support.store import REVISION, TOPIC, Disk, Store
+from tests.support.builders.storage import client_part
+from tests.support.builders.store import REVISION, TOPIC, Disk, Store
 
 BLOCK = 4096
 BLOCK_HEADER = 112

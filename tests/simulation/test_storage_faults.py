@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import client_part
-from tests.support.store import EXTENT_BYTES, FILE_HEADER_BYTES, REVISION, TOPIC, Disk, Store
+from tests.support.builders.storage import client_part
+from tests.support.builders.store import (
+    EXTENT_BYTES,
+    FILE_HEADER_BYTES,
+    REVISION,
+    TOPIC,
+    Disk,
+    Store,
+)
 
 BLOCK = 4096
 DAMAGED = 3

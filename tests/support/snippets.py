@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.platform import Platform, Profile
-from tests.support.postgres import Postgres
+from tests.support.processes.platform import Platform, Profile
+from tests.support.processes.postgres import Postgres
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ("sh", "python", "toml", "sql")

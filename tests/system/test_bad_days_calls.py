@@ -17,8 +17,8 @@ from google.protobuf.message import Message
 from dataplane.wire import node_pb2
 from headrace import codec
 from headrace.wire import stream_pb2 as wire
-from tests.support.furnishing import EDITOR, VIEWER, furnish, key_wish
-from tests.support.node_process import NodeProcess, refusal, token
+from tests.support.builders.furnishing import EDITOR, VIEWER, furnish, key_wish
+from tests.support.processes.node_process import NodeProcess, refusal, token
 
 STRANGER, STRANGER_SHA256 = token("user", "stranger01", "stranger")
 EXPIRED, EXPIRED_SHA256 = token("user", "expired001", "expired")

@@ -18,11 +18,11 @@ import pytest
 
 from headrace import codec
 from headrace.wire import stream_pb2
-from tests.dataplane import builders
-from tests.support.disk import Disk
-from tests.support.faults import Faults
-from tests.support.furnishing import EDITOR, furnish, topic_wish
-from tests.support.node_process import Client, NodeProcess, refusal
+from tests.support.builders import commands
+from tests.support.builders.furnishing import EDITOR, furnish, topic_wish
+from tests.support.processes.disk import Disk
+from tests.support.processes.faults import Faults
+from tests.support.processes.node_process import Client, NodeProcess, refusal
 
 DISK_MIB = 128  # a journal takes 96 of them
 LAYOUT = "layout-1/shard-0"
@@ -137,7 +137,7 @@ def test_a_full_disk_refuses_writes_by_name_and_nothing_else_and_recovers_by_its
         assert writer.stored() == writer.values
         writer.client.commit(mine, member.joined.group, 1)
         node.admin().apply(topic_wish("born"))
-        node.admin().apply(builders.delete_topic("tp_going").control.request)
+        node.admin().apply(commands.delete_topic("tp_going").control.request)
         node.wait_until(lambda: "STORAGE_FULL" in node.http("/readyz")[1])
         assert "the disk is full" in node.log()
         disk.free()

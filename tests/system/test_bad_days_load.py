@@ -21,9 +21,17 @@ import pytest
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc
-from tests.support.furnishing import EDITOR, VIEWER, furnish, topic_wish
-from tests.support.http2_peer import DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, field, frame
-from tests.support.node_process import NodeProcess, refusal
+from tests.support.builders.furnishing import EDITOR, VIEWER, furnish, topic_wish
+from tests.support.clients.http2_peer import (
+    DATA,
+    END_HEADERS,
+    HEADERS,
+    PREFACE,
+    SETTINGS,
+    field,
+    frame,
+)
+from tests.support.processes.node_process import NodeProcess, refusal
 
 MIB = 1 << 20
 LIMIT = MIB  # message_bytes_max of the topics made here

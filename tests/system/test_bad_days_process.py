@@ -19,10 +19,10 @@ import pytest
 
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace import codec
-from tests.support.faults import Faults
-from tests.support.furnishing import EDITOR, furnish
-from tests.support.node_process import PROGRAM, NodeProcess
-from tests.support.platform import Platform
+from tests.support.builders.furnishing import EDITOR, furnish
+from tests.support.processes.faults import Faults
+from tests.support.processes.node_process import PROGRAM, NodeProcess
+from tests.support.processes.platform import Platform
 
 DAY_S = 86_400
 DESCRIPTORS = 256

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.browser import Console, violations
-from tests.support.platform import wait_until
+from tests.support.processes.browser import Console, violations
+from tests.support.processes.platform import wait_until
 
 CANARY = "<img src=x onerror=\"alert('canary')\"><script>alert('canary')</script>"
 

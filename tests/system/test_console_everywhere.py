@@ -11,9 +11,9 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.browser import ROOT, Console, violations
-from tests.support.console_story import CANARY, Story, told
-from tests.support.scripted_reports import ScriptedReports
+from tests.support.processes.browser import ROOT, Console, violations
+from tests.support.stories.console_story import CANARY, Story, told
+from tests.support.stories.scripted_reports import ScriptedReports
 
 SOURCE: Final = ROOT / "api" / "console" / "src"
 THEMES: Final = ("Light", "Dark")

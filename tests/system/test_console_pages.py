@@ -11,8 +11,8 @@ from httpx2 import Client
 from playwright.sync_api import Page, expect
 
 from headrace.version import VERSION
-from tests.support.browser import Console, violations
-from tests.support.platform import alive, wait_until
+from tests.support.processes.browser import Console, violations
+from tests.support.processes.platform import alive, wait_until
 
 CANARY = "<img src=x onerror=alert(1)>"
 

@@ -9,11 +9,11 @@ from decimal import Decimal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.browser import Console, violations
-from tests.support.invoice_story import invoice_of
-from tests.support.retention_story import Told
-from tests.support.retention_story import text as moment
-from tests.support.scripted_reports import ScriptedReports
+from tests.support.processes.browser import Console, violations
+from tests.support.stories.invoice_story import invoice_of
+from tests.support.stories.retention_story import Told
+from tests.support.stories.retention_story import text as moment
+from tests.support.stories.scripted_reports import ScriptedReports
 
 CANARY = "<img src=x onerror=\"alert('canary')\"><script>alert('canary')</script>"
 PAGE = f"<!doctype html><title>Usage</title><h1>The page</h1>{CANARY}"

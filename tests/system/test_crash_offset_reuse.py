@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.support.furnishing import EDITOR, furnish
-from tests.support.node_process import NodeProcess
+from tests.support.builders.furnishing import EDITOR, furnish
+from tests.support.processes.node_process import NodeProcess
 
 MESSAGES = 5
 LIVES = 3

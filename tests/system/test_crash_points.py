@@ -12,8 +12,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tests.support.furnishing import EDITOR, furnish
-from tests.support.node_process import NodeProcess
+from tests.support.builders.furnishing import EDITOR, furnish
+from tests.support.processes.node_process import NodeProcess
 
 BATCHES_MAX = 600
 # Of one thread. Beginnings are formats and first rounds, the rest is traffic.

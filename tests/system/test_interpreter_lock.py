@@ -14,8 +14,8 @@ import pytest
 
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc
-from tests.support.furnishing import EDITOR, furnish
-from tests.support.node_process import NodeProcess
+from tests.support.builders.furnishing import EDITOR, furnish
+from tests.support.processes.node_process import NodeProcess
 
 HOLDS = 4
 HOLD_SECONDS = 0.5

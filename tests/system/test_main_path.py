@@ -17,8 +17,8 @@ import pytest
 import headrace
 from headrace.codec import Record, batches, decode, encode
 from headrace.wire import stream_pb2, stream_pb2_grpc
-from tests.support.platform import Platform, wait_until
-from tests.support.stage import Stage, account
+from tests.support.processes.platform import Platform, wait_until
+from tests.support.stories.stage import Stage, account
 
 KILLS = 10
 RECORDS_PER_SEND = 500

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.support.platform import Platform
+from tests.support.processes.platform import Platform
 
 Body: TypeAlias = Any
 

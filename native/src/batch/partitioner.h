@@ -1,5 +1,6 @@
 /* batch/partitioner.h: which partition a key belongs to: murmur2, as every client does
- * (headrace/partitioner.py; the vectors in tests/headrace/test_partitioner.py are published). */
+ * (headrace/producer/partitioner.py;
+ * the vectors in tests/headrace/producer/test_partitioner.py are published). */
 #ifndef BATCH_PARTITIONER_H
 #define BATCH_PARTITIONER_H
 

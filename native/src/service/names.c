@@ -1,4 +1,4 @@
-/* service/names.c: the rules of names of dataplane/services/naming.py, on the pushed tables. Ids
+/* service/names.c: the rules of names of dataplane/services/names.py, on the pushed tables. Ids
  * (`tp_...`, `prj_...`) are not in them: this wire takes names only. */
 #include "service/names.h"
 

@@ -18,7 +18,7 @@ from api.errors import UnauthenticatedError
 from api.nodes.service import addresses
 from api.schema import check_schema, migrate
 from api.settings import DatabaseSettings, NodeSettings, Settings, SettingsInvalid
-from tests.support.postgres import DATABASES, Postgres
+from tests.support.processes.postgres import DATABASES, Postgres
 
 
 @pytest.fixture(params=DATABASES)

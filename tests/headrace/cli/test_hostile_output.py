@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from headrace.cli.produce import LINE_BYTES_MAX
-from headrace.cli.quoting import guarded, json_of, seen
+from headrace.cli.commands.produce import LINE_BYTES_MAX
+from headrace.cli.sanitize import guarded, json_of, seen
 from headrace.client import Client
 from tests.headrace.cli.conftest import Run
 from tests.headrace.scripted_api import ScriptedApi, named, problem

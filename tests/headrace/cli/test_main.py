@@ -10,8 +10,8 @@ import pytest
 
 from headrace import errors
 from headrace.cli.main import exit_code_of
+from headrace.cli.messages import duration_of
 from headrace.cli.output import Printer
-from headrace.cli.words import duration_of
 from headrace.client import Client
 from tests.headrace.cli.conftest import Run
 from tests.headrace.scripted_api import ScriptedApi, problem
@@ -79,7 +79,7 @@ def test_a_call_that_waits_for_an_answer_says_for_whom_and_until_when(
         headrace("topic", "list").err
         == "No topics found. Create one with: headrace topic create NAME\n"
     )
-    monkeypatch.setattr("headrace.runtime.SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr("headrace.transport.io_thread.SILENCE_SECONDS", 0.0)
     assert f"no answer from {api.url} yet, trying until " in headrace("topic", "list").err
     line = f"no answer from {node.address} yet, trying until "
     assert line in headrace("consume", "single", "-e").err

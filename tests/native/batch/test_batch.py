@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace import codec
 from headrace.codec import Record
 from native._engine_sim import ffi, lib
-from tests.support.storage import client_part, name, stored_batch
+from tests.support.builders.storage import client_part, name, stored_batch
 
 PRODUCER = bytes(range(16))
 MEBIBYTE = 1 << 20

@@ -1,9 +1,9 @@
-"""partitioner.c against headrace/partitioner.py, which every SDK follows."""
+"""partitioner.c against headrace/producer/partitioner.py, which every SDK follows."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace import partitioner
+from headrace.producer import partitioner
 from native._engine_sim import lib
 
 

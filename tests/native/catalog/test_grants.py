@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
-from tests.support.engine_host import ADMIN_SECRET, ADMIN_TOKEN, grant_row, token, topic_row
+from tests.support.processes.engine_host import (
+    ADMIN_SECRET,
+    ADMIN_TOKEN,
+    grant_row,
+    token,
+    topic_row,
+)
 
 SECRET = "s" * 43
 OK, MISSING, INVALID, EXPIRED = 0, 1, 2, 3

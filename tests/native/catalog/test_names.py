@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
-from tests.support.engine_host import project_row, topic_row
+from tests.support.processes.engine_host import project_row, topic_row
 
 SECRET = bytes(range(16))
 NAME_SIZE_MAX = 313

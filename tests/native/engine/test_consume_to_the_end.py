@@ -8,10 +8,8 @@ import pytest
 
 from headrace.wire import stream_pb2 as wire
 from headrace.wire import stream_pb2_grpc as stubs
-from tests.support import engine_host
-from tests.support.consume_reader import Reader
-from tests.support.engine_host import Host, topic_row
-from tests.support.grpc_client import (
+from tests.support.clients.consume_reader import Reader
+from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     WAIT_S,
     bearer,
@@ -20,7 +18,9 @@ from tests.support.grpc_client import (
     refusal,
     request,
 )
-from tests.support.platform import wait_until
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host, topic_row
+from tests.support.processes.platform import wait_until
 
 CLOSING, RECREATED = 2, 4
 PARTITIONS = 4

@@ -11,9 +11,7 @@ import grpc
 import pytest
 
 from native.engine import FRAME_SIZE_MAX, Engine, EngineError, EngineLimits, Frame
-from tests.support import engine_host
-from tests.support.engine_host import Host, grant_row, topic_row
-from tests.support.grpc_client import (
+from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     ROWS,
     bearer,
@@ -23,6 +21,8 @@ from tests.support.grpc_client import (
     refusal,
     request,
 )
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host, grant_row, topic_row
 
 
 def test_an_engine_starts_recovers_nothing_and_stops(tmp_path: Path) -> None:

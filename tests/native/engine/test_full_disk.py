@@ -7,8 +7,8 @@ from the journal is read from memory until a segment can take it.
 import pytest
 
 from native._engine_sim import lib
-from tests.support.storage import client_part, name
-from tests.support.store import Disk, Store
+from tests.support.builders.storage import client_part, name
+from tests.support.builders.store import Disk, Store
 
 
 def opened(disk: Disk) -> Store:

@@ -9,10 +9,8 @@ import pytest
 from headrace import codec
 from headrace.wire import stream_pb2 as wire
 from headrace.wire import stream_pb2_grpc as stubs
-from tests.support import engine_host
-from tests.support.consume_reader import Reader
-from tests.support.engine_host import Host, topic_row
-from tests.support.grpc_client import (
+from tests.support.clients.consume_reader import Reader
+from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     ROWS,
     WAIT_S,
@@ -20,7 +18,9 @@ from tests.support.grpc_client import (
     produce,
     request,
 )
-from tests.support.messages_client import EVENTS, NAMED_ROWS, fetch_messages
+from tests.support.clients.messages_client import EVENTS, NAMED_ROWS, fetch_messages
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host, topic_row
 
 PARTITIONS = 3
 BATCHES, START = 20, 15  # of two records each: the start lies inside the eighth

@@ -8,9 +8,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tests.support import engine_host
-from tests.support.engine_host import Host, grant_row, topic_row
-from tests.support.grpc_client import (
+from tests.support.builders.storage import client_part
+from tests.support.clients.grpc_client import (
     EDITOR,
     GRPC_OPTIONS,
     SECRET,
@@ -21,8 +20,9 @@ from tests.support.grpc_client import (
     refusal,
     request,
 )
-from tests.support.platform import wait_until
-from tests.support.storage import client_part
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host, grant_row, topic_row
+from tests.support.processes.platform import wait_until
 
 CLOSING, RECREATED = 2, 4
 OK, NOT_FOUND, REMADE, INVALID, CLOSED = 0, 1, 2, 7, 11

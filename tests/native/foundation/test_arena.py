@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import Arena
+from tests.support.builders.storage import Arena
 
 
 def test_taken_memory_is_aligned_and_zero() -> None:

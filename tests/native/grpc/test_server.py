@@ -10,9 +10,7 @@ import grpc
 import pytest
 
 from headrace.wire import stream_pb2 as wire
-from tests.support import engine_host
-from tests.support.engine_host import Host
-from tests.support.grpc_client import (
+from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     PARTITIONS,
     PRODUCE,
@@ -25,6 +23,8 @@ from tests.support.grpc_client import (
     refusal,
     request,
 )
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host
 
 
 def test_health_says_serving_without_a_key(host: Host, channel: grpc.Channel) -> None:

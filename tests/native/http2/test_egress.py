@@ -9,9 +9,7 @@ import pytest
 
 from headrace.wire import stream_pb2 as wire
 from headrace.wire import stream_pb2_grpc as stubs
-from tests.support import engine_host
-from tests.support.engine_host import Host
-from tests.support.grpc_client import (
+from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     ROWS,
     TOPIC,
@@ -21,7 +19,7 @@ from tests.support.grpc_client import (
     produce,
     request,
 )
-from tests.support.http2_peer import (
+from tests.support.clients.http2_peer import (
     DATA,
     END_STREAM,
     WINDOW_UPDATE,
@@ -29,7 +27,9 @@ from tests.support.http2_peer import (
     call_headers,
     frame,
 )
-from tests.support.platform import wait_until
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host
+from tests.support.processes.platform import wait_until
 
 FETCH = "/headrace.stream.v1.Stream/Fetch"
 CONSUME = "/headrace.stream.v1.Stream/Consume"

@@ -23,9 +23,7 @@ from hyperframe.frame import (
 
 from headrace.wire import stream_pb2 as wire
 from native.engine import EngineLimits
-from tests.support import engine_host
-from tests.support.engine_host import Host
-from tests.support.grpc_client import (
+from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     ROWS,
     TOPIC,
@@ -35,7 +33,9 @@ from tests.support.grpc_client import (
     produce,
     request,
 )
-from tests.support.hostile_client import PREFACE, HostileClient, literal, prefixed
+from tests.support.clients.hostile_client import PREFACE, HostileClient, literal, prefixed
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host
 
 GROWTH_BYTES_MAX = 64 << 20
 # Who floods has bytes under way that the node closes without reading: TCP then answers with a reset

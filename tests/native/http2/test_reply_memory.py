@@ -12,9 +12,7 @@ import pytest
 
 from headrace.wire import stream_pb2 as wire
 from headrace.wire import stream_pb2_grpc as stubs
-from tests.support import engine_host
-from tests.support.engine_host import Host
-from tests.support.grpc_client import (
+from tests.support.clients.grpc_client import (
     EDITOR,
     GRPC_OPTIONS,
     ROWS,
@@ -28,7 +26,7 @@ from tests.support.grpc_client import (
     refusal,
     request,
 )
-from tests.support.http2_peer import (
+from tests.support.clients.http2_peer import (
     DATA,
     END_STREAM,
     WINDOW_UPDATE,
@@ -36,8 +34,10 @@ from tests.support.http2_peer import (
     call_headers,
     frame,
 )
-from tests.support.messages_client import EVENTS, NAMED_ROWS
-from tests.support.platform import wait_until
+from tests.support.clients.messages_client import EVENTS, NAMED_ROWS
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host
+from tests.support.processes.platform import wait_until
 
 POOL_BYTES = 64 << 20
 BATCHES = 24

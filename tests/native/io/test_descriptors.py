@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import name
+from tests.support.builders.storage import name
 
 CONNECTIONS_OF_A_SHARD = 1024
 

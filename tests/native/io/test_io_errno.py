@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from native._engine_sim import lib
-from tests.support.storage import name
+from tests.support.builders.storage import name
 
 
 @pytest.mark.parametrize(

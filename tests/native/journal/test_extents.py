@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import Arena
-from tests.support.store import Disk
+from tests.support.builders.storage import Arena
+from tests.support.builders.store import Disk
 
 BLOCK, SECTOR = 4096, 512
 EXTENT_BLOCKS = 8

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import client_part
-from tests.support.store import EXTENT_BYTES, FILE_HEADER_BYTES, TOPIC, Disk, Store
+from tests.support.builders.storage import client_part
+from tests.support.builders.store import EXTENT_BYTES, FILE_HEADER_BYTES, TOPIC, Disk, Store
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 BLOCK, HEADER, SECTOR = 4096, 112, 512

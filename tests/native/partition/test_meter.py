@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import METER_CLOSE, Partition, client_part, name, words
+from tests.support.builders.storage import METER_CLOSE, Partition, client_part, name, words
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND

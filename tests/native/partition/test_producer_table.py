@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import Arena, name
+from tests.support.builders.storage import Arena, name
 
 if TYPE_CHECKING:
     from native._engine_sim import CData

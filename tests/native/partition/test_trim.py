@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import (
+from tests.support.builders.storage import (
     PURGE,
     SEAL,
     SET_HOLD,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import Arena
+from tests.support.builders.storage import Arena
 
 STRIDE = 65536
 

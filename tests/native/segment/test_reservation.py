@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import TIME, Partition, Pools, client_part, name, stored_batch
+from tests.support.builders.storage import TIME, Partition, Pools, client_part, name, stored_batch
 
 DAY_US = 86_400_000_000
 

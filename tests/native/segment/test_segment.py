@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import Partition, Pools, client_part, name, walk
+from tests.support.builders.storage import Partition, Pools, client_part, name, walk
 
 if TYPE_CHECKING:
     from native._engine_sim import CData

@@ -8,9 +8,7 @@ import grpc
 import pytest
 
 from headrace.wire import stream_pb2 as wire
-from tests.support import engine_host
-from tests.support.engine_host import Host, grant_row, token
-from tests.support.grpc_client import (
+from tests.support.clients.grpc_client import (
     EDITOR,
     EXPIRED,
     PARTITIONS,
@@ -29,6 +27,8 @@ from tests.support.grpc_client import (
     refusal,
     request,
 )
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host, grant_row, token
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,8 @@ import grpc
 import pytest
 
 from headrace.wire import stream_pb2 as wire
-from tests.support import engine_host
-from tests.support.consume_reader import CONSUME, PLENTY, Reader, values_of
-from tests.support.engine_host import Host, grant_row, topic_row
-from tests.support.grpc_client import (
+from tests.support.clients.consume_reader import CONSUME, PLENTY, Reader, values_of
+from tests.support.clients.grpc_client import (
     EDITOR,
     GRPC_OPTIONS,
     PARTITIONS,
@@ -29,7 +27,9 @@ from tests.support.grpc_client import (
     produce,
     request,
 )
-from tests.support.http2_peer import DATA, Peer, call_headers, frame
+from tests.support.clients.http2_peer import DATA, Peer, call_headers, frame
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host, grant_row, topic_row
 
 DOOMED = 40
 

@@ -13,9 +13,7 @@ import pytest
 from headrace import codec
 from headrace.wire import stream_pb2 as wire
 from headrace.wire import stream_pb2_grpc as stubs
-from tests.support import engine_host
-from tests.support.engine_host import Host
-from tests.support.grpc_client import (
+from tests.support.clients.grpc_client import (
     EDITOR,
     GRPC_OPTIONS,
     ROWS,
@@ -30,7 +28,7 @@ from tests.support.grpc_client import (
     raw,
     refusal,
 )
-from tests.support.messages_client import (
+from tests.support.clients.messages_client import (
     EVENTS,
     NAMED_ROWS,
     PARTITIONS,
@@ -39,6 +37,8 @@ from tests.support.messages_client import (
     message,
     publish,
 )
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host
 
 FETCH_MESSAGES = "/headrace.stream.v1.Stream/FetchMessages"
 WAITS = "headrace_fetch_waits_total"

@@ -7,9 +7,7 @@ import pytest
 
 from headrace.wire import stream_pb2 as wire
 from native.engine import EngineConfig
-from tests.support import engine_host
-from tests.support.engine_host import Host, topic_row
-from tests.support.grpc_client import (
+from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     PARTITIONS,
     ROWS,
@@ -23,6 +21,8 @@ from tests.support.grpc_client import (
     refusal,
     request,
 )
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host, topic_row
 
 Appended = tuple[int, int]
 """A batch's append time and base offset."""

@@ -9,9 +9,7 @@ import pytest
 
 from headrace import codec
 from headrace.wire import stream_pb2 as wire
-from tests.support import engine_host
-from tests.support.engine_host import Host, topic_row
-from tests.support.grpc_client import (
+from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     PARTITIONS,
     ROWS,
@@ -29,6 +27,8 @@ from tests.support.grpc_client import (
     request,
     values_of,
 )
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host, topic_row
 
 
 def test_what_is_produced_is_fetched_from_every_partition(

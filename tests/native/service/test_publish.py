@@ -10,12 +10,10 @@ import grpc
 import pytest
 
 from headrace import codec
-from headrace.partitioner import partition_of
+from headrace.producer.partitioner import partition_of
 from headrace.wire import stream_pb2 as wire
 from headrace.wire import stream_pb2_grpc as stubs
-from tests.support import engine_host
-from tests.support.engine_host import Host
-from tests.support.grpc_client import (
+from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     ROWS,
     SCOPED,
@@ -28,7 +26,7 @@ from tests.support.grpc_client import (
     raw,
     refusal,
 )
-from tests.support.messages_client import (
+from tests.support.clients.messages_client import (
     EVENTS,
     LONE,
     NAMED_ROWS,
@@ -38,6 +36,8 @@ from tests.support.messages_client import (
     message,
     publish,
 )
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host
 
 PUBLISH = "/headrace.stream.v1.Stream/Publish"
 

@@ -14,9 +14,7 @@ import grpc
 import pytest
 
 from native.engine import EngineLimits
-from tests.support import engine_host
-from tests.support.engine_host import Host
-from tests.support.grpc_client import (
+from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     ROWS,
     WAIT_S,
@@ -27,8 +25,18 @@ from tests.support.grpc_client import (
     refusal,
     request,
 )
-from tests.support.http2_peer import DATA, END_STREAM, GOAWAY, HEADERS, Peer, call_headers, frame
-from tests.support.platform import wait_until
+from tests.support.clients.http2_peer import (
+    DATA,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    Peer,
+    call_headers,
+    frame,
+)
+from tests.support.processes import engine_host
+from tests.support.processes.engine_host import Host
+from tests.support.processes.platform import wait_until
 
 MEMORY, DEADLINE = 'reason="memory"', 'reason="deadline"'
 SILENT, EVICTED = 'reason="silent"', 'reason="evicted"'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import client_part, name
-from tests.support.store import Disk, Store
+from tests.support.builders.storage import client_part, name
+from tests.support.builders.store import Disk, Store
 
 PRODUCER = b"seven".ljust(16, b"-")
 

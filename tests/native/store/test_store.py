@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import client_part, name
-from tests.support.store import REVISION, TOPIC, Disk, Store
+from tests.support.builders.storage import client_part, name
+from tests.support.builders.store import REVISION, TOPIC, Disk, Store
 
 
 def opened(disk: Disk | None = None, *, extents: int = 8, segment_bytes: int = 1 << 20) -> Store:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import name
+from tests.support.builders.storage import name
 
 if TYPE_CHECKING:
     from native._engine_sim import CData

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace import codec
-from headrace.partitioner import partition_of
+from headrace.producer.partitioner import partition_of
 from headrace.wire import stream_pb2 as wire
 from native._engine_sim import ffi, lib
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from reports.cluster import Handle
 from reports.files import pending_folder, write_parquet
 from reports.retention.export import RetentionExport, instant_text, retention_export_of
-from reports.retention.inputs import FrozenRetention, archive_retention
+from reports.retention.freeze import FrozenRetention, archive_retention
 from reports.retention.offsets import Commit, Offsets
 from reports.retention.records import ARROW
+from reports.source.cluster import Handle
 from tests.reports.building import BATCH_SCHEMA, HOUR_US, TEN_US
 
 MIB = 1 << 20

@@ -1,7 +1,7 @@
 """Neither the order of trims nor how they are split changes what was deleted: many cases at once.
 
-The forms of a case are those of tests/reports/test_windows.py: whole, in any order with copies,
-each trim in two, and up to and from one in the middle.
+The forms of a case are those of tests/reports/billing/test_windows.py: whole, in any order with
+copies, each trim in two, and up to and from one in the middle.
 """
 
 from collections import Counter as Sums

@@ -14,7 +14,7 @@ from pyspark.sql import Row, SparkSession
 
 from reports.retention import figures
 from reports.retention.figures import DAY_US
-from reports.retention.standings import PLACES
+from reports.retention.partition_state import PLACES
 from tests.reports.building import HOUR_US, TEN_US
 from tests.reports.retention.building import (
     DAY_MS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import EXPIRE, Partition, client_part
-from tests.support.store import EXTENT_BYTES, TOPIC, Disk, Store
+from tests.support.builders.storage import EXPIRE, Partition, client_part
+from tests.support.builders.store import EXTENT_BYTES, TOPIC, Disk, Store
 
 OTHER = TOPIC + 1
 HOUR_US = 3_600_000_000

@@ -9,8 +9,8 @@ import pytest
 
 from headrace import codec
 from native._engine_sim import ffi, lib
-from tests.support.storage import client_part
-from tests.support.store import REVISION, TOPIC, Disk, Store
+from tests.support.builders.storage import client_part
+from tests.support.builders.store import REVISION, TOPIC, Disk, Store
 
 SEGMENT = 1500  # two batches of 700 bytes and a little
 FOLDER = f"topics/{TOPIC:016x}-{REVISION}-0"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataplane.frames import PartitionId, owner_of
-from tests.support.storage import client_part
-from tests.support.store import REVISION, TOPIC, Disk, Store
+from dataplane.engine.frames import PartitionId, owner_of
+from tests.support.builders.storage import client_part
+from tests.support.builders.store import REVISION, TOPIC, Disk, Store
 
 BLOCK_BYTES = 4096
 UNSEEN, LOADED = TOPIC + 1, TOPIC + 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import client_part
-from tests.support.store import REVISION, TOPIC, Disk, Store
+from tests.support.builders.storage import client_part
+from tests.support.builders.store import REVISION, TOPIC, Disk, Store
 
 SECOND_US = 1_000_000
 SEGMENT = 1500

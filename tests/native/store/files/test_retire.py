@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from native._engine_sim import lib
-from tests.support.storage import client_part
-from tests.support.store import REVISION, TOPIC, Disk, Store
+from tests.support.builders.storage import client_part
+from tests.support.builders.store import REVISION, TOPIC, Disk, Store
 
 
 def folder(partition: int = 0, topic: int = TOPIC) -> str:

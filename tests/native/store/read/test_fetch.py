@@ -3,8 +3,8 @@
 import itertools
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import client_part
-from tests.support.store import Disk, Store
+from tests.support.builders.storage import client_part
+from tests.support.builders.store import Disk, Store
 
 FETCH_BATCHES_MAX = 64
 

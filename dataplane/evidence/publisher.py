@@ -1,0 +1,397 @@
+"""Evidence on its way into a system topic: closed metering windows into `_usage`, trims into
+`_retention`; counters of shards into `_usage`.
+
+Owns the road engine -> spool -> topic -> acknowledgement, in that order: a window is acknowledged
+only once it is in `_usage`, and the engine repeats what is not, in order. Every hop is idempotent:
+the spool knows each window by (topic, created_revision, partition, sequence), and the partition
+knows each batch by producer and sequence. Refuses to compute: sums come from the log. What is said
+of windows here holds for trims too; `Cargo` is what differs.
+
+The spool knows a partition's windows by the last one alone, and an acknowledgement is for all
+before it. So a window is taken only if it is the next of its partition: one that was left out
+because there was no room is never skipped by a later one. Counters (`counters.py`) join the road at
+the spool: nobody repeats or awaits them. The state is the event loop's; threads only write.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from itertools import islice
+from typing import Final, NamedTuple
+
+from dataplane.engine.frames import (
+    EngineResult,
+    Kind,
+    MeterClose,
+    PartitionId,
+    owner_of,
+    pack_partition,
+    unpack_meter_close,
+)
+from dataplane.engine.ring import Ring
+from dataplane.evidence.counters import USAGE_VALUE_VERSION, Counters, is_counter
+from dataplane.evidence.spool import Entry, Record, Spool, SpoolFull
+from dataplane.metadata.state import USAGE_TOPIC_NUMBER, State
+from headrace import codec
+from headrace.wire import usage_pb2 as usage
+from native.engine import Frame
+
+ENTRY_RECORDS_MAX: Final = 64
+INCOMING_MAX: Final = 4096
+PUBLISH_TIMEOUT_S: Final = 10.0
+RETRY_S_MIN: Final = 0.05
+RETRY_S_MAX: Final = 2.0
+
+# The partition does not know our producer (any more), or knows another sequence of it.
+_PRODUCER_LOST: Final = (EngineResult.INVALID, EngineResult.FENCED)
+
+log = logging.getLogger("dataplane.metering")
+
+
+class Arrival(NamedTuple):
+    """One window as the engine handed it over; `record` resolves its names."""
+
+    id: PartitionId
+    sequence: int
+    record: Callable[[State], Record]
+
+
+class Cargo(NamedTuple):
+    """What a road carries: from which frame, into which system topic, acknowledged how."""
+
+    name: str
+    topic: str
+    topic_number: int
+    arrives: Kind
+    acknowledged: Kind
+    unpack: Callable[[bytes], Arrival]
+
+
+class Metering:
+    """Carries windows; one task, `run`."""
+
+    def __init__(
+        self,
+        ring: Ring,
+        spool: Spool,
+        *,
+        reading: Callable[[], AbstractContextManager[State]],
+        shards_count: int,
+        incoming_max: int = INCOMING_MAX,
+        cargo: Cargo | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        self._cargo = cargo or USAGE
+        self._counters = counters
+        self._ring = ring
+        self._spool = spool
+        self._reading = reading
+        self._shards_count = shards_count
+        self._incoming_max = incoming_max
+        # In order of arrival; which is in order of sequence within a partition.
+        self._incoming: dict[tuple[PartitionId, int], Arrival] = {}
+        self._next: dict[PartitionId, int] = {}
+        self._wake = asyncio.Event()
+        self._progress = asyncio.Condition()
+        # From here on this process gives the numbers: none can be in `_usage` before it tried.
+        self._own_from = spool.number_next
+        self._tried = -1
+        self._may_publish = True
+        self._trouble = ""
+        self.retries = 0
+        self.spools_lost = 0
+        ring.handle((self._cargo.arrives,), self._on_close)
+        if counters is not None:
+            counters.handle_arrival(self._wake.set)
+            for partition in tuple(spool.sequences):
+                if is_counter(partition) and partition.created_revision != counters.life.number:
+                    spool.forget(partition)
+
+    def check_spool(self) -> None:
+        """Notice a spool that is gone. Called once, when the metadata has recovered.
+
+        The first start makes the spool before the cluster gets its name, so a new spool in a
+        cluster that has one replaces another.
+        """
+        with self._reading() as state:
+            known = state.bootstrap_op > 0
+        if known and self._spool.is_new:
+            self._lost(f"the {self._cargo.name} spool is gone and begins anew")
+
+    def _lost(self, what: str) -> None:
+        self.spools_lost += 1
+        log.error(
+            "%s: what was not acknowledged comes again from the engine and may stand twice in "
+            "`%s`, where reports count each once; find out who removed or restored %s",
+            what,
+            self._cargo.topic,
+            self._spool.folder,
+        )
+
+    def published_count(self) -> int:
+        """Records in `_usage` from this node, ever."""
+        return self._spool.published
+
+    def pending_count(self) -> int:
+        """Windows that are known here and not yet in `_usage`."""
+        spooled = self._spool.number_next - self._spool.published
+        return spooled + len(self._incoming) + self._counted_count()
+
+    def _counted_count(self) -> int:
+        return self._counters.waiting_count() if self._counters is not None else 0
+
+    async def wait_published(self, partition: PartitionId, sequence: int) -> None:
+        """Return once this window of this partition is in `_usage`."""
+        async with self._progress:
+            await self._progress.wait_for(lambda: self._spool.is_published(partition, sequence))
+
+    async def wait_counted(self) -> None:
+        """Return once all that shards have counted and handed over by now is in `_usage`."""
+        await self.wait_spooled()
+        number = self._spool.number_next
+        async with self._progress:
+            await self._progress.wait_for(lambda: self._spool.published >= number)
+
+    async def wait_spooled(self) -> None:
+        """Return once all that shards have counted and handed over by now is durable here."""
+        if self._counters is None:
+            return
+        counters, arrived = self._counters, self._counters.arrived
+        async with self._progress:
+            await self._progress.wait_for(lambda: counters.is_spooled(arrived))
+
+    def stop_publishing(self) -> None:
+        """The partitions are about to stop: what comes now is spooled, for the next start."""
+        self._may_publish = False
+
+    def forget(self, partitions: Iterable[PartitionId]) -> None:
+        """These partitions are gone; what of theirs still waits is published all the same."""
+        for partition in partitions:
+            self._next.pop(partition, None)
+            self._spool.forget(partition)
+
+    async def wait_idle(self) -> None:
+        """Return once nothing waits."""
+        async with self._progress:
+            await self._progress.wait_for(lambda: self.pending_count() == 0)
+
+    async def run(self) -> None:
+        """Carry windows until cancelled."""
+        delay_s = RETRY_S_MIN
+        while True:
+            if self._incoming or self._counted_count() > 0:
+                done = await self._spool_next()
+            elif self._may_publish and self._spool.pending:
+                done = await self._publish(self._spool.pending[0])
+            else:
+                await self._wake.wait()
+                self._wake.clear()
+                continue
+            if done:
+                delay_s, self._trouble = RETRY_S_MIN, ""
+                continue
+            self.retries += 1
+            await asyncio.sleep(delay_s)
+            delay_s = min(delay_s * 2, RETRY_S_MAX)
+
+    def _say(self, trouble: str) -> None:
+        """Log what is in the way: once, until something else is or it goes on."""
+        if trouble != self._trouble:
+            log.error("%s; trying again", trouble)
+        self._trouble = trouble
+
+    def _on_close(self, frame: Frame) -> None:
+        close = self._cargo.unpack(frame.body)
+        if self._spool.holds(close.id, close.sequence):
+            # Repeated. If it still waits, its acknowledgement will come with its publication.
+            if self._spool.is_published(close.id, close.sequence):
+                self._acknowledge(close.id, close.sequence)
+            return
+        # The first that comes after a start is the first that the partition's log has no
+        # acknowledgement of; all before it are in `_usage`.
+        expected = self._next.setdefault(close.id, close.sequence)
+        if close.sequence == expected and len(self._incoming) < self._incoming_max:
+            self._next[close.id] = expected + 1
+            self._incoming[(close.id, close.sequence)] = close
+            self._wake.set()
+        # Else the engine repeats it.
+
+    async def _spool_next(self) -> bool:
+        try:
+            if self._incoming:
+                return await self._spool_incoming()
+            assert self._counters is not None
+            return await self._spool_counters(self._counters)
+        except OSError as error:
+            self._say(f"{self._cargo.name} cannot be spooled and waits: {error}")
+            return False
+        except SpoolFull as full:
+            self._say(f"{self._cargo.name} is not spooled: {full}")
+        if not self._may_publish or not self._spool.pending:
+            return False
+        return await self._publish(self._spool.pending[0])
+
+    async def _spool_incoming(self) -> bool:
+        chosen = tuple(islice(self._incoming, ENTRY_RECORDS_MAX))
+        with self._reading() as state:
+            records = [self._incoming[key].record(state) for key in chosen]
+        await self._spool_records(records)
+        for key in chosen:
+            self._incoming.pop(key, None)
+        return True
+
+    async def _spool_counters(self, counters: Counters) -> bool:
+        with self._reading() as state:
+            records = counters.choose(state)
+        await asyncio.to_thread(counters.life.keep)
+        await self._spool_records(records)
+        counters.settle()
+        async with self._progress:
+            self._progress.notify_all()
+        return True
+
+    async def _spool_records(self, records: Sequence[Record]) -> None:
+        """Make durable those that are new here. Raises OSError, SpoolFull."""
+        change = self._spool.appending(records)
+        if change is not None:
+            await self._make(change)
+
+    async def _make(self, change: bytes) -> None:
+        """Write in a thread, settle here. Raises OSError; then nothing has changed."""
+        await asyncio.to_thread(self._spool.store, change)
+        self._spool.settle(change)
+
+    async def _publish(self, entry: Entry) -> bool:
+        batch = codec.encode(
+            [
+                codec.Record(key=None, value=record.value, timestamp_us=record.time_us)
+                for record in entry.records
+            ],
+            producer_id=self._spool.producer.id,
+            base_sequence=entry.number - self._spool.producer.base,
+        )
+        with self._reading() as state:
+            topic = state.topic_numbered(self._cargo.topic_number)
+        if topic is None:
+            return False
+        target = PartitionId(topic.number, topic.created_revision, 0)
+        frame = Frame(
+            Kind.PUBLISH,
+            shard=owner_of(target, self._shards_count),
+            body=pack_partition(target) + batch,
+        )
+        try:
+            reply = await self._ring.request(frame, timeout_s=PUBLISH_TIMEOUT_S)
+        except TimeoutError:
+            self._tried = entry.number
+            self._say(f"{self._called(entry)}: no answer yet")
+            return False
+        if reply.result == EngineResult.DUPLICATE and not self._may_be_stored(entry):
+            # The spool is older than `_usage`: what stands there under this number is another
+            # entry, and ours would be lost if we took the answer.
+            self._lost(
+                f"{self._called(entry)} is in `{self._cargo.topic}` already, from another spool"
+            )
+            await self._rotate_producer()
+            return False
+        self._tried = entry.number if reply.result == EngineResult.OK else self._tried
+        if reply.result in (EngineResult.OK, EngineResult.DUPLICATE):
+            return await self._published(entry)
+        if reply.result in _PRODUCER_LOST:
+            log.warning(
+                "%s: `%s` answered %s, publishing under a new producer id",
+                self._called(entry),
+                self._cargo.topic,
+                reply.result.name,
+            )
+            await self._rotate_producer()
+        return False
+
+    def _called(self, entry: Entry) -> str:
+        return f"{self._cargo.name} entry {entry.number}"
+
+    def _may_be_stored(self, entry: Entry) -> bool:
+        """Can this very entry be in `_usage` without our knowing?"""
+        return entry.number < self._own_from or entry.number == self._tried
+
+    async def _rotate_producer(self) -> None:
+        try:
+            await self._make(self._spool.rotating())
+        except OSError as error:
+            self._say(f"the {self._cargo.name} spool cannot be written: {error}")
+
+    async def _published(self, entry: Entry) -> bool:
+        try:
+            await self._make(self._spool.publishing(entry))
+        except OSError as error:
+            # Published again later, as the same batch: the partition will say DUPLICATE.
+            self._say(f"the {self._cargo.name} spool cannot be written: {error}")
+            return False
+        for record in entry.records:
+            if not is_counter(record.partition):
+                self._acknowledge(record.partition, record.sequence)
+        async with self._progress:
+            self._progress.notify_all()
+        return True
+
+    def _acknowledge(self, partition: PartitionId, sequence: int) -> None:
+        self._ring.post(
+            Frame(
+                self._cargo.acknowledged,
+                shard=owner_of(partition, self._shards_count),
+                arg1=sequence,
+                body=pack_partition(partition),
+            )
+        )
+
+
+def usage_record(state: State, close: MeterClose) -> Record:
+    """The value of `_usage` for a closed window: a version byte, then UsageRecord, deterministic.
+
+    Names are resolved now, as things are called at the close; the numbers stay the identity.
+    """
+    message = usage.Close(
+        topic=close.id.topic,
+        created_revision=close.id.created_revision,
+        partition=close.id.partition,
+        sequence=close.sequence,
+        from_op=close.from_op,
+        to_op=close.to_op,
+        window_start_us=close.window_start_us,
+        window_end_us=close.window_end_us,
+        cluster_id=state.cluster_id,
+    )
+    topic = state.topic_numbered(close.id.topic)
+    if topic is not None:
+        message.topic_id = topic.spec.topic_id
+        message.topic_name = topic.spec.name()
+        message.organization_id = topic.spec.organization_id
+        message.project_id = topic.spec.project_id
+    for found in sorted(close.sums):
+        message.sums.add(
+            principal=found.principal,
+            ingress_bytes=found.ingress_bytes,
+            records=found.records,
+            batches=found.batches,
+            principal_id=state.principal_id(found.principal),
+        )
+    value = usage.UsageRecord(close=message).SerializeToString(deterministic=True)
+    return Record(
+        close.id, close.sequence, close.window_end_us, bytes([USAGE_VALUE_VERSION]) + value
+    )
+
+
+def _unpack_close(body: bytes) -> Arrival:
+    close = unpack_meter_close(body)
+    return Arrival(close.id, close.sequence, lambda state: usage_record(state, close))
+
+
+USAGE: Final = Cargo(
+    name="usage",
+    topic="_usage",
+    topic_number=USAGE_TOPIC_NUMBER,
+    arrives=Kind.METER_CLOSE,
+    acknowledged=Kind.METER_ACK,
+    unpack=_unpack_close,
+)

@@ -1,0 +1,123 @@
+"""Holds on their way into the partitions' own logs: the host's side of intent -> fence -> confirm.
+
+Owns one walk for each topic whose holds are not confirmed: SET_HOLD into the log of every partition
+that a hold concerns, then ConfirmHold into the metadata's. Everything is read from the metadata and
+each step is repeatable; a partition refuses an intent that a later one overtook. What fails is
+tried again (`runner.py`). Refuses to decide what is held.
+"""
+
+import asyncio
+from typing import Final
+
+from dataplane.engine.frames import (
+    EngineResult,
+    Kind,
+    PartitionId,
+    owner_of,
+    pack_hold,
+    pack_partition,
+)
+from dataplane.engine.ring import Ring
+from dataplane.errors import Refused
+from dataplane.metadata.holds import Wished, wished
+from dataplane.metadata.replica import MetadataReplica
+from dataplane.metadata.state import Topic
+from dataplane.wire import node_pb2 as wire
+from dataplane.workflows.runner import RETRY_S_MIN, Walks
+from native.engine import Frame
+
+HOLD_TIMEOUT_S: Final = 10.0
+HOLDS_MAX: Final = 32
+
+
+class Holding:
+    """Tells every partition what holds it. Runs on the event loop."""
+
+    def __init__(
+        self,
+        ring: Ring,
+        replica: MetadataReplica,
+        tasks: asyncio.TaskGroup,
+        *,
+        shards_count: int,
+        retry_s_min: float = RETRY_S_MIN,
+    ) -> None:
+        self._ring = ring
+        self._replica = replica
+        self._shards_count = shards_count
+        self._walks = Walks(
+            replica, tasks, self._attempt, wish="held as wished", retry_s_min=retry_s_min
+        )
+        self._requests = asyncio.Semaphore(HOLDS_MAX)
+        self.failures_by_reason = self._walks.failures_by_reason
+
+    def pending_count(self) -> int:
+        """Topics whose partitions do not all know their holds."""
+        return self._walks.count()
+
+    def start(self) -> None:
+        """The metadata has recovered: every intent that was under way goes on."""
+        with self._replica.reading() as state:
+            open_ids = {row.topic_id for row in state.holds.values() if not row.is_confirmed}
+            numbers = [state.topics[topic_id].number for topic_id in sorted(open_ids)]
+        self._walks.start(numbers)
+
+    def stop(self) -> None:
+        """Leave off every walk: the next start takes them up again."""
+        self._walks.stop()
+
+    def topic_held(self, number: int) -> None:
+        """An op changed what holds this topic."""
+        self._walks.go(number)
+
+    def _intent(self, number: int) -> tuple[Topic, dict[int, Wished]] | None:
+        """What is not confirmed; None if all is."""
+        with self._replica.reading() as state:
+            topic = state.topic_numbered(number)
+            if topic is None:
+                return None
+            rows = state.holds_of(topic.spec.topic_id)
+            if all(row.is_confirmed for row in rows):
+                return None
+            return topic, wished(state, topic)
+
+    async def _attempt(self, number: int) -> str | None:
+        """Tell every partition, then confirm. Returns why not; None if all is confirmed."""
+        intent = self._intent(number)
+        if intent is None:
+            return None
+        topic, wishes = intent
+        reasons = await asyncio.gather(
+            *(
+                self._tell(PartitionId(topic.number, topic.created_revision, index), wish)
+                for index, wish in wishes.items()
+            )
+        )
+        missing = [reason for reason in reasons if reason]
+        if missing:
+            return missing[0]
+        intent_op = max(wish.intent_op for wish in wishes.values())
+        command = wire.ConfirmHold(topic=topic.number, intent_op=intent_op)
+        try:
+            await self._replica.submit(wire.Command(confirm_hold=command))
+        except Refused as refusal:
+            # Overtaken by a newer intent, or the topic is gone: the state is looked at again.
+            return "" if refusal.code in ("INTENT_STALE", "TOPIC_NOT_FOUND") else "metadata"
+        except TimeoutError:
+            return "metadata"
+        return ""
+
+    async def _tell(self, partition: PartitionId, wish: Wished) -> str:
+        """Empty once the partition's log has this intent, or a later one."""
+        body = pack_partition(partition) + pack_hold(
+            intent_op=wish.intent_op, held_from=wish.held_from
+        )
+        frame = Frame(Kind.HOLD, shard=owner_of(partition, self._shards_count), body=body)
+        async with self._requests:
+            try:
+                reply = await self._ring.request(frame, timeout_s=HOLD_TIMEOUT_S)
+            except TimeoutError:
+                return "timeout"
+        # CLOSED: nothing was ever written there, and the topic goes, which nothing holds.
+        known = (EngineResult.OK, EngineResult.FENCED, EngineResult.CLOSED)
+        return "" if reply.result in known else reply.result.name.lower()

@@ -1,0 +1,135 @@
+"""Purges: the beginning of a topic's partitions moved up because somebody said so.
+
+Owns Admin.Purge: one PURGE into the log of every partition that is named, and what each answered.
+An offset is absolute, so repeating a purge, or a delayed one, takes nothing more (T1 needs no
+intent here). What is held stays: the log decides where the operation is applied (T2), and a hold
+that is on its way there counts already. Refuses to choose offsets.
+"""
+
+import asyncio
+from typing import Final
+
+from dataplane.engine.frames import (
+    EngineResult,
+    Kind,
+    PartitionId,
+    owner_of,
+    pack_partition,
+    pack_purge,
+    unpack_retained,
+)
+from dataplane.engine.ring import Reply, Ring
+from dataplane.engine.rpc import Call
+from dataplane.errors import RETRY_SAME_NODE, Refused
+from dataplane.metadata.holds import Wished, wished
+from dataplane.metadata.replica import MetadataReplica
+from dataplane.metadata.state import State, Topic
+from dataplane.wire import node_pb2 as wire
+from native.engine import Frame
+
+PURGE_TIMEOUT_S: Final = 4.0
+RETRY_AFTER_MS: Final = 500
+
+
+class Purging:
+    """Carries purges out. Stateless."""
+
+    def __init__(self, ring: Ring, replica: MetadataReplica, *, shards_count: int) -> None:
+        self._ring = ring
+        self._replica = replica
+        self._shards_count = shards_count
+
+    async def purge(self, call: Call, request: wire.PurgeRequest) -> wire.PurgeReply:
+        """Records before an offset go, in every partition that is named; each answers for itself.
+
+        Raises Refused if the topic is not there, or the request names no place in it.
+        """
+        with self._replica.reading() as state:
+            topic = _topic(state, request)
+            held = wished(state, topic)
+        async with asyncio.TaskGroup() as tasks:
+            rows = [
+                tasks.create_task(self._partition(topic, wish, request.version, held))
+                for wish in request.partitions
+            ]
+        return wire.PurgeReply(partitions=[row.result() for row in rows])
+
+    async def _partition(
+        self, topic: Topic, wish: wire.PurgePartition, version: int, held: dict[int, Wished]
+    ) -> wire.PurgedPartition:
+        answer = wire.PurgedPartition(index=wish.index)
+        try:
+            _check_free(topic, wish, held.get(wish.index))
+            reply = await self._ask(topic, wish, version)
+            if reply.result != EngineResult.OK:
+                raise _refused(topic, wish, EngineResult(reply.result))
+            answer.log_start = unpack_retained(reply.body).log_start
+        except Refused as refusal:
+            answer.refused.CopyFrom(refusal.error())
+        except TimeoutError:
+            answer.refused.CopyFrom(_later(topic, wish, "its shard did not answer").error())
+        return answer
+
+    async def _ask(self, topic: Topic, wish: wire.PurgePartition, version: int) -> Reply:
+        partition = PartitionId(topic.number, topic.created_revision, wish.index)
+        body = pack_partition(partition) + pack_purge(log_start=wish.before_offset, version=version)
+        frame = Frame(Kind.PURGE, shard=owner_of(partition, self._shards_count), body=body)
+        return await self._ring.request(frame, timeout_s=PURGE_TIMEOUT_S)
+
+
+def _topic(state: State, request: wire.PurgeRequest) -> Topic:
+    topic = state.topics.get(request.topic_id)
+    if topic is None:
+        raise Refused("TOPIC_NOT_FOUND", f"there is no topic {request.topic_id} here")
+    if topic.is_system():
+        raise Refused("PERMISSION_DENIED", "topics of the system are never trimmed")
+    if topic.is_closing():
+        raise Refused("TOPIC_CLOSING", f"{request.topic_id} is being deleted, with all its records")
+    indexes = [wish.index for wish in request.partitions]
+    if len(set(indexes)) != len(indexes) or any(
+        index >= topic.spec.partitions for index in indexes
+    ):
+        raise Refused(
+            "INVALID_ARGUMENT",
+            f"each of the {topic.spec.partitions} partitions of {request.topic_id} may be named "
+            "once, and no other",
+        )
+    if any(wish.before_offset == 0 for wish in request.partitions):
+        raise Refused("INVALID_ARGUMENT", "before_offset is at least 1: nothing lies before 0")
+    return topic
+
+
+def _check_free(topic: Topic, wish: wire.PurgePartition, held: Wished | None) -> None:
+    if held is not None and held.held_from is not None and wish.before_offset > held.held_from:
+        raise _held(topic, wish)
+
+
+def _refused(topic: Topic, wish: wire.PurgePartition, result: EngineResult) -> Refused:
+    if result == EngineResult.HELD:
+        return _held(topic, wish)
+    if result == EngineResult.INVALID:
+        return Refused(
+            "OFFSET_BEYOND_END",
+            f"partition {wish.index} of {topic.spec.topic_id} ends before {wish.before_offset}",
+            hint="purge up to its end at most: Describe says where that is",
+        )
+    return _later(topic, wish, f"its log answered {result.name}")
+
+
+def _held(topic: Topic, wish: wire.PurgePartition) -> Refused:
+    return Refused(
+        "TOPIC_HELD",
+        f"partition {wish.index} of {topic.spec.topic_id} is held, and {wish.before_offset} lies "
+        "beyond where the hold begins",
+        hint="purge up to there, or release the holds first",
+    )
+
+
+def _later(topic: Topic, wish: wire.PurgePartition, why: str) -> Refused:
+    return Refused(
+        "PARTITION_UNAVAILABLE",
+        f"partition {wish.index} of {topic.spec.topic_id} was not purged: {why}",
+        hint="ask again: a purge may be repeated",
+        kind=RETRY_SAME_NODE,
+        retry_after_ms=RETRY_AFTER_MS,
+    )

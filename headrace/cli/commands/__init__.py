@@ -1,0 +1,1 @@
+"""The commands: one module for each object or verb, loaded when it is typed."""

@@ -1,0 +1,1 @@
+"""Reading: sessions of groups, subscriptions, fetchers, and the consumers on top."""

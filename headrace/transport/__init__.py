@@ -1,0 +1,1 @@
+"""Calls to nodes and to the REST API: connections, deadlines, repetition, typed errors."""

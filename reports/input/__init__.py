@@ -1,0 +1,1 @@
+"""What a run reads: frozen, checked and archived before the first figure."""

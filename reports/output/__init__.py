@@ -1,0 +1,1 @@
+"""From figures to published files: Parquet, CSV, JSON, pages, signature."""

@@ -1,0 +1,62 @@
+"""The host's end of the ring: one bad handler or frame never costs the others theirs."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from dataplane.engine.frames import Kind
+from dataplane.engine.ring import BODY_BYTES_MAX, HandlerFailed, Ring
+from native.engine import Frame
+from tests.dataplane.scripted_engine import ScriptedEngine
+
+
+@pytest.fixture
+def engine() -> Iterator[ScriptedEngine]:
+    scripted = ScriptedEngine()
+    yield scripted
+    scripted.close()
+
+
+def test_a_handler_that_fails_takes_nothing_from_the_frames_behind_it(
+    engine: ScriptedEngine,
+) -> None:
+    ring = Ring(engine)
+    applied: list[int] = []
+    failures: list[BaseException] = []
+
+    def defect(frame: Frame) -> None:
+        raise RuntimeError("deque mutated during iteration")
+
+    ring.handle((Kind.METER_CLOSE,), defect)
+    ring.handle((Kind.METADATA_APPLY,), lambda frame: applied.append(frame.arg0))
+    ring.handle_failure(failures.append)
+    engine.post(Frame(Kind.METADATA_APPLY, arg0=1), Frame(Kind.METER_CLOSE))
+    engine.post(Frame(Kind.METADATA_APPLY, arg0=2))
+    ring.post(Frame(Kind.HOST_BEAT))
+    ring.drain()
+    assert applied == [1, 2]
+    assert [frame.kind for frame in engine.sent] == [Kind.HOST_BEAT]
+    assert [(type(error), str(error)) for error in failures] == [
+        (
+            HandlerFailed,
+            "the handler of METER_CLOSE failed: RuntimeError('deque mutated during iteration')",
+        )
+    ]
+
+
+def test_a_frame_that_cannot_cross_is_refused_to_its_poster_alone(engine: ScriptedEngine) -> None:
+    async def story() -> None:
+        ring = Ring(engine)
+        ring.post(Frame(Kind.METADATA_APPLIED, body=bytes(BODY_BYTES_MAX)))
+        with pytest.raises(ValueError, match="fit into a frame"):
+            ring.post(Frame(Kind.SEND_MESSAGE, body=bytes(BODY_BYTES_MAX + 1)))
+        with pytest.raises(ValueError, match="fit into a frame"):
+            await ring.request(
+                Frame(Kind.METADATA_SUBMIT, body=bytes(BODY_BYTES_MAX + 1)), timeout_s=1
+            )
+        ring.post(Frame(Kind.HOST_BEAT))
+        ring.drain()
+        assert [frame.kind for frame in engine.sent] == [Kind.METADATA_APPLIED, Kind.HOST_BEAT]
+
+    asyncio.run(story())
