@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reports.retention.rules import RULES
 
-SOURCE = Path(__file__).resolve().parents[2] / "api/console/src/pages/retention/report.ts"
+SOURCE = Path(__file__).resolve().parents[2] / "api/console/src/features/retention/report.ts"
 
 
 def test_the_console_says_of_a_rule_what_the_report_says() -> None:

@@ -53,18 +53,18 @@ ROUTES: Final[dict[str, dict[str, bool]]] = {
 }
 # Where a dialog of each source file opens, and by which button.
 DIALOGS: Final[dict[str, tuple[str, str]]] = {
-    "frame/Keys.tsx": ("/topics", "^Keyboard shortcuts$"),
-    "pages/CreateKey.tsx": ("/keys", "^Create key$"),
-    "pages/CreateTopic.tsx": ("/topics", "^Create topic$"),
-    "pages/Publish.tsx": ("/topics/{topic}", "^Publish a message$"),
-    "pages/RevokeKey.tsx": ("/keys", "^Revoke worker$"),
-    "pages/Streams.tsx": ("/streams", "^Create stream$"),
-    "pages/retention/PlaceHold.tsx": ("/retention?tab=holds", "^Hold a topic$"),
-    "pages/retention/ReleaseHold.tsx": ("/retention?tab=holds", "^Release the hold of"),
-    "widgets/CopyAs.tsx": ("/groups", "^Copy as code$"),
-    "widgets/DeleteDialog.tsx": ("/streams", "^Delete default$"),
-    "widgets/GroupState.tsx": ("/groups", "^Why is past so"),
-    "widgets/Why.tsx": ("/retention?tab=holds", "^Why is the hold of"),
+    "features/frame/Keys.tsx": ("/topics", "^Keyboard shortcuts$"),
+    "features/keys/CreateKey.tsx": ("/keys", "^Create key$"),
+    "features/topics/CreateTopic.tsx": ("/topics", "^Create topic$"),
+    "features/topics/Publish.tsx": ("/topics/{topic}", "^Publish a message$"),
+    "features/keys/RevokeKey.tsx": ("/keys", "^Revoke worker$"),
+    "features/streams/Streams.tsx": ("/streams", "^Create stream$"),
+    "features/retention/PlaceHold.tsx": ("/retention?tab=holds", "^Hold a topic$"),
+    "features/retention/ReleaseHold.tsx": ("/retention?tab=holds", "^Release the hold of"),
+    "ui/CopyAs.tsx": ("/groups", "^Copy as code$"),
+    "ui/DeleteDialog.tsx": ("/streams", "^Delete default$"),
+    "features/groups/GroupState.tsx": ("/groups", "^Why is past so"),
+    "ui/Why.tsx": ("/retention?tab=holds", "^Why is the hold of"),
 }
 
 
@@ -95,7 +95,7 @@ def test_every_route_tab_and_dialog_of_the_source_is_in_the_tables() -> None:
     assert main.count("createRoute({") == len(ROUTES) - 1
     tabs = {
         "/topics/$topicId": main,
-        "/retention": (SOURCE / "pages" / "retention" / "search.ts").read_text(),
+        "/retention": (SOURCE / "features" / "retention" / "search.ts").read_text(),
     }
     for route, text in tabs.items():
         listed = re.search(r"TABS = \[([^\]]+)\]", text)

@@ -10,20 +10,20 @@ import {
 } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { ApiError } from "./api/client";
-import { askAgain, enter } from "./api/session";
-import { Frame } from "./frame/Frame";
-import { ApiKeys } from "./pages/ApiKeys";
-import { Group } from "./pages/Group";
-import { Groups } from "./pages/Groups";
-import { Nodes } from "./pages/Nodes";
-import { NotFound } from "./pages/NotFound";
-import { Operations } from "./pages/Operations";
-import { retentionSearch } from "./pages/retention/search";
-import { Streams } from "./pages/Streams";
-import { Topic } from "./pages/Topic";
-import { Topics } from "./pages/Topics";
-import { usageSearch } from "./pages/usage/search";
+import { Frame } from "./features/frame/Frame";
+import { NotFound } from "./features/frame/NotFound";
+import { Group } from "./features/groups/Group";
+import { Groups } from "./features/groups/Groups";
+import { ApiKeys } from "./features/keys/ApiKeys";
+import { Nodes } from "./features/nodes/Nodes";
+import { Operations } from "./features/operations/Operations";
+import { retentionSearch } from "./features/retention/search";
+import { Streams } from "./features/streams/Streams";
+import { Topic } from "./features/topics/Topic";
+import { Topics } from "./features/topics/Topics";
+import { usageSearch } from "./features/usage/search";
+import { askAgain, enter } from "./hooks/useSession";
+import { ApiError } from "./lib/client";
 
 export type TopicSearch = {
   tab?: "messages" | "partitions" | "settings";
@@ -41,7 +41,7 @@ const root = createRootRoute({ component: Frame, notFoundComponent: NotFound });
 const home = createRoute({
   getParentRoute: () => root,
   path: "/",
-  component: lazyRouteComponent(() => import("./pages/Home"), "Home"),
+  component: lazyRouteComponent(() => import("./features/home/Home"), "Home"),
 });
 const topics = createRoute({ getParentRoute: () => root, path: "/topics", component: Topics });
 const streams = createRoute({ getParentRoute: () => root, path: "/streams", component: Streams });
@@ -78,34 +78,34 @@ const topic = createRoute({
 const usage = createRoute({
   getParentRoute: () => root,
   path: "/usage",
-  component: lazyRouteComponent(() => import("./pages/usage/Usage"), "Usage"),
+  component: lazyRouteComponent(() => import("./features/usage/Usage"), "Usage"),
   validateSearch: usageSearch,
 });
 const invoices = createRoute({
   getParentRoute: () => root,
   path: "/invoices",
-  component: lazyRouteComponent(() => import("./pages/invoices/Invoices"), "Invoices"),
+  component: lazyRouteComponent(() => import("./features/invoices/Invoices"), "Invoices"),
 });
 const invoice = createRoute({
   getParentRoute: () => root,
   path: "/invoices/$invoiceId",
-  component: lazyRouteComponent(() => import("./pages/invoices/Invoice"), "Invoice"),
+  component: lazyRouteComponent(() => import("./features/invoices/Invoice"), "Invoice"),
 });
 const retention = createRoute({
   getParentRoute: () => root,
   path: "/retention",
-  component: lazyRouteComponent(() => import("./pages/retention/Retention"), "Retention"),
+  component: lazyRouteComponent(() => import("./features/retention/Retention"), "Retention"),
   validateSearch: retentionSearch,
 });
 const runs = createRoute({
   getParentRoute: () => root,
   path: "/reports",
-  component: lazyRouteComponent(() => import("./pages/reports/Runs"), "Runs"),
+  component: lazyRouteComponent(() => import("./features/reports/Runs"), "Runs"),
 });
 const run = createRoute({
   getParentRoute: () => root,
   path: "/reports/$runId",
-  component: lazyRouteComponent(() => import("./pages/reports/Run"), "Run"),
+  component: lazyRouteComponent(() => import("./features/reports/Run"), "Run"),
 });
 
 const router = createRouter({

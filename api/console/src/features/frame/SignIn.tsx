@@ -1,0 +1,75 @@
+import {
+  Button,
+  Card,
+  CardBody,
+  Form,
+  FormGroup,
+  FormHelperText,
+  HelperText,
+  HelperTextItem,
+  TextInput,
+  Title,
+} from "@patternfly/react-core";
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
+import { useAct } from "../../hooks/useAct";
+import { enter } from "../../hooks/useSession";
+import { signIn } from "../../lib/client";
+import { Problem } from "../../ui/Problem";
+
+export function SignIn() {
+  const queries = useQueryClient();
+  const [secret, setSecret] = useState("");
+  const door = useAct({
+    mutationFn: signIn,
+    onSuccess: (session) => enter(queries, session),
+  });
+  const field = useRef<HTMLInputElement>(null);
+  // There is nothing else to do here.
+  useEffect(() => field.current?.focus(), []);
+  return (
+    <main className="hr-signin">
+      <Card>
+        <CardBody>
+          <div className="hr-brand">
+            <img src="/console/favicon.svg" alt="" />
+            <Title headingLevel="h1" size="xl">
+              Headrace
+            </Title>
+          </div>
+          <br />
+          <Form
+            onSubmit={(event) => {
+              event.preventDefault();
+              door.mutate(secret);
+            }}
+          >
+            {door.isError && <Problem error={door.error} />}
+            <FormGroup label="Password or API key" fieldId="secret" isRequired>
+              <TextInput
+                ref={field}
+                id="secret"
+                type="password"
+                autoComplete="current-password"
+                isRequired
+                value={secret}
+                onChange={(_, value) => setSecret(value)}
+              />
+              <FormHelperText>
+                <HelperText>
+                  <HelperTextItem>
+                    The first start showed the password (`headrace up`, `python -m api bootstrap`).
+                    Any API key (hr_user_…) opens the console with that key's rights.
+                  </HelperTextItem>
+                </HelperText>
+              </FormHelperText>
+            </FormGroup>
+            <Button type="submit" isBlock isDisabled={!secret} isLoading={door.isPending}>
+              Sign in
+            </Button>
+          </Form>
+        </CardBody>
+      </Card>
+    </main>
+  );
+}

@@ -1,0 +1,229 @@
+// One report run: how far it is, why it failed, or what it published.
+
+import "../../ui/figures.css";
+import {
+  Alert,
+  Breadcrumb,
+  BreadcrumbItem,
+  Button,
+  Card,
+  CardBody,
+  CardTitle,
+  ExpandableSection,
+  PageSection,
+  ProgressStep,
+  ProgressStepper,
+  Spinner,
+  Title,
+  Toolbar,
+  ToolbarContent,
+  ToolbarItem,
+} from "@patternfly/react-core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useParams } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { useMay } from "../../hooks/useSession";
+import { moment } from "../../lib/bytes";
+import { call } from "../../lib/client";
+import { CopyAs, curl, python } from "../../ui/CopyAs";
+import { Missing } from "../../ui/Missing";
+import { Problem } from "../../ui/Problem";
+import { Published } from "./Published";
+import { RunState } from "./Runs";
+import {
+  failureOf,
+  isOver,
+  KINDS,
+  kindTitle,
+  pollAfter,
+  type ReportRun,
+  took,
+  useStart,
+} from "./run";
+
+export function Run() {
+  const { runId } = useParams({ from: "/reports/$runId" });
+  const queries = useQueryClient();
+  const start = useStart();
+  const mayRun = useMay("reports:create");
+  const run = useQuery({
+    queryKey: ["report-run", runId],
+    queryFn: () => call<ReportRun>("GET", `/v1/report-runs/${encodeURIComponent(runId)}`),
+    refetchInterval: ({ state }) => !isOver(state.data) && pollAfter(state.dataUpdateCount),
+  });
+  const state = run.data?.state;
+  useEffect(() => {
+    // What the pages show is another run's now.
+    if (state === "SUCCEEDED") {
+      for (const key of ["usage", "invoices", "retention", "reconciliation"]) {
+        queries.invalidateQueries({ queryKey: [key] });
+      }
+    }
+  }, [state, queries]);
+  if (run.isPending) {
+    return (
+      <PageSection>
+        <Spinner aria-label="Loading" />
+      </PageSection>
+    );
+  }
+  if (!run.data) return <Missing what="run" error={run.error} to="/reports" all="All reports" />;
+  const body = run.data;
+  const kind = KINDS.find((each) => each === body.kind);
+  return (
+    <PageSection>
+      <Breadcrumb aria-label="Where this is">
+        <BreadcrumbItem render={() => <Link to="/reports">Reports</Link>} />
+        <BreadcrumbItem isActive>{body.id}</BreadcrumbItem>
+      </Breadcrumb>
+      <Toolbar>
+        <ToolbarContent alignItems="center">
+          <ToolbarItem>
+            <Title headingLevel="h1">{kindTitle(body.kind)}</Title>
+          </ToolbarItem>
+          <ToolbarItem alignSelf="center">
+            <RunState run={body} />
+          </ToolbarItem>
+          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
+            {mayRun && kind && isOver(body) && (
+              <Button
+                variant="secondary"
+                isLoading={start.isPending}
+                onClick={() => start.mutate(kind)}
+              >
+                Run it again
+              </Button>
+            )}
+            <CopyAs recipe={recipeOf(body)} />
+          </ToolbarItem>
+        </ToolbarContent>
+      </Toolbar>
+      <div className="hr-stack">
+        {start.isError && <Problem error={start.error} />}
+        <Card component="section" aria-label="Progress">
+          <CardTitle component="h2">Progress</CardTitle>
+          <CardBody>
+            <Steps run={body} />
+            <Receipt runId={body.id} state={body.state} />
+          </CardBody>
+        </Card>
+        {body.state === "FAILED" && <Failure run={body} />}
+        <Published run={body} />
+      </div>
+    </PageSection>
+  );
+}
+
+function useClock(on: boolean): number {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    if (!on) return;
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, [on]);
+  return now;
+}
+
+type Variant = "success" | "info" | "pending" | "danger";
+
+/** Of the middle step: a run that failed, failed there. */
+const VARIANTS: Record<string, Variant> = {
+  QUEUED: "pending",
+  RUNNING: "info",
+  SUCCEEDED: "success",
+  FAILED: "danger",
+};
+
+function Steps({ run }: { run: ReportRun }) {
+  const now = useClock(!isOver(run));
+  const { state } = run;
+  const running = VARIANTS[state] ?? "pending";
+  const last = state === "SUCCEEDED" ? "success" : "pending";
+  const spent = run.started_at
+    ? took(run.started_at, run.finished_at ?? now)
+    : "A worker takes it as soon as one is free.";
+  return (
+    <ProgressStepper aria-label="Progress of the run" isCenterAligned>
+      <Step
+        id="queued"
+        variant={state === "QUEUED" ? "info" : "success"}
+        title="Queued"
+        says={`${moment(run.created_at).slice(0, 19)} UTC`}
+      />
+      <Step id="running" variant={running} title="Computed from the log" says={spent} />
+      <Step
+        id="published"
+        variant={last}
+        title={state === "FAILED" ? "Nothing published" : "Checked and published"}
+        says={
+          run.finished_at
+            ? `${moment(run.finished_at).slice(0, 19)} UTC`
+            : "Every file by its digest, every row by the totals."
+        }
+      />
+    </ProgressStepper>
+  );
+}
+
+function Step({
+  id,
+  variant,
+  title,
+  says,
+}: Record<"id" | "title" | "says", string> & { variant: Variant }) {
+  return (
+    <ProgressStep
+      id={`step-${id}`}
+      titleId={`step-title-${id}`}
+      variant={variant}
+      isCurrent={variant === "info"}
+      aria-label={`${title}: ${variant}`}
+      description={says}
+    >
+      {title}
+    </ProgressStep>
+  );
+}
+
+type Operations = { items: { id: string; state: string }[] };
+
+/** The operation of the run: the receipt that programs wait for. */
+function Receipt({ runId, state }: { runId: string; state: string }) {
+  const found = useQuery({
+    queryKey: ["operation", runId, state],
+    queryFn: () => call<Operations>("GET", `/v1/operations?target_id=${encodeURIComponent(runId)}`),
+  });
+  const operation = found.data?.items[0];
+  return (
+    <p className="hr-note" aria-live="polite">
+      {operation ? `Operation ${operation.id}: ${operation.state.toLowerCase()}` : " "}
+    </p>
+  );
+}
+
+function Failure({ run }: { run: ReportRun }) {
+  const failure = failureOf(run);
+  return (
+    <Alert variant="danger" isInline title="The run failed; nothing of it is shown" component="h2">
+      <p>{failure.detail}</p>
+      <p>{failure.hint}</p>
+      <p className="hr-mono">{failure.code}</p>
+      {failure.log && (
+        <ExpandableSection toggleText="The end of the job's log">
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
+          <pre className="hr-code" tabIndex={0}>
+            {failure.log}
+          </pre>
+        </ExpandableSection>
+      )}
+    </Alert>
+  );
+}
+
+function recipeOf(run: ReportRun) {
+  return {
+    cli: "headrace report list",
+    curl: curl("GET", `/v1/report-runs/${run.id}`),
+    python: python(`print(next(r for r in b.admin.reports() if r["id"] == "${run.id}"))`),
+  };
+}

@@ -1,0 +1,38 @@
+// Retention: what is there and how old it is, what went and why, what goes next, and what is held.
+
+import "../../ui/figures.css";
+import { PageSection, Tab, Tabs, TabTitleText, Title } from "@patternfly/react-core";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Holds } from "./Holds";
+import { Report } from "./Report";
+import type { Tab as TabName } from "./search";
+
+const TITLES: [TabName, string][] = [
+  ["overview", "Overview"],
+  ["topics", "Topics and policies"],
+  ["violations", "Violations"],
+  ["holds", "Legal holds"],
+];
+
+export function Retention() {
+  const { tab = "overview" } = useSearch({ from: "/retention" });
+  const navigate = useNavigate();
+  return (
+    <PageSection>
+      <Title headingLevel="h1">Retention</Title>
+      <Tabs
+        activeKey={tab}
+        onSelect={(_, chosen) =>
+          navigate({ to: "/retention", search: { tab: chosen as TabName }, replace: true })
+        }
+        aria-label="Views of retention"
+      >
+        {TITLES.map(([name, title]) => (
+          <Tab key={name} eventKey={name} title={<TabTitleText>{title}</TabTitleText>}>
+            {tab === name && (name === "holds" ? <Holds /> : <Report view={name} />)}
+          </Tab>
+        ))}
+      </Tabs>
+    </PageSection>
+  );
+}

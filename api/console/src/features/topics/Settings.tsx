@@ -1,0 +1,294 @@
+// What may change of a topic. What is destructive is planned by the server before it is done.
+
+import {
+  Alert,
+  AlertActionLink,
+  Button,
+  Checkbox,
+  Form,
+  FormGroup,
+  FormSelect,
+  FormSelectOption,
+  TextInput,
+} from "@patternfly/react-core";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useAct } from "../../hooks/useAct";
+import { useMay } from "../../hooks/useSession";
+import { count, duration, milliseconds, moment, size } from "../../lib/bytes";
+import { call, type Plan, type Topic, type TopicSpec } from "../../lib/client";
+import { CopyAs, curl, python, shell } from "../../ui/CopyAs";
+import { Problem } from "../../ui/Problem";
+import { Hint } from "./CreateTopic";
+
+/** Of a shorter retention. A figure that no node gave in time is the word `unknown`. */
+type ShorterPlan = Plan & {
+  data_loss?: {
+    records: string;
+    bytes_estimate: string;
+    partitions: number | "unknown";
+    oldest_at: string | null;
+  };
+};
+type Change = { name: string; before: string; after: string };
+
+/** The form tells of the topic as it was read when it opened, and changes that and nothing newer:
+what another changed meanwhile is refused, and never set back without a word. */
+export function Settings({ topic }: { topic: Topic }) {
+  const [read, setRead] = useState(topic);
+  const [isSaved, setSaved] = useState(false);
+  const mayChange = useMay("topics:update");
+  if (!mayChange) {
+    return (
+      <div className="hr-panel">
+        <Alert isInline component="h2" variant="info" title="This key may not change topics">
+          To change what stands above takes a key with the role editor or owner.
+        </Alert>
+      </div>
+    );
+  }
+  return (
+    <div className="hr-panel hr-stack">
+      {read.etag !== topic.etag && topic.updated_at > read.updated_at && (
+        <Alert
+          isInline
+          component="h2"
+          variant="warning"
+          title="Somebody has changed this topic since the form was opened"
+          actionLinks={
+            <AlertActionLink
+              onClick={() => {
+                setRead(topic);
+                setSaved(false);
+              }}
+            >
+              Begin again with that
+            </AlertActionLink>
+          }
+        />
+      )}
+      <Editor
+        key={read.etag}
+        topic={read}
+        isSaved={isSaved}
+        onSaved={(saved) => {
+          setRead(saved);
+          setSaved(true);
+        }}
+      />
+    </div>
+  );
+}
+
+type EditorProps = { topic: Topic; isSaved: boolean; onSaved: (topic: Topic) => void };
+
+function Editor({ topic, isSaved, onSaved }: EditorProps) {
+  const queries = useQueryClient();
+  const now = topic.status.effective;
+  const [partitions, setPartitions] = useState(String(now.partitions));
+  const [retention, setRetention] = useState(duration(now.retention_ms));
+  const [codec, setCodec] = useState(now.codec);
+  const [guarded, setGuarded] = useState(now.deletion_protection);
+  const [paused, setPaused] = useState(now.paused);
+  const [managed, setManaged] = useState(now.managed);
+
+  const retentionMs = milliseconds(retention);
+  const wished = {
+    retention_ms: retentionMs ?? now.retention_ms,
+    partitions: Number(partitions),
+    codec,
+    deletion_protection: guarded,
+    paused,
+    managed,
+  };
+  const spec: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(wished)) {
+    if (value !== now[name as keyof typeof wished]) spec[name] = value;
+  }
+  const unchanged = Object.keys(spec).length === 0;
+
+  const path = `/v1/topics/${topic.id}`;
+  const send = <T,>(query = "") =>
+    call<T>("PATCH", path + query, {
+      body: { spec: spec as TopicSpec },
+      etag: topic.etag,
+      patch: true,
+    });
+  const review = useAct({
+    mutationFn: async (): Promise<string[]> => {
+      const planned = await send<{ plan?: ShorterPlan }>("?dry_run=true");
+      const warnings = [...going(planned.plan), ...(planned.plan?.warnings ?? [])];
+      if (shorter(now.retention_ms, retentionMs)) {
+        warnings.push(
+          `Records older than ${retention} may go as soon as it is applied; they do not come back.`,
+        );
+      }
+      return warnings;
+    },
+  });
+  const save = useAct({
+    mutationFn: () => send<Topic>(),
+    onSuccess: async (saved) => {
+      onSaved(saved);
+      await queries.invalidateQueries({ queryKey: ["topic", topic.id] });
+    },
+  });
+  const edit = <T,>(set: (value: T) => void) => {
+    return (_: unknown, value: T) => {
+      review.reset();
+      save.reset();
+      set(value);
+    };
+  };
+  const name = `${topic.stream}/${topic.name}`;
+  const sets = Object.entries(spec).map(([key, value]) => `--set ${shell(`${key}=${value}`)}`);
+  const recipe = {
+    cli: `headrace topic alter ${shell(name)} ${sets.join(" ")}`,
+    curl: curl("PATCH", path, { spec }, topic.etag),
+    python: python(`b.admin.alter_topic(${JSON.stringify(name)}, ${pythonOf(spec)})`),
+  };
+  const changes = Object.entries(spec).map(([name, value]) => ({
+    name: NAMES[name] ?? name,
+    before: wordOf(name, now[name as keyof typeof wished]),
+    after: wordOf(name, value),
+  }));
+  return (
+    <Form
+      isWidthLimited
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (review.data) save.mutate();
+        else review.mutate();
+      }}
+    >
+      <FormGroup label="Retention" fieldId="set-retention">
+        <TextInput
+          id="set-retention"
+          value={retention}
+          validated={retentionMs ? "default" : "error"}
+          onChange={edit(setRetention)}
+        />
+        <Hint>7d, 12h, 30m or unlimited.</Hint>
+      </FormGroup>
+      <FormGroup label="Partitions" fieldId="set-partitions">
+        <TextInput
+          id="set-partitions"
+          type="number"
+          min={now.partitions}
+          max={1024}
+          value={partitions}
+          onChange={edit(setPartitions)}
+        />
+        <Hint>They can become more, never fewer.</Hint>
+      </FormGroup>
+      <FormGroup label="Compression" fieldId="set-codec">
+        <FormSelect id="set-codec" value={codec} onChange={edit(setCodec)}>
+          {["none", "lz4", "zstd"].map((each) => (
+            <FormSelectOption key={each} value={each} label={each} />
+          ))}
+        </FormSelect>
+      </FormGroup>
+      <Checkbox
+        id="set-guarded"
+        label="Protect from deletion"
+        isChecked={guarded}
+        onChange={edit(setGuarded)}
+      />
+      <Checkbox
+        id="set-paused"
+        label="Paused"
+        description="No worker looks at the topic or changes it; what is wished here is stored."
+        isChecked={paused}
+        onChange={edit(setPaused)}
+      />
+      <Checkbox
+        id="set-managed"
+        label="Managed"
+        description="Without it, workers look at the topic and change nothing."
+        isChecked={managed}
+        onChange={edit(setManaged)}
+      />
+      {review.isError && <Problem error={review.error} />}
+      {save.isError && <Problem error={save.error} />}
+      {review.data && <Review warnings={review.data} changes={changes} />}
+      <div aria-live="polite">
+        <Button
+          type="submit"
+          variant={review.data?.length ? "danger" : "primary"}
+          isDisabled={unchanged || !retentionMs}
+          isLoading={review.isPending || save.isPending}
+        >
+          {review.data ? "Save" : "Review changes"}
+        </Button>
+        {!unchanged && <CopyAs recipe={recipe} />}
+        {unchanged && isSaved && " Saved. The state above says when it is so."}
+      </div>
+    </Form>
+  );
+}
+
+const NAMES: Record<string, string> = {
+  retention_ms: "Retention",
+  partitions: "Partitions",
+  codec: "Compression",
+  deletion_protection: "Protect from deletion",
+  paused: "Paused",
+  managed: "Managed",
+};
+
+function wordOf(name: string, value: unknown): string {
+  if (name === "retention_ms") return duration(String(value));
+  return typeof value === "boolean" ? (value ? "yes" : "no") : String(value);
+}
+
+/** What the server would do, and what of that does not come back. Nothing was changed yet. */
+function Review({ warnings, changes }: { warnings: string[]; changes: Change[] }) {
+  return (
+    <Alert
+      isInline
+      component="h2"
+      variant={warnings.length ? "warning" : "info"}
+      title={warnings.length ? "Before you save" : "Nothing is lost by this"}
+    >
+      <dl className="hr-pairs hr-changes">
+        {changes.map(({ name, before, after }) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              {before} → <strong>{after}</strong>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {warnings.map((each) => (
+        <p key={each}>{each}</p>
+      ))}
+    </Alert>
+  );
+}
+
+/** What goes of what is stored now; what is unknown the warnings tell. */
+function going(plan?: ShorterPlan): string[] {
+  const loss = plan?.data_loss;
+  if (!loss || loss.records === "unknown" || loss.partitions === "unknown") return [];
+  if (loss.records === "0") return ["No record that is stored now would go."];
+  const records = loss.records === "1" ? "1 record" : `${count(BigInt(loss.records))} records`;
+  const places = loss.partitions === 1 ? "1 partition" : `${count(loss.partitions)} partitions`;
+  const oldest = loss.oldest_at
+    ? `, the oldest from ${moment(loss.oldest_at).slice(0, 19)} UTC,`
+    : "";
+  return [`${records} of ${places}${oldest} would go: about ${size(BigInt(loss.bytes_estimate))}.`];
+}
+
+function shorter(before: string, after: string | null): boolean {
+  if (after === null || after === "unlimited") return false;
+  return before === "unlimited" || BigInt(after) < BigInt(before);
+}
+
+function pythonOf(spec: Record<string, unknown>): string {
+  const words = (value: unknown) =>
+    typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value);
+  return `{${Object.entries(spec)
+    .map(([key, value]) => `"${key}": ${words(value)}`)
+    .join(", ")}}`;
+}

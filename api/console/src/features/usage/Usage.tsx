@@ -1,0 +1,258 @@
+// Usage and cost: by day or hour, stacked by topic or meter, as the last report run summed them.
+
+import "../../ui/figures.css";
+import {
+  Button,
+  EmptyState,
+  EmptyStateActions,
+  EmptyStateBody,
+  EmptyStateFooter,
+  PageSection,
+  Spinner,
+  Title,
+  ToggleGroup,
+  ToggleGroupItem,
+  Toolbar,
+  ToolbarContent,
+  ToolbarItem,
+} from "@patternfly/react-core";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { useMay } from "../../hooks/useSession";
+import { moment } from "../../lib/bytes";
+import { call } from "../../lib/client";
+import { exactly, money, sum, trimmed } from "../../lib/decimal";
+import { METERS, shown } from "../../lib/meters";
+import { CopyAs, curl, python, shell } from "../../ui/CopyAs";
+import { StackedBars } from "../../ui/charts/StackedBars";
+import { NoReport } from "../../ui/NoReport";
+import { Problem } from "../../ui/Problem";
+import { RunLink } from "../../ui/RunLink";
+import { fileAddress } from "../reports/run";
+import { Filters } from "./Filters";
+import { bucketsOf, bucketTitle, type Span, spanOf, type UsageSearch } from "./search";
+import { stacksOf, topicsOf, type Usage as UsageBody } from "./sums";
+import { MeterTable, TopicTable } from "./Tables";
+
+const MINUTE_MS = 60_000;
+
+function timeOf(span: Span): string {
+  return `from=${new Date(span.from).toISOString()}&to=${new Date(span.to).toISOString()}`;
+}
+
+export function Usage() {
+  const search = useSearch({ from: "/usage" });
+  const navigate = useNavigate();
+  // The file is of all organizations.
+  const mayDownload = useMay("reports:read");
+  // The span moves with the clock; by the minute is enough, and keeps the question the same.
+  const now = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+  const span = useMemo(() => spanOf(search, now), [search, now]);
+  const time = timeOf(span);
+  const asked = search.topic ? `&topic_id=${encodeURIComponent(search.topic)}` : "";
+  const of = search.meter ? `&meter=${encodeURIComponent(search.meter)}` : "";
+  const path = `/v1/usage?group_by=${span.hourly ? "hour" : "day"}_topic&${time}${asked}${of}`;
+  const usage = useQuery({
+    queryKey: ["usage", path],
+    queryFn: () => call<UsageBody>("GET", path),
+    placeholderData: keepPreviousData,
+  });
+  const topics = useQuery({
+    queryKey: ["usage", "topics", time],
+    queryFn: () => call<UsageBody>("GET", `/v1/usage?group_by=topic&${time}`),
+    placeholderData: keepPreviousData,
+  });
+  const change = (changed: UsageSearch) =>
+    navigate({ to: "/usage", search: { ...search, ...changed }, replace: true });
+  const found = useMemo(() => topicsOf(topics.data?.items ?? []), [topics.data]);
+  const failed = usage.error ?? topics.error;
+  return (
+    <PageSection>
+      <Toolbar>
+        <ToolbarContent alignItems="center">
+          <ToolbarItem>
+            <Title headingLevel="h1">Usage and cost</Title>
+          </ToolbarItem>
+          {usage.data?.run_id && (
+            <ToolbarItem align={{ default: "alignEnd" }}>
+              {mayDownload && (
+                <Button
+                  component="a"
+                  variant="secondary"
+                  href={fileAddress(usage.data.run_id, "usage.csv")}
+                >
+                  Download CSV
+                </Button>
+              )}
+              <CopyAs recipe={recipeOf(search, span)} />
+            </ToolbarItem>
+          )}
+        </ToolbarContent>
+      </Toolbar>
+      {failed && <Problem error={failed} />}
+      {usage.isPending && <Spinner aria-label="Loading" />}
+      {usage.data && !usage.data.run_id && <NoReport kind="usage" />}
+      {usage.data?.run_id && (
+        <>
+          <Filters
+            search={search}
+            span={span}
+            topics={found}
+            meters={metersOf(topics.data, search.meter)}
+            onChange={change}
+          />
+          <Figures usage={usage.data} search={search} span={span} onChange={change} />
+          <div className="hr-grid hr-panel">
+            <MeterTable usage={usage.data} />
+            <TopicTable topics={found} currency={usage.data.cost[0]?.currency ?? ""} />
+          </div>
+          <Source usage={usage.data} />
+        </>
+      )}
+    </PageSection>
+  );
+}
+
+/** The meters there are in this time, and the one that is chosen in any case. */
+function metersOf(usage: UsageBody | undefined, chosen: string | undefined): string[] {
+  const meters = new Set(usage?.totals.map((each) => each.meter));
+  if (chosen) meters.add(chosen);
+  return [...meters];
+}
+
+type FiguresProps = {
+  usage: UsageBody;
+  search: UsageSearch;
+  span: Span;
+  onChange: (change: UsageSearch) => void;
+};
+
+function Figures({ usage, search, span, onChange }: FiguresProps) {
+  const meter = search.meter ?? "";
+  const unit = usage.totals.find((each) => each.meter === meter)?.unit ?? "";
+  const currency = usage.cost[0]?.currency ?? "";
+  const by = meter ? "topic" : (search.stack ?? "topic");
+  const drawn = useMemo(() => {
+    // Beyond what the run has seen nothing is known: no bar is drawn there, not one of height 0.
+    const until = usage.computed_at ? Date.parse(usage.computed_at) : span.to;
+    const buckets = bucketsOf(span, until);
+    return { buckets, ...stacksOf(usage.items, buckets, { meter, unit, currency }, by) };
+  }, [usage, span, meter, unit, currency, by]);
+  if (usage.items.length === 0) {
+    return (
+      <EmptyState titleText="Nothing was used in this time" headingLevel="h2" variant="sm">
+        <EmptyStateBody>
+          {search.topic || meter
+            ? "Or the topic and the meter above leave nothing over."
+            : "Nothing was written, kept or read, or no report has counted it yet."}
+        </EmptyStateBody>
+        <EmptyStateFooter>
+          <EmptyStateActions>
+            <Button
+              variant="secondary"
+              onClick={() => onChange({ range: "30d", topic: undefined, meter: undefined })}
+            >
+              Show the last 30 days
+            </Button>
+          </EmptyStateActions>
+        </EmptyStateFooter>
+      </EmptyState>
+    );
+  }
+  const pick = (index: number) => {
+    const day = drawn.buckets[index]?.slice(0, 10);
+    onChange({ range: "dates", from: day, to: day });
+  };
+  const step = span.hourly ? "hour" : "day";
+  const what = meter ? (METERS[meter]?.title ?? meter) : "Cost";
+  return (
+    <div className="hr-stack">
+      <dl className="hr-figures">
+        <div className="hr-figure">
+          <dt>Cost</dt>
+          <dd>
+            {usage.cost.map((each) => (
+              <span key={each.currency}>
+                {money(each.amount, each.currency)}
+                <span className="hr-exact">{exactly(each.amount)}</span>
+              </span>
+            ))}
+          </dd>
+        </div>
+        {usage.totals.map((each) => (
+          <div className="hr-figure" key={each.meter}>
+            <dt>{METERS[each.meter]?.title ?? each.meter}</dt>
+            <dd>{shown(each.meter, each.quantity, each.unit)}</dd>
+          </div>
+        ))}
+      </dl>
+      <StackedBars
+        title={`${what} per ${step}`}
+        of={span.hourly ? "Hour (UTC)" : "Day (UTC)"}
+        buckets={drawn.buckets.map(bucketTitle)}
+        series={drawn.series}
+        totals={drawn.totals}
+        total={drawn.total}
+        steps={meter ? (METERS[meter]?.steps ?? "decimal") : "decimal"}
+        format={(amount) => axisText(amount, meter, unit, currency)}
+        onPick={span.hourly ? undefined : pick}
+      >
+        {!meter && (
+          <ToggleGroup aria-label="Stack by" isCompact>
+            {(["topic", "meter"] as const).map((each) => (
+              <ToggleGroupItem
+                key={each}
+                text={each === "topic" ? "By topic" : "By meter"}
+                isSelected={by === each}
+                onChange={() => onChange({ stack: each })}
+              />
+            ))}
+          </ToggleGroup>
+        )}
+      </StackedBars>
+    </div>
+  );
+}
+
+/** A step of the axis. It is a float already, and only a step: the figures stand in the table. */
+function axisText(amount: number, meter: string, unit: string, currency: string): string {
+  if (!meter) return `${trimmed(amount.toFixed(9))} ${currency}`;
+  return shown(meter, String(Math.round(amount)), unit);
+}
+
+function Source({ usage }: { usage: UsageBody }) {
+  const exact = sum(usage.cost.map((each) => each.amount));
+  return (
+    <p className="hr-note">
+      Summed exactly ({exact}) by <RunLink id={usage.run_id ?? ""} />, which ended at{" "}
+      {moment(usage.computed_at ?? "").slice(0, 19)} UTC. What was not metered yet when it read the
+      log is in the next run. Each row is rounded to nine places; an invoice rates each meter as a
+      whole, so its last places may differ.
+    </p>
+  );
+}
+
+function recipeOf(search: UsageSearch, span: Span) {
+  const by = span.hourly ? "hour" : "day";
+  const [since, until] = [span.from, span.to].map((at) => new Date(at).toISOString());
+  const { topic, meter } = search;
+  const cli = [`headrace usage --by ${by} --since ${since} --until ${until}`];
+  const words = [`by="${by}"`, `since="${since}"`, `until="${until}"`];
+  const query = [`group_by=${by}`, timeOf(span)];
+  if (topic) {
+    cli.push(`--topic ${shell(topic)}`);
+    words.push(`topic=${JSON.stringify(topic)}`);
+    query.push(`topic_id=${encodeURIComponent(topic)}`);
+  }
+  if (meter) {
+    cli.push(`--meter ${shell(meter)}`);
+    words.push(`meter=${JSON.stringify(meter)}`);
+    query.push(`meter=${encodeURIComponent(meter)}`);
+  }
+  return {
+    cli: cli.join(" "),
+    curl: curl("GET", `/v1/usage?${query.join("&")}`),
+    python: python(`print(b.admin.usage(${words.join(", ")}))`),
+  };
+}

@@ -1,0 +1,46 @@
+// Who is signed in, and what they may do. What one reader was shown, the next one never sees.
+
+import { type Query, type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type Session, session } from "../lib/client";
+
+const KEY = ["session"];
+
+/** Forgets what was read for whoever was signed in until now, if that is somebody else. */
+function forget(queries: QueryClient, who: Session | null): void {
+  const before = queries.getQueryData<Session | null>(KEY);
+  if (before?.principal_id === who?.principal_id) return;
+  const others = { predicate: (query: Query) => query.queryKey[0] !== KEY[0] };
+  // What stands on the page is asked for again, unless nobody is left who may ask.
+  if (who) queries.resetQueries(others);
+  else queries.removeQueries(others);
+}
+
+/** Somebody is signed in from now on, or (null) nobody. */
+export function enter(queries: QueryClient, who: Session | null): void {
+  forget(queries, who);
+  queries.setQueryData(KEY, who);
+}
+
+/** Asks again who is signed in: the session has ended, or another one began in another tab. */
+export function askAgain(queries: QueryClient): void {
+  queries.invalidateQueries({ queryKey: KEY });
+}
+
+export function useSession() {
+  const queries = useQueryClient();
+  return useQuery({
+    queryKey: KEY,
+    queryFn: async () => {
+      const found = await session();
+      forget(queries, found);
+      return found;
+    },
+    staleTime: 60_000,
+    refetchOnWindowFocus: true,
+  });
+}
+
+/** Whether who is signed in may do this, such as `topics:create`. */
+export function useMay(permission: string): boolean {
+  return useSession().data?.permissions.includes(permission) === true;
+}

@@ -1,0 +1,19 @@
+import { PageSection, Title } from "@patternfly/react-core";
+import { Link } from "@tanstack/react-router";
+import type { Place } from "../lib/places";
+import { Problem } from "./Problem";
+
+type Props = { what: string; error: unknown; to: Place["to"]; all: string };
+
+/** In place of one object that cannot be shown: why, and the way to all of its kind. */
+export function Missing({ what, error, to, all }: Props) {
+  return (
+    <PageSection>
+      <div className="hr-stack">
+        <Title headingLevel="h1">This {what} cannot be shown</Title>
+        <Problem error={error} />
+        <Link to={to}>{all}</Link>
+      </div>
+    </PageSection>
+  );
+}

@@ -1,0 +1,38 @@
+import {
+  Button,
+  EmptyState,
+  EmptyStateActions,
+  EmptyStateBody,
+  EmptyStateFooter,
+} from "@patternfly/react-core";
+import { KIND_WORDS, type Kind, useStart } from "../features/reports/run";
+import { useMay } from "../hooks/useSession";
+import { python, Snippet } from "./CopyAs";
+import { Problem } from "./Problem";
+
+/** Nothing to show yet: what a run does, and how one is started. */
+export function NoReport({ kind }: { kind: Kind }) {
+  const start = useStart();
+  const mayRun = useMay("reports:create");
+  const words = KIND_WORDS[kind];
+  return (
+    <EmptyState titleText={`No ${words.title.toLowerCase()} yet`} headingLevel="h2" variant="lg">
+      <EmptyStateBody>
+        {words.says} What is shown here is always the last run that was published whole.
+      </EmptyStateBody>
+      {!mayRun && <p className="hr-muted">Whoever runs the service starts it.</p>}
+      {start.isError && <Problem error={start.error} />}
+      {mayRun && (
+        <EmptyStateFooter>
+          <EmptyStateActions>
+            <Button isLoading={start.isPending} onClick={() => start.mutate(kind)}>
+              Run the {words.title.toLowerCase()}
+            </Button>
+          </EmptyStateActions>
+          <Snippet title="Shell" code={`headrace report run ${kind} --wait`} />
+          <Snippet title="Python" code={python(`b.admin.run_report("${kind}", wait=True)`)} />
+        </EmptyStateFooter>
+      )}
+    </EmptyState>
+  );
+}

@@ -1,0 +1,107 @@
+// The state of an object in a word, and "Why?": what was asked, done and answered, and what is next.
+
+import {
+  Button,
+  Label,
+  type LabelProps,
+  Modal,
+  ModalBody,
+  ModalHeader,
+  ProgressStep,
+  ProgressStepper,
+  Spinner,
+} from "@patternfly/react-core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { moment } from "../lib/bytes";
+import { ApiError, type Condition, call, type Explanation } from "../lib/client";
+import { Problem } from "./Problem";
+
+type Shown = { id: string; deleted_at?: string | null; status: { conditions: Condition[] } };
+
+function word(shown: Shown): { text: string; status: "success" | "warning" | "danger" | "info" } {
+  const found = (type: string) => shown.status.conditions.find((each) => each.type === type);
+  if (shown.deleted_at) return { text: "Deleting", status: "warning" };
+  if (found("Stalled")?.status === "True") return { text: "Stalled", status: "danger" };
+  if (found("Reachable")?.status === "False") return { text: "Unreachable", status: "danger" };
+  const ready = found("Ready");
+  if (ready?.reason === "Paused" || ready?.reason === "Unmanaged")
+    return { text: ready.reason, status: "warning" };
+  if (ready === undefined || ready.status === "True") return { text: "Ready", status: "success" };
+  return { text: ready.status === "False" ? "Not ready" : "On its way", status: "info" };
+}
+
+export function Why({ shown, name }: { shown: Shown; name: string }) {
+  const state = word(shown);
+  return <State id={shown.id} name={name} {...state} />;
+}
+
+type StateProps = {
+  id: string;
+  orElse?: string;
+  name: string;
+  text: string;
+  status: LabelProps["status"];
+};
+
+/** A state that is known already, and its "Why?": of `id`, or of `orElse` if that is gone. */
+export function State({ id, orElse, name, text, status }: StateProps) {
+  const [open, setOpen] = useState(false);
+  return (
+    <span className="hr-state">
+      <Label status={status}>{text}</Label>
+      <Button
+        variant="link"
+        isInline
+        onClick={() => setOpen(true)}
+        aria-label={`Why is ${name} so?`}
+      >
+        Why?
+      </Button>
+      <Modal isOpen={open} onClose={() => setOpen(false)} variant="medium" aria-label="Why?">
+        <ModalHeader title={`Why is ${name} ${text.toLowerCase()}?`} />
+        <ModalBody tabIndex={0}>{open && <Explained id={id} orElse={orElse} />}</ModalBody>
+      </Modal>
+    </span>
+  );
+}
+
+function explained(id: string): Promise<Explanation> {
+  return call<Explanation>("GET", `/v1/explain?object=${encodeURIComponent(id)}`);
+}
+
+function Explained({ id, orElse }: { id: string; orElse?: string }) {
+  const found = useQuery({
+    queryKey: ["explain", id, orElse],
+    queryFn: () =>
+      explained(id).catch((error: unknown) => {
+        if (orElse && error instanceof ApiError && error.status === 404) return explained(orElse);
+        throw error;
+      }),
+  });
+  if (found.isPending) return <Spinner aria-label="Asking" />;
+  if (found.isError) return <Problem error={found.error} />;
+  const steps = found.data.steps;
+  return (
+    <>
+      <p>
+        <strong>{found.data.summary}</strong>
+      </p>
+      <br />
+      <ProgressStepper isVertical aria-label="What happened">
+        {steps.map((step, index) => (
+          <ProgressStep
+            key={`${step.at}${step.what}`}
+            id={`step-${index}`}
+            titleId={`step-title-${index}`}
+            variant={index === steps.length - 1 ? "info" : "default"}
+            aria-label={step.what}
+            description={`${moment(step.at)} UTC · ${step.why}${step.next && ` → ${step.next}`}`}
+          >
+            {step.what}
+          </ProgressStep>
+        ))}
+      </ProgressStepper>
+    </>
+  );
+}
