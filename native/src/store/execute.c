@@ -86,8 +86,7 @@ static void execute_prepare(struct store *store, struct store_group *group,
 {
     uint8_t *entry = store_record_entry(record);
     struct vsr_prepare prepare;
-    int intact = vsr_prepare_decode(entry + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
-    assert(intact);
+    vsr_prepare_read(entry + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
     assert(prepare.op == record->op);
     record->state = STORE_RECORD_DONE;
     uint8_t *body = entry + JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES;

@@ -52,8 +52,7 @@ int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_
     struct store_record *record = store_ring_at(&store->metadata, position);
     const uint8_t *entry = store_record_entry(record);
     struct vsr_prepare prepare;
-    int intact = vsr_prepare_decode(entry + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
-    assert(intact);
+    vsr_prepare_read(entry + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
     *op = prepare.op;
     *append_time_us = prepare.append_time_us;
     *command = entry + METADATA_HEADERS_BYTES;
@@ -79,9 +78,7 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
     if (record->outcome && size > STORE_RESULTS_BYTES - store->results_used) return STATUS_BUSY;
 
     struct vsr_prepare prepare;
-    int intact =
-        vsr_prepare_decode(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
-    assert(intact);
+    vsr_prepare_read(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
     struct vsr_event event = {.kind = VSR_EXECUTED, .op = op, .time_us = prepare.append_time_us};
     memcpy(event.checksum, prepare.checksum, 16);
     struct vsr_update update;

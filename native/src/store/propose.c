@@ -171,7 +171,8 @@ static struct store_record *store_prepare_begin(struct store *store, struct stor
         group, JOURNAL_PREPARE, VSR_PREPARE_HEADER_BYTES + (uint64_t)update.prepare.payload_bytes);
     entry.op = update.prepare.op;
     struct store_record *record = store_entry_begin(store, ring, &entry, position);
-    vsr_prepare_encode(&event->prepare, store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES);
+    memcpy(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, update.header,
+           VSR_PREPARE_HEADER_BYTES);
     record->group = store_group_index(store, group);
     record->operation = event->prepare.operation;
     return record;

@@ -47,11 +47,16 @@ void vsr_prepare_encode(struct vsr_prepare *prepare, uint8_t bytes[VSR_PREPARE_H
     memcpy(bytes, prepare->checksum, 16);
 }
 
-int vsr_prepare_decode(const uint8_t *bytes, struct vsr_prepare *prepare)
+static int prepare_is_whole(const uint8_t *bytes)
 {
     uint8_t checksum[16];
     vsr_hash(bytes + 16, VSR_PREPARE_HEADER_BYTES - 16, checksum);
-    if (memcmp(checksum, bytes, 16) != 0 || bytes_get_u16(bytes + 86) != VSR_VERSION) return 0;
+    return memcmp(checksum, bytes, 16) == 0 && bytes_get_u16(bytes + 86) == VSR_VERSION;
+}
+
+void vsr_prepare_read(const uint8_t *bytes, struct vsr_prepare *prepare)
+{
+    checked(prepare_is_whole(bytes));
     *prepare = (struct vsr_prepare){
         .op = bytes_get_u64(bytes + 48),
         .append_time_us = bytes_get_i64(bytes + 56),
@@ -64,6 +69,12 @@ int vsr_prepare_decode(const uint8_t *bytes, struct vsr_prepare *prepare)
     memcpy(prepare->checksum, bytes, 16);
     memcpy(prepare->parent, bytes + 16, 16);
     memcpy(prepare->digest, bytes + 32, 16);
+}
+
+int vsr_prepare_decode(const uint8_t *bytes, struct vsr_prepare *prepare)
+{
+    if (!prepare_is_whole(bytes)) return 0;
+    vsr_prepare_read(bytes, prepare);
     return 1;
 }
 
@@ -82,8 +93,7 @@ void vsr_prepare_request(struct vsr *vsr, const struct vsr_event *event, struct 
         event->time_us > vsr->append_time_us ? event->time_us : vsr->append_time_us + 1;
     memcpy(prepare->parent, vsr->checksum, 16);
 
-    uint8_t bytes[VSR_PREPARE_HEADER_BYTES];
-    vsr_prepare_encode(prepare, bytes);
+    vsr_prepare_encode(prepare, update->header);
     vsr->op = prepare->op;
     vsr->append_time_us = prepare->append_time_us;
     memcpy(vsr->checksum, prepare->checksum, 16);

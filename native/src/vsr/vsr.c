@@ -1,6 +1,7 @@
 /* vsr/vsr.c: dispatch, and what must hold after every step. */
 #include "vsr/vsr.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "foundation/assert.h"
@@ -31,7 +32,8 @@ void vsr_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update 
 {
     struct machine machine;
     machine_init(&machine, vsr_states, VSR_STATUSES_COUNT, vsr->status);
-    memset(update, 0, sizeof *update);
+    /* The prepare and its header are written by whoever says `journal`. */
+    memset(update, 0, offsetof(struct vsr_update, prepare));
     switch (event->kind) {
     case VSR_REQUEST: vsr_prepare_request(vsr, event, update); break;
     case VSR_PERSISTED: vsr_commit_persisted(vsr, event, update); break;

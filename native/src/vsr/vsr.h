@@ -97,11 +97,12 @@ struct vsr_committed {
 
 struct vsr_update {
     enum status status; /* REQUEST: DAMAGED, REBUILDING */
-    uint8_t journal;    /* write update.prepare and its payload into the next round */
+    uint8_t journal;    /* write `header` and the payload into the next round */
     uint8_t damaged;    /* the group has just been stopped: remember it (J4) */
     uint16_t reserved;
     struct vsr_committed committed; /* PERSISTED, PREPARE_FOUND */
     struct vsr_prepare prepare;
+    uint8_t header[VSR_PREPARE_HEADER_BYTES]; /* of `prepare`, as it is journaled */
 };
 
 void vsr_init(struct vsr *vsr, uint32_t epoch, uint32_t tenure);
@@ -119,6 +120,8 @@ void vsr_recovery_step(struct vsr *vsr, const struct vsr_event *event, struct vs
 void vsr_prepare_encode(struct vsr_prepare *prepare,
                         uint8_t bytes[VSR_PREPARE_HEADER_BYTES]);          /* fills checksum */
 int vsr_prepare_decode(const uint8_t *bytes, struct vsr_prepare *prepare); /* 1 = checksum holds */
+/* Of a header that is known to be whole: one that was encoded here, or decoded before. */
+void vsr_prepare_read(const uint8_t *bytes, struct vsr_prepare *prepare);
 void vsr_digest(const uint8_t *payload, uint64_t size, uint8_t digest[16]);
 
 #endif
