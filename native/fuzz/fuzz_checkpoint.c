@@ -92,12 +92,37 @@ static void operations(const uint8_t *bytes, size_t size)
     }
 }
 
+/* Of journal entries: what decodes, encodes to the same fields again. */
+static void bodies(const uint8_t *bytes, size_t size)
+{
+    uint8_t again[ENTRY_CHECKPOINT_BYTES];
+    struct entry_checkpoint checkpoint;
+    struct entry_checkpoint other;
+    if (entry_checkpoint_get(bytes, size, &checkpoint) == STATUS_OK) {
+        entry_checkpoint_put(again, &checkpoint);
+        enum status status = entry_checkpoint_get(again, sizeof again, &other);
+        assert(status == STATUS_OK);
+        assert(other.view_state.segment_bytes == checkpoint.view_state.segment_bytes);
+        assert(memcmp(other.digest, checkpoint.digest, sizeof other.digest) == 0);
+    }
+    struct entry_abstain abstain;
+    if (entry_abstain_get(bytes, size, &abstain) == STATUS_OK) {
+        entry_abstain_put(again, &abstain);
+        assert(memcmp(again, bytes, ENTRY_ABSTAIN_BYTES - 8) == 0);
+    }
+    struct entry_tail_closed closed;
+    (void)entry_tail_closed_get(bytes, size, &closed);
+    uint64_t op;
+    (void)entry_metadata_floor_get(bytes, size, &op);
+}
+
 static void files(const uint8_t *bytes, size_t size)
 {
     struct segment_footer footer;
     (void)segment_footer_decode(bytes, size, &footer);
-    struct vsr_prepare prepare;
-    if (size >= VSR_PREPARE_HEADER_BYTES) (void)vsr_prepare_decode(bytes, &prepare);
+    struct entry_prepare prepare;
+    if (size >= ENTRY_PREPARE_BYTES) (void)vsr_prepare_decode(bytes, &prepare);
+    bodies(bytes, size);
     if (size != NODE_IDENTITY_SIZE) return;
     struct node_identity identity;
     if (node_identity_decode(bytes, &identity) != STATUS_OK) return;

@@ -116,7 +116,7 @@ static int sim_round_read(struct sim_world *world, uint8_t *block, uint64_t bloc
     }
     for (uint32_t number = 0; number < first.blocks_count; number++) {
         uint8_t *each = block + (size_t)number * JOURNAL_BLOCK_BYTES;
-        uint32_t payload = bytes_get_u32(each + 44);
+        uint32_t payload = journal_block_payload_bytes(each);
         journal_block_restore(each);
         memmove(block + size, each + JOURNAL_BLOCK_HEADER_BYTES, payload);
         size += payload;

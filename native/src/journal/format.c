@@ -62,6 +62,11 @@ void journal_block_seal(uint8_t *block, const struct journal_block *fields)
     bytes_put_u32(block + 4, crc32c(block + 8, JOURNAL_BLOCK_BYTES - 8));
 }
 
+uint32_t journal_block_payload_bytes(const uint8_t *block)
+{
+    return bytes_get_u32(block + 44);
+}
+
 int journal_block_get(const uint8_t *block, uint64_t journal_id, struct journal_block *fields)
 {
     if (memcmp(block, block_magic, 4) != 0) return 0;
@@ -74,7 +79,7 @@ int journal_block_get(const uint8_t *block, uint64_t journal_id, struct journal_
         .lsn = bytes_get_u64(block + 24),
         .number = bytes_get_u32(block + 32),
         .blocks_count = bytes_get_u32(block + 36),
-        .payload_bytes = bytes_get_u32(block + 44),
+        .payload_bytes = journal_block_payload_bytes(block),
         .kind = bytes_get_u16(block + 42),
     };
     if (fields->generation == 0 || fields->number >= fields->blocks_count) return 0;
@@ -145,15 +150,10 @@ void journal_entry_set_origin(uint8_t *at, uint64_t lsn)
     if (bytes_get_u64(at + 8) == 0) bytes_put_u64(at + 8, lsn);
 }
 
-int journal_entry_get(const uint8_t *at, uint64_t available, struct journal_entry *entry)
+void journal_entry_read(const uint8_t *at, struct journal_entry *entry)
 {
-    if (available < JOURNAL_ENTRY_HEADER_BYTES) return 0;
-    uint32_t size = bytes_get_u32(at);
-    if (size < JOURNAL_ENTRY_HEADER_BYTES || size > available) return 0;
-    if (bytes_get_u16(at + 54) != JOURNAL_VERSION) return 0;
-    if (bytes_get_u32(at + 4) != crc32c(at + 16, size - 16)) return 0;
     *entry = (struct journal_entry){
-        .size = size,
+        .size = bytes_get_u32(at),
         .kind = bytes_get_u16(at + 52),
         .partition = bytes_get_u32(at + 48),
         .topic = bytes_get_u64(at + 16),
@@ -164,6 +164,16 @@ int journal_entry_get(const uint8_t *at, uint64_t available, struct journal_entr
         .tenure = bytes_get_u32(at + 56),
         .epoch = bytes_get_u32(at + 60),
     };
+}
+
+int journal_entry_get(const uint8_t *at, uint64_t available, struct journal_entry *entry)
+{
+    if (available < JOURNAL_ENTRY_HEADER_BYTES) return 0;
+    uint32_t size = bytes_get_u32(at);
+    if (size < JOURNAL_ENTRY_HEADER_BYTES || size > available) return 0;
+    if (bytes_get_u16(at + 54) != JOURNAL_VERSION) return 0;
+    if (bytes_get_u32(at + 4) != crc32c(at + 16, size - 16)) return 0;
+    journal_entry_read(at, entry);
     return 1;
 }
 

@@ -92,6 +92,9 @@ void journal_block_seal(uint8_t *block, const struct journal_block *fields);
 /* Verify a block as read. 0 = not a valid block of this journal. */
 int journal_block_get(const uint8_t *block, uint64_t journal_id, struct journal_block *fields);
 
+/* Of a valid block. */
+uint32_t journal_block_payload_bytes(const uint8_t *block);
+
 /* What the round that begins with this valid block says was the last before it. */
 uint64_t journal_block_previous_lsn(const uint8_t *block);
 
@@ -107,6 +110,8 @@ void journal_entry_seal(uint8_t *at); /* the checksum; origin_lsn is outside it 
 void journal_entry_set_origin(uint8_t *at, uint64_t lsn);
 int journal_entry_get(const uint8_t *at, uint64_t available,
                       struct journal_entry *entry); /* 1 = intact */
+/* Of an entry that was put here, or found intact before. */
+void journal_entry_read(const uint8_t *at, struct journal_entry *entry);
 
 /* The header's fields, then each directory item in order, then the checksum over all of them. */
 void journal_round_put(uint8_t *at, const struct journal_round *round, uint32_t *crc);

@@ -13,6 +13,7 @@
 #include "foundation/arena.h"
 #include "foundation/assert.h"
 #include "foundation/bytes.h"
+#include "journal/entry_bodies.h"
 
 static_assert(JOURNAL_EXTENTS_MIN > JOURNAL_EXTENTS_RESERVED + 2,
               "one extent is written while another is released");
@@ -204,11 +205,12 @@ void journal_round_cancel(struct journal *journal)
     journal->open = 0;
 }
 
-int journal_round_add(struct journal *journal, uint8_t *entry, struct journal_mark *mark,
-                      const uint8_t *checksum)
+int journal_round_add(struct journal *journal, uint8_t *entry, struct journal_mark *mark)
 {
     assert(journal->open);
-    uint32_t size = bytes_get_u32(entry);
+    struct journal_entry header;
+    journal_entry_read(entry, &header);
+    uint32_t size = header.size;
     uint64_t padded = bytes_round_up(size, JOURNAL_ENTRY_ALIGNMENT);
     int fresh = mark->lsn != journal->lsn_next;
     uint64_t payload = journal_round_payload(journal, fresh ? 1 : 0, padded);
@@ -216,23 +218,25 @@ int journal_round_add(struct journal *journal, uint8_t *entry, struct journal_ma
     if (journal->items_count == JOURNAL_ROUND_ENTRIES_MAX) return 0;
     if (fresh && journal->own_count == journal->directory_max) return 0;
 
-    uint64_t op = bytes_get_u64(entry + 32);
+    uint64_t op = header.op;
     if (fresh) {
         mark->lsn = journal->lsn_next;
         mark->index = journal->own_count++;
         journal->own[mark->index] = (struct journal_directory_item){
-            .topic = bytes_get_u64(entry + 16),
-            .partition = bytes_get_u32(entry + 48),
+            .topic = header.topic,
+            .partition = header.partition,
             .op_first = op,
             .op_last = op,
         };
     }
     struct journal_directory_item *item = &journal->own[mark->index];
-    assert(item->topic == bytes_get_u64(entry + 16));
-    item->kinds |= 1u << bytes_get_u16(entry + 52);
+    assert(item->topic == header.topic);
+    item->kinds |= 1u << header.kind;
     if (op < item->op_first) item->op_first = op;
     if (op > item->op_last) item->op_last = op;
-    if (checksum) memcpy(item->checksum, checksum, 16);
+    ergo(header.kind == JOURNAL_PREPARE, size >= JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES);
+    if (header.kind == JOURNAL_PREPARE)
+        memcpy(item->checksum, entry_prepare_checksum(entry + JOURNAL_ENTRY_HEADER_BYTES), 16);
     journal->items[journal->items_count++] = (struct journal_item){.entry = entry, .size = size};
     journal->payload_bytes += padded;
     return 1;

@@ -153,9 +153,8 @@ uint32_t journal_blocks_left(const struct journal *journal);
 int journal_round_begin(struct journal *journal, uint32_t size);
 
 /* The entry stays in place until the round is sealed; its origin is set then. 0 = the round is
- * full. `checksum` is of a prepare, else NULL. */
-int journal_round_add(struct journal *journal, uint8_t *entry, struct journal_mark *mark,
-                      const uint8_t *checksum);
+ * full. */
+int journal_round_add(struct journal *journal, uint8_t *entry, struct journal_mark *mark);
 
 /* Nothing was added: as if it had not begun. */
 void journal_round_cancel(struct journal *journal);

@@ -23,8 +23,7 @@
 
 #include "foundation/assert.h"
 #include "foundation/bytes.h"
-
-enum { WALK_CLOSED_BYTES = 16 };
+#include "journal/entry_bodies.h"
 
 static void walk_damage(struct journal_walk *walk, enum journal_damage_kind kind, uint64_t from,
                         uint64_t to)
@@ -50,7 +49,7 @@ static uint64_t walk_gather(uint8_t *blocks, uint32_t count)
     uint64_t total = 0;
     for (uint32_t number = 0; number < count; number++) {
         uint8_t *block = blocks + (uint64_t)number * JOURNAL_BLOCK_BYTES;
-        uint32_t size = bytes_get_u32(block + 44);
+        uint32_t size = journal_block_payload_bytes(block);
         journal_block_restore(block);
         memmove(blocks + total, block + JOURNAL_BLOCK_HEADER_BYTES, size);
         total += size;
@@ -118,11 +117,11 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
     walk->pending = report->damages_count;
 }
 
-static void walk_closed(struct journal_report *report, const uint8_t *body)
+static void walk_closed(struct journal_report *report, const struct entry_tail_closed *closed)
 {
     if (report->closed_count == JOURNAL_CLOSED_MAX) return;
-    report->closed_from[report->closed_count] = bytes_get_u64(body);
-    report->closed_to[report->closed_count++] = bytes_get_u64(body + 8);
+    report->closed_from[report->closed_count] = closed->lsn_from;
+    report->closed_to[report->closed_count++] = closed->lsn_to;
 }
 
 /* Blocks verified one by one: the round is whole. */
@@ -152,9 +151,12 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block,
         struct journal_entry entry;
         if (!journal_entry_get(blocks + at, size - at, &entry)) return STATUS_JOURNAL_DAMAGED;
         if (entry.kind == JOURNAL_TAIL_CLOSED) {
-            if (entry.size != JOURNAL_ENTRY_HEADER_BYTES + WALK_CLOSED_BYTES)
-                return STATUS_JOURNAL_DAMAGED;
-            if (report) walk_closed(report, blocks + at + JOURNAL_ENTRY_HEADER_BYTES);
+            struct entry_tail_closed closed;
+            enum status whole =
+                entry_tail_closed_get(blocks + at + JOURNAL_ENTRY_HEADER_BYTES,
+                                      entry.size - JOURNAL_ENTRY_HEADER_BYTES, &closed);
+            if (whole != STATUS_OK) return whole;
+            if (report) walk_closed(report, &closed);
         }
         uint64_t next = at + bytes_round_up(entry.size, JOURNAL_ENTRY_ALIGNMENT);
         enum status status =

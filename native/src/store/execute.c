@@ -85,11 +85,11 @@ static void execute_prepare(struct store *store, struct store_group *group,
                             struct store_record *record, uint64_t position)
 {
     uint8_t *entry = store_record_entry(record);
-    struct vsr_prepare prepare;
+    struct entry_prepare prepare;
     vsr_prepare_read(entry + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
     assert(prepare.op == record->op);
     record->state = STORE_RECORD_DONE;
-    uint8_t *body = entry + JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES;
+    uint8_t *body = entry + JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES;
     if (prepare.operation == VSR_OPERATION_METADATA) {
         record->state = STORE_RECORD_EXECUTED; /* the host executes it (store/metadata.c) */
         return;
@@ -125,7 +125,11 @@ void execute_committed(struct store *store, struct store_ring *ring,
         }
         assert(record->kind == JOURNAL_VIEW_STATE);
         record->state = STORE_RECORD_DONE;
-        store_view_state_limit(&group->state.config,
-                               store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES);
+        struct entry_view_state state;
+        enum status status =
+            entry_view_state_get(store_record_body(record), ENTRY_VIEW_STATE_BYTES, &state);
+        assert(status == STATUS_OK);
+        group->state.config.segment_bytes = state.segment_bytes;
+        group->state.config.segment_us = state.segment_us;
     }
 }

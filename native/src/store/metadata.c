@@ -9,7 +9,7 @@
  * that the host, which takes frames in order, stands exactly there. */
 #include "store/state.h"
 
-enum { METADATA_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES };
+enum { METADATA_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES };
 
 enum status store_metadata_submit(struct store *store, const uint8_t *command, size_t size,
                                   uint64_t token)
@@ -51,7 +51,7 @@ int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_
     if (position == store->metadata.durable) return 0;
     struct store_record *record = store_ring_at(&store->metadata, position);
     const uint8_t *entry = store_record_entry(record);
-    struct vsr_prepare prepare;
+    struct entry_prepare prepare;
     vsr_prepare_read(entry + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
     *op = prepare.op;
     *append_time_us = prepare.append_time_us;
@@ -77,8 +77,8 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
     if (store->results_waiting == 0) store->results_used = 0;
     if (record->outcome && size > STORE_RESULTS_BYTES - store->results_used) return STATUS_BUSY;
 
-    struct vsr_prepare prepare;
-    vsr_prepare_read(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
+    struct entry_prepare prepare;
+    vsr_prepare_read(store_record_body(record), &prepare);
     struct vsr_event event = {.kind = VSR_EXECUTED, .op = op, .time_us = prepare.append_time_us};
     memcpy(event.checksum, prepare.checksum, 16);
     struct vsr_update update;
@@ -133,7 +133,7 @@ enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint
     /* No bytes is "not now", never an empty state: storing it would wipe the metadata. */
     if (size == 0) return STATUS_INVALID;
     if (size > STORE_SNAPSHOT_MAX) return STATUS_MESSAGE_TOO_LARGE;
-    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_CHECKPOINT_BYTES,
+    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_CHECKPOINT_BYTES,
                                         .kind = JOURNAL_CHECKPOINT,
                                         .op = op,
                                         .log_view = group->vsr.log_view,
@@ -155,7 +155,7 @@ void store_snapshot_blob_done(struct store *store)
     struct store_snapshot *snapshot = &store->snapshot;
     struct store_group *group = store->metadata_group;
     assert(snapshot->busy);
-    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_CHECKPOINT_BYTES,
+    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_CHECKPOINT_BYTES,
                                         .kind = JOURNAL_CHECKPOINT,
                                         .op = snapshot->op,
                                         .log_view = group->vsr.log_view,
@@ -167,10 +167,11 @@ void store_snapshot_blob_done(struct store *store)
     }
     struct store_record *record =
         store_entry_begin(store, &store->control, &entry, &snapshot->record);
-    uint8_t *body = store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES;
-    store_checkpoint_put(group, 1, snapshot->size, snapshot->digest, body);
-    memcpy(body + 64, snapshot->checksum, 16);
-    bytes_put_i64(body + 80, snapshot->time_us);
+    struct entry_checkpoint checkpoint =
+        store_checkpoint_entry(group, 1, snapshot->size, snapshot->digest);
+    memcpy(checkpoint.checksum, snapshot->checksum, 16);
+    checkpoint.append_time_us = snapshot->time_us;
+    entry_checkpoint_put(store_record_body(record), &checkpoint);
     record->group = store_group_index(store, group);
     record->token = UINT64_MAX;
     store_entry_ready(record);

@@ -5,6 +5,8 @@
 
 #include "foundation/assert.h"
 #include "foundation/bytes.h"
+#include "journal/entry_bodies.h"
+#include "journal/format.h"
 
 static_assert(sizeof(struct store_record) == STORE_RECORD_HEADER_BYTES,
               "a header is two cache lines");
@@ -80,6 +82,17 @@ struct store_record *store_ring_reserve(struct store_ring *ring, uint16_t kind,
 uint8_t *store_record_entry(struct store_record *record)
 {
     return (uint8_t *)record + STORE_RECORD_HEADER_BYTES;
+}
+
+uint8_t *store_record_body(struct store_record *record)
+{
+    return store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES;
+}
+
+uint8_t *store_record_payload(struct store_record *record)
+{
+    assert(record->kind == JOURNAL_PREPARE);
+    return store_record_body(record) + ENTRY_PREPARE_BYTES;
 }
 
 uint64_t store_ring_skip(const struct store_ring *ring, uint64_t position, uint64_t end)

@@ -73,6 +73,10 @@ struct store_record *store_ring_reserve(struct store_ring *ring, uint16_t kind,
 
 struct store_record *store_ring_at(const struct store_ring *ring, uint64_t position);
 uint8_t *store_record_entry(struct store_record *record);
+/* Behind the entry's header; of a prepare: its own header. */
+uint8_t *store_record_body(struct store_record *record);
+/* Of a prepare: what the operation carries. */
+uint8_t *store_record_payload(struct store_record *record);
 
 /* Step over pads. */
 uint64_t store_ring_skip(const struct store_ring *ring, uint64_t position, uint64_t end);

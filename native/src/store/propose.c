@@ -5,7 +5,7 @@
  * beyond the reserve for all that is gathered, live bytes stay within half of it. */
 #include "store/state.h"
 
-enum { ENTRY_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES };
+enum { ENTRY_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES };
 
 static uint64_t store_gathered(const struct store_ring *ring)
 {
@@ -47,7 +47,7 @@ enum status store_admit_op(struct store *store, uint64_t payload_size)
     uint64_t size = ENTRY_HEADERS_BYTES + payload_size;
     if (size > journal_entry_bytes_max(&store->journal.config)) return STATUS_MESSAGE_TOO_LARGE;
     uint64_t view_state =
-        2 * (STORE_RECORD_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES + STORE_VIEW_STATE_BYTES);
+        2 * (STORE_RECORD_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES + ENTRY_VIEW_STATE_BYTES);
     return store_admit(store, &store->data, size + view_state);
 }
 
@@ -71,27 +71,19 @@ void store_entry_ready(struct store_record *record)
     record->state = STORE_RECORD_READY;
 }
 
-/*  version u16 | flags u16 (1 = metered) | members u32 | view | log_view | epoch u32 | tenure u32 |
- *  segment_bytes | segment_us | 0 .. */
-void store_view_state_put(const struct store_group *group, const struct segment_limit *limit,
-                          uint8_t *at)
+struct entry_view_state store_view_state(const struct store_group *group,
+                                         const struct segment_limit *limit)
 {
-    memset(at, 0, STORE_VIEW_STATE_BYTES);
-    bytes_put_u16(at, VSR_VERSION);
-    bytes_put_u16(at + 2, group->metered ? 1 : 0);
-    bytes_put_u32(at + 4, group->vsr.members_count);
-    bytes_put_u64(at + 8, group->vsr.view);
-    bytes_put_u64(at + 16, group->vsr.log_view);
-    bytes_put_u32(at + 24, group->vsr.epoch);
-    bytes_put_u32(at + 28, group->vsr.tenure);
-    bytes_put_u64(at + 32, limit->bytes);
-    bytes_put_i64(at + 40, limit->time_us);
-}
-
-void store_view_state_limit(struct partition_config *config, const uint8_t *body)
-{
-    config->segment_bytes = bytes_get_u64(body + 32);
-    config->segment_us = bytes_get_i64(body + 40);
+    return (struct entry_view_state){
+        .view = group->vsr.view,
+        .log_view = group->vsr.log_view,
+        .segment_bytes = limit->bytes,
+        .segment_us = limit->time_us,
+        .members_count = group->vsr.members_count,
+        .epoch = group->vsr.epoch,
+        .tenure = group->vsr.tenure,
+        .metered = group->metered,
+    };
 }
 
 static struct journal_entry store_group_entry(const struct store_group *group, uint16_t kind,
@@ -116,27 +108,26 @@ void store_view_state_entry(struct store *store, struct store_group *group)
 {
     struct store_ring *ring = group == store->metadata_group ? &store->metadata : &store->data;
     const struct journal_entry entry =
-        store_group_entry(group, JOURNAL_VIEW_STATE, STORE_VIEW_STATE_BYTES);
+        store_group_entry(group, JOURNAL_VIEW_STATE, ENTRY_VIEW_STATE_BYTES);
     uint64_t position;
     struct store_record *record = store_entry_begin(store, ring, &entry, &position);
     record->group = store_group_index(store, group);
-    store_view_state_put(group, &group->segment_limit,
-                         store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES);
+    const struct entry_view_state state = store_view_state(group, &group->segment_limit);
+    entry_view_state_put(store_record_body(record), &state);
     store_entry_ready(record);
     group->configured = 1;
 }
 
 void store_abstain_entry(struct store *store, struct store_group *group)
 {
-    struct journal_entry entry = store_group_entry(group, JOURNAL_ABSTAIN, STORE_ABSTAIN_BYTES);
+    struct journal_entry entry = store_group_entry(group, JOURNAL_ABSTAIN, ENTRY_ABSTAIN_BYTES);
     entry.op = group->vsr.op;
     uint64_t position;
     struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
-    uint8_t *body = store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES;
     record->group = store_group_index(store, group);
-    memset(body, 0, STORE_ABSTAIN_BYTES);
-    bytes_put_u64(body, group->vsr.op);
-    bytes_put_u64(body + 8, group->vsr.damaged_to);
+    const struct entry_abstain abstain = {.op_good = group->vsr.op,
+                                          .op_lost = group->vsr.damaged_to};
+    entry_abstain_put(store_record_body(record), &abstain);
     store_entry_ready(record);
 }
 
@@ -168,11 +159,10 @@ static struct store_record *store_prepare_begin(struct store *store, struct stor
     event->prepare = update.prepare;
 
     struct journal_entry entry = store_group_entry(
-        group, JOURNAL_PREPARE, VSR_PREPARE_HEADER_BYTES + (uint64_t)update.prepare.payload_bytes);
+        group, JOURNAL_PREPARE, ENTRY_PREPARE_BYTES + (uint64_t)update.prepare.payload_bytes);
     entry.op = update.prepare.op;
     struct store_record *record = store_entry_begin(store, ring, &entry, position);
-    memcpy(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, update.header,
-           VSR_PREPARE_HEADER_BYTES);
+    memcpy(store_record_body(record), update.header, ENTRY_PREPARE_BYTES);
     record->group = store_group_index(store, group);
     record->operation = event->prepare.operation;
     return record;
@@ -186,7 +176,7 @@ void store_prepare_op(struct store *store, struct store_ring *ring, struct store
     vsr_digest(body, size, event.prepare.digest);
     uint64_t position;
     struct store_record *record = store_prepare_begin(store, ring, group, &event, &position);
-    memcpy(store_record_entry(record) + ENTRY_HEADERS_BYTES, body, size);
+    memcpy(store_record_payload(record), body, size);
     record->token = token;
     record->outcome = outcome != 0;
     if (outcome) store->accepted++;
@@ -204,7 +194,7 @@ void store_prepare_batch(struct store *store, struct store_group *group,
     uint64_t position;
     struct store_record *record =
         store_prepare_begin(store, &store->data, group, &event, &position);
-    uint8_t *stored = store_record_entry(record) + ENTRY_HEADERS_BYTES;
+    uint8_t *stored = store_record_payload(record);
     const struct batch_server server = {
         .size_bytes = batch_bytes,
         .append_time_us = event.prepare.append_time_us,

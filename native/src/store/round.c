@@ -52,10 +52,7 @@ static int round_take(struct store *store, struct store_ring *ring, struct journ
                    && journal_extents_free(journal) <= JOURNAL_EXTENTS_RESERVED) {
             return 0;
         }
-        const uint8_t *checksum =
-            record->kind == JOURNAL_PREPARE ? entry + JOURNAL_ENTRY_HEADER_BYTES : NULL;
-        if (!journal_round_add(journal, entry, round_mark(store, record, nobody), checksum))
-            return 0;
+        if (!journal_round_add(journal, entry, round_mark(store, record, nobody))) return 0;
         record->state = STORE_RECORD_ROUNDED;
         ring->rounded += record->size;
     }

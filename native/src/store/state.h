@@ -27,6 +27,7 @@
 #include "foundation/bytes.h"
 #include "foundation/queue.h"
 #include "io/io.h"
+#include "journal/entry_bodies.h"
 #include "journal/journal.h"
 #include "partition/partition.h"
 #include "store/accounting/shard_records.h"
@@ -62,11 +63,6 @@ enum store_limit {
     STORE_SNAPSHOT_BYTES = 1048576,
     STORE_SEGMENT_SHARE = 8,        /* a segment spans an eighth of what the topic keeps .. */
     STORE_SEGMENT_US_MIN = 1000000, /* .. and no less than a second */
-    STORE_VIEW_STATE_BYTES = 64,    /* [bytes] */
-    STORE_CHECKPOINT_BYTES = 112,   /* [bytes] before the blob */
-    STORE_ABSTAIN_BYTES = 24,       /* [bytes] */
-    STORE_TAIL_CLOSED_BYTES = 16,   /* [bytes] */
-    STORE_FLOOR_BYTES = 8,          /* [bytes] */
     STORE_DETAIL_BYTES = 256,
     STORE_REMOVAL_NAMES_BYTES = 524288, /* one folder: twice the names of all its segments */
     STORE_CLOCK_JUMP_MAX_US =
@@ -365,9 +361,9 @@ void store_prepare_op(struct store *store, struct store_ring *ring, struct store
                       int outcome);
 void store_prepare_batch(struct store *store, struct store_group *group,
                          const struct store_produce *request, const struct batch_client *client);
-void store_view_state_put(const struct store_group *group, const struct segment_limit *limit,
-                          uint8_t *at);
-void store_view_state_limit(struct partition_config *config, const uint8_t *body);
+/* What the journal says of the group's place in its log, and of its configuration. */
+struct entry_view_state store_view_state(const struct store_group *group,
+                                         const struct segment_limit *limit);
 void store_view_state_entry(struct store *store, struct store_group *group);
 void store_abstain_entry(struct store *store, struct store_group *group);
 
@@ -408,8 +404,8 @@ int store_release_holds(const struct store *store);
 void store_release_withdraw(struct store *store, struct store_group *group);
 void store_checkpoint_durable(struct store *store, struct store_group *group,
                               const struct store_record *record);
-void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t blob_size,
-                          const uint8_t digest[16], uint8_t *at);
+struct entry_checkpoint store_checkpoint_entry(const struct store_group *group, int is_file,
+                                               uint64_t blob_size, const uint8_t digest[16]);
 void store_blob_path(const uint8_t digest[16], char path[IO_PATH_SIZE]);
 int store_blob_write(struct store *store, uint32_t slot, const uint8_t digest[16], uint8_t *data,
                      uint64_t size);

@@ -1,8 +1,5 @@
 /* vsr/prepare.c: a request becomes the next op of the log.
  *
- *     checksum | parent | digest | op | append time | first view | principal | payload size | epoch
- *     | operation | version | 0
- *
  * The checksum is the op's identity (V3): it covers the client part, op, parent, append time, first
  * view and principal, never what apply fills in (base offset, cumulative bytes), so that replicas
  * that re-prepare an op in a later view keep it. Its parent is the checksum of the op before: one
@@ -16,7 +13,7 @@
 #include "foundation/assert.h"
 #include "foundation/bytes.h"
 
-static_assert(VSR_CHECKSUM_BYTES == sizeof(XXH128_hash_t), "a checksum is XXH3-128");
+static_assert(ENTRY_CHECKSUM_BYTES == sizeof(XXH128_hash_t), "a checksum is XXH3-128");
 
 static void vsr_hash(const uint8_t *bytes, uint64_t size, uint8_t target[16])
 {
@@ -30,52 +27,35 @@ void vsr_digest(const uint8_t *payload, uint64_t size, uint8_t digest[16])
     vsr_hash(payload, size, digest);
 }
 
-void vsr_prepare_encode(struct vsr_prepare *prepare, uint8_t bytes[VSR_PREPARE_HEADER_BYTES])
+static void prepare_checksum(const uint8_t *bytes, uint8_t checksum[16])
 {
-    memset(bytes, 0, VSR_PREPARE_HEADER_BYTES);
-    memcpy(bytes + 16, prepare->parent, 16);
-    memcpy(bytes + 32, prepare->digest, 16);
-    bytes_put_u64(bytes + 48, prepare->op);
-    bytes_put_i64(bytes + 56, prepare->append_time_us);
-    bytes_put_u64(bytes + 64, prepare->first_view);
-    bytes_put_u32(bytes + 72, prepare->principal);
-    bytes_put_u32(bytes + 76, prepare->payload_bytes);
-    bytes_put_u32(bytes + 80, prepare->epoch);
-    bytes_put_u16(bytes + 84, prepare->operation);
-    bytes_put_u16(bytes + 86, VSR_VERSION);
-    vsr_hash(bytes + 16, VSR_PREPARE_HEADER_BYTES - 16, prepare->checksum);
-    memcpy(bytes, prepare->checksum, 16);
+    uint64_t size;
+    const uint8_t *identity = entry_prepare_identity(bytes, &size);
+    vsr_hash(identity, size, checksum);
 }
 
-static int prepare_is_whole(const uint8_t *bytes)
+void vsr_prepare_encode(struct entry_prepare *prepare, uint8_t bytes[ENTRY_PREPARE_BYTES])
+{
+    entry_prepare_put(bytes, prepare);
+    prepare_checksum(bytes, prepare->checksum);
+    entry_prepare_set_checksum(bytes, prepare->checksum);
+}
+
+int vsr_prepare_decode(const uint8_t *bytes, struct entry_prepare *prepare)
 {
     uint8_t checksum[16];
-    vsr_hash(bytes + 16, VSR_PREPARE_HEADER_BYTES - 16, checksum);
-    return memcmp(checksum, bytes, 16) == 0 && bytes_get_u16(bytes + 86) == VSR_VERSION;
+    enum status status = entry_prepare_get(bytes, ENTRY_PREPARE_BYTES, prepare);
+    assert(status == STATUS_OK);
+    prepare_checksum(bytes, checksum);
+    return memcmp(checksum, prepare->checksum, 16) == 0
+           && prepare->version == ENTRY_PREPARE_VERSION;
 }
 
-void vsr_prepare_read(const uint8_t *bytes, struct vsr_prepare *prepare)
+void vsr_prepare_read(const uint8_t *bytes, struct entry_prepare *prepare)
 {
-    checked(prepare_is_whole(bytes));
-    *prepare = (struct vsr_prepare){
-        .op = bytes_get_u64(bytes + 48),
-        .append_time_us = bytes_get_i64(bytes + 56),
-        .first_view = bytes_get_u64(bytes + 64),
-        .principal = bytes_get_u32(bytes + 72),
-        .payload_bytes = bytes_get_u32(bytes + 76),
-        .epoch = bytes_get_u32(bytes + 80),
-        .operation = bytes_get_u16(bytes + 84),
-    };
-    memcpy(prepare->checksum, bytes, 16);
-    memcpy(prepare->parent, bytes + 16, 16);
-    memcpy(prepare->digest, bytes + 32, 16);
-}
-
-int vsr_prepare_decode(const uint8_t *bytes, struct vsr_prepare *prepare)
-{
-    if (!prepare_is_whole(bytes)) return 0;
-    vsr_prepare_read(bytes, prepare);
-    return 1;
+    checked(vsr_prepare_decode(bytes, prepare));
+    enum status status = entry_prepare_get(bytes, ENTRY_PREPARE_BYTES, prepare);
+    assert(status == STATUS_OK);
 }
 
 void vsr_prepare_request(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update)
@@ -84,7 +64,7 @@ void vsr_prepare_request(struct vsr *vsr, const struct vsr_event *event, struct 
         update->status = vsr->status == VSR_DAMAGED ? STATUS_DAMAGED : STATUS_REBUILDING;
         return;
     }
-    struct vsr_prepare *prepare = &update->prepare;
+    struct entry_prepare *prepare = &update->prepare;
     *prepare = event->prepare;
     prepare->op = vsr->op + 1;
     prepare->first_view = vsr->view;

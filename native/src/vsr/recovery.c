@@ -16,7 +16,7 @@
 static void vsr_recovery_prepare(struct vsr *vsr, const struct vsr_event *event,
                                  struct vsr_update *update)
 {
-    const struct vsr_prepare *prepare = &event->prepare;
+    const struct entry_prepare *prepare = &event->prepare;
     if (prepare->op > vsr->seen_max) vsr->seen_max = prepare->op;
     if (prepare->op != vsr->op + 1) return;
     if (vsr->damaged_from != 0 && prepare->op >= vsr->damaged_from) return;

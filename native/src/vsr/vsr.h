@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "foundation/status.h"
+#include "journal/entry_bodies.h"
 
 enum vsr_status { VSR_RECOVERING = 0, VSR_NORMAL = 1, VSR_DAMAGED = 2, VSR_STATUSES_COUNT = 3 };
 
@@ -25,26 +26,7 @@ enum vsr_status { VSR_RECOVERING = 0, VSR_NORMAL = 1, VSR_DAMAGED = 2, VSR_STATU
  * partition_op) [bytes]. */
 enum vsr_operation { VSR_OPERATION_METADATA = 32 };
 
-enum vsr_format {
-    VSR_VERSION = 1,
-    VSR_PREPARE_HEADER_BYTES = 112,
-    VSR_CHECKSUM_BYTES = 16,
-};
-
-/* The header of a prepare. `checksum` covers everything else in it, and through `digest` the
- * payload (V3). */
-struct vsr_prepare {
-    uint8_t checksum[16];
-    uint8_t parent[16];
-    uint8_t digest[16]; /* XXH3-128 of the payload; of a batch: of its client part only */
-    uint64_t op;
-    int64_t append_time_us;
-    uint64_t first_view;
-    uint32_t principal;
-    uint32_t payload_bytes;
-    uint32_t epoch;
-    uint16_t operation;
-};
+enum { VSR_CHECKSUM_BYTES = 16 };
 
 struct vsr {
     uint8_t status; /* enum vsr_status */
@@ -85,7 +67,7 @@ struct vsr_event {
     uint64_t op_to;
     int64_t time_us; /* REQUEST: agreed time; 0 = unknown, stamp last + 1 */
     uint8_t checksum[16];
-    struct vsr_prepare prepare;
+    struct entry_prepare prepare;
 };
 
 /* Ops `first` .. `first + count - 1` of the log: committed by this step, to be executed in order,
@@ -101,8 +83,8 @@ struct vsr_update {
     uint8_t damaged;    /* the group has just been stopped: remember it (J4) */
     uint16_t reserved;
     struct vsr_committed committed; /* PERSISTED, PREPARE_FOUND */
-    struct vsr_prepare prepare;
-    uint8_t header[VSR_PREPARE_HEADER_BYTES]; /* of `prepare`, as it is journaled */
+    struct entry_prepare prepare;
+    uint8_t header[ENTRY_PREPARE_BYTES]; /* of `prepare`, as it is journaled */
 };
 
 void vsr_init(struct vsr *vsr, uint32_t epoch, uint32_t tenure);
@@ -116,12 +98,12 @@ void vsr_commit_persisted(struct vsr *vsr, const struct vsr_event *event,
 void vsr_commit_executed(struct vsr *vsr, const struct vsr_event *event);
 void vsr_recovery_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update);
 
-/* Bytes [bytes]. */
-void vsr_prepare_encode(struct vsr_prepare *prepare,
-                        uint8_t bytes[VSR_PREPARE_HEADER_BYTES]);          /* fills checksum */
-int vsr_prepare_decode(const uint8_t *bytes, struct vsr_prepare *prepare); /* 1 = checksum holds */
+/* A prepare as it is journaled; its checksum is computed here, once, and set in both. */
+void vsr_prepare_encode(struct entry_prepare *prepare, uint8_t bytes[ENTRY_PREPARE_BYTES]);
+/* What was read from a disk: 1 = the checksum holds and the version is ours. */
+int vsr_prepare_decode(const uint8_t *bytes, struct entry_prepare *prepare);
 /* Of a header that is known to be whole: one that was encoded here, or decoded before. */
-void vsr_prepare_read(const uint8_t *bytes, struct vsr_prepare *prepare);
+void vsr_prepare_read(const uint8_t *bytes, struct entry_prepare *prepare);
 void vsr_digest(const uint8_t *payload, uint64_t size, uint8_t digest[16]);
 
 #endif

@@ -39,7 +39,7 @@ class Journal:
             lib.journal_entry_put(entry, ffi.new("struct journal_entry *", fields))
             lib.journal_entry_seal(entry)
             mark = ffi.new("struct journal_mark *")
-            assert lib.journal_round_add(self.journal, entry, mark, ffi.NULL) == 1
+            assert lib.journal_round_add(self.journal, entry, mark) == 1
         write = ffi.new("struct journal_write *")
         lib.journal_round_seal(self.journal, write)
         return write.offset, bytes(ffi.buffer(write.buffer, write.size))

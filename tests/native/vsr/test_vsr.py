@@ -46,7 +46,7 @@ class Replica:
         }
         update = self.step(REQUEST, prepare=prepare, time_us=time_us)
         if update.journal:
-            kept = ffi.new("struct vsr_prepare *")
+            kept = ffi.new("struct entry_prepare *")
             kept[0] = update.prepare
             self.prepares.append(kept)
         return update
@@ -150,7 +150,7 @@ def test_an_abstention_stops_the_group_again_at_every_start() -> None:
 
 
 def encoded(**fields: object) -> bytes:
-    prepare = ffi.new("struct vsr_prepare *", fields)
+    prepare = ffi.new("struct entry_prepare *", fields)
     target = ffi.new("uint8_t[112]")
     lib.vsr_prepare_encode(prepare, target)
     return bytes(ffi.buffer(target))
@@ -185,7 +185,7 @@ def test_a_prepare_header_is_written_as_its_golden_file_says() -> None:
         1,
         1,
     )
-    back = ffi.new("struct vsr_prepare *")
+    back = ffi.new("struct entry_prepare *")
     assert lib.vsr_prepare_decode(data, back) == 1
     assert (back.op, back.principal, back.operation) == (5, 17, 1)
 
@@ -202,4 +202,4 @@ def test_the_identity_covers_everything_that_must_not_change(change: dict[str, o
 def test_any_changed_byte_of_a_prepare_header_is_noticed(at: int, change: int) -> None:
     data = bytearray(encoded(**GOLDEN))
     data[at] ^= change
-    assert lib.vsr_prepare_decode(bytes(data), ffi.new("struct vsr_prepare *")) == 0
+    assert lib.vsr_prepare_decode(bytes(data), ffi.new("struct entry_prepare *")) == 0

@@ -35,13 +35,14 @@ int store_nobody_is_live(const struct store *store, const struct journal_entry *
 
 void store_floor_entry(struct store *store, uint64_t op)
 {
-    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_FLOOR_BYTES,
+    const struct journal_entry entry = {.size =
+                                            JOURNAL_ENTRY_HEADER_BYTES + ENTRY_METADATA_FLOOR_BYTES,
                                         .kind = JOURNAL_METADATA_FLOOR,
                                         .topic = STORE_NOBODY,
                                         .op = op};
     uint64_t position;
     struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
-    bytes_put_u64(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, op);
+    entry_metadata_floor_put(store_record_body(record), op);
     store_entry_ready(record);
     store->nobody.floor_op = op;
 }
@@ -49,13 +50,14 @@ void store_floor_entry(struct store *store, uint64_t op)
 /* `op` 0 = not known yet. */
 static void unseen_entry(struct store *store, struct store_ring *ring, uint64_t op)
 {
-    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + STORE_ABSTAIN_BYTES,
+    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_ABSTAIN_BYTES,
                                         .kind = JOURNAL_ABSTAIN,
                                         .topic = STORE_NOBODY,
                                         .op = op};
     uint64_t position;
     struct store_record *record = store_entry_begin(store, ring, &entry, &position);
-    memset(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, 0, STORE_ABSTAIN_BYTES);
+    const struct entry_abstain abstain = {0};
+    entry_abstain_put(store_record_body(record), &abstain);
     record->group = UINT32_MAX;
     store_entry_ready(record);
 }

@@ -27,19 +27,20 @@ int store_release_due(const struct store *store)
     return used >= journal->config.extents_count / 2;
 }
 
-/*  view state (64) | checksum of the op (16) | append time | place u32: 1 inline, 2 file | size u32
- *  | digest (16) | blob */
-void store_checkpoint_put(const struct store_group *group, int is_file, uint64_t blob_size,
-                          const uint8_t digest[16], uint8_t *at)
+struct entry_checkpoint store_checkpoint_entry(const struct store_group *group, int is_file,
+                                               uint64_t blob_size, const uint8_t digest[16])
 {
     const struct segment_limit limit = {.bytes = group->state.config.segment_bytes,
                                         .time_us = group->state.config.segment_us};
-    store_view_state_put(group, &limit, at);
-    memcpy(at + 64, group->vsr.executed_checksum, 16);
-    bytes_put_i64(at + 80, group->vsr.executed_time_us);
-    bytes_put_u32(at + 88, is_file ? 2 : 1);
-    bytes_put_u32(at + 92, (uint32_t)blob_size);
-    memcpy(at + 96, digest, 16);
+    struct entry_checkpoint checkpoint = {
+        .view_state = store_view_state(group, &limit),
+        .append_time_us = group->vsr.executed_time_us,
+        .is_file = is_file != 0,
+        .size = (uint32_t)blob_size,
+    };
+    memcpy(checkpoint.checksum, group->vsr.executed_checksum, 16);
+    memcpy(checkpoint.digest, digest, 16);
+    return checkpoint;
 }
 
 static int release_prefers_append(const struct store *store, const struct store_group *group)
@@ -62,7 +63,7 @@ static int release_encode(struct store *store, struct store_group *group)
     assert(blob_size <= STORE_BLOB_MAX);
     if (release->count == STORE_RELEASE_BATCH_MAX || (is_file && release->blob_used)) return 0;
     const struct journal_entry entry = {.size = (uint32_t)(JOURNAL_ENTRY_HEADER_BYTES
-                                                           + STORE_CHECKPOINT_BYTES
+                                                           + ENTRY_CHECKPOINT_BYTES
                                                            + (is_file ? 0 : blob_size)),
                                         .kind = JOURNAL_CHECKPOINT,
                                         .topic = group->topic,
@@ -79,11 +80,13 @@ static int release_encode(struct store *store, struct store_group *group)
     *item = (struct store_release_item){.group = store_group_index(store, group),
                                         .is_file = is_file != 0};
     struct store_record *record = store_entry_begin(store, &store->control, &entry, &item->record);
-    uint8_t *body = store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES;
-    uint8_t *blob = is_file ? store->blob : body + STORE_CHECKPOINT_BYTES;
+    uint8_t *body = store_record_body(record);
+    uint8_t *blob = is_file ? store->blob : body + ENTRY_CHECKPOINT_BYTES;
     partition_checkpoint_encode(&group->state, blob, blob_size);
     vsr_digest(blob, blob_size, item->digest);
-    store_checkpoint_put(group, is_file, blob_size, item->digest, body);
+    const struct entry_checkpoint checkpoint =
+        store_checkpoint_entry(group, is_file, blob_size, item->digest);
+    entry_checkpoint_put(body, &checkpoint);
     record->group = item->group;
     record->token = release->count++;
     item->batches = group->batches_executed;

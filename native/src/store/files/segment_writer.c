@@ -161,7 +161,7 @@ void store_batch_queue(struct store *store, struct store_group *group, struct st
     group->hot_last = position + 1;
     group->batches_executed++;
     if (record->sealed) {
-        static_assert(SEGMENT_FOOTER_BYTES <= JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES,
+        static_assert(SEGMENT_FOOTER_BYTES <= JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES,
                       "a footer fits there");
         record->sealed_segment = result->place.sealed_base_offset;
         record->sealed_bytes = result->place.sealed_data_bytes;
@@ -178,7 +178,7 @@ void store_batch_queue(struct store *store, struct store_group *group, struct st
 
 static uint8_t *store_record_batch(struct store_record *record)
 {
-    return store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES;
+    return store_record_payload(record);
 }
 
 /* Footer and sync of the segment before this batch. */

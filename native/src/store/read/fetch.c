@@ -39,8 +39,7 @@ static void store_fetch_gather(struct store_record *const seen[STORE_FETCH_BATCH
         struct store_record *record = seen[first % STORE_FETCH_BATCHES_MAX];
         if (result->size > 0 && result->size + record->batch_bytes > bytes_max) return;
         result->batches[result->batches_count++] = (struct io_vector){
-            .data =
-                store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES,
+            .data = store_record_payload(record),
             .size = record->batch_bytes,
         };
         result->size += record->batch_bytes;

@@ -183,20 +183,20 @@ static void store_tail_closed(struct store *store)
 {
     const struct journal_report *report = store->report;
     if (report->damages_count == 0) return;
-    uint64_t from = report->damages[0].lsn_from;
-    uint64_t to = report->damages[0].lsn_to;
+    struct entry_tail_closed closed = {.lsn_from = report->damages[0].lsn_from,
+                                       .lsn_to = report->damages[0].lsn_to};
     for (uint32_t index = 1; index < report->damages_count; index++) {
-        if (report->damages[index].lsn_from < from) from = report->damages[index].lsn_from;
-        if (report->damages[index].lsn_to > to) to = report->damages[index].lsn_to;
+        const struct journal_damage *damage = &report->damages[index];
+        if (damage->lsn_from < closed.lsn_from) closed.lsn_from = damage->lsn_from;
+        if (damage->lsn_to > closed.lsn_to) closed.lsn_to = damage->lsn_to;
     }
     const struct journal_entry entry = {.size =
-                                            JOURNAL_ENTRY_HEADER_BYTES + STORE_TAIL_CLOSED_BYTES,
+                                            JOURNAL_ENTRY_HEADER_BYTES + ENTRY_TAIL_CLOSED_BYTES,
                                         .kind = JOURNAL_TAIL_CLOSED,
                                         .topic = STORE_NOBODY};
     uint64_t position;
     struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
-    bytes_put_u64(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES, from);
-    bytes_put_u64(store_record_entry(record) + JOURNAL_ENTRY_HEADER_BYTES + 8, to);
+    entry_tail_closed_put(store_record_body(record), &closed);
     store_entry_ready(record);
 }
 

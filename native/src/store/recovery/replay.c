@@ -29,27 +29,30 @@ static struct store_group *recover_group(struct store *store, const struct journ
     return group;
 }
 
-/* A view state with a right checksum that no release writes is not gone by. */
 static enum status recover_configure(struct store *store, struct store_group *group,
-                                     const uint8_t *body)
+                                     const struct entry_view_state *state)
 {
-    uint64_t view = bytes_get_u64(body + 8);
-    uint64_t log_view = bytes_get_u64(body + 16);
-    uint64_t segment_bytes = bytes_get_u64(body + 32);
-    int64_t segment_us = bytes_get_i64(body + 40);
-    if (bytes_get_u16(body) != VSR_VERSION || log_view > view) return STATUS_JOURNAL_DAMAGED;
-    if (segment_bytes == 0 && group != store->metadata_group) return STATUS_JOURNAL_DAMAGED;
-    if (segment_us < 0) return STATUS_JOURNAL_DAMAGED;
-    group->metered = group->metered_wanted = bytes_get_u16(body + 2) & 1;
-    group->segment_limit = (struct segment_limit){.bytes = segment_bytes, .time_us = segment_us};
+    if (state->segment_bytes == 0 && group != store->metadata_group) return STATUS_JOURNAL_DAMAGED;
+    group->metered = group->metered_wanted = state->metered;
+    group->segment_limit =
+        (struct segment_limit){.bytes = state->segment_bytes, .time_us = state->segment_us};
     group->state.config.metered = group->metered;
-    store_view_state_limit(&group->state.config, body);
-    group->vsr.view = view;
-    group->vsr.log_view = log_view;
-    group->vsr.epoch = bytes_get_u32(body + 24);
-    group->vsr.tenure = bytes_get_u32(body + 28);
+    group->state.config.segment_bytes = state->segment_bytes;
+    group->state.config.segment_us = state->segment_us;
+    group->vsr.view = state->view;
+    group->vsr.log_view = state->log_view;
+    group->vsr.epoch = state->epoch;
+    group->vsr.tenure = state->tenure;
     group->configured = 1;
     return STATUS_OK;
+}
+
+static enum status recover_view_state(struct store *store, struct store_group *group,
+                                      const uint8_t *body, uint64_t body_size)
+{
+    struct entry_view_state state;
+    enum status status = entry_view_state_get(body, body_size, &state);
+    return status == STATUS_OK ? recover_configure(store, group, &state) : status;
 }
 
 static enum status recover_blob(struct store *store, struct store_group *group, const uint8_t *blob,
@@ -69,27 +72,44 @@ static enum status recover_checkpoint(struct store *store, struct store_group *g
                                       const uint8_t *body, uint64_t body_size,
                                       const struct journal_entry *entry, uint64_t generation)
 {
-    if (body_size < STORE_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
+    if (body_size < ENTRY_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
     if (entry->op < group->checkpoint_op) return STATUS_OK;
-    enum status status = recover_configure(store, group, body);
+    struct entry_checkpoint found;
+    enum status status = entry_checkpoint_get(body, body_size, &found);
+    if (status == STATUS_OK) status = recover_configure(store, group, &found.view_state);
     if (status != STATUS_OK) return status;
     struct vsr_event event = {
-        .kind = VSR_CHECKPOINT_FOUND, .op = entry->op, .time_us = bytes_get_i64(body + 80)};
-    memcpy(event.checksum, body + 64, 16);
+        .kind = VSR_CHECKPOINT_FOUND, .op = entry->op, .time_us = found.append_time_us};
+    memcpy(event.checksum, found.checksum, 16);
     struct vsr_update update;
     vsr_step(&group->vsr, &event, &update);
     group->checkpoint_op = entry->op;
-    group->checkpoint_is_file = bytes_get_u32(body + 88) == 2;
-    group->checkpoint_bytes = bytes_get_u32(body + 92);
-    memcpy(group->checkpoint_digest, body + 96, 16);
+    group->checkpoint_is_file = found.is_file;
+    group->checkpoint_bytes = found.size;
+    memcpy(group->checkpoint_digest, found.digest, 16);
     /* What stopped the group lies further back than a checkpoint appended again: it lives (J4). */
     if (group->pin == 0 || group->vsr.damaged_from == 0) group->pin = generation;
     store->live_bytes += entry->size - group->live_bytes;
     group->live_bytes = entry->size;
     if (group->checkpoint_is_file) return STATUS_OK;
-    if (group->checkpoint_bytes != body_size - STORE_CHECKPOINT_BYTES)
+    if (group->checkpoint_bytes != body_size - ENTRY_CHECKPOINT_BYTES)
         return STATUS_CHECKPOINT_DAMAGED;
-    return recover_blob(store, group, body + STORE_CHECKPOINT_BYTES, group->checkpoint_bytes);
+    return recover_blob(store, group, body + ENTRY_CHECKPOINT_BYTES, group->checkpoint_bytes);
+}
+
+static enum status recover_abstention(struct store_group *group, const uint8_t *body,
+                                      uint64_t body_size, uint64_t generation)
+{
+    struct entry_abstain abstain;
+    enum status status = entry_abstain_get(body, body_size, &abstain);
+    if (status != STATUS_OK) return status;
+    const struct vsr_event event = {
+        .kind = VSR_ABSTAINED, .op = abstain.op_good, .op_to = abstain.op_lost};
+    struct vsr_update update;
+    vsr_step(&group->vsr, &event, &update);
+    group->stop_generation = generation;
+    if (group->pin == 0) group->pin = generation;
+    return STATUS_OK;
 }
 
 static enum status recover_visit_states(void *context, uint8_t *bytes,
@@ -114,24 +134,17 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
         if (status != STATUS_OK) recover_damage(group);
         return STATUS_OK;
     case JOURNAL_VIEW_STATE:
-        if (body_size < STORE_VIEW_STATE_BYTES) return STATUS_JOURNAL_DAMAGED;
+        if (body_size < ENTRY_VIEW_STATE_BYTES) return STATUS_JOURNAL_DAMAGED;
         group = recover_group(store, entry);
         if (!group) return STATUS_NO_MEMORY;
-        status = group->configured ? STATUS_OK : recover_configure(store, group, body);
+        status = group->configured ? STATUS_OK : recover_view_state(store, group, body, body_size);
         if (group->pin == 0) group->pin = generation;
         return status;
-    case JOURNAL_ABSTAIN: {
+    case JOURNAL_ABSTAIN:
         if (entry->topic == STORE_NOBODY) return STATUS_OK;
         group = recover_group(store, entry);
         if (!group) return STATUS_NO_MEMORY;
-        const struct vsr_event event = {
-            .kind = VSR_ABSTAINED, .op = bytes_get_u64(body), .op_to = bytes_get_u64(body + 8)};
-        struct vsr_update update;
-        vsr_step(&group->vsr, &event, &update);
-        group->stop_generation = generation;
-        if (group->pin == 0) group->pin = generation;
-        return STATUS_OK;
-    }
+        return recover_abstention(group, body, body_size, generation);
     case JOURNAL_FORGET: return store_removal_found(store, entry, generation);
     case JOURNAL_METADATA_FLOOR:
     case JOURNAL_TAIL_CLOSED: return STATUS_OK;
@@ -304,7 +317,7 @@ static enum status recover_write(struct store *store)
 /* Into the ring, as if it had just become durable. */
 static enum status recover_execute(struct store *store, struct store_group *group,
                                    const uint8_t *bytes, const struct journal_entry *entry,
-                                   uint64_t generation)
+                                   const struct entry_prepare *prepare, uint64_t generation)
 {
     struct store_ring *ring = group == store->metadata_group ? &store->metadata : &store->data;
     enum status status = STATUS_OK;
@@ -319,9 +332,8 @@ static enum status recover_execute(struct store *store, struct store_group *grou
     memcpy(store_record_entry(record), bytes, entry->size);
     record->group = store_group_index(store, group);
     record->op = entry->op;
-    const uint8_t *prepare = bytes + JOURNAL_ENTRY_HEADER_BYTES;
-    record->operation = bytes_get_u16(prepare + 84);
-    if (record->operation == PARTITION_BATCH) record->batch_bytes = bytes_get_u32(prepare + 76);
+    record->operation = prepare->operation;
+    if (record->operation == PARTITION_BATCH) record->batch_bytes = prepare->payload_bytes;
     ring->durable = ring->rounded = ring->head;
     group->live_bytes += entry->size;
     store->live_bytes += entry->size;
@@ -346,15 +358,16 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     if (group->removal.phase != RECONCILE_NONE) return STATUS_OK;
     if (entry->kind == JOURNAL_VIEW_STATE) {
         if (entry->op != group->vsr.op) return STATUS_OK;
-        return recover_configure(store, group, bytes + JOURNAL_ENTRY_HEADER_BYTES);
+        return recover_view_state(store, group, bytes + JOURNAL_ENTRY_HEADER_BYTES,
+                                  entry->size - JOURNAL_ENTRY_HEADER_BYTES);
     }
     if (group->corrupt) return STATUS_OK;
     struct vsr_event event = {.kind = VSR_PREPARE_FOUND};
-    if (entry->size < JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES)
+    if (entry->size < JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES)
         return STATUS_JOURNAL_DAMAGED;
     if (!vsr_prepare_decode(bytes + JOURNAL_ENTRY_HEADER_BYTES, &event.prepare))
         return STATUS_JOURNAL_DAMAGED;
-    uint64_t bodies = JOURNAL_ENTRY_HEADER_BYTES + VSR_PREPARE_HEADER_BYTES;
+    uint64_t bodies = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES;
     if (event.prepare.op != entry->op || event.prepare.payload_bytes != entry->size - bodies)
         return STATUS_JOURNAL_DAMAGED;
     if (group->unknown_op != 0) return STATUS_OK;
@@ -372,7 +385,7 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
         return STATUS_OK;
     }
     recovery->progress++;
-    return recover_execute(store, group, bytes, entry, generation);
+    return recover_execute(store, group, bytes, entry, &event.prepare, generation);
 }
 
 /* Segments that a checkpoint names, and no trim behind it took, must be there. */

@@ -1,0 +1,109 @@
+/* journal/entry_bodies.h: the bytes behind an entry's header, of every kind of entry [bytes].
+ *
+ *     PREPARE           checksum (16) | parent (16) | digest (16) | op | append time | first view |
+ *                       principal u32 | payload size u32 | epoch u32 | operation u16 |
+ *                       version u16 | 0 (24), then the payload
+ *     VIEW_STATE        version u16 | flags u16 (1 = metered) | members u32 | view | log_view |
+ *                       epoch u32 | tenure u32 | segment_bytes | segment_us | 0 (16)
+ *     CHECKPOINT        view state (64) | checksum of the op (16) | append time | place u32: 1
+ *                       inline, 2 file | size u32 | digest (16), then the blob if it is inline
+ *     TAIL_CLOSED       first lsn | last lsn
+ *     ABSTAIN           last good op | last op that may be lost | 0
+ *     METADATA_FLOOR    op
+ *     FORGET            nothing
+ *     SUFFIX_INSTALLED  written by no release yet
+ *
+ * Encoded and decoded here and nowhere else; a golden file freezes each. Owns the layout and what
+ * no release writes. Refuses to know what a body means, and to hash: vsr/vsr.h owns the identity of
+ * a prepare. */
+#ifndef JOURNAL_ENTRY_BODIES_H
+#define JOURNAL_ENTRY_BODIES_H
+
+#include <stdint.h>
+
+#include "foundation/status.h"
+
+enum entry_body_bytes {
+    ENTRY_PREPARE_BYTES = 112, /* before the payload */
+    ENTRY_VIEW_STATE_BYTES = 64,
+    ENTRY_CHECKPOINT_BYTES = 112, /* before the blob */
+    ENTRY_TAIL_CLOSED_BYTES = 16,
+    ENTRY_ABSTAIN_BYTES = 24,
+    ENTRY_METADATA_FLOOR_BYTES = 8,
+    ENTRY_CHECKSUM_BYTES = 16,
+};
+
+enum entry_body_version { ENTRY_PREPARE_VERSION = 1, ENTRY_VIEW_STATE_VERSION = 1 };
+
+/* The header of a prepare. `checksum` covers everything behind it, and through `digest` the payload
+ * (V3). */
+struct entry_prepare {
+    uint8_t checksum[16];
+    uint8_t parent[16];
+    uint8_t digest[16]; /* XXH3-128 of the payload; of a batch: of its client part only */
+    uint64_t op;
+    int64_t append_time_us;
+    uint64_t first_view;
+    uint32_t principal;
+    uint32_t payload_bytes;
+    uint32_t epoch;
+    uint16_t operation;
+    uint16_t version;
+};
+
+struct entry_view_state {
+    uint64_t view;
+    uint64_t log_view;
+    uint64_t segment_bytes;
+    int64_t segment_us;
+    uint32_t members_count;
+    uint32_t epoch;
+    uint32_t tenure;
+    uint8_t metered;
+};
+
+struct entry_checkpoint {
+    struct entry_view_state view_state;
+    uint8_t checksum[16]; /* of the op it stands at */
+    int64_t append_time_us;
+    uint32_t size; /* of the blob */
+    uint8_t is_file;
+    uint8_t digest[16]; /* of the blob; the file's name */
+};
+
+struct entry_tail_closed {
+    uint64_t lsn_from;
+    uint64_t lsn_to;
+};
+
+struct entry_abstain {
+    uint64_t op_good;
+    uint64_t op_lost;
+};
+
+void entry_prepare_put(uint8_t *body, const struct entry_prepare *prepare);
+void entry_view_state_put(uint8_t *body, const struct entry_view_state *state);
+void entry_checkpoint_put(uint8_t *body, const struct entry_checkpoint *checkpoint);
+void entry_tail_closed_put(uint8_t *body, const struct entry_tail_closed *closed);
+void entry_abstain_put(uint8_t *body, const struct entry_abstain *abstain);
+void entry_metadata_floor_put(uint8_t *body, uint64_t op);
+
+/* `size` is of the whole body. JOURNAL_DAMAGED, of a checkpoint CHECKPOINT_DAMAGED: too short for
+ * its kind. A view state, also a checkpoint's, with a right checksum that no release writes is
+ * JOURNAL_DAMAGED: it is not gone by. */
+enum status entry_prepare_get(const uint8_t *body, uint64_t size, struct entry_prepare *prepare);
+enum status entry_view_state_get(const uint8_t *body, uint64_t size,
+                                 struct entry_view_state *state);
+enum status entry_checkpoint_get(const uint8_t *body, uint64_t size,
+                                 struct entry_checkpoint *checkpoint);
+enum status entry_tail_closed_get(const uint8_t *body, uint64_t size,
+                                  struct entry_tail_closed *closed);
+enum status entry_abstain_get(const uint8_t *body, uint64_t size, struct entry_abstain *abstain);
+enum status entry_metadata_floor_get(const uint8_t *body, uint64_t size, uint64_t *op);
+
+/* What a prepare's checksum covers: all of its header behind the checksum itself. */
+const uint8_t *entry_prepare_identity(const uint8_t *body, uint64_t *size);
+const uint8_t *entry_prepare_checksum(const uint8_t *body);
+void entry_prepare_set_checksum(uint8_t *body, const uint8_t checksum[16]);
+
+#endif
