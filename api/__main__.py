@@ -10,12 +10,12 @@ import uvicorn
 from sqlalchemy.exc import DatabaseError
 
 from api.app import create_app
-from api.commands.first_run import Wish, first_run
-from api.commands.stopping import Stop
-from api.database import Database
-from api.exclusive import Exclusive, InUseError
-from api.listener import Bounds, descriptors, listening
-from api.schema import SchemaError, check_schema, migrate
+from api.bootstrap.first_run import Wish, first_run
+from api.db.database import Database
+from api.db.exclusive import Exclusive, InUseError
+from api.db.schema import SchemaError, check_schema, migrate
+from api.embedded.shutdown import Stop
+from api.http.listener import Bounds, descriptors, listening
 from api.settings import Settings, SettingsInvalid
 from api.telemetry import configure_logs
 from api.workers import Workers

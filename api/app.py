@@ -9,17 +9,17 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from fastapi.routing import APIRoute
 
-from api import contract, edge
-from api.access.rate import Limits, Policy
-from api.access.routes import router as access
+from api.api_keys.routes import router as access
 from api.audit.routes import router as audit
+from api.auth.rate import Limits, Policy
 from api.clusters.routes import router as clusters
-from api.console.routes import assets
-from api.console.routes import routes as console
-from api.database import Database
+from api.db.database import Database
+from api.db.schema import SchemaError, check_schema
 from api.explain.routes import router as explain
 from api.groups.routes import router as groups
 from api.holds.routes import router as holds
+from api.http import contract, middleware
+from api.http.routing import DatabaseOf
 from api.invoices.routes import router as invoices
 from api.live.poller import Poller
 from api.live.routes import router as live
@@ -32,8 +32,8 @@ from api.projects.routes import router as projects
 from api.reports.routes import router as reports
 from api.retention.details import router as retention_details
 from api.retention.routes import router as retention
-from api.routing import DatabaseOf
-from api.schema import SchemaError, check_schema
+from api.sessions.routes import assets
+from api.sessions.routes import routes as console
 from api.settings import Settings
 from api.streams.routes import router as streams
 from api.topics.routes import router as topics
@@ -148,7 +148,7 @@ def create_app(settings: Settings, database: Database, workers: Workers | None =
     for router in (*ROUTERS, health):
         app.include_router(router)
     app.router.routes.extend([assets(), *pages])
-    edge.install(app, settings.api.body_seconds)
+    middleware.install(app, settings.api.body_seconds)
     _finish_contract(app)
     return app
 

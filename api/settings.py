@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from api.database import Bounds
+from api.db.database import Bounds
 
 
 class SettingsInvalid(Exception):

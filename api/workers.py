@@ -3,19 +3,22 @@ alone."""
 
 from typing import Final
 
-from api.database import Database
-from api.reconcile import holds, keys, parents, reports, topics
-from api.reconcile.holds import HoldReconciler
-from api.reconcile.keys import KeyReconciler
+from api.api_keys.reconciler import KIND as KEY
+from api.api_keys.reconciler import KeyReconciler
+from api.db.database import Database
+from api.deletion.reconciler import PROJECT, STREAM, ParentReconciler
+from api.holds.reconciler import KIND as HOLD
+from api.holds.reconciler import HoldReconciler
+from api.node.pool import NodeClients
 from api.reconcile.loop import Loop
-from api.reconcile.node_client import NodeClients
-from api.reconcile.parents import ParentReconciler
-from api.reconcile.reports import ReportReconciler
-from api.reconcile.topics import TopicReconciler
+from api.reports.reconciler import KIND as REPORT
+from api.reports.reconciler import ReportReconciler
 from api.settings import Settings
+from api.topics.reconciler import KIND as TOPIC
+from api.topics.reconciler import TopicReconciler
 
-USER_FACING: Final = (topics.KIND, holds.KIND, keys.KIND, parents.STREAM, parents.PROJECT)
-BACKGROUND: Final = (reports.KIND,)
+USER_FACING: Final = (TOPIC, HOLD, KEY, STREAM, PROJECT)
+BACKGROUND: Final = (REPORT,)
 
 
 class Workers:
@@ -31,12 +34,12 @@ class Workers:
         self.loop = Loop(
             database,
             {
-                topics.KIND: TopicReconciler(database, self._nodes),
-                holds.KIND: HoldReconciler(database, self._nodes),
-                keys.KIND: KeyReconciler(database, self._nodes),
-                parents.STREAM: parent,
-                parents.PROJECT: parent,
-                reports.KIND: self._reports,
+                TOPIC: TopicReconciler(database, self._nodes),
+                HOLD: HoldReconciler(database, self._nodes),
+                KEY: KeyReconciler(database, self._nodes),
+                STREAM: parent,
+                PROJECT: parent,
+                REPORT: self._reports,
             },
             pools=((USER_FACING, settings.api.workers), (BACKGROUND, 1)),
         )

@@ -11,7 +11,7 @@ import time
 from alembic import context
 from sqlalchemy import Connection, create_engine, event, text
 
-from api.tables import Base
+from api.db.tables import Base
 
 ADVISORY_LOCK = 7_310_579_264
 LOCK_TIMEOUT = "4s"

@@ -1,0 +1,1 @@
+"""The audit as callers see it. Owns its pages. Refuses to write a link."""

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from api.access.guard import Guard
-from api.access.permissions import Caller
-from api.audit.models import AuditEvent
 from api.audit.schemas import AuditBody
 from api.audit.scope import visible_events
-from api.pagination import Page, PageRequest, page_of
-from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
+from api.db.tables.audit import AuditEvent
+from api.http.pagination import Page, PageRequest, page_of
+from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
 
 router = APIRouter(prefix="/v1/audit-events", route_class=Route, tags=["audit"])
 

@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel, JsonValue
 
-from api.audit.models import AuditEvent
-from api.resource import Int64, Timestamp
+from api.db.tables.audit import AuditEvent
+from api.http.resource import Int64, Timestamp
 
 
 class AuditBody(BaseModel):

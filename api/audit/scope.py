@@ -7,12 +7,12 @@ did or were refused. This module refuses to judge who may read the audit at all.
 
 from sqlalchemy import Select, or_, select
 
-from api.access.models import ApiKey
-from api.access.permissions import Caller
-from api.audit.models import AuditEvent
-from api.holds.models import LegalHold
-from api.streams.models import Stream
-from api.topics.models import Topic
+from api.auth.permissions import Caller
+from api.db.tables.api_keys import ApiKey
+from api.db.tables.audit import AuditEvent
+from api.db.tables.holds import LegalHold
+from api.db.tables.streams import Stream
+from api.db.tables.topics import Topic
 
 
 def visible_events(caller: Caller) -> Select[AuditEvent]:

@@ -1,0 +1,1 @@
+"""Clusters. Owns their rows, and which one is meant. Refuses to talk to nodes."""

@@ -6,14 +6,14 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
-from api.access.guard import Guard
-from api.access.permissions import Caller
-from api.clusters.models import Cluster
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
 from api.clusters.schemas import ClusterBody, ClusterCreate
 from api.clusters.service import cluster_owner, create_cluster
-from api.idempotency import RequestFacts, change, created
-from api.pagination import Page, PageRequest, page_of
-from api.routing import (
+from api.db.tables.clusters import Cluster
+from api.http.idempotency import RequestFacts, change, created
+from api.http.pagination import Page, PageRequest, page_of
+from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,

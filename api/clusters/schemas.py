@@ -1,7 +1,14 @@
 """What of a cluster crosses HTTP."""
 
-from api.clusters.models import Cluster
-from api.resource import CreateCommand, Name, PlainSpec, PlainStatus, ResourceBody, shared_members
+from api.db.tables.clusters import Cluster
+from api.http.resource import (
+    CreateCommand,
+    Name,
+    PlainSpec,
+    PlainStatus,
+    ResourceBody,
+    shared_members,
+)
 
 
 class ClusterCreate(CreateCommand):

@@ -3,13 +3,13 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Owner
-from api.audit.service import Actor, Change, record_change
-from api.clusters.models import Cluster
+from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.guard import Owner
 from api.clusters.schemas import ClusterBody, ClusterCreate
-from api.errors import InvalidRequestError, NameTakenError, NotFoundError, Violation
-from api.identifiers import new_id
-from api.resource import body_json
+from api.db.identifiers import new_id
+from api.db.tables.clusters import Cluster
+from api.http.errors import InvalidRequestError, NameTakenError, NotFoundError, Violation
+from api.http.resource import body_json
 
 
 def create_cluster(

@@ -5,15 +5,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from api.access.guard import Guard, demand
-from api.access.permissions import Caller
+from api.auth.guard import Guard, demand
+from api.auth.permissions import Caller
+from api.db.tables.nodes import Node
 from api.explain.schemas import ExplanationBody, Step
 from api.explain.service import explain
 from api.explain.subjects import KINDS, WORDS, subject_of
-from api.nodes.models import Node
-from api.reconcile.node_client import NodeClients
+from api.http.routing import READ_PROBLEMS, DatabaseOf, Route
+from api.node.pool import NodeClients
 from api.reconcile.outcome import PassFailure
-from api.routing import READ_PROBLEMS, DatabaseOf, Route
 from api.settings import Settings
 
 router = APIRouter(prefix="/v1/explain", route_class=Route, tags=["explain"])

@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel
 
+from api.http.resource import ConditionBody, Timestamp
 from api.operations.schemas import OperationBody
-from api.resource import ConditionBody, Timestamp
 
 
 class ExplainedObject(BaseModel):

@@ -9,20 +9,20 @@ from pydantic import JsonValue as Json
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.access.permissions import Caller
-from api.clusters.models import Cluster
+from api.auth.permissions import Caller
+from api.db.tables.clusters import Cluster
+from api.db.tables.holds import LegalHold
+from api.db.tables.nodes import Node
+from api.db.tables.operations import Operation
+from api.db.tables.reports import ReportRun
+from api.db.tables.work import ResourceStatus, Work
 from api.explain.schemas import ExplainedObject, ExplanationBody, Step
 from api.explain.steps import commands, holding, in_order, outlook, turns, wishes
 from api.explain.subjects import Subject
 from api.explain.summary import State, sentence
-from api.holds.models import LegalHold
-from api.nodes.models import Node
-from api.operations.models import Operation
+from api.http.resource import DeletableColumns, ResourceColumns, format_instant
 from api.operations.schemas import OperationBody
-from api.reconcile.models import ResourceStatus, Work
 from api.reconcile.status import condition_bodies
-from api.reports.models import ReportRun
-from api.resource import DeletableColumns, ResourceColumns, format_instant
 
 OPERATIONS_MAX: Final = 20
 

@@ -8,13 +8,13 @@ from pydantic import JsonValue as Json
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.audit.models import AuditEvent
-from api.database import meta_value
+from api.db.database import meta_value
+from api.db.tables.audit import AuditEvent
+from api.db.tables.holds import LegalHold
+from api.db.tables.work import ResourceStatus, Work
 from api.explain.schemas import Step
-from api.holds.models import LegalHold
-from api.reconcile.actions import DETAIL
-from api.reconcile.models import ResourceStatus, Work
-from api.resource import ConditionBody, format_instant
+from api.http.resource import ConditionBody, format_instant
+from api.reconcile.commands import DETAIL
 
 EVENTS_MAX: Final = 20
 HOLDS_MAX: Final = 20

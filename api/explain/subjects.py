@@ -17,19 +17,19 @@ from typing import Final, TypeAlias, TypeVar
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Owner, visible
-from api.access.models import ApiKey
-from api.access.permissions import Caller
-from api.clusters.models import Cluster
-from api.errors import InvalidRequestError, NotFoundError, Violation
-from api.holds.models import LegalHold
-from api.nodes.models import Node
-from api.operations.models import Operation
-from api.organizations.models import Organization
-from api.projects.models import Project
-from api.reports.models import ReportRun
-from api.streams.models import Stream
-from api.topics.models import Topic
+from api.auth.guard import Owner, visible
+from api.auth.permissions import Caller
+from api.db.tables.api_keys import ApiKey
+from api.db.tables.clusters import Cluster
+from api.db.tables.holds import LegalHold
+from api.db.tables.nodes import Node
+from api.db.tables.operations import Operation
+from api.db.tables.organizations import Organization
+from api.db.tables.projects import Project
+from api.db.tables.reports import ReportRun
+from api.db.tables.streams import Stream
+from api.db.tables.topics import Topic
+from api.http.errors import InvalidRequestError, NotFoundError, Violation
 
 Row: TypeAlias = (
     Organization

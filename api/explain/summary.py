@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from api.resource import ConditionBody, format_instant
+from api.http.resource import ConditionBody, format_instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 
-from api.access.cookies import credential
-from api.access.guard import Guard
-from api.access.permissions import Caller
-from api.errors import NotFoundError
-from api.groups.node import Place, places_of
+from api.auth.cookies import credential
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
 from api.groups.schemas import GroupBody, GroupDetail
 from api.groups.service import detail, list_page
-from api.pagination import Page, PageRequest, last_shown, token_after
-from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
+from api.http.errors import NotFoundError
+from api.http.pagination import Page, PageRequest, last_shown, token_after
+from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
+from api.node.groups import Place, places_of
 
 router = APIRouter(prefix="/v1/groups", route_class=Route, tags=["groups"])
 

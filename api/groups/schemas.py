@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from api.resource import Int64
+from api.http.resource import Int64
 
 
 class GroupBody(BaseModel):

@@ -4,8 +4,6 @@ partitions and questions."""
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from api.groups.node import GroupReader, Place
-from api.groups.positions import Position, Question, lag_of
 from api.groups.schemas import (
     GroupBody,
     GroupDetail,
@@ -13,6 +11,8 @@ from api.groups.schemas import (
     PlaceBody,
     PositionBody,
 )
+from api.node.groups import GroupReader, Place
+from api.node.positions import Position, Question, lag_of
 from headrace.wire import stream_pb2
 
 # What the node gives at most on a page.

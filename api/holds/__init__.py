@@ -1,0 +1,3 @@
+"""Legal holds. Owns placing, releasing and proving them in every log. Refuses to delete a
+record.
+"""

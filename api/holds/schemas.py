@@ -5,10 +5,10 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
-from api.holds.models import LegalHold
-from api.reconcile.models import ResourceStatus
+from api.db.tables.holds import LegalHold
+from api.db.tables.work import ResourceStatus
+from api.http.resource import BLANK, UNSEEN, Command, ConditionBody, Int64, Timestamp, etag
 from api.reconcile.status import condition_bodies
-from api.resource import BLANK, UNSEEN, Command, ConditionBody, Int64, Timestamp, etag
 from api.topics.schemas import PartitionIndex
 
 CASE_CHARACTERS_MAX: Final = 128

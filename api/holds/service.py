@@ -13,26 +13,26 @@ from pydantic import JsonValue as Json
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Owner
-from api.audit.service import Actor, Change, record_change
-from api.deletion import refuse_deleting, running_delete
-from api.errors import (
+from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.guard import Owner
+from api.db.identifiers import new_id
+from api.db.tables.holds import LegalHold
+from api.db.tables.streams import Stream
+from api.db.tables.topics import Topic
+from api.deletion.mark import refuse_deleting, running_delete
+from api.holds.schemas import LegalHoldBody, LegalHoldCreate
+from api.http.errors import (
     ConflictError,
     InvalidRequestError,
     NotFoundError,
     PreconditionRequiredError,
     Violation,
 )
-from api.holds.models import LegalHold
-from api.holds.schemas import LegalHoldBody, LegalHoldCreate
-from api.identifiers import new_id
+from api.http.resource import body_json, etag, revision_wanted
 from api.operations.service import Target, start_operation
 from api.reconcile.queue import enqueue
 from api.reconcile.status import create_status, statuses
-from api.resource import body_json, etag, revision_wanted
-from api.streams.models import Stream
 from api.telemetry import redact
-from api.topics.models import Topic
 from api.topics.spec import effective
 
 CONDITIONS: Final = ("Held", "Ready", "Reachable", "Stalled")

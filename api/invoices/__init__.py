@@ -1,0 +1,1 @@
+"""Invoices. Owns drafts, lines and reconciliation. Refuses to compute an amount."""

@@ -4,9 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from api.access.guard import Guard
-from api.access.permissions import Caller
-from api.invoices.models import Invoice
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
+from api.db.tables.invoices import Invoice
+from api.http.pagination import Page, PageRequest, page_of
+from api.http.routing import READ_PROBLEMS, DatabaseOf, NewestFirst, PageSize, PageToken, Route
 from api.invoices.schemas import InvoiceBody
 from api.invoices.service import (
     invoice,
@@ -15,8 +17,6 @@ from api.invoices.service import (
     invoices_of,
     latest_first,
 )
-from api.pagination import Page, PageRequest, page_of
-from api.routing import READ_PROBLEMS, DatabaseOf, NewestFirst, PageSize, PageToken, Route
 
 router = APIRouter(prefix="/v1/invoices", route_class=Route, tags=["invoices"])
 

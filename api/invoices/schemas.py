@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from api.invoices.models import Invoice, InvoiceLine
+from api.db.tables.invoices import Invoice, InvoiceLine
+from api.http.resource import Timestamp
 from api.reports.schemas import DecimalText
-from api.resource import Timestamp
 
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$")]
 PERIOD_PATTERN = r"^[0-9]{4}-[0-9]{2}$"

@@ -15,11 +15,15 @@ from pydantic import ValidationError
 from sqlalchemy import Select, and_, delete, or_, select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Owner
-from api.access.permissions import Caller
-from api.errors import ResultRejectedError
-from api.identifiers import new_id
-from api.invoices.models import Invoice, InvoiceLine
+from api.auth.guard import Owner
+from api.auth.permissions import Caller
+from api.db.identifiers import new_id
+from api.db.tables.invoices import Invoice, InvoiceLine
+from api.db.tables.organizations import Organization
+from api.db.tables.reports import CurrentRun, ReportRun
+from api.http.errors import ResultRejectedError
+from api.http.pagination import PageRequest, last_shown, token_after
+from api.http.resource import body_json
 from api.invoices.schemas import (
     DrawnInvoice,
     InvoiceBody,
@@ -27,12 +31,8 @@ from api.invoices.schemas import (
     LineBody,
     ReconciliationBody,
 )
-from api.organizations.models import Organization
-from api.pagination import PageRequest, last_shown, token_after
-from api.reports.loading import check_values, insert_all
-from api.reports.models import CurrentRun, ReportRun
+from api.jobs.files import check_values, insert_all
 from api.reports.schemas import ReportResult
-from api.resource import body_json
 
 FIRST: Final = 1
 SEPARATOR: Final = "|"

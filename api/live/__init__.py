@@ -1,0 +1,3 @@
+"""The present. Owns rates, stored bytes and the worst lag, each caller's part of them.
+Refuses to keep history.
+"""

@@ -15,9 +15,9 @@ from typing import Final
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.database import Database
-from api.live.look import Look, Point, Sums, look, point_between
-from api.reconcile.node_client import NodeClients
+from api.db.database import Database
+from api.live.observation import Look, Point, Sums, look, point_between
+from api.node.pool import NodeClients
 from api.settings import Settings
 
 LOOK_SECONDS: Final = 2.0

@@ -16,17 +16,17 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.access.cookies import credential
-from api.access.guard import Guard, authenticate
-from api.access.permissions import Caller
-from api.database import Database
-from api.errors import DomainError, UnavailableError, problem
-from api.listener import endless
-from api.live.look import picture, point_body
+from api.auth.cookies import credential
+from api.auth.guard import Guard, authenticate
+from api.auth.permissions import Caller
+from api.db.database import Database
+from api.http.errors import DomainError, UnavailableError, problem
+from api.http.listener import endless
+from api.http.routing import READ_PROBLEMS, DatabaseOf, Route
+from api.live.observation import picture, point_body
 from api.live.poller import Poller
 from api.live.schemas import HistoryBody
 from api.messages.tail import TailResponse, Tails
-from api.routing import READ_PROBLEMS, DatabaseOf, Route
 
 # Some five minutes.
 LOOKS_MAX: Final = 150

@@ -3,7 +3,7 @@ over the time between two looks; what is absent is unknown, which is not 0."""
 
 from pydantic import BaseModel
 
-from api.resource import Int64, Timestamp
+from api.http.resource import Int64, Timestamp
 
 
 class PointBody(BaseModel):

@@ -10,16 +10,16 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
-from api.access.cookies import credential
-from api.access.guard import Guard
-from api.access.permissions import Caller
-from api.listener import endless
-from api.messages.node import NodeReader, Place, place_of
+from api.auth.cookies import credential
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
+from api.http.listener import endless
+from api.http.resource import INT64_MAX, Moment
+from api.http.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, Route
 from api.messages.schemas import From, MessagePage, MessagePublish, PublishedBody
 from api.messages.service import View, publish, read_page, wanted_partitions
 from api.messages.tail import TailResponse, Tails, follow, positions, refuse_beyond
-from api.resource import INT64_MAX, Moment
-from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, Route
+from api.node.messages import NodeReader, Place, place_of
 from api.topics.service import topic_owner
 
 router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["messages"])

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StrictInt, WithJsonSchema
 
-from api.resource import Command, Int64, Moment, Timestamp
+from api.http.resource import Command, Int64, Moment, Timestamp
 
 HEADERS_MAX: Final = 64
 # A body holds at most 1 MiB, and base64 makes 4 of 3.

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from api.database import microseconds
-from api.errors import InvalidRequestError, Violation
-from api.messages.node import NodeReader, instant
+from api.db.database import microseconds
+from api.http.errors import InvalidRequestError, Violation
 from api.messages.schemas import (
     From,
     HeaderBody,
@@ -17,6 +16,7 @@ from api.messages.schemas import (
     PartitionView,
     PublishedBody,
 )
+from api.node.messages import NodeReader, instant
 from headrace.wire import stream_pb2
 
 PAGE_BYTES_MAX: Final = 1 << 20

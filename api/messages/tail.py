@@ -21,10 +21,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import JsonValue as Json
 from starlette.types import Receive, Scope, Send
 
-from api.errors import DomainError, InvalidRequestError, RateLimitedError, problem
-from api.messages.node import NodeFollower, Place
+from api.http.errors import DomainError, InvalidRequestError, RateLimitedError, problem
+from api.http.resource import body_json
 from api.messages.service import message_body
-from api.resource import body_json
+from api.node.messages import NodeFollower, Place
 from headrace.wire import stream_pb2
 
 TAILS_MAX: Final = 64

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Final
 
+from api.http.resource import ConditionBody
+from api.node.pool import NodeClients
 from api.nodes.schemas import NodeBody, NodeSaid
-from api.reconcile.node_client import NodeClients
 from api.reconcile.outcome import PassFailure
-from api.resource import ConditionBody
 from api.settings import Settings
 
 DEADLINE_SECONDS: Final = 1.0

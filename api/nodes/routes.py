@@ -6,17 +6,17 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
-from api.access.guard import Guard
-from api.access.permissions import Caller
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
 from api.clusters.service import cluster_nodes_owner
-from api.errors import NotFoundError
-from api.idempotency import RequestFacts, change, created
+from api.db.tables.nodes import Node
+from api.http.errors import NotFoundError
+from api.http.idempotency import RequestFacts, change, created
+from api.http.pagination import Page, PageRequest, page_of
+from api.http.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
 from api.nodes.live import enliven
-from api.nodes.models import Node
 from api.nodes.schemas import NodeBody, NodeCreate
 from api.nodes.service import register_node
-from api.pagination import Page, PageRequest, page_of
-from api.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
 
 router = APIRouter(prefix="/v1/clusters/{object_id}/nodes", route_class=Route, tags=["nodes"])
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from api.nodes.models import Node
-from api.resource import (
+from api.db.tables.nodes import Node
+from api.http.resource import (
     Command,
     CreateCommand,
     Int64,

@@ -3,11 +3,11 @@
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from api.audit.service import Actor, Change, record_change
-from api.errors import NameTakenError
-from api.nodes.models import Node
+from api.auth.audit_chain import Actor, Change, record_change
+from api.db.tables.nodes import Node
+from api.http.errors import NameTakenError
+from api.http.resource import body_json
 from api.nodes.schemas import NodeBody, NodeCreate
-from api.resource import body_json
 
 
 def register_node(

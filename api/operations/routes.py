@@ -5,16 +5,24 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from sqlalchemy import ColumnElement, select
 
-from api.access.guard import Guard
-from api.access.models import ApiKey
-from api.access.permissions import Caller
-from api.access.service import SESSION_PREFIX
-from api.operations.models import Operation
+from api.api_keys.service import SESSION_PREFIX
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
+from api.db.tables.api_keys import ApiKey
+from api.db.tables.operations import Operation
+from api.db.tables.work import Work
+from api.http.pagination import Page, PageRequest, page_of
+from api.http.routing import (
+    READ_PROBLEMS,
+    DatabaseOf,
+    IdFilter,
+    NewestFirst,
+    PageSize,
+    PageToken,
+    Route,
+)
 from api.operations.schemas import OperationBody
 from api.operations.service import operation_owner
-from api.pagination import Page, PageRequest, page_of
-from api.reconcile.models import Work
-from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, NewestFirst, PageSize, PageToken, Route
 
 router = APIRouter(
     prefix="/v1/operations", route_class=Route, tags=["operations"], responses=READ_PROBLEMS

@@ -4,10 +4,10 @@ from datetime import datetime
 
 from pydantic import BaseModel, JsonValue
 
-from api.operations.models import Operation
+from api.db.tables.operations import Operation
+from api.db.tables.work import Work
+from api.http.resource import Timestamp
 from api.operations.service import error_of, state_of
-from api.reconcile.models import Work
-from api.resource import Timestamp
 
 
 class OperationTarget(BaseModel):

@@ -15,11 +15,11 @@ from pydantic import JsonValue as Json
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Owner
-from api.audit.service import Actor
-from api.identifiers import new_id
-from api.operations.models import Operation
-from api.reconcile.models import Work
+from api.auth.audit_chain import Actor
+from api.auth.guard import Owner
+from api.db.identifiers import new_id
+from api.db.tables.operations import Operation
+from api.db.tables.work import Work
 
 DEADLINE: Final = timedelta(minutes=10)
 PURGE: Final = "delete_topic_records"

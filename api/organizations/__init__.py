@@ -1,0 +1,1 @@
+"""Organizations. Owns tenants and what a new one begins with. Refuses to delete one."""

@@ -6,14 +6,12 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
-from api.access.guard import Guard
-from api.access.permissions import Caller
-from api.idempotency import RequestFacts, change, created
-from api.organizations.models import Organization
-from api.organizations.schemas import OrganizationBody, OrganizationCreate
-from api.organizations.service import create_organization, organization_owner
-from api.pagination import Page, PageRequest, page_of
-from api.routing import (
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
+from api.db.tables.organizations import Organization
+from api.http.idempotency import RequestFacts, change, created
+from api.http.pagination import Page, PageRequest, page_of
+from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,
@@ -22,6 +20,8 @@ from api.routing import (
     PageToken,
     Route,
 )
+from api.organizations.schemas import OrganizationBody, OrganizationCreate
+from api.organizations.service import create_organization, organization_owner
 
 router = APIRouter(prefix="/v1/orgs", route_class=Route, tags=["organizations"])
 

@@ -1,7 +1,14 @@
 """What of an organization crosses HTTP."""
 
-from api.organizations.models import Organization
-from api.resource import CreateCommand, Name, PlainSpec, PlainStatus, ResourceBody, shared_members
+from api.db.tables.organizations import Organization
+from api.http.resource import (
+    CreateCommand,
+    Name,
+    PlainSpec,
+    PlainStatus,
+    ResourceBody,
+    shared_members,
+)
 
 
 class OrganizationCreate(CreateCommand):

@@ -3,16 +3,16 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Owner
-from api.audit.service import Actor, Change, record_change
+from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.guard import Owner
 from api.clusters.service import only_cluster
-from api.errors import NameTakenError
-from api.identifiers import new_id
-from api.organizations.models import Organization
+from api.db.identifiers import new_id
+from api.db.tables.organizations import Organization
+from api.http.errors import NameTakenError
+from api.http.resource import body_json
 from api.organizations.schemas import OrganizationBody, OrganizationCreate
 from api.projects.schemas import ProjectCreate
 from api.projects.service import create_project_row
-from api.resource import body_json
 from api.streams.service import create_stream_row
 
 

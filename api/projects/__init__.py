@@ -1,0 +1,1 @@
+"""Projects. Owns their rules, and deletion with everything inside. Refuses to talk to nodes."""

@@ -11,10 +11,12 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.access.models import ApiKey
-from api.access.service import revoke_key
-from api.audit.service import Actor, Change, purger, record_change
-from api.deletion import (
+from api.api_keys.service import revoke_key
+from api.auth.audit_chain import Actor, Change, purger, record_change
+from api.db.tables.api_keys import ApiKey
+from api.db.tables.projects import Project
+from api.db.tables.streams import Stream
+from api.deletion.mark import (
     Changed,
     Deletion,
     child,
@@ -25,17 +27,15 @@ from api.deletion import (
     running_delete,
     take_off,
 )
+from api.http.resource import body_json
 from api.operations.service import Target, settle_operations, start_operation
-from api.projects.models import Project
 from api.projects.schemas import ProjectBody
 from api.projects.service import project_bodies
 from api.reconcile.conditions import has_status
 from api.reconcile.status import ensure_status, statuses
-from api.resource import body_json
 from api.streams.deletion import mark_stream, topics_of
-from api.streams.models import Stream
+from api.topics.change_plan import loss_of
 from api.topics.deletion import check_topics
-from api.topics.preview import loss_of
 
 FINALIZERS: Final = ("streams", "keys")
 DELETE: Final = "delete_project"

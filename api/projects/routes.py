@@ -6,16 +6,13 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
-from api.access.guard import Guard, demand
-from api.access.permissions import Caller
-from api.deletion import DeletionWish
-from api.idempotency import RequestFacts, change, changed, created
-from api.pagination import Page, PageRequest, page_of
-from api.projects.deletion import delete_project
-from api.projects.models import Project
-from api.projects.schemas import ProjectBody, ProjectCreate
-from api.projects.service import create_project, project_bodies, project_owner
-from api.routing import (
+from api.auth.guard import Guard, demand
+from api.auth.permissions import Caller
+from api.db.tables.projects import Project
+from api.deletion.mark import DeletionWish
+from api.http.idempotency import RequestFacts, change, changed, created
+from api.http.pagination import Page, PageRequest, page_of
+from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,
@@ -24,6 +21,9 @@ from api.routing import (
     PageToken,
     Route,
 )
+from api.projects.deletion import delete_project
+from api.projects.schemas import ProjectBody, ProjectCreate
+from api.projects.service import create_project, project_bodies, project_owner
 
 router = APIRouter(prefix="/v1/projects", route_class=Route, tags=["projects"])
 

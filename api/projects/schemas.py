@@ -1,9 +1,8 @@
 """What of a project crosses HTTP."""
 
-from api.projects.models import Project
-from api.reconcile.models import ResourceStatus
-from api.reconcile.status import plain_status
-from api.resource import (
+from api.db.tables.projects import Project
+from api.db.tables.work import ResourceStatus
+from api.http.resource import (
     CreateCommand,
     DeletableBody,
     Name,
@@ -12,6 +11,7 @@ from api.resource import (
     deletion_members,
     shared_members,
 )
+from api.reconcile.status import plain_status
 
 
 class ProjectCreate(CreateCommand):

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Owner
-from api.access.permissions import Caller
-from api.audit.service import Actor, Change, record_change
+from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.guard import Owner
+from api.auth.permissions import Caller
 from api.clusters.service import only_cluster
-from api.deletion import refuse_deleting
-from api.errors import ForbiddenError, NameTakenError, NotFoundError
-from api.identifiers import new_id
-from api.projects.models import Project
+from api.db.identifiers import new_id
+from api.db.tables.projects import Project
+from api.deletion.mark import refuse_deleting
+from api.http.errors import ForbiddenError, NameTakenError, NotFoundError
+from api.http.resource import body_json
 from api.projects.schemas import ProjectBody, ProjectCreate
 from api.reconcile.status import statuses
-from api.resource import body_json
 from api.streams.service import create_stream_row
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from pydantic import JsonValue as Json
 
-from api.resource import format_instant
+from api.http.resource import format_instant
 
 UNREACHABLE_IS_FALSE_AFTER: Final = timedelta(seconds=30)
 

@@ -15,8 +15,8 @@ from typing import Final
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
-from api.database import WAKE
-from api.reconcile.models import Work
+from api.db.database import WAKE
+from api.db.tables.work import Work
 
 LEASE: Final = timedelta(seconds=30)
 USER_PRIORITY: Final = 10

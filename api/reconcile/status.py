@@ -8,9 +8,9 @@ from pydantic import JsonValue as Json
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from api.db.tables.work import ResourceStatus
+from api.http.resource import ConditionBody
 from api.reconcile.conditions import Condition, differs, merge, unknown
-from api.reconcile.models import ResourceStatus
-from api.resource import ConditionBody
 
 
 def create_status(

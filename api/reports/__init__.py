@@ -1,0 +1,3 @@
+"""Report runs. Owns queueing, starting, checking and publishing them, and their files.
+Refuses to compute a figure.
+"""

@@ -15,11 +15,11 @@ from fastapi.responses import FileResponse
 from pydantic import JsonValue
 from sqlalchemy.orm import Session
 
-from api.access.guard import Owner
-from api.access.permissions import Caller
-from api.errors import NotFoundError
-from api.reports.loading import checked_file, folder_of
-from api.reports.models import ReportRun
+from api.auth.guard import Owner
+from api.auth.permissions import Caller
+from api.db.tables.reports import ReportRun
+from api.http.errors import NotFoundError
+from api.jobs.files import checked_file, folder_of
 
 PAGE: Final = ".html"
 TYPES: Final = {".parquet": "application/vnd.apache.parquet", ".csv": "text/csv; charset=utf-8"}

@@ -9,25 +9,14 @@ from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Guard
-from api.access.permissions import Caller
-from api.audit.service import Actor
-from api.idempotency import Reply, RequestFacts, change
-from api.pagination import Page, PageRequest, page_of
-from api.reports.files import files_owner, handed_out, run_file
-from api.reports.loading import folder_of
-from api.reports.models import ReportRun
-from api.reports.schemas import ReportInputs, ReportResult, ReportRunBody, ReportRunCreate
-from api.reports.service import (
-    check_result,
-    publish_result,
-    queue_run,
-    report_inputs,
-    run_owner,
-)
-from api.resource import body_json
-from api.retention.schemas import RetentionInputs, RetentionResult
-from api.routing import (
+from api.auth.audit_chain import Actor
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
+from api.db.tables.reports import ReportRun
+from api.http.idempotency import Reply, RequestFacts, change
+from api.http.pagination import Page, PageRequest, page_of
+from api.http.resource import body_json
+from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,
@@ -36,6 +25,17 @@ from api.routing import (
     PageToken,
     Route,
 )
+from api.jobs.files import folder_of
+from api.reports.files import files_owner, handed_out, run_file
+from api.reports.schemas import ReportInputs, ReportResult, ReportRunBody, ReportRunCreate
+from api.reports.service import (
+    check_result,
+    publish_result,
+    queue_run,
+    report_inputs,
+    run_owner,
+)
+from api.retention.schemas import RetentionInputs, RetentionResult
 from api.settings import Settings
 
 router = APIRouter(prefix="/v1/report-runs", route_class=Route, tags=["reports"])

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, WithJsonSchema
 
-from api.reports.models import ReportRun
-from api.resource import Command, Int64, Timestamp
+from api.db.tables.reports import ReportRun
+from api.http.resource import Command, Int64, Timestamp
 
 SHA256_PATTERN = r"^[0-9a-f]{64}$"
 Sha256 = Annotated[str, Field(pattern=SHA256_PATTERN)]

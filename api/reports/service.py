@@ -18,20 +18,24 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from api.access.guard import Owner
-from api.access.models import ApiKey
-from api.audit.service import Actor, Change, record_change
-from api.clusters.models import Cluster
-from api.database import Database
-from api.errors import ConflictError, ResultRejectedError
-from api.identifiers import new_id
+from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.guard import Owner
+from api.db.database import Database
+from api.db.identifiers import new_id
+from api.db.tables.api_keys import ApiKey
+from api.db.tables.clusters import Cluster
+from api.db.tables.organizations import Organization
+from api.db.tables.projects import Project
+from api.db.tables.reports import CurrentRun, ReportRun
+from api.db.tables.streams import Stream
+from api.db.tables.topics import Topic, TopicSpan
+from api.db.tables.usage import Price, PriceBook
+from api.http.errors import ConflictError, ResultRejectedError
+from api.http.resource import body_json
 from api.invoices.service import load_invoices
+from api.jobs.files import USAGE_FILE, load_usage, read_result
 from api.operations.service import Target, start_operation
-from api.organizations.models import Organization
-from api.projects.models import Project
 from api.reconcile.queue import enqueue
-from api.reports.loading import USAGE_FILE, load_usage, read_result
-from api.reports.models import CurrentRun, ReportRun
 from api.reports.schemas import (
     DatedPriceBook,
     NamedKey,
@@ -48,13 +52,9 @@ from api.reports.schemas import (
     ReportRunBody,
     ReportRunCreate,
 )
-from api.resource import body_json
 from api.retention.inputs import retention_inputs
-from api.retention.loading import load_retention, read_retention
+from api.retention.loader import load_retention, read_retention
 from api.retention.schemas import RetentionInputs, RetentionResult
-from api.streams.models import Stream
-from api.topics.models import Topic, TopicSpan
-from api.usage.models import Price, PriceBook
 
 RUN_DEADLINE: Final = timedelta(hours=1)
 # In the result of a run that is not shown: the run that is, which started after it.

@@ -17,13 +17,13 @@ from pydantic import BaseModel, JsonValue
 from sqlalchemy import ColumnElement, Select, select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Guard
-from api.access.permissions import Caller
-from api.pagination import PAGE_SIZE_MAX, Page, PageRequest, last_shown, page_of, token_after
-from api.resource import Int64
-from api.retention.models import RetentionRow, RetentionTopic
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
+from api.db.tables.retention import RetentionRow, RetentionTopic
+from api.http.pagination import PAGE_SIZE_MAX, Page, PageRequest, last_shown, page_of, token_after
+from api.http.resource import Int64
+from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
 from api.retention.service import shown_run
-from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
 
 # Documents of topics that are read at once while some of them are sought.
 READ_AT_ONCE: Final = 100

@@ -11,11 +11,11 @@ from pydantic import JsonValue as Json
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from api.audit.models import AuditEvent
-from api.holds.models import LegalHold
+from api.db.tables.audit import AuditEvent
+from api.db.tables.holds import LegalHold
+from api.db.tables.topics import Topic
 from api.reports.schemas import ReportInputs
 from api.retention.schemas import HeldBody, PolicyBody, RetentionInputs
-from api.topics.models import Topic
 from api.topics.spec import effective
 
 UNLIMITED = -1

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from api.access.guard import Guard
-from api.access.permissions import Caller
-from api.pagination import PageRequest
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
+from api.http.pagination import PageRequest
+from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
 from api.retention.schemas import Cause, RetentionBody, Violation
 from api.retention.service import RetentionQuery, retention, shown_run
-from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
 
 router = APIRouter(prefix="/v1/reports", route_class=Route, tags=["reports"])
 

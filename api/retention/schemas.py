@@ -4,9 +4,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, WithJsonSchema
 
+from api.db.tables.retention import RetentionRow
+from api.http.resource import INT64_MAX, Int64, Timestamp
 from api.reports.schemas import PublishedFile, ReportInputs, Sha256
-from api.resource import INT64_MAX, Int64, Timestamp
-from api.retention.models import RetentionRow
 
 PARTITION_MAX: Final = (1 << 31) - 1
 # A limit as the node has it: -1 is unlimited.

@@ -12,10 +12,10 @@ from pydantic import JsonValue as Json
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from api.access.permissions import Caller
-from api.pagination import PageRequest, page_of
-from api.reports.models import CurrentRun, ReportRun
-from api.retention.models import RetentionRow, RetentionTopic
+from api.auth.permissions import Caller
+from api.db.tables.reports import CurrentRun, ReportRun
+from api.db.tables.retention import RetentionRow, RetentionTopic
+from api.http.pagination import PageRequest, page_of
 from api.retention.schemas import (
     AgeSum,
     DeletedSum,

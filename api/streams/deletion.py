@@ -7,8 +7,11 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.audit.service import Actor, Change, purger, record_change
-from api.deletion import (
+from api.auth.audit_chain import Actor, Change, purger, record_change
+from api.db.tables.projects import Project
+from api.db.tables.streams import Stream
+from api.db.tables.topics import Topic
+from api.deletion.mark import (
     Changed,
     Deletion,
     child,
@@ -19,17 +22,14 @@ from api.deletion import (
     running_delete,
     take_off,
 )
+from api.http.resource import body_json
 from api.operations.service import Target, settle_operations, start_operation
-from api.projects.models import Project
 from api.reconcile.queue import enqueue
 from api.reconcile.status import ensure_status
-from api.resource import body_json
-from api.streams.models import Stream
 from api.streams.schemas import StreamBody
 from api.streams.service import stream_bodies
+from api.topics.change_plan import loss_of
 from api.topics.deletion import check_topics, mark_topic
-from api.topics.models import Topic
-from api.topics.preview import loss_of
 
 FINALIZER: Final = "topics"
 DELETE: Final = "delete_stream"

@@ -7,15 +7,15 @@ from fastapi.responses import JSONResponse
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Guard, demand
-from api.access.permissions import Caller
-from api.audit.service import Actor
+from api.auth.audit_chain import Actor
+from api.auth.guard import Guard, demand
+from api.auth.permissions import Caller
 from api.clusters.service import cluster_for
-from api.deletion import DeletionWish
-from api.idempotency import Reply, RequestFacts, change, changed, created
-from api.pagination import Page, PageRequest, page_of
-from api.projects.service import project_for
-from api.routing import (
+from api.db.tables.streams import Stream
+from api.deletion.mark import DeletionWish
+from api.http.idempotency import Reply, RequestFacts, change, changed, created
+from api.http.pagination import Page, PageRequest, page_of
+from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,
@@ -25,8 +25,8 @@ from api.routing import (
     PageToken,
     Route,
 )
+from api.projects.service import project_for
 from api.streams.deletion import delete_stream
-from api.streams.models import Stream
 from api.streams.schemas import StreamBody, StreamCreate
 from api.streams.service import create_stream_row, stream_bodies, stream_owner
 

@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from api.reconcile.models import ResourceStatus
-from api.reconcile.status import plain_status
-from api.resource import (
+from api.db.tables.streams import Stream
+from api.db.tables.work import ResourceStatus
+from api.http.resource import (
     CreateCommand,
     DeletableBody,
     Name,
@@ -13,7 +13,7 @@ from api.resource import (
     deletion_members,
     shared_members,
 )
-from api.streams.models import Stream
+from api.reconcile.status import plain_status
 
 
 class StreamCreate(CreateCommand):

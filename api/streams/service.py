@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.access.guard import Owner
-from api.access.permissions import Caller
-from api.audit.service import Actor, Change, record_change
-from api.deletion import locked, refuse_deleting
-from api.errors import NameTakenError, NotFoundError
-from api.identifiers import new_id
-from api.projects.models import Project
+from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.guard import Owner
+from api.auth.permissions import Caller
+from api.db.identifiers import new_id
+from api.db.tables.projects import Project
+from api.db.tables.streams import Stream
+from api.deletion.mark import locked, refuse_deleting
+from api.http.errors import NameTakenError, NotFoundError
+from api.http.resource import body_json
 from api.reconcile.status import statuses
-from api.resource import body_json
-from api.streams.models import Stream
 from api.streams.schemas import StreamBody, StreamCreate
 
 

@@ -13,8 +13,10 @@ from typing import Final
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from api.audit.service import Actor, Change, purger, record_change
-from api.deletion import (
+from api.auth.audit_chain import Actor, Change, purger, record_change
+from api.db.tables.streams import Stream
+from api.db.tables.topics import Topic
+from api.deletion.mark import (
     Changed,
     Deletion,
     breaker_limit,
@@ -24,16 +26,14 @@ from api.deletion import (
     running_delete,
     take_off,
 )
-from api.errors import ConflictError
 from api.holds.service import refuse_held
+from api.http.errors import ConflictError
+from api.http.resource import body_json
 from api.operations.service import PURGE, Target, settle_operations, start_operation
 from api.reconcile.queue import enqueue
-from api.resource import body_json
-from api.streams.models import Stream
-from api.topics.lifecycle import end_span
-from api.topics.models import Topic
-from api.topics.pausing import refuse_left_alone
-from api.topics.preview import loss_of
+from api.topics.change_plan import loss_of
+from api.topics.management import refuse_left_alone
+from api.topics.partition_hours import end_span
 from api.topics.schemas import TopicBody
 from api.topics.service import topic_bodies
 from api.topics.spec import effective

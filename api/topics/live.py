@@ -12,13 +12,13 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
-from api.database import Database
+from api.db.database import Database
+from api.db.tables.topics import Topic
+from api.node.pool import NodeClients
 from api.nodes.service import addresses
-from api.reconcile.node_client import NodeClients
 from api.reconcile.outcome import PassFailure
 from api.settings import Settings
-from api.topics.models import Topic
-from api.topics.purging import Figures
+from api.topics.purge import Figures
 from api.topics.schemas import PartitionBody, TopicBody
 from api.topics.service import topic_bodies
 from dataplane.wire import node_pb2

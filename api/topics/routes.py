@@ -10,17 +10,18 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
-from api.access.guard import Guard, demand
-from api.access.permissions import Caller
-from api.database import Database
-from api.deletion import DeletionWish
-from api.errors import InvalidRequestError, Violation
-from api.idempotency import RequestFacts, change, changed
-from api.pagination import Page, PageRequest, page_of
-from api.reconcile.conditions import is_true
-from api.reconcile.models import ResourceStatus
-from api.resource import body_json
-from api.routing import (
+from api.auth.guard import Guard, demand
+from api.auth.permissions import Caller
+from api.db.database import Database
+from api.db.tables.streams import Stream
+from api.db.tables.topics import Topic
+from api.db.tables.work import ResourceStatus
+from api.deletion.mark import DeletionWish
+from api.http.errors import InvalidRequestError, Violation
+from api.http.idempotency import RequestFacts, change, changed
+from api.http.pagination import Page, PageRequest, page_of
+from api.http.resource import body_json
+from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,
@@ -31,12 +32,12 @@ from api.routing import (
     PageToken,
     Route,
 )
+from api.reconcile.conditions import is_true
 from api.settings import Settings
-from api.streams.models import Stream
 from api.topics.deletion import delete_topic
 from api.topics.live import enliven, figures_of, read_topic
-from api.topics.models import Topic
-from api.topics.purging import purge_topic
+from api.topics.purge import purge_topic
+from api.topics.retention_plan import shortening_plan
 from api.topics.schemas import (
     PartitionBody,
     TopicBody,
@@ -45,7 +46,6 @@ from api.topics.schemas import (
     TopicPurgeCommand,
 )
 from api.topics.service import create_topic, fold, patch_topic, topic_bodies, topic_owner
-from api.topics.shortening import shortening_plan
 
 router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["topics"])
 

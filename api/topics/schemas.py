@@ -16,9 +16,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from api.reconcile.models import ResourceStatus
-from api.reconcile.status import condition_bodies
-from api.resource import (
+from api.db.tables.topics import Topic
+from api.db.tables.work import ResourceStatus
+from api.http.resource import (
     Annotations,
     Command,
     ConditionBody,
@@ -32,7 +32,7 @@ from api.resource import (
     deletion_members,
     shared_members,
 )
-from api.topics.models import Topic
+from api.reconcile.status import condition_bodies
 from api.topics.spec import (
     SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,

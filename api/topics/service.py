@@ -8,10 +8,14 @@ from pydantic import JsonValue as Json
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from api.access.guard import Owner
-from api.audit.service import Actor, Change, record_change
-from api.deletion import Changed, Plan, locked, refuse_deleting
-from api.errors import (
+from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.guard import Owner
+from api.db.identifiers import new_id
+from api.db.tables.nodes import Node
+from api.db.tables.streams import Stream
+from api.db.tables.topics import Topic
+from api.deletion.mark import Changed, Plan, locked, refuse_deleting
+from api.http.errors import (
     FieldImmutableError,
     InvalidRequestError,
     NameTakenError,
@@ -19,23 +23,19 @@ from api.errors import (
     PreconditionRequiredError,
     Violation,
 )
-from api.identifiers import new_id
-from api.nodes.models import Node
+from api.http.resource import body_json, etag, revision_wanted
 from api.operations.service import Target, start_operation
 from api.projects.service import project_for
 from api.reconcile.queue import enqueue
 from api.reconcile.status import create_status, statuses
-from api.resource import body_json, etag, revision_wanted
-from api.streams.models import Stream
 from api.streams.service import stream_for
-from api.topics.lifecycle import begin_span
-from api.topics.masks import masked
-from api.topics.models import Topic
-from api.topics.pausing import left_alone
-from api.topics.preview import growth_of, together
+from api.topics.change_plan import growth_of, together
+from api.topics.management import left_alone
+from api.topics.partition_hours import begin_span
+from api.topics.retention_plan import Shortening, shortening_of
 from api.topics.schemas import LabelSet, TopicBody, TopicCreate, TopicPatch, TopicSpec
-from api.topics.shortening import Shortening, shortening_of
 from api.topics.spec import DEFAULTS, effective, in_words_of_today, loses_data, only_ours
+from api.topics.update_mask import masked
 
 CONDITIONS: Final = ("Ready", "Synced", "Reachable", "Stalled", "RetentionEnforced")
 FIXED: Final = ("name", "project_id", "stream_id", "cluster_id")

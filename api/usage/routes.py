@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from api.access.guard import Guard
-from api.access.permissions import Caller
+from api.auth.guard import Guard
+from api.auth.permissions import Caller
+from api.http.resource import Moment
+from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, Route
 from api.invoices.schemas import ReconciliationBody
 from api.invoices.service import reconciliation
-from api.resource import Moment
-from api.routing import READ_PROBLEMS, DatabaseOf, IdFilter, Route
 from api.usage.schemas import GroupBy, UsageBody
 from api.usage.service import UsageQuery, usage
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from api.resource import Timestamp
+from api.http.resource import Timestamp
 
 GroupBy = Literal["hour", "day", "topic", "principal", "organization", "hour_topic", "day_topic"]
 

@@ -10,10 +10,10 @@ from typing import Final
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from api.access.permissions import Caller
-from api.errors import InvalidRequestError, Violation
-from api.reports.models import CurrentRun, ReportRun
-from api.usage.models import Price, UsageRow
+from api.auth.permissions import Caller
+from api.db.tables.reports import CurrentRun, ReportRun
+from api.db.tables.usage import Price, UsageRow
+from api.http.errors import InvalidRequestError, Violation
 from api.usage.schemas import GroupBy, MeterTotal, Money, UsageBody, UsageItem
 
 # Sums of 64-digit text stay exact far below this precision.

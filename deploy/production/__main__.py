@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from api.commands.processes import running
-from api.commands.supervisor import last_line
-from api.exclusive import Exclusive, InUseError
+from api.db.exclusive import Exclusive, InUseError
+from api.embedded.processes import running
+from api.embedded.supervisor import last_line
 from deploy.production.keeper import Keeper
 from deploy.production.layout import PROFILE, Layout
 from headrace.errors import HeadraceError

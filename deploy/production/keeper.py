@@ -11,10 +11,10 @@ import signal
 import time
 from typing import Final
 
-from api.commands.ports import HOST
-from api.commands.processes import start_time
-from api.commands.stopping import Stop
-from api.commands.supervisor import probe
+from api.embedded.ports import HOST
+from api.embedded.processes import start_time
+from api.embedded.shutdown import Stop
+from api.embedded.supervisor import probe
 from deploy.production.layout import Layout
 from headrace.toml_file import write_whole
 

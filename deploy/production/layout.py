@@ -23,9 +23,9 @@ from typing import Final
 
 from sqlalchemy.engine import make_url
 
-from api.commands.directory import Directory
-from api.commands.ports import API_PORT, HOST, check_free, free_ports
-from api.commands.supervisor import Child
+from api.embedded.directory import Directory
+from api.embedded.ports import API_PORT, HOST, check_free, free_ports
+from api.embedded.supervisor import Child
 from deploy.production.postgres import Server
 from headrace.errors import ConfigurationInvalid
 from headrace.profiles import config_path, read_profiles, write_profile

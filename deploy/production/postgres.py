@@ -20,7 +20,7 @@ from typing import Final, LiteralString
 import psycopg
 from psycopg import sql
 
-from api.commands.ports import HOST
+from api.embedded.ports import HOST
 from headrace.errors import ConfigurationInvalid
 
 ACCOUNT: Final = "postgres"

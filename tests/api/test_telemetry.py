@@ -11,8 +11,8 @@ import structlog
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from api.access.tokens import new_token
-from api.database import Database
+from api.auth.tokens import new_token
+from api.db.database import Database
 from api.telemetry import configure_logs, redact
 
 

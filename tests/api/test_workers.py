@@ -6,10 +6,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.app import create_app
-from api.database import Database
+from api.db.database import Database
 from api.workers import Workers
-from tests.api.conftest import Service
-from tests.api.fake_node import vanish
+from tests.support.builders.control_plane import Service
+from tests.support.processes.scripted_node import vanish
 
 
 @pytest.fixture

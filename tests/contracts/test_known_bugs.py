@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "internals" / "known-bugs.md"
 ROW = re.compile(r"^\| (\d+) \| .+ \| (real|scripted|none) \| (.+) \|$", flags=re.M)
-NAMED = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
+NAMED = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 
 
 def rows() -> list[tuple[int, str, list[tuple[str, str]]]]:
@@ -19,7 +19,7 @@ def rows() -> list[tuple[int, str, list[tuple[str, str]]]]:
 
 def source(file: str) -> str:
     """The text of a file of tests."""
-    return (ROOT / "tests" / "api" / file).read_text()
+    return (ROOT / "tests" / file).read_text()
 
 
 def test_every_known_bug_has_its_own_number_and_a_test() -> None:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from api.resource import NAME_PATTERN, TOPIC_NAME_PATTERN
+from api.http.resource import NAME_PATTERN, TOPIC_NAME_PATTERN
 from dataplane.errors import Refused
 from dataplane.metadata import rules
 from tests.support.builders.commands import put_topic

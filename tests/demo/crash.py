@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 import headrace
-from api.commands.flights import flights
+from api.embedded.flights import flights
 from tests.demo.flights import row_of
 from tests.support.stories.stage import Figures, Stage, account
 

@@ -4,7 +4,7 @@ import time
 import urllib.request
 
 import headrace
-from api.commands.flights import flights
+from api.embedded.flights import flights
 from headrace.admin.readiness import is_ready
 from tests.demo.flights import FLIGHTS_COUNT, row_of
 from tests.support.stories.stage import Figures, Stage, account

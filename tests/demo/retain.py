@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 import headrace
-from api.commands.flights import flights
+from api.embedded.flights import flights
 from tests.support.processes.platform import wait_until
 from tests.support.stories.stage import Figures, Stage
 

@@ -31,12 +31,12 @@ from sqlalchemy import (
     update,
 )
 
-from api.audit.models import AuditEvent
-from api.database import Database
-from api.operations.models import Operation
-from api.schema import MIGRATIONS, SchemaError, alembic_config, check_schema, migrate
-from api.tables import Base
-from api.usage.models import UsageRow
+from api.db.database import Database
+from api.db.schema import MIGRATIONS, SchemaError, alembic_config, check_schema, migrate
+from api.db.tables import Base
+from api.db.tables.audit import AuditEvent
+from api.db.tables.operations import Operation
+from api.db.tables.usage import UsageRow
 from tests.support.processes.postgres import DATABASES, Postgres
 
 # What the checks of the tables want; an organization is its own.

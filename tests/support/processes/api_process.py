@@ -19,8 +19,8 @@ from typing import Self
 
 from pydantic import JsonValue as Json
 
-from api.access.tokens import new_token
-from api.bootstrap import Bootstrapped
+from api.auth.tokens import new_token
+from api.bootstrap.seed import Bootstrapped
 
 ROOT = Path(__file__).resolve().parents[3]
 ANSWER_SECONDS = 20.0

@@ -6,10 +6,10 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from api.database import Database
+from api.db.database import Database
+from api.node.pool import NodeClients
 from api.reconcile.loop import Loop
-from api.reconcile.node_client import NodeClients
-from api.reconcile.topics import TopicReconciler
+from api.topics.reconciler import TopicReconciler
 
 DEADLINE_SECONDS = 60.0
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from api.reports.loading import COLUMNS
-from api.retention.loading import COLUMNS as RETENTION_COLUMNS
-from api.retention.loading import SUMMED
+from api.jobs.files import COLUMNS
+from api.retention.loader import COLUMNS as RETENTION_COLUMNS
+from api.retention.loader import SUMMED
 from tests.support.processes.browser import ROOT, Console
 
 Line = Mapping[str, str]

@@ -1,0 +1,112 @@
+"""API keys: every cluster knows the live ones and has forgotten the revoked ones."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.db.database import Database, meta_value, microseconds
+from api.db.tables.api_keys import ApiKey
+from api.db.tables.clusters import Cluster
+from api.node.pool import Fence, NodeClients
+from api.nodes.service import addresses
+from api.reconcile.commands import sent
+from api.reconcile.conditions import Condition
+from api.reconcile.outcome import FailureKind, Found, Outcome, PassFailure, Sent, Settled
+from api.reconcile.queue import Claim
+from dataplane.wire import node_pb2
+
+KIND: Final = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A key as it shall be, on every cluster."""
+
+    generation: int
+    revoked: bool
+    fence: Fence
+    key: node_pb2.PutKey
+    clusters: tuple[tuple[str, ...], ...]
+
+
+def plan(*, revoked: bool, observed: node_pb2.KeyStatus | None) -> str | None:
+    """PUT, REVOKE, or nothing. Pure. Only a revocation that the cluster holds settles one: a PutKey
+    whose answer was lost may still be on its way to a cluster that knows nothing of the key."""
+    if revoked:
+        return None if observed is not None and not observed.active else "REVOKE"
+    return None if observed is not None and observed.active else "PUT"
+
+
+class KeyReconciler:
+    """Makes one key be on the clusters as its row says."""
+
+    def __init__(self, database: Database, nodes: NodeClients) -> None:
+        self._database = database
+        self._nodes = nodes
+
+    def generation(self, object_id: str) -> int:
+        """The generation a failed pass has looked at."""
+        with self._database.read() as session:
+            return session.get_one(ApiKey, object_id).generation
+
+    def reconcile(self, item: Claim) -> Outcome:
+        """One pass over every cluster; one that fails does not keep the others from it."""
+        with self._database.read() as session:
+            wish = _wish(session, item)
+        failures: list[PassFailure] = []
+        commands: list[Sent] = []
+        for cluster in wish.clusters:
+            try:
+                commands += self._bring(cluster, wish)
+            except PassFailure as failure:
+                failures.append(failure)
+        if failures:
+            raise failures[0]
+        if not wish.clusters:
+            raise PassFailure(FailureKind.UNREACHABLE, "NO_CLUSTERS", "There is no cluster yet.")
+        active = Condition(
+            "Active",
+            "False" if wish.revoked else "True",
+            "Revoked" if wish.revoked else "Propagated",
+        )
+        conditions = (
+            active,
+            Condition("Ready", "True", "Propagated"),
+            Condition("Reachable", "True", "NodeAnswered"),
+            Condition("Stalled", "False", "Progressing"),
+        )
+        return Settled(Found(wish.generation, conditions, ready=True, sent=tuple(commands)))
+
+    def _bring(self, cluster: tuple[str, ...], wish: Wish) -> list[Sent]:
+        reply = self._nodes.describe(cluster, key_ids=[wish.key.key_id])
+        observed = next((key for key in reply.keys if key.key_id == wish.key.key_id), None)
+        match plan(revoked=wish.revoked, observed=observed):
+            case "PUT":
+                answer = self._nodes.put_key(cluster, wish.fence, wish.key)
+                return [sent("PutKey", "not on the cluster yet", wish.fence, answer)]
+            case "REVOKE":
+                answer = self._nodes.revoke_key(cluster, wish.fence, wish.key.key_id)
+                return [sent("RevokeKey", "it was revoked", wish.fence, answer)]
+        return []
+
+
+def _wish(session: Session, item: Claim) -> Wish:
+    row = session.get_one(ApiKey, item.object_id)
+    clusters = session.scalars(select(Cluster.id).order_by(Cluster.id)).all()
+    return Wish(
+        generation=row.generation,
+        revoked=row.revoked_at is not None,
+        fence=Fence(int(meta_value(session, "db_epoch")), row.generation, item.lease_token),
+        key=node_pb2.PutKey(
+            key_id=row.id,
+            public_id=row.public_id,
+            secret_sha256=row.secret_sha256,
+            organization_id=row.org_id,
+            project_id=row.project_id or "",
+            role=row.role,
+            expires_at_us=microseconds(row.expires_at) if row.expires_at else 0,
+        ),
+        clusters=tuple(tuple(addresses(session, cluster)) for cluster in clusters),
+    )

@@ -1,0 +1,98 @@
+"""What of an API key crosses HTTP. The secret does once, in the answer to its creation."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from api.auth.permissions import Role
+from api.db.tables.api_keys import ApiKey
+from api.db.tables.work import ResourceStatus
+from api.http.resource import (
+    Command,
+    ConditionBody,
+    CreateCommand,
+    Moment,
+    Name,
+    ResourceBody,
+    Timestamp,
+    shared_members,
+)
+from api.reconcile.status import condition_bodies
+
+
+class ApiKeySpec(Command):
+    """What the key may do, and until when: 90 days from now unless ``expires_at`` says else."""
+
+    role: Role
+    expires_at: Moment | Literal["never"] | None = None
+
+
+class ApiKeyCreate(CreateCommand):
+    """A new key. Without ``project_id`` it serves the whole organization; only the operator may
+    name another organization."""
+
+    name: Name
+    project_id: str | None = Field(default=None, max_length=40)
+    organization_id: str | None = Field(default=None, max_length=40)
+    spec: ApiKeySpec
+
+
+class ApiKeySpecBody(BaseModel):
+    """What the key may do."""
+
+    role: Role
+    expires_at: Timestamp | None = None
+
+
+class ApiKeyStatus(BaseModel):
+    """Active is True once every cluster knows the key, and False once every one has forgotten
+    it."""
+
+    conditions: list[ConditionBody]
+    observed_generation: int
+
+
+class ApiKeyBody(ResourceBody):
+    """A principal and its credential, without the secret."""
+
+    project_id: str | None = None
+    public_id: str
+    operator: bool
+    revoked_at: Timestamp | None = None
+    spec: ApiKeySpecBody
+    status: ApiKeyStatus
+
+    @classmethod
+    def of(cls, row: ApiKey, status: ResourceStatus | None) -> "ApiKeyBody":
+        """The body of a row and what was found."""
+        return cls.model_validate(api_key_members(row, status))
+
+
+class ApiKeyCreatedBody(ApiKeyBody):
+    """The answer to a creation: the only place where ``secret`` stands. It is the whole token."""
+
+    secret: str | None = None
+
+
+def api_key_members(row: ApiKey, status: ResourceStatus | None) -> dict[str, object]:
+    """The members of :class:`ApiKeyBody`."""
+    return {
+        **shared_members(row),
+        "project_id": row.project_id,
+        "public_id": row.public_id,
+        "operator": row.operator,
+        "revoked_at": row.revoked_at,
+        "spec": {"role": row.role, "expires_at": row.expires_at},
+        "status": {
+            "conditions": condition_bodies(status),
+            "observed_generation": status.observed_generation if status else 0,
+        },
+    }
+
+
+def expiry(spec: ApiKeySpec, now: datetime, default_until: datetime) -> datetime | None:
+    """When the key ends; None is never."""
+    if spec.expires_at is None:
+        return default_until
+    return None if spec.expires_at == "never" else max(spec.expires_at, now)

@@ -1,0 +1,218 @@
+"""Deletion, as far as it is the same for topics, streams and projects.
+
+A DELETE is a wish like any other: it sets a mark, and workers make it true. The mark is never
+taken back, and nothing can be made inside what is marked. What is protected stays, what has
+children stays unless ``cascade`` says that they go too, and one wish that would take much of an
+organization is refused until it names how much (the breaker). This module refuses to know any kind
+of object: its callers say which rows a wish means.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Final, Generic, TypeAlias, TypeVar
+
+from fastapi import Depends, Query
+from pydantic import JsonValue as Json
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.auth.audit_chain import Actor
+from api.db.tables.operations import Operation
+from api.http.errors import (
+    ConflictError,
+    InvalidRequestError,
+    PreconditionRequiredError,
+    Violation,
+)
+from api.http.resource import (
+    BLANK_PATTERN,
+    SEEN_SCHEMA,
+    UNSEEN_PATTERN,
+    DeletableColumns,
+    ResourceBody,
+    ResourceColumns,
+    etag,
+    revision_wanted,
+)
+from api.http.routing import IfMatch
+from api.reconcile.conditions import Condition
+from api.reconcile.queue import enqueue
+from api.reconcile.status import add_condition
+from api.telemetry import redact
+
+BREAKER_OBJECTS_MIN: Final = 5
+BREAKER_SHARE: Final = 10
+CHILDREN_SHOWN_MAX: Final = 100
+REASON_CHARACTERS_MAX: Final = 255
+
+Row = TypeVar("Row", bound=ResourceColumns)
+Body = TypeVar("Body", bound=ResourceBody)
+# What a dry run shows. A function, if a node is asked for it: once the transaction is over.
+Plan: TypeAlias = dict[str, Json] | Callable[[], dict[str, Json]]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Generic[Body]):
+    """An object after a change, and the operation that makes it so, if there is anything to do.
+    ``plan`` says what the change does beyond the object: a dry run shows it."""
+
+    body: Body
+    operation_id: str | None
+    plan: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """How an object shall go. ``force_reason`` gives up what partitions that cannot answer hold."""
+
+    if_match: str | None = None
+    cascade: bool = False
+    force_reason: str | None = None
+    confirmed: int = 0
+
+
+def deletion_wish(
+    if_match: IfMatch = None,
+    cascade: Annotated[bool, Query(description="What is inside goes too.")] = False,
+    force: Annotated[
+        bool,
+        Query(description="Give up partitions that cannot answer; owners only, with a reason."),
+    ] = False,
+    reason: Annotated[
+        str,
+        Query(
+            max_length=REASON_CHARACTERS_MAX,
+            description="Why by force; it is audited.",
+            json_schema_extra={"pattern": SEEN_SCHEMA},
+        ),
+    ] = "",
+    confirm_deletions: Annotated[
+        int, Query(ge=0, description="How many topics go, where DELETION_BREAKER asked for it.")
+    ] = 0,
+) -> Deletion:
+    """The wish as a request states it."""
+    if force != bool(BLANK_PATTERN.sub("", reason)):
+        fault = "force needs a reason" if force else "a reason is for force=true only"
+        raise InvalidRequestError(
+            f"{fault[0].upper()}{fault[1:]}.",
+            hint="Send force=true&reason=TICKET-1:+disk+lost, or neither.",
+            violations=[Violation("?reason", "FORCE_AND_REASON", fault)],
+        )
+    if UNSEEN_PATTERN.search(reason):
+        raise InvalidRequestError(
+            "The reason holds characters that cannot be printed.",
+            violations=[Violation("?reason", "BAD_FORMAT", "one line of printable text")],
+        )
+    return Deletion(if_match, cascade, redact(reason.strip()) or None, confirm_deletions)
+
+
+DeletionWish = Annotated[Deletion, Depends(deletion_wish)]
+
+
+def locked(session: Session, model: type[Row], object_id: str, *, shared: bool = False) -> Row:
+    """A row as it is now, and until this transaction ends. Who puts something inside an object
+    holds it shared; who marks it holds it alone: so nothing slips in behind the mark."""
+    query = select(model).where(model.id == object_id)
+    query = query.with_for_update(read=shared, key_share=shared)
+    return session.scalars(query.execution_options(populate_existing=True)).one()
+
+
+def demand_if_match(row: DeletableColumns, if_match: str | None) -> None:
+    """What is deleted was looked at first.
+
+    :raises PreconditionRequiredError: no If-Match was sent.
+    :raises PreconditionFailedError: it names another revision than the present one.
+    """
+    if if_match is None:
+        raise PreconditionRequiredError(
+            f"{row.name} would go with all its data, so deleting it demands If-Match.",
+            hint=f'Read it, then send If-Match: "{etag(row.revision)}".',
+        )
+    revision_wanted(if_match, row.revision)
+
+
+def refuse_deleting(row: DeletableColumns, kind: str) -> None:
+    """Nothing changes, and nothing is made, in what is being deleted.
+
+    :raises ConflictError: BEING_DELETED.
+    """
+    if row.deleted_at is not None:
+        raise ConflictError(
+            f"The {kind} {row.name} is being deleted.",
+            code="BEING_DELETED",
+            hint=f"`headrace explain {row.id}` says how far it is; its name is free once it is "
+            "gone.",
+            existing_id=row.id,
+        )
+
+
+def refuse_children(row: DeletableColumns, kind: str, children: Sequence[Json]) -> None:
+    """What still holds something goes only together with it.
+
+    :raises ConflictError: CHILDREN_EXIST, with the first hundred of them.
+    """
+    if children:
+        held = "1 object" if len(children) == 1 else f"{len(children)} objects"
+        raise ConflictError(
+            f"The {kind} {row.name} holds {held}.",
+            code="CHILDREN_EXIST",
+            hint="Delete them first, or send cascade=true and they go too, with all their data.",
+            children=list(children[:CHILDREN_SHOWN_MAX]),
+            children_count=len(children),
+        )
+
+
+def child(kind: str, row: DeletableColumns) -> dict[str, Json]:
+    """How a child is named in a refusal."""
+    return {"kind": kind, "id": row.id, "name": row.name}
+
+
+def breaker_limit(objects: int) -> int:
+    """How many of an organization's topics may be on their way out without a confirmation."""
+    return max(BREAKER_OBJECTS_MIN, objects // BREAKER_SHARE)
+
+
+def mark(
+    session: Session, actor: Actor, row: DeletableColumns, deletion: Deletion, kind: str
+) -> None:
+    """Sets the mark: a new generation and a new revision, work, and the condition Deleting."""
+    if row.deleted_at is None:
+        row.deleted_at = actor.now
+        row.deleted_by = actor.caller.principal_id
+    row.deletion_confirmed = row.deletion_confirmed or deletion.confirmed > 0
+    row.force_reason = deletion.force_reason or row.force_reason
+    row.updated_at = actor.now
+    row.generation += 1
+    row.revision += 1
+    session.flush()
+    enqueue(
+        session,
+        kind=kind,
+        object_id=row.id,
+        org_id=row.org_id,
+        generation=row.generation,
+        now=actor.now,
+    )
+    add_condition(
+        session,
+        row.id,
+        Condition("Deleting", "True", "Requested", "a worker will look at it"),
+        row.generation,
+        actor.now,
+    )
+
+
+def running_delete(session: Session, object_id: str, kind: str) -> str | None:
+    """The receipt of the delete that runs."""
+    query = select(Operation.id).where(Operation.target_id == object_id, Operation.kind == kind)
+    return session.scalars(query.order_by(Operation.id.desc()).limit(1)).first()
+
+
+def take_off(row: DeletableColumns, finalizer: str, now: datetime) -> bool:
+    """Takes a finalizer off; once none is left the object is gone, and its name is free."""
+    assert row.deleted_at is not None
+    row.finalizers = [each for each in row.finalizers if each != finalizer]
+    if not row.finalizers:
+        row.purged_at = now
+    return row.purged_at is not None

@@ -1,0 +1,269 @@
+"""Legal holds: put or release on the cluster, and in force only when every partition's log says so.
+
+What is so is the cluster's word: a hold that was put is not a hold in force, and one that is no
+longer shown everywhere, as when its topic has more partitions now, is PROPAGATING again. ``plan``
+and ``judge`` are pure; commands are repeatable, and carry the fence of the hold.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from pydantic import JsonValue as Json
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.db.database import Database, meta_value
+from api.db.tables.holds import LegalHold
+from api.db.tables.topics import Topic
+from api.node.pool import Fence, NodeClients
+from api.nodes.service import addresses
+from api.reconcile.commands import sent
+from api.reconcile.conditions import Condition
+from api.reconcile.outcome import Again, FailureKind, Found, Outcome, PassFailure, Sent, Settled
+from api.reconcile.queue import Claim, enqueue, holds
+from api.topics.deletion_pass import poll_after
+from api.topics.management import left_alone
+from api.topics.spec import effective
+from dataplane.wire import node_pb2
+
+KIND: Final = "hold"
+# A release reaches one partition after the other.
+HELD: Final = {"ACTIVE": "True", "RELEASING": "Unknown"}
+# A hold protects, so it is put although its topic is left alone; a release, after which records
+# may go, waits: what is kept too long can still go.
+WAITS: Final = "the topic is {why.word}: set {why.unset}, and it is released"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A hold as it shall be. ``released``: no longer; ``gone``: with its topic. ``age``: since
+    it was wished so. ``waits``: why a release does, if it does."""
+
+    generation: int
+    released: bool
+    gone: bool
+    age: timedelta
+    addresses: tuple[str, ...]
+    fence: Fence
+    hold: node_pb2.PutHold
+    waits: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the cluster shows: the topic, and the hold if it knows it."""
+
+    topic: node_pb2.TopicStatus | None
+    hold: node_pb2.HoldStatus | None
+
+
+def plan(wish: Wish, seen: Seen) -> str | None:
+    """PUT, RELEASE, or nothing. Pure. Nothing can be said to a cluster that has not the topic, or
+    not the partition, yet; a release is said even if the cluster shows no such hold: one that was
+    put before may still be on its way, and the cluster remembers what was released."""
+    if seen.topic is None or not _reaches(seen.topic, wish.hold):
+        return None
+    if wish.released:
+        return None if seen.hold is not None and not seen.hold.active else "RELEASE"
+    return None if seen.hold is not None and seen.hold.active else "PUT"
+
+
+def judge(wish: Wish, seen: Seen) -> tuple[str, str]:
+    """The state of the hold, and what it waits for; "" once it is as wished. Pure.
+
+    That the cluster once confirmed it is not enough to be ACTIVE: the log of every partition that
+    it concerns says now that it is held.
+    """
+    waiting, done = ("RELEASING", "RELEASED") if wish.released else ("PROPAGATING", "ACTIVE")
+    if seen.topic is None:
+        return waiting, "the cluster has not the topic yet"
+    if seen.hold is None or seen.hold.active == wish.released:
+        return waiting, "the cluster has not applied it yet"
+    if not wish.released and not _reaches(seen.topic, wish.hold):
+        return waiting, "the cluster has not the partition yet"
+    lacking = [] if wish.released else missing(wish.hold, seen)
+    if lacking or not seen.hold.confirmed:
+        names = ", ".join(str(index) for index in lacking)
+        logs = f"the logs of partitions {names}" if names else "the last confirmation"
+        return waiting, f"waits for {logs}"
+    return done, ""
+
+
+def missing(hold: node_pb2.PutHold, seen: Seen) -> list[int]:
+    """The partitions whose own log does not know that they are held, so far down. Pure."""
+    rows = seen.topic.partitions if seen.topic is not None else ()
+    return [
+        each.index
+        for each in rows
+        if _concerns(hold, each.index) and not (each.held and each.held_from <= hold.from_offset)
+    ]
+
+
+class HoldReconciler:
+    """Makes one hold be as its row says."""
+
+    def __init__(self, database: Database, nodes: NodeClients) -> None:
+        self._database = database
+        self._nodes = nodes
+
+    def generation(self, object_id: str) -> int:
+        """The generation a failed pass has looked at."""
+        with self._database.read() as session:
+            return session.get_one(LegalHold, object_id).revision
+
+    def reconcile(self, item: Claim) -> Outcome:
+        """One pass."""
+        with self._database.read() as session:
+            wish = _wish(session, item, self._database.now(session))
+        if wish.gone:
+            # It was marked while this was being released, and what was held went with it.
+            self._write(item, wish, "RELEASED", 0)
+            return Settled(_found(wish, Seen(None, None), "RELEASED", ""), final=True)
+        if wish.released and wish.waits:
+            found = _found(wish, Seen(None, None), "RELEASING", wish.waits)
+            return Again(replace(found, detail={}), poll_after(wish.age), wish.waits)
+        seen = self._look(wish)
+        commands = self._bring(wish, plan(wish, seen))
+        if commands:
+            seen = self._look(wish)
+        state, why = judge(wish, seen)
+        self._write(item, wish, state, seen.hold.intent_op if seen.hold is not None else 0)
+        found = replace(_found(wish, seen, state, why), sent=commands)
+        if why:
+            return Again(found, poll_after(wish.age), why)
+        return Settled(found, final=wish.released)
+
+    def _look(self, wish: Wish) -> Seen:
+        reply = self._nodes.describe(wish.addresses, topic_ids=[wish.hold.topic_id])
+        topics = [each for each in reply.topics if each.topic_id == wish.hold.topic_id]
+        known = [each for each in reply.holds if each.hold_id == wish.hold.hold_id]
+        return Seen(topics[0] if topics else None, known[0] if known else None)
+
+    def _bring(self, wish: Wish, command: str | None) -> tuple[Sent, ...]:
+        if command is None:
+            return ()
+        if command == "PUT":
+            reply = self._nodes.put_hold(wish.addresses, wish.fence, wish.hold)
+            return (sent("PutHold", "not on the cluster yet", wish.fence, reply),)
+        reply = self._nodes.release_hold(
+            wish.addresses, wish.fence, wish.hold.hold_id, wish.hold.topic_id
+        )
+        return (sent("ReleaseHold", "it was released", wish.fence, reply),)
+
+    def _write(self, item: Claim, wish: Wish, state: str, intent_op: int) -> None:
+        """What is so, into the hold's row: whoever deletes its topic looks there."""
+        with self._database.write() as session:
+            row = session.get_one(LegalHold, item.object_id, with_for_update=True)
+            if not holds(session, item, self._database.now(session)):
+                raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker tells it.")
+            if row.revision != wish.generation:
+                return  # Wished otherwise meanwhile; it is looked at again at once.
+            now = self._database.now(session)
+            row.intent_op = intent_op or row.intent_op
+            if state == "ACTIVE":
+                row.activated_at = row.activated_at or now
+            if state == "RELEASED" and row.state != "RELEASED":
+                row.released_at = now
+                _wake_topic(session, row, now)
+            row.state = state
+
+
+def wake_holds(database: Database, topic_id: str) -> None:
+    """The cluster was told of a topic anew. If it has more partitions now, a hold on all of them is
+    in force only once these know it too: it is looked at again now, not at the next round."""
+    wished = select(LegalHold).where(
+        LegalHold.topic_id == topic_id,
+        LegalHold.partition.is_(None),
+        LegalHold.release_wished_at.is_(None),
+    )
+    with database.read() as session:
+        if session.scalars(wished.limit(1)).first() is None:
+            return
+    with database.write() as session:
+        now = database.now(session)
+        for row in session.scalars(wished.order_by(LegalHold.id)).all():
+            enqueue(
+                session,
+                kind=KIND,
+                object_id=row.id,
+                org_id=row.org_id,
+                generation=row.revision,
+                now=now,
+            )
+
+
+def _wake_topic(session: Session, row: LegalHold, now: datetime) -> None:
+    """A topic that shall go has waited for this."""
+    topic = session.get_one(Topic, row.topic_id)
+    if topic.deleted_at is not None and topic.purged_at is None:
+        enqueue(
+            session,
+            kind="topic",
+            object_id=topic.id,
+            org_id=topic.org_id,
+            generation=topic.generation,
+            now=now,
+        )
+
+
+def _found(wish: Wish, seen: Seen, state: str, why: str) -> Found:
+    reasons = {"PROPAGATING": "Propagating", "RELEASING": "Releasing", "RELEASED": "Released"}
+    reason = reasons.get(state, "Confirmed")
+    conditions = (
+        Condition("Held", HELD.get(state, "False"), reason, why),
+        Condition("Ready", "False" if why else "True", reason, why),
+        Condition("Reachable", "True", "NodeAnswered"),
+        Condition("Stalled", "False", "Progressing"),
+    )
+    detail = {"partitions": _partitions(wish, seen)}
+    return Found(wish.generation, conditions, detail, ready=not why)
+
+
+def _partitions(wish: Wish, seen: Seen) -> list[Json]:
+    """One object a partition that the hold concerns."""
+    lacking = () if wish.released else missing(wish.hold, seen)
+    rows: Sequence[node_pb2.PartitionStatus] = seen.topic.partitions if seen.topic else ()
+    return [
+        {
+            "index": each.index,
+            "missing": each.index in lacking,
+            **({"held_from": str(each.held_from)} if each.held else {}),
+            "held_bytes": str(each.held_bytes),
+        }
+        for each in rows
+        if _concerns(wish.hold, each.index)
+    ]
+
+
+def _reaches(topic: node_pb2.TopicStatus, hold: node_pb2.PutHold) -> bool:
+    """Whether the cluster has what is to be held."""
+    return len(topic.partitions) > max(hold.partitions, default=0)
+
+
+def _concerns(hold: node_pb2.PutHold, index: int) -> bool:
+    return not hold.partitions or index in hold.partitions
+
+
+def _wish(session: Session, item: Claim, now: datetime) -> Wish:
+    row = session.get_one(LegalHold, item.object_id)
+    topic = session.scalars(select(Topic).where(Topic.id == row.topic_id)).one()
+    released = row.release_wished_at is not None
+    why = left_alone(effective(topic.spec))
+    assert topic.purged_at is None or released, "what is held is not buried"
+    return Wish(
+        generation=row.revision,
+        released=released,
+        gone=topic.purged_at is not None,
+        age=now - (row.release_wished_at or row.created_at),
+        addresses=tuple(addresses(session, topic.cluster_id)),
+        fence=Fence(int(meta_value(session, "db_epoch")), row.revision, item.lease_token),
+        hold=node_pb2.PutHold(
+            hold_id=row.id,
+            topic_id=row.topic_id,
+            partitions=[] if row.partition is None else [row.partition],
+            from_offset=row.from_offset or 0,
+        ),
+        waits=WAITS.format(why=why) if why is not None else "",
+    )

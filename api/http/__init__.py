@@ -1,0 +1,3 @@
+"""HTTP. Owns connections, limits, JSON, errors, pages, idempotency keys and the finished
+contract. Refuses to know who asks and what an object means.
+"""

@@ -1,0 +1,95 @@
+"""Asks a cluster about groups, with the caller's own key: the node decides what it may see.
+
+Every call has a deadline and every answer a bound.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.auth.permissions import Caller
+from api.db.tables.projects import Project
+from api.db.tables.streams import Stream
+from api.http.errors import NotFoundError
+from api.node.messages import NodeCalls
+from api.node.positions import Position, Question, ask
+from api.nodes.service import addresses
+from headrace.wire import stream_pb2, stream_pb2_grpc
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A project on a cluster, and who asks (``bearer``: the field Authorization)."""
+
+    cluster_id: str
+    address: str
+    project_id: str
+    project: str
+    bearer: str = field(repr=False)
+
+
+def places_of(session: Session, caller: Caller, project_id: str, bearer: str) -> list[Place]:
+    """Where a project's groups may be: every cluster that holds a stream of it, in order of ids.
+    Without ``project_id``: the key's project, or `default`.
+
+    :raises NotFoundError: there is no such project that the caller can see.
+    """
+    wanted = project_id or caller.project_id
+    query = select(Project).where(Project.org_id == caller.org_id, Project.purged_at.is_(None))
+    query = query.where(Project.id == wanted if wanted else Project.name == "default")
+    project = session.scalars(query).first()
+    if project is None or caller.project_id not in (None, project.id):
+        raise NotFoundError(
+            f"There is no project {wanted or 'default'} that this key can see.",
+            hint="`headrace project list` says which there are; name one with ?project_id=.",
+        )
+    clusters = select(Stream.cluster_id).where(Stream.project_id == project.id).distinct()
+    return [
+        Place(cluster_id, found[0], project.id, project.name, bearer)
+        for cluster_id in session.scalars(clusters.order_by(Stream.cluster_id))
+        if (found := addresses(session, cluster_id))
+    ]
+
+
+class GroupReader(NodeCalls):
+    """The groups of one project."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.address, place.bearer)
+        self.place = place
+
+    def page(self, after: str, most: int) -> stream_pb2.ListGroupsReply:
+        """Some groups, by name. A cluster that never heard of the project has none."""
+        request = stream_pb2.ListGroupsRequest(
+            project=self.place.project, after=after, groups_max=most
+        )
+        try:
+            reply = self._call(stream_pb2_grpc.GroupsStub(self._channel).ListGroups, request)
+        except NotFoundError as error:
+            if error.specific_code == "PROJECT_NOT_FOUND":
+                return stream_pb2.ListGroupsReply()
+            raise
+        return cast("stream_pb2.ListGroupsReply", reply)
+
+    def described(self, name: str) -> stream_pb2.DescribeGroupReply | None:
+        """A group and its members; None if there is none of this name here."""
+        request = stream_pb2.DescribeGroupRequest(project=self.place.project, group=name)
+        try:
+            reply = self._call(stream_pb2_grpc.GroupsStub(self._channel).DescribeGroup, request)
+        except NotFoundError:
+            return None
+        return cast("stream_pb2.DescribeGroupReply", reply)
+
+    def topics(self) -> dict[str, stream_pb2.Topic]:
+        """The project's topics as the cluster knows them, by name."""
+        request = stream_pb2.DescribeRequest(project=self.place.project)
+        reply = self._call(stream_pb2_grpc.ClusterStub(self._channel).Describe, request)
+        found = cast("stream_pb2.DescribeReply", reply).topics
+        return {topic.name: topic for topic in found if not topic.HasField("error")}
+
+    def positions(self, questions: Sequence[Question]) -> dict[Question, Position]:
+        """How far groups have read."""
+        return ask(self._channel, self._metadata, questions)

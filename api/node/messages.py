@@ -1,0 +1,226 @@
+"""Reads and writes messages at the cluster's nodes, with the caller's own key.
+
+The node checks the key by itself, as it does for every client: this module grants nothing, and
+cannot reach what the key cannot. Every call has a deadline and every answer a bound.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final, Self, TypeVar, cast
+
+import grpc
+from sqlalchemy.orm import Session
+
+from api.db.database import EPOCH, microseconds
+from api.db.tables.projects import Project
+from api.db.tables.streams import Stream
+from api.db.tables.topics import Topic
+from api.http.errors import (
+    ConflictError,
+    DomainError,
+    ForbiddenError,
+    InvalidRequestError,
+    NotFoundError,
+    RateLimitedError,
+    UnavailableError,
+)
+from api.node.pool import OPTIONS, error_detail
+from api.nodes.service import addresses
+from api.topics.spec import effective
+from headrace.wire import stream_pb2, stream_pb2_grpc
+
+DEADLINE_SECONDS: Final = 5.0
+FIRST_US: Final = microseconds(datetime.min.replace(tzinfo=UTC))
+LAST_US: Final = microseconds(datetime.max.replace(tzinfo=UTC))
+REFUSALS: Final[dict[grpc.StatusCode, type[DomainError]]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidRequestError,
+    # What was never written: asking again finds no more.
+    grpc.StatusCode.OUT_OF_RANGE: InvalidRequestError,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.PERMISSION_DENIED: ForbiddenError,
+    grpc.StatusCode.FAILED_PRECONDITION: ConflictError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: RateLimitedError,
+}
+
+Reply = TypeVar("Reply")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A topic as the nodes know it, and who asks for it (``bearer``: the field Authorization)."""
+
+    address: str
+    project: str
+    topic: str
+    partitions: int
+    bearer: str = field(repr=False)
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What travels with every call."""
+        return (("authorization", self.bearer),)
+
+    def fetch(
+        self, partition: int, offset: int, *, messages: int, size_bytes: int, wait_ms: int = 0
+    ) -> stream_pb2.FetchMessagesRequest:
+        """The question for some messages of a partition."""
+        return stream_pb2.FetchMessagesRequest(
+            project=self.project,
+            topic=self.topic,
+            partition=partition,
+            offset=offset,
+            messages_max=messages,
+            bytes_max=size_bytes,
+            wait_ms_max=wait_ms,
+        )
+
+
+def place_of(session: Session, topic_id: str, bearer: str) -> Place:
+    """Where a topic's messages are.
+
+    :raises UnavailableError: its cluster has no node.
+    """
+    topic = session.get_one(Topic, topic_id)
+    project = session.get_one(Project, topic.project_id)
+    stream = session.get_one(Stream, topic.stream_id)
+    found = addresses(session, topic.cluster_id)
+    if not found:
+        raise UnavailableError("The topic's cluster has no node yet.", retry_after_seconds=5)
+    return Place(
+        found[0],
+        project.name,
+        f"{stream.name}/{topic.name}",
+        effective(topic.spec).partitions,
+        bearer,
+    )
+
+
+class NodeCalls:
+    """One channel to a node, for the calls of one request, with the key of whoever asks."""
+
+    def __init__(self, address: str, bearer: str) -> None:
+        self._channel = grpc.insecure_channel(address, options=OPTIONS)
+        self._metadata = (("authorization", bearer),)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+
+    def _call(self, method: Callable[..., Reply], request: object) -> Reply:
+        with refusals():
+            return method(request, timeout=DEADLINE_SECONDS, metadata=self._metadata)
+
+
+class NodeReader(NodeCalls):
+    """The messages of one topic."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.address, place.bearer)
+        self.place = place
+
+    def fetch(
+        self, partition: int, offset: int, *, messages: int, size_bytes: int
+    ) -> stream_pb2.FetchMessagesReply:
+        """Some messages of a partition, at once."""
+        request = self.place.fetch(partition, offset, messages=messages, size_bytes=size_bytes)
+        reply = self._call(stream_pb2_grpc.StreamStub(self._channel).FetchMessages, request)
+        return cast("stream_pb2.FetchMessagesReply", reply)
+
+    def offset_at(self, partition: int, moment: datetime) -> int:
+        """The first offset that was appended at or after a moment; the end if there is none."""
+        topic = self._described()
+        request = stream_pb2.ListOffsetsRequest(
+            topic=topic.number,
+            created_revision=topic.created_revision,
+            partition=partition,
+            time_us=microseconds(moment),
+        )
+        reply = self._call(stream_pb2_grpc.StreamStub(self._channel).ListOffsets, request)
+        return cast("stream_pb2.ListOffsetsReply", reply).offset
+
+    def publish(
+        self, partition: int | None, message: stream_pb2.Message
+    ) -> stream_pb2.PublishReply:
+        """Stores one message, at least once."""
+        request = stream_pb2.PublishRequest(
+            project=self.place.project,
+            topic=self.place.topic,
+            partition=partition,
+            messages=[message],
+        )
+        reply = self._call(stream_pb2_grpc.StreamStub(self._channel).Publish, request)
+        return cast("stream_pb2.PublishReply", reply)
+
+    def _described(self) -> stream_pb2.Topic:
+        request = stream_pb2.DescribeRequest(project=self.place.project, topics=[self.place.topic])
+        reply = self._call(stream_pb2_grpc.ClusterStub(self._channel).Describe, request)
+        topic = cast("stream_pb2.DescribeReply", reply).topics[0]
+        if topic.HasField("error"):
+            raise NotFoundError(topic.error.message, code=topic.error.code, hint=topic.error.hint)
+        return topic
+
+
+class NodeFollower:
+    """One channel, for a reader that stays."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._channel = grpc.aio.insecure_channel(place.address, options=OPTIONS)
+
+    async def close(self) -> None:
+        """Ends every call."""
+        await self._channel.close()
+
+    async def fetch(
+        self, partition: int, offset: int, *, messages: int, size_bytes: int, wait_ms: int
+    ) -> stream_pb2.FetchMessagesReply:
+        """Some messages of a partition, as soon as there are any."""
+        request = self.place.fetch(
+            partition, offset, messages=messages, size_bytes=size_bytes, wait_ms=wait_ms
+        )
+        method = cast(
+            "Callable[..., Awaitable[stream_pb2.FetchMessagesReply]]",
+            stream_pb2_grpc.StreamStub(self._channel).FetchMessages,
+        )
+        seconds = DEADLINE_SECONDS + wait_ms / 1000
+        with refusals():
+            return await method(request, timeout=seconds, metadata=self.place.metadata)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """What a node says no to, as errors of this API."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise refusal(cast("grpc.Call", error)) from error
+
+
+def refusal(error: grpc.Call) -> DomainError:
+    """A node's no. What it says of a key that this API knows is a matter of moments: the key is on
+    its way."""
+    status, detail = error.code(), error_detail(error)
+    if status is grpc.StatusCode.UNAUTHENTICATED:
+        return UnavailableError(
+            "The node does not know this key.",
+            hint="It learns a new key within a second or two; ask again. One that was revoked it "
+            "has forgotten.",
+            retry_after_seconds=1,
+        )
+    if detail is None or status not in REFUSALS:
+        return UnavailableError(
+            detail.message if detail else "The node does not answer.",
+            hint=detail.hint if detail else "`headrace explain` of the node says more.",
+            retry_after_seconds=1,
+        )
+    return REFUSALS[status](detail.message, code=detail.code, hint=detail.hint)
+
+
+def instant(time_us: int) -> datetime:
+    """A time of the wire: microseconds since 1970, UTC. Producers may say any; what the calendar
+    has no day for is its first or last moment."""
+    return EPOCH + timedelta(microseconds=min(max(time_us, FIRST_US), LAST_US))

@@ -1,0 +1,72 @@
+"""How far groups have read partitions: many small questions to one node, bounded in time.
+
+A committed offset and the end of its log come from one answer of the partition, so a lag is exact
+for the moment it was asked. What was not answered is unknown, and never 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import grpc
+
+from api.node.fan_out import Metadata, Sent, answers
+from headrace.wire import stream_pb2, stream_pb2_grpc
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How far has a group read a partition? Numbers as the cluster gave them."""
+
+    group: int
+    topic: int
+    created_revision: int
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """``committed``: the next offset to handle; None if the group never committed here."""
+
+    committed: int | None
+    start_offset: int
+    end_offset: int
+
+    @property
+    def lag(self) -> int:
+        """Records that are there and not handled; without a commit all of them."""
+        begin = max(self.committed or 0, self.start_offset)
+        return max(0, self.end_offset - begin)
+
+
+def ask(
+    channel: grpc.Channel, metadata: Metadata, questions: Sequence[Question]
+) -> dict[Question, Position]:
+    """The answers that came in time; a question without one is not among them."""
+    send = cast(
+        "Sent[stream_pb2.FetchOffsetsRequest, stream_pb2.FetchOffsetsReply]",
+        stream_pb2_grpc.StreamStub(channel).FetchOffsets.future,
+    )
+    requests = [
+        stream_pb2.FetchOffsetsRequest(
+            topic=each.topic,
+            created_revision=each.created_revision,
+            partition=each.partition,
+            group=each.group,
+        )
+        for each in questions
+    ]
+    found: dict[Question, Position] = {}
+    for question, reply in zip(questions, answers(send, metadata, requests), strict=True):
+        if reply is not None:
+            found[question] = Position(
+                reply.offset if reply.found else None, reply.log_start, reply.high_watermark
+            )
+    return found
+
+
+def lag_of(found: dict[Question, Position], questions: Sequence[Question]) -> int | None:
+    """The sum over some partitions; None unless every one of them, and at least one, is known."""
+    if not questions or any(each not in found for each in questions):
+        return None
+    return sum(found[each].lag for each in questions)

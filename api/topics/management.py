@@ -1,0 +1,74 @@
+"""Topics that are left alone: what is refused meanwhile, and in which words.
+
+``paused``: no worker asks or tells a node anything about the topic. ``managed`` false: workers look
+and change nothing. Both are wishes like others: whoever may change a topic may set and unset them.
+A delete and a purge are refused meanwhile instead of waiting: the mark of a delete is never taken
+back, so it could not wait for a change, and a purge is not carried out long after it was wished.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue as Json
+
+from api.db.tables.topics import Topic
+from api.http.errors import ConflictError
+from api.topics.spec import EffectiveSpec, effective
+
+STORED: Final = "What was wished is stored, and brought about once that is unset."
+NOT_LATER: Final = "Nothing is purged later: ask again once that is unset."
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """Why a topic is left alone: the code of it, in a word, and what to set to end it."""
+
+    code: str
+    word: str
+    unset: str
+
+
+PAUSED: Final = LeftAlone(code="TOPIC_PAUSED", word="paused", unset="spec.paused to false")
+UNMANAGED: Final = LeftAlone(
+    code="TOPIC_UNMANAGED", word="not managed", unset="spec.managed to true"
+)
+
+
+def left_alone(spec: EffectiveSpec) -> LeftAlone | None:
+    """Why nothing is changed on the cluster; None for a topic as others are. Pure."""
+    if spec.paused:
+        return PAUSED
+    return None if spec.managed else UNMANAGED
+
+
+def why_ended(why: LeftAlone) -> dict[str, Json]:
+    """The error of an operation that nobody will bring to its end now. Pure."""
+    return _error(why, STORED)
+
+
+def why_not_purged(why: LeftAlone) -> dict[str, Json]:
+    """The error of a purge that was wished before the topic was left alone. Pure."""
+    return _error(why, NOT_LATER)
+
+
+def refuse_left_alone(rows: Sequence[Topic], what: str) -> None:
+    """Refuses what cannot be stored as a wish.
+
+    :raises ConflictError: TOPIC_PAUSED or TOPIC_UNMANAGED; `topics` has their ids.
+    """
+    for why in (PAUSED, UNMANAGED):
+        found = [row for row in rows if left_alone(effective(row.spec)) is why]
+        if found:
+            names = ", ".join(row.name for row in found[:10])
+            raise ConflictError(
+                f"{why.word.capitalize()}, so not {what}: {names}.",
+                code=why.code,
+                hint=f"Set {why.unset} first.",
+                topics=[row.id for row in found[:100]],
+            )
+
+
+def _error(why: LeftAlone, what: str) -> dict[str, Json]:
+    detail = f"The topic is {why.word}. {what}"
+    return {"code": why.code, "detail": detail, "hint": f"Set {why.unset}."}

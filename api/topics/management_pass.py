@@ -1,0 +1,57 @@
+"""Passes over topics that are left alone: paused ones, about which nobody is asked, and unmanaged
+ones, which are looked at and not changed.
+
+A pass that began before the wish may still be at a node when the wish is stored. Passes over one
+object follow each other, so once a condition says ``Paused`` of the present generation nobody is.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from api.db.database import Database
+from api.db.tables.topics import Topic, TopicPurge
+from api.deletion.mark import locked
+from api.operations.service import PURGE, fail_operations
+from api.reconcile.conditions import Condition
+from api.reconcile.outcome import FailureKind, Found, Outcome, PassFailure, Settled
+from api.reconcile.queue import Claim, holds
+from api.topics.management import PAUSED, UNMANAGED, LeftAlone, why_ended, why_not_purged
+
+MESSAGE: Final = "spec.paused: nobody looks at it or changes it"
+ASPECTS: Final = ("Ready", "Synced", "Reachable", "Stalled", "RetentionEnforced")
+
+
+def leave_paused(database: Database, item: Claim, generation: int) -> Outcome:
+    """Asks nobody. What the last look found stays shown, with its time."""
+    forget_purge(database, item, PAUSED)
+    conditions = tuple(Condition(aspect, "Unknown", "Paused", MESSAGE) for aspect in ASPECTS)
+    return Settled(Found(generation, conditions, ended=why_ended(PAUSED)))
+
+
+def leave_unmanaged(found: Found, differences: str) -> Outcome:
+    """The cluster holds something else than what is wished, and it stays so. Pure."""
+    message = f"spec.managed is false, so this stays: {differences}"
+    conditions = (
+        Condition("Ready", "False", "Unmanaged", message),
+        Condition("Synced", "False", "Unmanaged", message),
+        Condition("Reachable", "True", "NodeAnswered"),
+        Condition("Stalled", "False", "Progressing"),
+        Condition("RetentionEnforced", "Unknown", "Unmanaged", message),
+    )
+    return Settled(replace(found, conditions=conditions, ended=why_ended(UNMANAGED)))
+
+
+def forget_purge(database: Database, item: Claim, why: LeftAlone) -> None:
+    """A purge that was not carried out in time is not carried out later."""
+    with database.read() as session:
+        if session.get(TopicPurge, item.object_id) is None:
+            return
+    with database.write() as session:
+        locked(session, Topic, item.object_id)
+        if not holds(session, item, database.now(session)):
+            raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker looks at it.")
+        stored = session.get(TopicPurge, item.object_id)
+        if stored is not None:
+            session.delete(stored)
+            now = database.now(session)
+            fail_operations(session, item.object_id, why_not_purged(why), now, kind=PURGE)

@@ -1,0 +1,278 @@
+"""What a shorter retention lets go of what is stored now, asked of the node for a dry run.
+
+A figure that the node did not give in time is the word `unknown`, and never 0; nothing here fails a
+dry run. What goes by time is exact for the moment it was asked, what goes by size an estimate.
+About a topic that is paused nobody is asked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import JsonValue as Json
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.db.database import microseconds
+from api.db.tables.holds import LegalHold
+from api.db.tables.topics import Topic
+from api.http.resource import format_instant
+from api.node.messages import instant
+from api.node.pool import NodeClients
+from api.nodes.service import addresses
+from api.reconcile.outcome import PassFailure
+from api.topics.change_plan import UNREAD
+from api.topics.spec import EffectiveSpec, loses_data, shrinks
+from dataplane.wire import node_pb2
+from headrace.wire import stream_pb2
+
+DEADLINE_SECONDS: Final = 1.0
+HOLDS_NAMED_MAX: Final = 20
+UNKNOWN: Final = "unknown"
+TOLD: Final = ("READY", "SEALED")
+WHOLE_SEGMENTS: Final = (
+    "Records go in whole segments: some stay until the youngest of their segment may go as well."
+)
+BY_SIZE: Final = (
+    "How many records go by size is an estimate, by the mean size of what a partition stores."
+)
+
+Limit = Literal["age", "promise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What keeps a partition, or all of them, from an offset on."""
+
+    id: str
+    case_id: str
+    partition: int | None
+    from_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shortening:
+    """A change that lets data go, and what was known of the topic when it was planned."""
+
+    topic_id: str
+    addresses: tuple[str, ...]
+    before: EffectiveSpec
+    after: EffectiveSpec
+    holds: tuple[Hold, ...]
+    now: datetime
+
+    def times(self) -> dict[Limit, int]:
+        """What the node is asked for: the moments before which records are too old to be kept, and
+        old enough to go by size. Microseconds since 1970."""
+        wanted: dict[Limit, int] = {}
+        if shrinks(self.before.retention_ms, self.after.retention_ms):
+            wanted["age"] = self._before(self.after.retention_ms or 0)
+        if self.by_size is not None and self.after.min_retention_ms:
+            wanted["promise"] = self._before(self.after.min_retention_ms)
+        return wanted
+
+    @property
+    def by_size(self) -> int | None:
+        """The bytes that a partition keeps from now on, if they are fewer than before."""
+        shrunk = shrinks(self.before.retention_bytes, self.after.retention_bytes)
+        return self.after.retention_bytes if shrunk else None
+
+    def _before(self, milliseconds: int) -> int:
+        return max(0, microseconds(self.now) - milliseconds * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """What goes of one partition. ``cut``: before which offset the policy lets go; ``held``: how
+    many of those records holds keep. Times: of the oldest record
+    that goes and of the oldest that stays; None where there is none, or nobody knows it."""
+
+    index: int
+    records: int
+    size: int
+    cut: int
+    held: int
+    oldest_us: int | None
+    kept_us: int | None
+    is_estimate: bool
+
+
+def shortening_of(
+    session: Session, row: Topic, before: EffectiveSpec, after: EffectiveSpec, now: datetime
+) -> Shortening | None:
+    """What has to be known before the node is asked; None of a change that lets nothing go."""
+    if not loses_data(before, after):
+        return None
+    query = select(LegalHold).where(LegalHold.topic_id == row.id, LegalHold.state != "RELEASED")
+    holds = tuple(
+        Hold(each.id, each.case_id, each.partition, each.from_offset or 0)
+        for each in session.scalars(query.order_by(LegalHold.id))
+    )
+    places = () if after.paused else tuple(addresses(session, row.cluster_id))
+    return Shortening(row.id, places, before, after, holds, now)
+
+
+def shortening_plan(key_file: Path, wish: Shortening) -> dict[str, Json]:
+    """The plan of a shorter retention. Asks the node, for some seconds at most."""
+    rows = _asked(key_file, wish)
+    known = [each for each in rows.values() if each is not None]
+    losing = [each for each in known if each.records]
+    everything = bool(rows) and len(known) == len(rows)
+    oldest = min((each.oldest_us for each in losing if each.oldest_us), default=None)
+    loss: dict[str, Json] = {
+        "records": str(sum(each.records for each in losing)),
+        "bytes_estimate": str(sum(each.size for each in losing)),
+        "partitions": len(losing),
+        "oldest_at": _text(oldest),
+    }
+    if not everything:
+        loss = dict.fromkeys(loss, UNKNOWN)
+    keeping = _keeping(wish, rows)
+    return {
+        "data_loss": loss,
+        "retention": {
+            "partitions": [_row(index, each) for index, each in sorted(rows.items())],
+            "holds": [each.id for each in keeping[:HOLDS_NAMED_MAX]],
+        },
+        "warnings": _warnings(wish, rows, keeping),
+    }
+
+
+def _asked(key_file: Path, wish: Shortening) -> dict[int, Going | None]:
+    """By partition what goes; None for one that did not say. Empty if nobody described any."""
+    # A client of this request alone, as for live reads: an idle channel would outlive it.
+    nodes = NodeClients(key_file, deadline_seconds=DEADLINE_SECONDS)
+    try:
+        reply = nodes.describe(wish.addresses[:1], topic_ids=[wish.topic_id])
+        found = next((each for each in reply.topics if each.topic_id == wish.topic_id), None)
+        if found is None:
+            return {}
+        told = [each for each in found.partitions if each.state in TOLD]
+        questions = [(each.index, limit) for limit in wish.times() for each in told]
+        offsets = nodes.offsets_at(
+            wish.addresses[0],
+            [
+                stream_pb2.ListOffsetsRequest(
+                    topic=found.number,
+                    created_revision=found.created_revision,
+                    partition=index,
+                    time_us=wish.times()[limit],
+                )
+                for index, limit in questions
+            ],
+        )
+    except PassFailure:
+        return {}
+    finally:
+        nodes.close()
+    answered = dict(zip(questions, offsets, strict=True))
+    rows: dict[int, Going | None] = {each.index: None for each in found.partitions}
+    for each in told:
+        limits = {limit: answered[each.index, limit] for limit in wish.times()}
+        rows[each.index] = going_of(wish, each, limits)
+    return rows
+
+
+def going_of(
+    wish: Shortening,
+    found: node_pb2.PartitionStatus,
+    limits: dict[Limit, stream_pb2.ListOffsetsReply | None],
+) -> Going | None:
+    """What goes of a partition as it was described; None if a time that counts was not answered."""
+    replies = {limit: reply for limit, reply in limits.items() if reply is not None}
+    if len(replies) < len(limits):
+        return None
+    start = max([found.log_start, *(reply.log_start for reply in replies.values())])
+    stored = max(0, found.log_end - start)
+    age, promise = replies.get("age"), replies.get("promise")
+    by_age = age.offset if age is not None else start
+    by_size = start
+    if wish.by_size is not None and found.bytes > wish.by_size:
+        by_size = start + stored * (found.bytes - wish.by_size) // found.bytes
+        by_size = min(by_size, promise.offset) if promise is not None else by_size
+    cut = max(start, by_age, by_size)
+    fence = min((each.from_offset for each in _of(wish, found.index)), default=cut)
+    records = max(0, min(cut, fence) - start)
+    kept = None
+    if records == 0:
+        kept = found.oldest_us or None
+    elif age is not None and age.found and age.offset == start + records:
+        kept = age.append_time_us
+    return Going(
+        index=found.index,
+        records=records,
+        size=found.bytes * min(records, stored) // max(1, stored),
+        cut=cut,
+        held=cut - max(start, min(cut, fence)),
+        oldest_us=(found.oldest_us or None) if records else None,
+        kept_us=kept,
+        is_estimate=records > 0 and by_size > by_age,
+    )
+
+
+def _of(wish: Shortening, index: int) -> list[Hold]:
+    return [each for each in wish.holds if each.partition in (None, index)]
+
+
+def _keeping(wish: Shortening, rows: dict[int, Going | None]) -> list[Hold]:
+    """The holds that keep something of what would go, or that may: nobody said how it stands."""
+
+    def keeps(hold: Hold) -> bool:
+        mine = [
+            each
+            for index, each in rows.items()
+            if hold.partition is None or hold.partition == index
+        ]
+        return not rows or any(each is None or _reaches(hold, each) for each in mine)
+
+    return [each for each in wish.holds if keeps(each)]
+
+
+def _reaches(hold: Hold, going: Going) -> bool:
+    return going.held > 0 and hold.from_offset < going.cut
+
+
+def _row(index: int, going: Going | None) -> dict[str, Json]:
+    if going is None:
+        figures = ("records", "bytes_estimate", "held_records", "oldest_at", "oldest_kept_at")
+        return {"index": index, **dict.fromkeys(figures, UNKNOWN)}
+    return {
+        "index": index,
+        "records": str(going.records),
+        "bytes_estimate": str(going.size),
+        "held_records": str(going.held),
+        "oldest_at": _text(going.oldest_us),
+        "oldest_kept_at": _text(going.kept_us),
+    }
+
+
+def _warnings(
+    wish: Shortening, rows: dict[int, Going | None], keeping: Sequence[Hold]
+) -> list[Json]:
+    known = [each for each in rows.values() if each is not None]
+    said: list[Json] = []
+    if wish.after.paused:
+        said.append("How much goes is unknown: the topic is paused, so no node is asked about it.")
+    elif not rows:
+        said.append("How much goes is unknown: no node said in time how the topic stands.")
+    elif len(known) < len(rows):
+        silent = f"{len(rows) - len(known)} of {len(rows)} partitions"
+        said.append(f"How much goes is unknown: {silent} did not say in time how they stand.")
+    if len(known) < len(rows) or not rows or any(each.records for each in known):
+        said += [WHOLE_SEGMENTS, UNREAD]
+    if any(each.is_estimate for each in known):
+        said.append(BY_SIZE)
+    if keeping:
+        held = sum(each.held for each in known)
+        names = ", ".join(f"{each.id} (case {each.case_id})" for each in keeping[:HOLDS_NAMED_MAX])
+        more = len(keeping) - HOLDS_NAMED_MAX
+        names += f" and {more} more" if more > 0 else ""
+        what = f"{held} records" if rows and len(known) == len(rows) else "records"
+        said.append(f"Holds keep {what} that would go otherwise: {names}.")
+    return said
+
+
+def _text(time_us: int | None) -> str | None:
+    return None if time_us is None else format_instant(instant(time_us))

@@ -1,0 +1,37 @@
+"""The fixtures of the control plane, for tests with real processes."""
+
+from tests.support.builders.control_plane import (
+    _cheap_hashes,
+    _logs,
+    application,
+    caller,
+    clock,
+    installation,
+    node,
+    other,
+    postgresql,
+    process,
+    road,
+    service,
+    sqlite,
+    stored,
+    wall,
+)
+
+__all__ = [
+    "_cheap_hashes",
+    "_logs",
+    "application",
+    "caller",
+    "clock",
+    "installation",
+    "node",
+    "other",
+    "postgresql",
+    "process",
+    "road",
+    "service",
+    "sqlite",
+    "stored",
+    "wall",
+]
