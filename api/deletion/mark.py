@@ -18,6 +18,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor
+from api.db.columns import DeletableColumns, ResourceColumns
 from api.db.tables.operations import Operation
 from api.http.errors import (
     ConflictError,
@@ -29,9 +30,7 @@ from api.http.resource import (
     BLANK_PATTERN,
     SEEN_SCHEMA,
     UNSEEN_PATTERN,
-    DeletableColumns,
     ResourceBody,
-    ResourceColumns,
     etag,
     revision_wanted,
 )

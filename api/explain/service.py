@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.permissions import Caller
+from api.db.columns import DeletableColumns, ResourceColumns
 from api.db.tables.clusters import Cluster
 from api.db.tables.holds import LegalHold
 from api.db.tables.nodes import Node
@@ -20,7 +21,7 @@ from api.explain.schemas import ExplainedObject, ExplanationBody, Step
 from api.explain.steps import commands, holding, in_order, outlook, turns, wishes
 from api.explain.subjects import Subject
 from api.explain.summary import State, sentence
-from api.http.resource import DeletableColumns, ResourceColumns, format_instant
+from api.http.resource import format_instant
 from api.operations.schemas import OperationBody
 from api.reconcile.status import condition_bodies
 

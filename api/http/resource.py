@@ -1,4 +1,4 @@
-"""The shape every resource shares: its columns, its body, its names.
+"""The shape every resource shares: its body, its names.
 
 A body is {id, name, display_name, parents, labels, annotations, spec, status, generation, etag,
 times, created_by}. ``spec`` is the user's, ``status`` the server's. ``generation`` counts changes
@@ -22,10 +22,8 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic import JsonValue as Json
-from sqlalchemy import JSON, String
-from sqlalchemy.orm import Mapped, mapped_column
 
-from api.db.database import Instant
+from api.db.columns import DeletableColumns, ResourceColumns
 from api.http.errors import InvalidRequestError, PreconditionFailedError, Violation
 
 LABELS_MAX: Final = 64
@@ -50,38 +48,6 @@ TOPIC_NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,248}$"
 LABEL_KEY_PATTERN: Final = (
     r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 )
-
-
-class ResourceColumns:
-    """What every resource's row holds besides its own columns."""
-
-    id: Mapped[str] = mapped_column(String(40), primary_key=True)
-    org_id: Mapped[str] = mapped_column(String(40), index=True)
-    name: Mapped[str] = mapped_column(String(255))
-    display_name: Mapped[str] = mapped_column(String(63), default="")
-    labels: Mapped[dict[str, str]] = mapped_column(JSON, default=dict)
-    annotations: Mapped[dict[str, str]] = mapped_column(JSON, default=dict)
-    generation: Mapped[int] = mapped_column(default=1)
-    revision: Mapped[int] = mapped_column(default=1)
-    created_at: Mapped[datetime] = mapped_column(Instant)
-    updated_at: Mapped[datetime] = mapped_column(Instant)
-    created_by: Mapped[str] = mapped_column(String(40))
-
-
-class DeletableColumns(ResourceColumns):
-    """What a row holds besides, if data or money hangs on the object.
-
-    ``deleted_at`` is the wish that it goes. It is gone at ``purged_at``, once every finalizer is
-    off; the finalizers are there from the creation on, so that a delete can never slip in between
-    and leak. The row stays as the tombstone: its name is free again, its id never is.
-    """
-
-    finalizers: Mapped[list[str]] = mapped_column(JSON)
-    deleted_at: Mapped[datetime | None] = mapped_column(Instant)
-    deleted_by: Mapped[str | None] = mapped_column(String(40))
-    deletion_confirmed: Mapped[bool] = mapped_column(default=False)
-    force_reason: Mapped[str | None] = mapped_column(String(255))
-    purged_at: Mapped[datetime | None] = mapped_column(Instant)
 
 
 def format_instant(moment: datetime) -> str:

@@ -5,8 +5,8 @@ from datetime import datetime
 from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from api.db.columns import ResourceColumns
 from api.db.database import Base, Instant
-from api.http.resource import ResourceColumns
 
 
 class ApiKey(ResourceColumns, Base):

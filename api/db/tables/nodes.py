@@ -3,8 +3,8 @@
 from sqlalchemy import ForeignKey, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from api.db.columns import ResourceColumns
 from api.db.database import Base
-from api.http.resource import ResourceColumns
 
 
 class Node(ResourceColumns, Base):

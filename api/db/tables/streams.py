@@ -3,8 +3,8 @@
 from sqlalchemy import ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from api.db.columns import DeletableColumns
 from api.db.database import Base
-from api.http.resource import DeletableColumns
 
 
 class Stream(DeletableColumns, Base):

@@ -6,8 +6,8 @@ from pydantic import JsonValue as Json
 from sqlalchemy import JSON, ForeignKey, Index, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from api.db.columns import DeletableColumns
 from api.db.database import Base, Instant
-from api.http.resource import DeletableColumns
 
 
 class Topic(DeletableColumns, Base):
