@@ -17,11 +17,13 @@ from api.api_keys.service import (
     revoke_permission,
 )
 from api.auth.audit_chain import Actor
+from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
 from api.db.tables.api_keys import ApiKey
-from api.http.idempotency import Reply, RequestFacts, change, created
+from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
+from api.http.reply import Reply, created
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,

@@ -6,13 +6,15 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
+from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
 from api.clusters.schemas import ClusterBody, ClusterCreate
 from api.clusters.service import cluster_owner, create_cluster
 from api.db.tables.clusters import Cluster
-from api.http.idempotency import RequestFacts, change, created
+from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
+from api.http.reply import created
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,

@@ -7,10 +7,10 @@ organization is refused until it names how much (the breaker). This module refus
 of object: its callers say which rows a wish means.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final, Generic, TypeAlias, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from fastapi import Depends, Query
 from pydantic import JsonValue as Json
@@ -30,7 +30,6 @@ from api.http.resource import (
     BLANK_PATTERN,
     SEEN_SCHEMA,
     UNSEEN_PATTERN,
-    ResourceBody,
     etag,
     revision_wanted,
 )
@@ -46,19 +45,6 @@ CHILDREN_SHOWN_MAX: Final = 100
 REASON_CHARACTERS_MAX: Final = 255
 
 Row = TypeVar("Row", bound=ResourceColumns)
-Body = TypeVar("Body", bound=ResourceBody)
-# What a dry run shows. A function, if a node is asked for it: once the transaction is over.
-Plan: TypeAlias = dict[str, Json] | Callable[[], dict[str, Json]]
-
-
-@dataclass(frozen=True, slots=True)
-class Changed(Generic[Body]):
-    """An object after a change, and the operation that makes it so, if there is anything to do.
-    ``plan`` says what the change does beyond the object: a dry run shows it."""
-
-    body: Body
-    operation_id: str | None
-    plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,15 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
+from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
 from api.db.tables.holds import LegalHold
 from api.holds.schemas import CASE_CHARACTERS_MAX, LegalHoldBody, LegalHoldCreate
 from api.holds.service import HoldChange, create_hold, hold_bodies, hold_owner, release_hold
-from api.http.idempotency import Reply, RequestFacts, change
+from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
+from api.http.reply import Reply
 from api.http.resource import body_json
 from api.http.routing import (
     READ_PROBLEMS,

@@ -9,22 +9,18 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import Annotated, Final
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Final, Protocol, TypeAlias
 
 from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
-from pydantic import JsonValue as Json
 from pydantic import WithJsonSchema
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from api.auth.audit_chain import Actor
-from api.auth.permissions import Caller
 from api.db.database import Database
 from api.db.tables.audit import IdempotencyKey
-from api.deletion.mark import Body, Changed, Plan
 from api.http.errors import (
     PROBLEM_MEDIA_TYPE,
     STATUSES_KEPT_FOR_REPLAY,
@@ -37,23 +33,27 @@ from api.http.errors import (
     problem,
     status_of,
 )
-from api.http.resource import ResourceBody, body_json
+from api.http.reply import Reply
 
 KEPT: Final = timedelta(hours=24)
 KEY_PATTERN: Final = re.compile(r'^("?)([A-Za-z0-9_-]{16,128})\1$')
 KEY_SCHEMA: Final = '^([A-Za-z0-9_-]{16,128}|"[A-Za-z0-9_-]{16,128}")$'
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a change answers. ``secret_of`` names the object whose secret the body holds; ``plan``
-    is shown by a dry run only."""
+class Principal(Protocol):
+    """Whose the key of a request is."""
 
-    status: int
-    body: dict[str, Json]
-    headers: dict[str, str] = field(default_factory=dict)
-    secret_of: str | None = None
-    plan: Plan | None = None
+    @property
+    def org_id(self) -> str:
+        """The organization."""
+
+    @property
+    def principal_id(self) -> str:
+        """The key, the run or the session that asks."""
+
+
+# Makes a change at a moment, in the session of its transaction.
+Action: TypeAlias = Callable[[Session, datetime], Reply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +106,18 @@ async def request_facts(
 RequestFacts = Annotated[Facts, Depends(request_facts)]
 
 
-def change(facts: Facts, caller: Caller, action: Callable[[Session, Actor], Reply]) -> JSONResponse:
+def run_once(facts: Facts, principal: Principal, action: Action) -> JSONResponse:
     """Runs a change in its transaction and answers it, or answers as the first request was."""
     if facts.dry_run:
-        return _dry(facts, caller, action)
+        return _dry(facts, action)
     with facts.database.write() as session:
-        actor = Actor(caller, facts.request_id, facts.database.now(session))
+        now = facts.database.now(session)
         if facts.key is None:
-            return _response(action(session, actor))
-        scope = _scope(facts, caller)
+            return _response(action(session, now))
+        scope = _scope(facts, principal)
         _claim(session, facts.database, scope)
         # What has expired is taken out by whoever comes next: the table holds a day of keys.
-        expired = select(IdempotencyKey.scope).where(IdempotencyKey.expires_at <= actor.now)
+        expired = select(IdempotencyKey.scope).where(IdempotencyKey.expires_at <= now)
         expired = expired.with_for_update(skip_locked=True)
         session.execute(delete(IdempotencyKey).where(IdempotencyKey.scope.in_(expired)))
         kept = session.get(IdempotencyKey, scope)
@@ -125,7 +125,7 @@ def change(facts: Facts, caller: Caller, action: Callable[[Session, Actor], Repl
             return _replay(kept, facts)
         try:
             with session.begin_nested():
-                reply = action(session, actor)
+                reply = action(session, now)
         except DomainError as error:
             if status_of(error) not in STATUSES_KEPT_FOR_REPLAY:
                 raise
@@ -133,23 +133,22 @@ def change(facts: Facts, caller: Caller, action: Callable[[Session, Actor], Repl
         session.add(
             IdempotencyKey(
                 scope=scope,
-                org_id=caller.org_id,
+                org_id=principal.org_id,
                 fingerprint=facts.fingerprint,
                 status=reply.status,
                 headers=reply.headers,
                 body=None if reply.secret_of else reply.body,
                 secret_of=reply.secret_of,
-                expires_at=actor.now + KEPT,
+                expires_at=now + KEPT,
             )
         )
     return _response(reply)
 
 
-def _dry(facts: Facts, caller: Caller, action: Callable[[Session, Actor], Reply]) -> JSONResponse:
+def _dry(facts: Facts, action: Action) -> JSONResponse:
     """The same checks and the same body, and nothing is kept: what would be made has no id."""
     with facts.database.trial() as session:
-        actor = Actor(caller, facts.request_id, facts.database.now(session))
-        reply = action(session, actor)
+        reply = action(session, facts.database.now(session))
     body = {name: value for name, value in reply.body.items() if name != "secret"}
     if str(body.get("id")) not in facts.path:
         body.pop("id", None)
@@ -159,8 +158,8 @@ def _dry(facts: Facts, caller: Caller, action: Callable[[Session, Actor], Reply]
     return JSONResponse({**body, **shown, "dry_run": True}, status_code=200)
 
 
-def _scope(facts: Facts, caller: Caller) -> bytes:
-    parts = [caller.org_id, caller.principal_id, facts.method, facts.path, facts.key]
+def _scope(facts: Facts, principal: Principal) -> bytes:
+    parts = [principal.org_id, principal.principal_id, facts.method, facts.path, facts.key]
     return hashlib.sha256(json.dumps(parts).encode()).digest()
 
 
@@ -199,25 +198,3 @@ def _response(reply: Reply) -> JSONResponse:
     return JSONResponse(
         reply.body, status_code=reply.status, headers=reply.headers, media_type=media_type
     )
-
-
-def changed(result: Changed[Body], path: str) -> Reply:
-    """The reply to a change: 202 with its operation, or 200 if there is nothing to do."""
-    reply = created(
-        result.body,
-        path,
-        status=202 if result.operation_id else 200,
-        operation_id=result.operation_id,
-    )
-    return replace(reply, plan=result.plan)
-
-
-def created(
-    body: ResourceBody, path: str, *, status: int = 201, operation_id: str | None = None
-) -> Reply:
-    """The reply to a create or a change: body, Location, ETag, and the operation if there is
-    one."""
-    headers = {"Location": f"{path}/{body.id}", "ETag": f'"{body.etag}"'}
-    if operation_id is not None:
-        headers["Operation-Id"] = operation_id
-    return Reply(status, body_json(body), headers)

@@ -6,13 +6,15 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
+from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
 from api.clusters.service import cluster_nodes_owner
 from api.db.tables.nodes import Node
 from api.http.errors import NotFoundError
-from api.http.idempotency import RequestFacts, change, created
+from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
+from api.http.reply import created
 from api.http.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
 from api.nodes.live import enliven
 from api.nodes.schemas import NodeBody, NodeCreate

@@ -6,11 +6,13 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
+from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
 from api.db.tables.organizations import Organization
-from api.http.idempotency import RequestFacts, change, created
+from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
+from api.http.reply import created
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,

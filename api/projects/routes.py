@@ -6,12 +6,14 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
+from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
 from api.db.tables.projects import Project
 from api.deletion.mark import DeletionWish
-from api.http.idempotency import RequestFacts, change, changed, created
+from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
+from api.http.reply import changed, created
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,

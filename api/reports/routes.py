@@ -10,11 +10,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor
+from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
 from api.db.tables.reports import ReportRun
-from api.http.idempotency import Reply, RequestFacts, change
+from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
+from api.http.reply import Reply
 from api.http.resource import body_json
 from api.http.routing import (
     READ_PROBLEMS,

@@ -12,7 +12,6 @@ from api.db.tables.projects import Project
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
 from api.deletion.mark import (
-    Changed,
     Deletion,
     child,
     demand_if_match,
@@ -22,6 +21,7 @@ from api.deletion.mark import (
     running_delete,
     take_off,
 )
+from api.http.reply import Changed
 from api.http.resource import body_json
 from api.operations.service import Target, settle_operations, start_operation
 from api.reconcile.queue import enqueue

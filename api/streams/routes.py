@@ -8,13 +8,15 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor
+from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
 from api.clusters.service import cluster_for
 from api.db.tables.streams import Stream
 from api.deletion.mark import DeletionWish
-from api.http.idempotency import Reply, RequestFacts, change, changed, created
+from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
+from api.http.reply import Reply, changed, created
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,

@@ -17,7 +17,6 @@ from api.auth.audit_chain import Actor, Change, purger, record_change
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
 from api.deletion.mark import (
-    Changed,
     Deletion,
     breaker_limit,
     demand_if_match,
@@ -28,6 +27,7 @@ from api.deletion.mark import (
 )
 from api.holds.service import refuse_held
 from api.http.errors import ConflictError
+from api.http.reply import Changed
 from api.http.resource import body_json
 from api.operations.service import PURGE, Target, settle_operations, start_operation
 from api.reconcile.queue import enqueue

@@ -16,8 +16,9 @@ from sqlalchemy.orm import Session
 from api.auth.audit_chain import Actor, Change, record_change
 from api.db.tables.holds import LegalHold
 from api.db.tables.topics import Topic, TopicPurge
-from api.deletion.mark import Changed, locked, refuse_deleting
+from api.deletion.mark import locked, refuse_deleting
 from api.http.errors import ConflictError, InvalidRequestError, PreconditionRequiredError, Violation
+from api.http.reply import Changed
 from api.http.resource import body_json, etag, revision_wanted
 from api.operations.service import PURGE, Target, start_operation
 from api.reconcile.queue import enqueue

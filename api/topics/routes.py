@@ -10,6 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
+from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
 from api.db.database import Database
@@ -18,8 +19,9 @@ from api.db.tables.topics import Topic
 from api.db.tables.work import ResourceStatus
 from api.deletion.mark import DeletionWish
 from api.http.errors import InvalidRequestError, Violation
-from api.http.idempotency import RequestFacts, change, changed
+from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
+from api.http.reply import changed
 from api.http.resource import body_json
 from api.http.routing import (
     READ_PROBLEMS,

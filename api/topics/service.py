@@ -14,7 +14,7 @@ from api.db.identifiers import new_id
 from api.db.tables.nodes import Node
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
-from api.deletion.mark import Changed, Plan, locked, refuse_deleting
+from api.deletion.mark import locked, refuse_deleting
 from api.http.errors import (
     FieldImmutableError,
     InvalidRequestError,
@@ -23,6 +23,7 @@ from api.http.errors import (
     PreconditionRequiredError,
     Violation,
 )
+from api.http.reply import Changed, Plan
 from api.http.resource import body_json, etag, revision_wanted
 from api.operations.service import Target, start_operation
 from api.projects.service import project_for
