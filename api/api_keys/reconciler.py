@@ -9,11 +9,13 @@ from sqlalchemy.orm import Session
 from api.db.database import Database, meta_value, microseconds
 from api.db.tables.api_keys import ApiKey
 from api.db.tables.clusters import Cluster
-from api.node.pool import Fence, NodeClients
-from api.nodes.service import addresses
+from api.node.addresses import addresses
+from api.node.failure import FailureKind, PassFailure
+from api.node.fence import Fence
+from api.node.pool import NodeClients
 from api.reconcile.commands import sent
 from api.reconcile.conditions import Condition
-from api.reconcile.outcome import FailureKind, Found, Outcome, PassFailure, Sent, Settled
+from api.reconcile.outcome import Found, Outcome, Sent, Settled
 from api.reconcile.queue import Claim
 from dataplane.wire import node_pb2
 

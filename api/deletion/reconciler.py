@@ -13,9 +13,10 @@ from api.db.database import Database
 from api.db.tables.projects import Project
 from api.db.tables.streams import Stream
 from api.deletion.mark import locked
+from api.node.failure import FailureKind, PassFailure
 from api.projects.deletion import bury_project, keys_known, streams_of
 from api.reconcile.conditions import Condition
-from api.reconcile.outcome import Again, FailureKind, Found, Outcome, PassFailure, Settled
+from api.reconcile.outcome import Again, Found, Outcome, Settled
 from api.reconcile.queue import Claim, holds
 from api.streams.deletion import bury_stream, topics_of
 from api.topics.deletion_pass import poll_after

@@ -12,8 +12,8 @@ from api.explain.schemas import ExplanationBody, Step
 from api.explain.service import explain
 from api.explain.subjects import KINDS, WORDS, subject_of
 from api.http.routing import READ_PROBLEMS, DatabaseOf, Route
+from api.node.failure import PassFailure
 from api.node.pool import NodeClients
-from api.reconcile.outcome import PassFailure
 from api.settings import Settings
 
 router = APIRouter(prefix="/v1/explain", route_class=Route, tags=["explain"])

@@ -8,12 +8,13 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from api.auth.cookies import credential
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
+from api.groups.places import places_of
 from api.groups.schemas import GroupBody, GroupDetail
 from api.groups.service import detail, list_page
 from api.http.errors import NotFoundError
 from api.http.pagination import Page, PageRequest, last_shown, token_after
 from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
-from api.node.groups import Place, places_of
+from api.node.groups import Place
 
 router = APIRouter(prefix="/v1/groups", route_class=Route, tags=["groups"])
 

@@ -17,11 +17,13 @@ from sqlalchemy.orm import Session
 from api.db.database import Database, meta_value
 from api.db.tables.holds import LegalHold
 from api.db.tables.topics import Topic
-from api.node.pool import Fence, NodeClients
-from api.nodes.service import addresses
+from api.node.addresses import addresses
+from api.node.failure import FailureKind, PassFailure
+from api.node.fence import Fence
+from api.node.pool import NodeClients
 from api.reconcile.commands import sent
 from api.reconcile.conditions import Condition
-from api.reconcile.outcome import Again, FailureKind, Found, Outcome, PassFailure, Sent, Settled
+from api.reconcile.outcome import Again, Found, Outcome, Sent, Settled
 from api.reconcile.queue import Claim, enqueue, holds
 from api.topics.deletion_pass import poll_after
 from api.topics.management import left_alone

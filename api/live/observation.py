@@ -18,10 +18,10 @@ from api.auth.permissions import Caller
 from api.db.database import Database
 from api.db.tables.clusters import Cluster
 from api.live.schemas import BusyBody, LagBody, LiveBody, PointBody
+from api.node.addresses import addresses
+from api.node.failure import PassFailure
 from api.node.pool import NodeClients
 from api.node.positions import Position, Question, lag_of
-from api.nodes.service import addresses
-from api.reconcile.outcome import PassFailure
 from dataplane.wire import node_pb2
 
 # Each is a call to a node, every two seconds or so.

@@ -16,10 +16,11 @@ from api.auth.permissions import Caller
 from api.http.listener import endless
 from api.http.resource import INT64_MAX, Moment
 from api.http.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, Route
+from api.messages.place import place_of
 from api.messages.schemas import From, MessagePage, MessagePublish, PublishedBody
 from api.messages.service import View, publish, read_page, wanted_partitions
 from api.messages.tail import TailResponse, Tails, follow, positions, refuse_beyond
-from api.node.messages import NodeReader, Place, place_of
+from api.node.messages import NodeReader, Place
 from api.topics.service import topic_owner
 
 router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["messages"])

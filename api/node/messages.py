@@ -11,12 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Self, TypeVar, cast
 
 import grpc
-from sqlalchemy.orm import Session
 
 from api.db.database import EPOCH, microseconds
-from api.db.tables.projects import Project
-from api.db.tables.streams import Stream
-from api.db.tables.topics import Topic
 from api.http.errors import (
     ConflictError,
     DomainError,
@@ -27,8 +23,6 @@ from api.http.errors import (
     UnavailableError,
 )
 from api.node.pool import OPTIONS, error_detail
-from api.nodes.service import addresses
-from api.topics.spec import effective
 from headrace.wire import stream_pb2, stream_pb2_grpc
 
 DEADLINE_SECONDS: Final = 5.0
@@ -75,26 +69,6 @@ class Place:
             bytes_max=size_bytes,
             wait_ms_max=wait_ms,
         )
-
-
-def place_of(session: Session, topic_id: str, bearer: str) -> Place:
-    """Where a topic's messages are.
-
-    :raises UnavailableError: its cluster has no node.
-    """
-    topic = session.get_one(Topic, topic_id)
-    project = session.get_one(Project, topic.project_id)
-    stream = session.get_one(Stream, topic.stream_id)
-    found = addresses(session, topic.cluster_id)
-    if not found:
-        raise UnavailableError("The topic's cluster has no node yet.", retry_after_seconds=5)
-    return Place(
-        found[0],
-        project.name,
-        f"{stream.name}/{topic.name}",
-        effective(topic.spec).partitions,
-        bearer,
-    )
 
 
 class NodeCalls:

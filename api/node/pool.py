@@ -7,7 +7,6 @@ code.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Protocol, TypeVar, cast
@@ -15,9 +14,10 @@ from typing import Final, Protocol, TypeVar, cast
 import grpc
 
 from api.node.circuit_breaker import Silence
+from api.node.failure import FailureKind, PassFailure
 from api.node.fan_out import Sent, answers
+from api.node.fence import Fence
 from api.node.positions import Position, Question, ask
-from api.reconcile.outcome import FailureKind, PassFailure
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace.wire import stream_pb2, stream_pb2_grpc
 
@@ -80,21 +80,6 @@ def _apply(channel: grpc.Channel) -> _Method[node_pb2.ApplyRequest, node_pb2.App
         "_Method[node_pb2.ApplyRequest, node_pb2.ApplyReply]",
         node_pb2_grpc.AdminStub(channel).Apply,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """What orders commands about one object; the cluster refuses lower ones."""
-
-    db_epoch: int
-    generation: int
-    lease_token: int
-
-    def message(self) -> node_pb2.Fence:
-        """The fence on the wire."""
-        return node_pb2.Fence(
-            db_epoch=self.db_epoch, generation=self.generation, lease_token=self.lease_token
-        )
 
 
 class NodeClients:

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from api.http.resource import ConditionBody
+from api.node.failure import PassFailure
 from api.node.pool import NodeClients
 from api.nodes.schemas import NodeBody, NodeSaid
-from api.reconcile.outcome import PassFailure
 from api.settings import Settings
 
 DEADLINE_SECONDS: Final = 1.0

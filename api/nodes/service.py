@@ -63,9 +63,3 @@ def move_node(session: Session, actor: Actor, *, node_id: str, address: str) -> 
         actor,
         Change(row.org_id, "nodes.update", "node", row.id, before, body_json(NodeBody.of(row))),
     )
-
-
-def addresses(session: Session, cluster_id: str) -> list[str]:
-    """Where the nodes of a cluster are, in order of registration."""
-    query = select(Node.address).where(Node.cluster_id == cluster_id).order_by(Node.id)
-    return list(session.scalars(query))

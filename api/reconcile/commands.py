@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import JsonValue as Json
 
 from api.http.resource import format_instant
-from api.node.pool import Fence
+from api.node.fence import Fence
 from api.reconcile.outcome import Sent
 from dataplane.wire import node_pb2
 

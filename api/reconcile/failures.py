@@ -9,8 +9,9 @@ from datetime import datetime
 
 from pydantic import JsonValue as Json
 
+from api.node.failure import FailureKind
 from api.reconcile.conditions import Condition, is_true, unreachable
-from api.reconcile.outcome import Failed, FailureKind
+from api.reconcile.outcome import Failed
 
 
 def failure_conditions(

@@ -22,12 +22,13 @@ from sqlalchemy.orm import Session
 
 from api.db.database import Database
 from api.db.tables.work import ResourceStatus
+from api.node.failure import FailureKind, PassFailure
 from api.operations.service import fail_operations, settle_operations
 from api.reconcile.commands import DETAIL, with_sent
 from api.reconcile.conditions import merge
 from api.reconcile.failures import failure_conditions
 from api.reconcile.notify import listen
-from api.reconcile.outcome import Again, Failed, FailureKind, Outcome, PassFailure, Settled
+from api.reconcile.outcome import Again, Failed, Outcome, Settled
 from api.reconcile.queue import Claim, claim, finish, renew, spread_all
 from api.reconcile.status import write_status
 

@@ -29,10 +29,11 @@ from api.db.database import Database
 from api.db.tables.clusters import Cluster
 from api.db.tables.reports import ReportRun
 from api.jobs.files import folder_of
+from api.node.addresses import addresses
+from api.node.failure import FailureKind, PassFailure
 from api.node.pool import NodeClients
-from api.nodes.service import addresses
 from api.operations.service import fail_operations
-from api.reconcile.outcome import FailureKind, Found, Outcome, PassFailure, Settled
+from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import Claim, holds
 from api.settings import ReportsSettings
 from api.telemetry import redact

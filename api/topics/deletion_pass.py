@@ -19,11 +19,13 @@ from api.db.database import Database, meta_value
 from api.db.tables.topics import Topic
 from api.db.tables.work import ResourceStatus
 from api.deletion.mark import breaker_limit, locked
-from api.node.pool import Fence, NodeClients
-from api.nodes.service import addresses
+from api.node.addresses import addresses
+from api.node.failure import FailureKind, PassFailure
+from api.node.fence import Fence
+from api.node.pool import NodeClients
 from api.reconcile.commands import sent
 from api.reconcile.conditions import Condition
-from api.reconcile.outcome import Again, FailureKind, Found, Outcome, PassFailure, Sent, Settled
+from api.reconcile.outcome import Again, Found, Outcome, Sent, Settled
 from api.reconcile.queue import Claim, holds
 from api.topics.deletion import bury_topic, deletion_counts
 from api.topics.partition_status import partition_details

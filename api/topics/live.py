@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 
 from api.db.database import Database
 from api.db.tables.topics import Topic
+from api.node.addresses import addresses
+from api.node.failure import PassFailure
 from api.node.pool import NodeClients
-from api.nodes.service import addresses
-from api.reconcile.outcome import PassFailure
 from api.settings import Settings
 from api.topics.purge import Figures
 from api.topics.schemas import PartitionBody, TopicBody

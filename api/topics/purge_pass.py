@@ -12,9 +12,11 @@ from pydantic import JsonValue as Json
 from api.db.database import Database
 from api.db.tables.topics import Topic, TopicPurge
 from api.deletion.mark import locked
-from api.node.pool import Fence, NodeClients
+from api.node.failure import FailureKind, PassFailure
+from api.node.fence import Fence
+from api.node.pool import NodeClients
 from api.operations.service import PURGE, fail_operations, settle_operations
-from api.reconcile.outcome import FailureKind, PassFailure, Sent
+from api.reconcile.outcome import Sent
 from api.reconcile.queue import Claim, holds
 from api.topics.purge import PendingPurge
 from dataplane.wire import node_pb2

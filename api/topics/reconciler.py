@@ -17,8 +17,9 @@ from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
 from api.db.tables.work import ResourceStatus
 from api.holds.reconciler import wake_holds
-from api.node.pool import Fence, NodeClients
-from api.nodes.service import addresses
+from api.node.addresses import addresses
+from api.node.fence import Fence
+from api.node.pool import NodeClients
 from api.reconcile.commands import DETAIL, lately_sent, sent
 from api.reconcile.conditions import Condition, lasting
 from api.reconcile.outcome import Again, Failed, Found, Outcome, Sent, Settled

@@ -19,10 +19,10 @@ from api.db.database import microseconds
 from api.db.tables.holds import LegalHold
 from api.db.tables.topics import Topic
 from api.http.resource import format_instant
+from api.node.addresses import addresses
+from api.node.failure import PassFailure
 from api.node.messages import instant
 from api.node.pool import NodeClients
-from api.nodes.service import addresses
-from api.reconcile.outcome import PassFailure
 from api.topics.change_plan import UNREAD
 from api.topics.spec import EffectiveSpec, loses_data, shrinks
 from dataplane.wire import node_pb2

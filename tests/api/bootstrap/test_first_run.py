@@ -15,7 +15,7 @@ from api.bootstrap.seed import bootstrap
 from api.db.database import Database
 from api.db.schema import check_schema, migrate
 from api.http.errors import UnauthenticatedError
-from api.nodes.service import addresses
+from api.node.addresses import addresses
 from api.sessions.service import sign_in
 from api.settings import DatabaseSettings, NodeSettings, Settings, SettingsInvalid
 from tests.support.processes.postgres import DATABASES, Postgres

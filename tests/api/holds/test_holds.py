@@ -14,8 +14,9 @@ from api.auth.permissions import ROLES
 from api.holds.reconciler import Seen, Wish, judge, missing, plan
 from api.holds.schemas import LegalHoldCreate
 from api.holds.service import HOLDS_OF_TOPIC_MAX
-from api.node.pool import Fence, NodeClients
-from api.reconcile.outcome import PassFailure
+from api.node.failure import PassFailure
+from api.node.fence import Fence
+from api.node.pool import NodeClients
 from dataplane.wire import node_pb2
 from tests.support.builders.control_plane import Body, Service
 from tests.support.processes.scripted_node import refuse, vanish

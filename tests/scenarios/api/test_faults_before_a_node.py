@@ -12,9 +12,9 @@ import pytest
 from api.api_keys.reconciler import KeyReconciler
 from api.bootstrap.seed import readdress
 from api.db.identifiers import new_id
+from api.node.failure import PassFailure
 from api.node.pool import NodeClients
 from api.reconcile.loop import Loop
-from api.reconcile.outcome import PassFailure
 from api.topics.reconciler import TopicReconciler
 from tests.support.builders.control_plane import Body, Service
 from tests.support.processes.node_process import NodeProcess

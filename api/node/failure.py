@@ -1,0 +1,27 @@
+"""Why a call to a node, and so the pass that made it, came to nothing."""
+
+from datetime import timedelta
+from enum import StrEnum
+
+
+class FailureKind(StrEnum):
+    """Why a pass failed, which decides when the next one comes."""
+
+    TRANSIENT = "TRANSIENT"  # back off with full jitter
+    UNREACHABLE = "UNREACHABLE"  # no node answered: look again soon, and count no attempt
+    CONFLICT = "CONFLICT"  # somebody newer was there: read again at once, then back off
+    INVALID = "INVALID"  # retrying cannot help: wait for a new generation or the resync
+    THROTTLED = "THROTTLED"  # as told
+
+
+class PassFailure(Exception):
+    """Raised inside a pass; the loop makes a :class:`Failed` of it."""
+
+    def __init__(
+        self, kind: FailureKind, code: str, message: str, *, after: timedelta | None = None
+    ) -> None:
+        super().__init__(f"{code}: {message}")
+        self.kind = kind
+        self.code = code
+        self.message = message
+        self.after = after
