@@ -21,7 +21,7 @@ from api.db.tables.projects import Project
 from api.deletion.mark import locked, refuse_deleting
 from api.http.errors import ConflictError, ForbiddenError, NameTakenError, NotFoundError
 from api.http.resource import body_json, revision_wanted
-from api.operations.service import Target, start_operation
+from api.reconcile.operations import Target, start_operation
 from api.reconcile.queue import enqueue
 from api.reconcile.status import create_status, statuses
 

@@ -15,11 +15,11 @@ from api.db.tables.streams import Stream
 from api.deletion.mark import locked
 from api.node.failure import FailureKind, PassFailure
 from api.projects.deletion import bury_project, keys_known, streams_of
+from api.reconcile.backoff import poll_after
 from api.reconcile.conditions import Condition
 from api.reconcile.outcome import Again, Found, Outcome, Settled
 from api.reconcile.queue import Claim, holds
 from api.streams.deletion import bury_stream, topics_of
-from api.topics.deletion_pass import poll_after
 
 STREAM: Final = "stream"
 PROJECT: Final = "project"

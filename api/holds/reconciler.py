@@ -21,11 +21,11 @@ from api.node.addresses import addresses
 from api.node.failure import FailureKind, PassFailure
 from api.node.fence import Fence
 from api.node.pool import NodeClients
+from api.reconcile.backoff import poll_after
 from api.reconcile.commands import sent
 from api.reconcile.conditions import Condition
 from api.reconcile.outcome import Again, Found, Outcome, Sent, Settled
 from api.reconcile.queue import Claim, enqueue, holds
-from api.topics.deletion_pass import poll_after
 from api.topics.management import left_alone
 from api.topics.spec import effective
 from dataplane.wire import node_pb2

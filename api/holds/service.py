@@ -29,7 +29,7 @@ from api.http.errors import (
     Violation,
 )
 from api.http.resource import body_json, etag, revision_wanted
-from api.operations.service import Target, start_operation
+from api.reconcile.operations import Target, start_operation
 from api.reconcile.queue import enqueue
 from api.reconcile.status import create_status, statuses
 from api.telemetry import redact

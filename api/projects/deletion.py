@@ -28,10 +28,10 @@ from api.deletion.mark import (
 )
 from api.http.reply import Changed
 from api.http.resource import body_json
-from api.operations.service import Target, settle_operations, start_operation
 from api.projects.schemas import ProjectBody
 from api.projects.service import project_bodies
 from api.reconcile.conditions import has_status
+from api.reconcile.operations import Target, settle_operations, start_operation
 from api.reconcile.status import ensure_status, statuses
 from api.streams.deletion import mark_stream, topics_of
 from api.topics.change_plan import loss_of

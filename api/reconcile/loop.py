@@ -23,19 +23,18 @@ from sqlalchemy.orm import Session
 from api.db.database import Database
 from api.db.tables.work import ResourceStatus
 from api.node.failure import FailureKind, PassFailure
-from api.operations.service import fail_operations, settle_operations
+from api.reconcile.backoff import backoff
 from api.reconcile.commands import DETAIL, with_sent
 from api.reconcile.conditions import merge
 from api.reconcile.failures import failure_conditions
 from api.reconcile.notify import listen
+from api.reconcile.operations import fail_operations, settle_operations
 from api.reconcile.outcome import Again, Failed, Outcome, Settled
 from api.reconcile.queue import Claim, claim, finish, renew, spread_all
 from api.reconcile.status import write_status
 
 RESYNC: Final = timedelta(minutes=10)
 RESYNC_JITTER: Final = 0.2
-BACKOFF_FIRST: Final = timedelta(milliseconds=500)
-BACKOFF_MAX: Final = timedelta(seconds=300)
 PARKED: Final = timedelta(seconds=1)
 POLL_SECONDS: Final = 1.0
 RENEW_SECONDS: Final = 10.0
@@ -278,9 +277,3 @@ class Loop:
                 self.renew_held()
             except Exception as error:
                 log.error("renew_raised", exc_info=error)
-
-
-def backoff(attempts: int, dice: random.Random) -> timedelta:
-    """Full jitter: anything up to the bound, which doubles with every failure."""
-    bound = min(BACKOFF_MAX, BACKOFF_FIRST * (1 << min(attempts, 16)))
-    return bound * dice.random()

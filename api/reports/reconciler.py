@@ -32,7 +32,7 @@ from api.jobs.files import folder_of
 from api.node.addresses import addresses
 from api.node.failure import FailureKind, PassFailure
 from api.node.pool import NodeClients
-from api.operations.service import fail_operations
+from api.reconcile.operations import fail_operations
 from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import Claim, holds
 from api.settings import ReportsSettings

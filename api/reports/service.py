@@ -34,7 +34,7 @@ from api.http.errors import ConflictError, ResultRejectedError
 from api.http.resource import body_json
 from api.invoices.service import load_invoices
 from api.jobs.files import USAGE_FILE, load_usage, read_result
-from api.operations.service import Target, start_operation
+from api.reconcile.operations import Target, start_operation
 from api.reconcile.queue import enqueue
 from api.reports.schemas import (
     DatedPriceBook,

@@ -23,7 +23,7 @@ from api.deletion.mark import (
 )
 from api.http.reply import Changed
 from api.http.resource import body_json
-from api.operations.service import Target, settle_operations, start_operation
+from api.reconcile.operations import Target, settle_operations, start_operation
 from api.reconcile.queue import enqueue
 from api.reconcile.status import ensure_status
 from api.streams.schemas import StreamBody

@@ -29,7 +29,7 @@ from api.holds.service import refuse_held
 from api.http.errors import ConflictError
 from api.http.reply import Changed
 from api.http.resource import body_json
-from api.operations.service import PURGE, Target, settle_operations, start_operation
+from api.reconcile.operations import PURGE, Target, settle_operations, start_operation
 from api.reconcile.queue import enqueue
 from api.topics.change_plan import loss_of
 from api.topics.management import refuse_left_alone

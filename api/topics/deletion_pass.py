@@ -23,6 +23,7 @@ from api.node.addresses import addresses
 from api.node.failure import FailureKind, PassFailure
 from api.node.fence import Fence
 from api.node.pool import NodeClients
+from api.reconcile.backoff import poll_after
 from api.reconcile.commands import sent
 from api.reconcile.conditions import Condition
 from api.reconcile.outcome import Again, Found, Outcome, Sent, Settled
@@ -31,9 +32,6 @@ from api.topics.deletion import bury_topic, deletion_counts
 from api.topics.partition_status import partition_details
 from dataplane.wire import node_pb2
 
-POLL_FIRST: Final = timedelta(milliseconds=50)
-POLL_MAX: Final = timedelta(seconds=30)
-POLL_SHARE: Final = 10
 BREAKER_POLL: Final = timedelta(seconds=60)
 
 log = structlog.get_logger()
@@ -105,11 +103,6 @@ def remove_topic(database: Database, nodes: NodeClients, item: Claim, removal: R
     )
     found = _found(removal, conditions, seen, command)
     return Settled(replace(found, ready=True), final=True)
-
-
-def poll_after(age: timedelta) -> timedelta:
-    """When to ask again: soon at first, and ever later the longer it takes. Pure."""
-    return min(POLL_MAX, max(POLL_FIRST, age / POLL_SHARE))
 
 
 def _breaker(session: Session, org_id: str) -> str:

@@ -12,8 +12,8 @@ from api.db.database import Database
 from api.db.tables.topics import Topic, TopicPurge
 from api.deletion.mark import locked
 from api.node.failure import FailureKind, PassFailure
-from api.operations.service import PURGE, fail_operations
 from api.reconcile.conditions import Condition
+from api.reconcile.operations import PURGE, fail_operations
 from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import Claim, holds
 from api.topics.management import PAUSED, UNMANAGED, LeftAlone, why_ended, why_not_purged

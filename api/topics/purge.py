@@ -20,7 +20,7 @@ from api.deletion.mark import locked, refuse_deleting
 from api.http.errors import ConflictError, InvalidRequestError, PreconditionRequiredError, Violation
 from api.http.reply import Changed
 from api.http.resource import body_json, etag, revision_wanted
-from api.operations.service import PURGE, Target, start_operation
+from api.reconcile.operations import PURGE, Target, start_operation
 from api.reconcile.queue import enqueue
 from api.topics.change_plan import UNREAD
 from api.topics.management import refuse_left_alone

@@ -15,7 +15,7 @@ from api.deletion.mark import locked
 from api.node.failure import FailureKind, PassFailure
 from api.node.fence import Fence
 from api.node.pool import NodeClients
-from api.operations.service import PURGE, fail_operations, settle_operations
+from api.reconcile.operations import PURGE, fail_operations, settle_operations
 from api.reconcile.outcome import Sent
 from api.reconcile.queue import Claim, holds
 from api.topics.purge import PendingPurge

@@ -20,12 +20,13 @@ from api.holds.reconciler import wake_holds
 from api.node.addresses import addresses
 from api.node.fence import Fence
 from api.node.pool import NodeClients
+from api.reconcile.backoff import poll_after
 from api.reconcile.commands import DETAIL, lately_sent, sent
 from api.reconcile.conditions import Condition, lasting
 from api.reconcile.outcome import Again, Failed, Found, Outcome, Sent, Settled
 from api.reconcile.queue import Claim
 from api.topics import purge_pass
-from api.topics.deletion_pass import poll_after, removal_of, remove_topic
+from api.topics.deletion_pass import removal_of, remove_topic
 from api.topics.management import PAUSED, LeftAlone, left_alone
 from api.topics.management_pass import forget_purge, leave_paused, leave_unmanaged
 from api.topics.partition_status import partition_details

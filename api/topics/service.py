@@ -25,8 +25,8 @@ from api.http.errors import (
 )
 from api.http.reply import Changed, Plan
 from api.http.resource import body_json, etag, revision_wanted
-from api.operations.service import Target, start_operation
 from api.projects.service import project_for
+from api.reconcile.operations import Target, start_operation
 from api.reconcile.queue import enqueue
 from api.reconcile.status import create_status, statuses
 from api.streams.service import stream_for

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.db.tables.work import ResourceStatus, Work
+from api.reconcile.backoff import BACKOFF_FIRST, BACKOFF_MAX, backoff
 from api.reconcile.conditions import Condition, merge
-from api.reconcile.loop import BACKOFF_FIRST, BACKOFF_MAX, Loop, backoff
+from api.reconcile.loop import Loop
 from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import LEASE, Claim
 from api.topics.reconciler import TopicReconciler, plan

@@ -13,9 +13,8 @@ from api.db.tables.operations import Operation
 from api.db.tables.topics import Topic
 from api.db.tables.work import Work
 from api.deletion.mark import BREAKER_OBJECTS_MIN, breaker_limit
-from api.reconcile.loop import BACKOFF_MAX
+from api.reconcile.backoff import BACKOFF_MAX, POLL_FIRST, POLL_MAX, poll_after
 from api.reconcile.queue import Claim, claim
-from api.topics.deletion_pass import POLL_FIRST, POLL_MAX, poll_after
 from tests.support.builders.control_plane import OFTEN, Body, Service
 from tests.support.processes.platform import wait_until
 from tests.support.processes.scripted_node import refuse, vanish

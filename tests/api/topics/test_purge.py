@@ -5,7 +5,7 @@ from httpx2 import Response
 from pydantic import JsonValue as Json
 
 from api.db.tables.topics import TopicPurge
-from api.operations.service import PURGE
+from api.reconcile.operations import PURGE
 from tests.support.builders.control_plane import Body, Service
 from tests.support.processes.scripted_node import refuse, vanish
 

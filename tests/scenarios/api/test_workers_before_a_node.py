@@ -14,7 +14,8 @@ import pytest
 
 from api.bootstrap.seed import readdress
 from api.node.pool import NodeClients
-from api.reconcile.loop import BACKOFF_MAX, Loop
+from api.reconcile.backoff import BACKOFF_MAX
+from api.reconcile.loop import Loop
 from api.reconcile.queue import LEASE
 from api.topics.reconciler import SHOWN_WITHIN, TopicReconciler
 from dataplane.wire import node_pb2
