@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from api.db.tables.invoices import Invoice, InvoiceLine
 from api.http.resource import Timestamp
-from api.reports.schemas import DecimalText
+from api.jobs.result import DecimalText
 
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$")]
 PERIOD_PATTERN = r"^[0-9]{4}-[0-9]{2}$"

@@ -31,8 +31,8 @@ from api.invoices.schemas import (
     LineBody,
     ReconciliationBody,
 )
-from api.jobs.files import check_values, insert_all
-from api.reports.schemas import ReportResult
+from api.jobs.result import ReportResult
+from api.jobs.rows import check_values, insert_all
 
 FIRST: Final = 1
 SEPARATOR: Final = "|"

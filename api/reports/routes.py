@@ -28,8 +28,10 @@ from api.http.routing import (
     Route,
 )
 from api.jobs.files import folder_of
+from api.jobs.inputs import ReportInputs
+from api.jobs.result import ReportResult
 from api.reports.files import files_owner, handed_out, run_file
-from api.reports.schemas import ReportInputs, ReportResult, ReportRunBody, ReportRunCreate
+from api.reports.schemas import ReportRunBody, ReportRunCreate
 from api.reports.service import (
     check_result,
     publish_result,

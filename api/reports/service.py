@@ -33,10 +33,7 @@ from api.db.tables.usage import Price, PriceBook
 from api.http.errors import ConflictError, ResultRejectedError
 from api.http.resource import body_json
 from api.invoices.service import load_invoices
-from api.jobs.files import USAGE_FILE, load_usage, read_result
-from api.reconcile.operations import Target, start_operation
-from api.reconcile.queue import enqueue
-from api.reports.schemas import (
+from api.jobs.inputs import (
     DatedPriceBook,
     NamedKey,
     NamedObject,
@@ -48,13 +45,15 @@ from api.reports.schemas import (
     PriceBody,
     PriceBookBody,
     ReportInputs,
-    ReportResult,
-    ReportRunBody,
-    ReportRunCreate,
 )
+from api.jobs.result import ReportResult
+from api.reconcile.operations import Target, start_operation
+from api.reconcile.queue import enqueue
+from api.reports.schemas import ReportRunBody, ReportRunCreate
 from api.retention.inputs import retention_inputs
 from api.retention.loader import load_retention, read_retention
 from api.retention.schemas import RetentionInputs, RetentionResult
+from api.usage.loader import USAGE_FILE, load_usage, read_result
 
 RUN_DEADLINE: Final = timedelta(hours=1)
 # In the result of a run that is not shown: the run that is, which started after it.

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from api.db.tables.audit import AuditEvent
 from api.db.tables.holds import LegalHold
 from api.db.tables.topics import Topic
-from api.reports.schemas import ReportInputs
+from api.jobs.inputs import ReportInputs
 from api.retention.schemas import HeldBody, PolicyBody, RetentionInputs
 from api.topics.spec import effective
 

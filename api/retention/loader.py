@@ -19,7 +19,8 @@ from api.db.tables.reports import CurrentRun, ReportRun
 from api.db.tables.retention import RetentionRow, RetentionTopic
 from api.db.tables.topics import Topic
 from api.http.errors import ResultRejectedError
-from api.jobs.files import checked_files, csv_lines, insert_all
+from api.jobs.files import checked_files
+from api.jobs.rows import csv_lines, insert_all
 from api.retention.schemas import RetentionItem, RetentionResult, ToldTopic
 
 ROWS_FILE: Final = "retention.csv"

@@ -6,7 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, W
 
 from api.db.tables.retention import RetentionRow
 from api.http.resource import INT64_MAX, Int64, Timestamp
-from api.reports.schemas import PublishedFile, ReportInputs, Sha256
+from api.jobs.inputs import ReportInputs
+from api.jobs.result import PublishedFile, Sha256
 
 PARTITION_MAX: Final = (1 << 31) - 1
 # A limit as the node has it: -1 is unlimited.

@@ -14,11 +14,11 @@ from sqlalchemy import func, select
 
 from api.db.tables.reports import ReportRun
 from api.db.tables.usage import PriceBook, UsageRow
-from api.jobs.files import COLUMNS
 from api.node.pool import NodeClients
 from api.reconcile.loop import Loop
 from api.reconcile.queue import claim
 from api.reports.reconciler import LOG_TAIL_BYTES, ReportReconciler, Start, _tail
+from api.usage.loader import COLUMNS
 from tests.support.builders.control_plane import Body, Service, bearer
 
 # 0.05 for 2^30 bytes, of one byte: exact in the 32 places of a row.

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from api.jobs.files import COLUMNS
 from api.retention.loader import COLUMNS as RETENTION_COLUMNS
 from api.retention.loader import SUMMED
+from api.usage.loader import COLUMNS
 from tests.support.processes.browser import ROOT, Console
 
 Line = Mapping[str, str]
