@@ -6,14 +6,17 @@ from typing import Final
 from api.api_keys.reconciler import KIND as KEY
 from api.api_keys.reconciler import KeyReconciler
 from api.db.database import Database
-from api.deletion.reconciler import PROJECT, STREAM, ParentReconciler
 from api.holds.reconciler import KIND as HOLD
 from api.holds.reconciler import HoldReconciler
 from api.node.pool import NodeClients
+from api.projects.reconciler import KIND as PROJECT
+from api.projects.reconciler import ProjectReconciler
 from api.reconcile.loop import Loop
 from api.reports.reconciler import KIND as REPORT
 from api.reports.reconciler import ReportReconciler
 from api.settings import Settings
+from api.streams.reconciler import KIND as STREAM
+from api.streams.reconciler import StreamReconciler
 from api.topics.reconciler import KIND as TOPIC
 from api.topics.reconciler import TopicReconciler
 
@@ -30,15 +33,14 @@ class Workers:
     def __init__(self, settings: Settings, database: Database, api_url: str) -> None:
         self._nodes = NodeClients(settings.node.admin_key_file)
         self._reports = ReportReconciler(database, self._nodes, settings.reports, api_url)
-        parent = ParentReconciler(database)
         self.loop = Loop(
             database,
             {
                 TOPIC: TopicReconciler(database, self._nodes),
                 HOLD: HoldReconciler(database, self._nodes),
                 KEY: KeyReconciler(database, self._nodes),
-                STREAM: parent,
-                PROJECT: parent,
+                STREAM: StreamReconciler(database),
+                PROJECT: ProjectReconciler(database),
                 REPORT: self._reports,
             },
             pools=((USER_FACING, settings.api.workers), (BACKGROUND, 1)),

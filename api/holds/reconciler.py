@@ -172,30 +172,6 @@ class HoldReconciler:
             row.state = state
 
 
-def wake_holds(database: Database, topic_id: str) -> None:
-    """The cluster was told of a topic anew. If it has more partitions now, a hold on all of them is
-    in force only once these know it too: it is looked at again now, not at the next round."""
-    wished = select(LegalHold).where(
-        LegalHold.topic_id == topic_id,
-        LegalHold.partition.is_(None),
-        LegalHold.release_wished_at.is_(None),
-    )
-    with database.read() as session:
-        if session.scalars(wished.limit(1)).first() is None:
-            return
-    with database.write() as session:
-        now = database.now(session)
-        for row in session.scalars(wished.order_by(LegalHold.id)).all():
-            enqueue(
-                session,
-                kind=KIND,
-                object_id=row.id,
-                org_id=row.org_id,
-                generation=row.revision,
-                now=now,
-            )
-
-
 def _wake_topic(session: Session, row: LegalHold, now: datetime) -> None:
     """A topic that shall go has waited for this."""
     topic = session.get_one(Topic, row.topic_id)

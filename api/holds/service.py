@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
 from api.db.identifiers import new_id
-from api.db.tables.holds import LegalHold
+from api.db.tables.holds import KEEPING, LegalHold
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
 from api.deletion.mark import refuse_deleting, running_delete
@@ -40,7 +40,6 @@ CREATE: Final = "create_legal_hold"
 RELEASE: Final = "release_legal_hold"
 # What a cluster remembers of a topic, the released ones too.
 HOLDS_OF_TOPIC_MAX: Final = 256
-KEEPING: Final = ("PROPAGATING", "ACTIVE")
 NAMED_MAX: Final = 100
 
 
@@ -108,28 +107,6 @@ def release_hold(
     plan = _loss(session, row, before)
     changed = _changed(session, actor, row, RELEASE, before=body_json(before))
     return HoldChange(changed.body, changed.operation_id, plan)
-
-
-def refuse_held(session: Session, topics: Sequence[Topic]) -> None:
-    """Nothing that is held is deleted, whoever wishes it and however.
-
-    :raises ConflictError: TOPIC_HELD, with the first hundred holds.
-    """
-    query = select(LegalHold).where(
-        LegalHold.topic_id.in_([each.id for each in topics]), LegalHold.state.in_(KEEPING)
-    )
-    rows = session.scalars(query.order_by(LegalHold.id)).all()
-    if rows:
-        names = {each.id: each.name for each in topics}
-        first = rows[0]
-        more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
-        raise ConflictError(
-            f"The topic {names[first.topic_id]} is held by {first.id} "
-            f"(case {first.case_id}){more}.",
-            code="TOPIC_HELD",
-            hint="Release the holds first, if the cases allow it: no force deletes over one.",
-            holds=[row.id for row in rows[:NAMED_MAX]],
-        )
 
 
 def hold_bodies(session: Session, rows: Sequence[LegalHold]) -> list[LegalHoldBody]:

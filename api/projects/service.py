@@ -7,12 +7,11 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
-from api.auth.permissions import Caller
 from api.clusters.service import only_cluster
 from api.db.identifiers import new_id
 from api.db.tables.projects import Project
 from api.deletion.mark import refuse_deleting
-from api.http.errors import ForbiddenError, NameTakenError, NotFoundError
+from api.http.errors import ForbiddenError, NameTakenError
 from api.http.resource import body_json
 from api.projects.schemas import ProjectBody, ProjectCreate
 from api.reconcile.status import statuses
@@ -66,27 +65,6 @@ def create_project_row(
         Change(org_id, "projects.create", "project", row.id, after=body_json(ProjectBody.of(row))),
     )
     return row
-
-
-def project_for(session: Session, caller: Caller, project_id: str | None) -> Project:
-    """The project a command means: the named one, the key's own, or `default`."""
-    wanted = project_id or caller.project_id
-    if wanted is None:
-        named = session.scalars(
-            select(Project).where(
-                Project.org_id == caller.org_id,
-                Project.name == "default",
-                Project.purged_at.is_(None),
-            )
-        ).first()
-    else:
-        named = session.get(Project, wanted)
-    foreign = named is not None and (
-        named.org_id != caller.org_id or caller.project_id not in (None, named.id)
-    )
-    if named is None or named.purged_at is not None or foreign:
-        raise NotFoundError(f"There is no project {wanted or 'default'} that this key can see.")
-    return named
 
 
 def project_bodies(session: Session, rows: Sequence[Project]) -> list[ProjectBody]:

@@ -11,6 +11,7 @@ from api.auth.audit_chain import Actor
 from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
+from api.auth.scope import project_for
 from api.clusters.service import cluster_for
 from api.db.tables.streams import Stream
 from api.deletion.mark import DeletionWish
@@ -27,7 +28,6 @@ from api.http.routing import (
     PageToken,
     Route,
 )
-from api.projects.service import project_for
 from api.streams.deletion import delete_stream
 from api.streams.schemas import StreamBody, StreamCreate
 from api.streams.service import create_stream_row, stream_bodies, stream_owner

@@ -7,12 +7,11 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
-from api.auth.permissions import Caller
 from api.db.identifiers import new_id
 from api.db.tables.projects import Project
 from api.db.tables.streams import Stream
 from api.deletion.mark import locked, refuse_deleting
-from api.http.errors import NameTakenError, NotFoundError
+from api.http.errors import NameTakenError
 from api.http.resource import body_json
 from api.reconcile.status import statuses
 from api.streams.schemas import StreamBody, StreamCreate
@@ -61,32 +60,6 @@ def create_stream_row(
         actor,
         Change(row.org_id, "streams.create", "stream", row.id, after=body_json(StreamBody.of(row))),
     )
-    return row
-
-
-def stream_for(
-    session: Session, caller: Caller, *, project_id: str, stream_id: str | None, name: str | None
-) -> Stream:
-    """The stream a command means: by id, by name in the project, or `default`."""
-    if stream_id is not None:
-        row = session.get(Stream, stream_id)
-    else:
-        row = session.scalars(
-            select(Stream).where(
-                Stream.project_id == project_id,
-                Stream.name == (name or "default"),
-                Stream.purged_at.is_(None),
-            )
-        ).first()
-    foreign = row is not None and (
-        row.org_id != caller.org_id or caller.project_id not in (None, row.project_id)
-    )
-    if row is None or row.purged_at is not None or foreign:
-        raise NotFoundError(
-            f"There is no stream {stream_id or name or 'default'} that this key can see.",
-            code="STREAM_NOT_FOUND",
-            hint="Create it with POST /v1/streams, or leave it out to use the stream default.",
-        )
     return row
 
 

@@ -25,13 +25,13 @@ from api.deletion.mark import (
     running_delete,
     take_off,
 )
-from api.holds.service import refuse_held
 from api.http.errors import ConflictError
 from api.http.reply import Changed
 from api.http.resource import body_json
 from api.reconcile.operations import PURGE, Target, settle_operations, start_operation
 from api.reconcile.queue import enqueue
 from api.topics.change_plan import loss_of
+from api.topics.holds import refuse_held
 from api.topics.management import refuse_left_alone
 from api.topics.partition_hours import end_span
 from api.topics.schemas import TopicBody

@@ -16,7 +16,6 @@ from api.db.tables.projects import Project
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
 from api.db.tables.work import ResourceStatus
-from api.holds.reconciler import wake_holds
 from api.node.addresses import addresses
 from api.node.fence import Fence
 from api.node.pool import NodeClients
@@ -27,6 +26,7 @@ from api.reconcile.outcome import Again, Failed, Found, Outcome, Sent, Settled
 from api.reconcile.queue import Claim
 from api.topics import purge_pass
 from api.topics.deletion_pass import removal_of, remove_topic
+from api.topics.holds import wake_holds
 from api.topics.management import PAUSED, LeftAlone, left_alone
 from api.topics.management_pass import forget_purge, leave_paused, leave_unmanaged
 from api.topics.partition_status import partition_details

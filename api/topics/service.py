@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
+from api.auth.scope import project_for, stream_for
 from api.db.identifiers import new_id
 from api.db.tables.nodes import Node
 from api.db.tables.streams import Stream
@@ -25,11 +26,9 @@ from api.http.errors import (
 )
 from api.http.reply import Changed, Plan
 from api.http.resource import body_json, etag, revision_wanted
-from api.projects.service import project_for
 from api.reconcile.operations import Target, start_operation
 from api.reconcile.queue import enqueue
 from api.reconcile.status import create_status, statuses
-from api.streams.service import stream_for
 from api.topics.change_plan import growth_of, together
 from api.topics.management import left_alone
 from api.topics.partition_hours import begin_span

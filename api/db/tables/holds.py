@@ -1,11 +1,15 @@
 """Table of legal holds: what must not be deleted, for which case, and who said so."""
 
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from api.db.database import Base, Instant
+
+# States in which a hold keeps records from going.
+KEEPING: Final = ("PROPAGATING", "ACTIVE")
 
 
 class LegalHold(Base):

@@ -34,11 +34,12 @@ from api.auth.tokens import new_token
 from api.bootstrap.seed import Bootstrapped, bootstrap, readdress
 from api.db.database import Database
 from api.db.schema import migrate
-from api.deletion.reconciler import ParentReconciler
 from api.holds.reconciler import HoldReconciler
 from api.node.pool import NodeClients
+from api.projects.reconciler import ProjectReconciler
 from api.reconcile.loop import Loop
 from api.settings import DatabaseSettings, NodeSettings, ReportsSettings, Settings
+from api.streams.reconciler import StreamReconciler
 from api.telemetry import configure_logs
 from api.topics.reconciler import TopicReconciler
 from tests.support.processes.node_process import NodeProcess
@@ -307,8 +308,8 @@ def service(
             "topic": TopicReconciler(database, nodes),
             "hold": HoldReconciler(database, nodes),
             "key": KeyReconciler(database, nodes),
-            "stream": ParentReconciler(database),
-            "project": ParentReconciler(database),
+            "stream": StreamReconciler(database),
+            "project": ProjectReconciler(database),
         },
         dice=random.Random(7),
     )
