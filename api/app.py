@@ -19,6 +19,8 @@ from api.explain.routes import router as explain
 from api.groups.routes import router as groups
 from api.holds.routes import router as holds
 from api.http import contract, middleware
+from api.http.console_files import assets
+from api.http.console_files import pages as console
 from api.http.routing import DatabaseOf
 from api.invoices.routes import router as invoices
 from api.live.poller import Poller
@@ -32,8 +34,7 @@ from api.projects.routes import router as projects
 from api.reports.routes import router as reports
 from api.retention.details import router as retention_details
 from api.retention.routes import router as retention
-from api.sessions.routes import assets
-from api.sessions.routes import routes as console
+from api.sessions.routes import routes as sessions
 from api.settings import Settings
 from api.streams.routes import router as streams
 from api.topics.routes import router as topics
@@ -143,7 +144,7 @@ def create_app(settings: Settings, database: Database, workers: Workers | None =
     app.state.sign_ins = Limits(SIGN_INS)
     app.state.tails = Tails()
     app.state.live = Poller()
-    pages = [APIRoute("/", _root, include_in_schema=False), *console()]
+    pages = [APIRoute("/", _root, include_in_schema=False), *sessions(), *console()]
     app.state.routes = [*routes(), *pages]
     for router in (*ROUTERS, health):
         app.include_router(router)

@@ -1,28 +1,18 @@
-"""HTTP of the console: its session and its files. No part of the contract: the pages themselves
-use the public API and nothing else.
+"""HTTP of the console's session. No part of the contract: the pages themselves use the public API
+and nothing else.
 
     GET    /console/session      who is signed in, and the CSRF token of this session
     POST   /console/session      {"secret": password or key}
     DELETE /console/session      sign out
     POST   /console/password     {}: another password, told this once; the operator's owner key only
-    GET    /console/assets/...   what Vite built
-    GET    /console/...          the page; its script reads the rest of the path
 """
 
-import mimetypes
-import stat
-from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import Depends, Request, Response
-from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import Field
-from starlette.datastructures import Headers
-from starlette.routing import BaseRoute, Mount
-from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from api.auth.cookies import (
     COOKIE,
@@ -34,28 +24,10 @@ from api.auth.cookies import (
 from api.auth.guard import authenticate
 from api.auth.permissions import PERMISSIONS
 from api.auth.rate import Limits
-from api.http.errors import ForbiddenError, NotFoundError, UnauthenticatedError
+from api.http.errors import ForbiddenError, UnauthenticatedError
 from api.http.resource import Command
 from api.http.routing import DatabaseOf, Route
 from api.sessions.service import replace_password, sign_in, sign_out
-
-DIST: Final = Path(__file__).parents[1] / "console" / "dist"
-
-
-class Assets(StaticFiles):
-    """The built files; to whoever takes it the compressed one that stands beside the file."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file, the compressed file, or 404."""
-        if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
-            place, found = await run_in_threadpool(self.lookup_path, f"{path}.gz")
-            if found is not None and stat.S_ISREG(found.st_mode):
-                kind = mimetypes.guess_type(path)[0]
-                headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-                return FileResponse(place, headers=headers, media_type=kind, stat_result=found)
-        response = await super().get_response(path, scope)
-        response.headers["Vary"] = "Accept-Encoding"
-        return response
 
 
 class SignIn(Command):
@@ -116,37 +88,15 @@ def post_password(
     return JSONResponse({"password": replace_password(database, request.state.request_id)})
 
 
-def get_page(path: str = "") -> FileResponse:
-    """The one page of the console; what its path means is read in the browser."""
-    page = DIST / "index.html"
-    if not page.exists():
-        raise NotFoundError(
-            "The console was not built into this installation.",
-            code="CONSOLE_NOT_BUILT",
-            hint="In a checkout: npm ci && npm run build, in api/console.",
-        )
-    file = DIST / path
-    if path in ("theme.js", "favicon.svg") and file.exists():
-        return FileResponse(file)
-    return FileResponse(page)
-
-
 def routes() -> list[APIRoute]:
-    """The routes of the session and the page, in the order in which they are tried."""
+    """The routes of the session."""
     session = "/console/session"
     return [
         Route(session, get_session, methods=["GET"], include_in_schema=False),
         Route(session, post_session, methods=["POST"], include_in_schema=False),
         Route(session, delete_session, methods=["DELETE"], include_in_schema=False),
         Route("/console/password", post_password, methods=["POST"], include_in_schema=False),
-        APIRoute("/console", get_page, include_in_schema=False),
-        APIRoute("/console/{path:path}", get_page, include_in_schema=False),
     ]
-
-
-def assets() -> BaseRoute:
-    """The built files, if there are any."""
-    return Mount("/console/assets", Assets(directory=DIST / "assets", check_dir=False))
 
 
 def _described(database: DatabaseOf, token: str) -> dict[str, object]:
