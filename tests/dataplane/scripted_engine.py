@@ -22,7 +22,7 @@ _PARTITION = struct.Struct("<QQII")
 _COUNTERS = struct.Struct("<qII")
 _COUNTER = struct.Struct("<QQQQqII")
 MINUTE_US = 60_000_000
-PATIENCE_S = 10.0
+PATIENCE_S = 120.0
 LOOK_S = 0.01
 
 

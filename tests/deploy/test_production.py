@@ -13,7 +13,7 @@ from tests.support.processes.platform import alive, wait_until
 from tests.support.processes.production import Production
 
 # Six processes start three times, beside whatever else the machine does.
-pytestmark = [pytest.mark.check, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.check, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

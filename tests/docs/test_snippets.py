@@ -21,7 +21,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         yield platform
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_a_page_runs_as_printed(
     platform: Platform, page: str, tmp_path: Path

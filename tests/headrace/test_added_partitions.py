@@ -68,12 +68,12 @@ def test_a_known_group_that_starts_at_latest_reads_added_partitions_from_their_b
 ) -> None:
     topic = client.topic("single")
     with topic.consume(group="g", start="latest") as consumer:
-        wait_until(lambda: TopicPartition("single", 0) in consumer.positions, "it reads", 10)
+        wait_until(lambda: TopicPartition("single", 0) in consumer.positions, "it reads", 120)
         node.append("single", 0, b"first")
         next(consumer)
     add_partitions(node, "single", 2)
     node.append("single", 1, b"while it was away")
     with topic.consume(group="g", start="latest") as consumer:
-        wait_until(lambda: TopicPartition("single", 1) in consumer.positions, "it reads", 10)
+        wait_until(lambda: TopicPartition("single", 1) in consumer.positions, "it reads", 120)
         node.append("single", 1, b"now")
         assert next(consumer).value == b"while it was away"

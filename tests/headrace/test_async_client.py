@@ -152,7 +152,7 @@ class HeldNode(ScriptedNode):
         self, request: wire.FetchOffsetsRequest, context: grpc.ServicerContext
     ) -> wire.FetchOffsetsReply:
         if request.partition == 3:
-            self.may_answer.wait(10)
+            self.may_answer.wait(120)
         return super().fetch_offsets(request, context)
 
     def fetch(self, request: wire.FetchRequest, context: grpc.ServicerContext) -> wire.FetchReply:

@@ -53,7 +53,7 @@ def run(program: str, node: ScriptedNode) -> tuple[int, bytes]:
         [sys.executable, "-c", program.format(address=node.address)],
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     return done.returncode, done.stderr
 

@@ -75,7 +75,7 @@ def test_a_node_that_goes_away_leaves_stderr_empty(node: ScriptedNode) -> None:
         assert running.stdout is not None
         assert running.stdout.readline() == "sent\n"
         node.stop()
-        out, err = running.communicate("go on\n", timeout=30)
+        out, err = running.communicate("go on\n", timeout=120)
     assert (running.returncode, err) == (0, "")
     assert out in ("DEADLINE_EXCEEDED\n", "OUTCOME_UNKNOWN\n")
 
@@ -91,11 +91,11 @@ def test_sessions_of_a_group_that_break_leave_stderr_empty(node: ScriptedNode) -
             if value != "last":
                 node.stop()
                 node.start()
-        _, err = running.communicate(timeout=30)
+        _, err = running.communicate(timeout=120)
     assert (running.returncode, err) == (0, "")
 
 
 def test_questions_that_nobody_waits_for_any_more_leave_stderr_empty(node: ScriptedNode) -> None:
     with program(GIVES_UP, node) as running:
-        _, err = running.communicate(timeout=30)
+        _, err = running.communicate(timeout=120)
     assert (running.returncode, err) == (0, "")

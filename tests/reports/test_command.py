@@ -30,7 +30,7 @@ def run_reports(*arguments: str) -> tuple[int, dict[str, object], str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=600,
     )
     lines = done.stdout.splitlines()
     assert len(lines) == 1, done.stdout + done.stderr

@@ -78,7 +78,7 @@ def node(
 
 
 def call(
-    node: NodeProcess, path: str, message: bytes, *, bearer: str | None, seconds: float = 15.0
+    node: NodeProcess, path: str, message: bytes, *, bearer: str | None, seconds: float = 120.0
 ) -> Outcome:
     """Call a method with bytes; the wire of a unary call is that of a stream with one message."""
     made: grpc.StreamStreamMultiCallable[bytes, bytes] = node.channel.stream_stream(path)
@@ -296,7 +296,7 @@ def test_members_of_a_wrong_type_harm_nobody(node: NodeProcess, nested: str) -> 
         bearer = node.node_key if path.startswith("/headrace.node.v1.") else EDITOR
         if path.endswith(EMPTY):
             continue  # They have no members: everything is unknown to them.
-        outcome = call(node, path, NESTED[nested](), bearer=f"Bearer {bearer}", seconds=5)
+        outcome = call(node, path, NESTED[nested](), bearer=f"Bearer {bearer}")
         if outcome.error.code:
             teaches(outcome)
     serves(node)
@@ -470,7 +470,7 @@ def test_the_log_is_lines_of_json_without_control_characters_and_without_our_fau
 ) -> None:
     for name in NAMES.values():
         message = session(group="g", member=name).SerializeToString()
-        call(node, GROUPS + "Session", message, bearer=f"Bearer {EDITOR}", seconds=2)
+        call(node, GROUPS + "Session", message, bearer=f"Bearer {EDITOR}")
     lines = node.log().rstrip("\n").split("\n")
     for line in lines:
         assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", line), ascii(line[:200])

@@ -86,13 +86,13 @@ def test_a_batch_at_the_limit_is_taken_and_one_byte_more_is_refused_by_name(
     room = LIMIT - (len(plain(bytes(LIMIT // 2))) - LIMIT // 2)
     largest = plain(bytes(room))
     assert len(largest) == LIMIT
-    assert stub.Produce(request(topic, largest), metadata=METADATA, timeout=15).record_count == 1
+    assert stub.Produce(request(topic, largest), metadata=METADATA, timeout=120).record_count == 1
     with pytest.raises(grpc.RpcError) as refused:
-        stub.Produce(request(topic, plain(bytes(room + 1))), metadata=METADATA, timeout=15)
+        stub.Produce(request(topic, plain(bytes(room + 1))), metadata=METADATA, timeout=120)
     assert refusal(refused.value)[1].code == "MESSAGE_TOO_LARGE"
     assert stub.Produce(request(topic, plain(b"", None)), metadata=METADATA).record_count == 2
     with pytest.raises(grpc.RpcError) as refused:
-        stub.Produce(request(topic, b""), metadata=METADATA, timeout=15)
+        stub.Produce(request(topic, b""), metadata=METADATA, timeout=120)
     assert refusal(refused.value)[1].code == "INVALID_BATCH"
 
 
@@ -102,7 +102,7 @@ def test_a_message_of_100_mib_is_refused_before_it_is_held_in_memory(node: NodeP
     with grpc.insecure_channel(f"127.0.0.1:{node.grpc_port}") as channel:
         stub = stream_pb2_grpc.StreamStub(channel)
         with pytest.raises(grpc.RpcError) as refused:
-            stub.Produce(request(topic, bytes(100 * MIB)), metadata=METADATA, timeout=15)
+            stub.Produce(request(topic, bytes(100 * MIB)), metadata=METADATA, timeout=120)
         assert refusal(refused.value)[1].code == "REQUEST_TOO_LARGE"
         # The same connection goes on.
         assert stub.Produce(request(topic, plain(b"x")), metadata=METADATA).record_count == 1
@@ -120,7 +120,7 @@ def test_a_million_tiny_records_go_in_and_come_out(node: NodeProcess) -> None:
     found = next(codec.batches(client.fetch(topic, 1).batches))
     assert (found.base_offset, found.record_count) == (0, TINY)
     with pytest.raises(grpc.RpcError) as refused:
-        stub.Produce(request(topic, lying(batch)), metadata=METADATA, timeout=15)
+        stub.Produce(request(topic, lying(batch)), metadata=METADATA, timeout=120)
     assert refusal(refused.value)[1].code == "INVALID_BATCH"
 
 
@@ -153,7 +153,7 @@ class Busy(threading.Thread):
         try:
             while not self._ended.is_set():
                 began = time.monotonic()
-                self._stub.Produce(self._request, metadata=METADATA, timeout=15)
+                self._stub.Produce(self._request, metadata=METADATA, timeout=120)
                 self.slowest_s = max(self.slowest_s, time.monotonic() - began)
                 self.calls += 1
         except BaseException as error:  # looked at by the test
@@ -165,7 +165,7 @@ class Busy(threading.Thread):
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self.join(30)
+        self.join(120)
         self._channel.close()
         assert self.failed is None, self.failed
 
@@ -189,7 +189,7 @@ def test_thousands_of_idle_connections_neither_hold_up_the_busy_ones_nor_fill_me
             stub = stream_pb2_grpc.StreamStub(channel)
             topic = node.client(EDITOR).topic("busy")
             assert stub.Produce(
-                request(topic, plain(b"late"), 1), metadata=METADATA, timeout=15
+                request(topic, plain(b"late"), 1), metadata=METADATA, timeout=120
             ).record_count
         assert memory_mib(node) - before < 64
     assert busy.slowest_s < SLOWEST_S_MAX
@@ -284,7 +284,7 @@ def apply_all(node: NodeProcess, wishes: Sequence[node_pb2.ApplyRequest]) -> Non
     """Many wishes side by side."""
     stub = node_pb2_grpc.AdminStub(node.channel)
     metadata = (("authorization", f"Bearer {node.node_key}"),)
-    calls = [stub.Apply.future(wish, metadata=metadata, timeout=60) for wish in wishes]
+    calls = [stub.Apply.future(wish, metadata=metadata, timeout=120) for wish in wishes]
     assert all(call.result().changed for call in calls)
 
 
@@ -301,7 +301,7 @@ def test_ten_thousand_partitions_are_refused_beyond_the_nodes_room_and_boot_in_s
         topics = [client.topic(f"wide-{index}") for index in range(2)]
         calls = [
             stub.Produce.future(
-                request(topic, plain(b"x"), partition), metadata=METADATA, timeout=60
+                request(topic, plain(b"x"), partition), metadata=METADATA, timeout=120
             )
             for topic in topics
             for partition in range(1024)

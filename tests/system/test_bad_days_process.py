@@ -193,7 +193,7 @@ def test_sigterm_in_the_middle_of_producing_loses_nothing_and_ends_in_time(
         assert node.ended() == (0, b"")
         assert time.monotonic() - began < 10
         for producer in producers:
-            producer.join(20)
+            producer.join(120)
             # Told to go elsewhere, or cut off while idle: never left without an answer.
             assert isinstance(producer.failed, grpc.RpcError)
             assert producer.failed.code() is grpc.StatusCode.UNAVAILABLE
@@ -230,7 +230,7 @@ def confirm_clock(node: NodeProcess) -> int:
     reply = node_pb2_grpc.AdminStub(node.channel).ConfirmClock(
         node_pb2.ConfirmClockRequest(),
         metadata=(("authorization", f"Bearer {node.node_key}"),),
-        timeout=10,
+        timeout=120,
     )
     return int(reply.time_us)
 

@@ -108,7 +108,7 @@ def test_a_change_that_may_lose_data_is_reviewed_before_it_is_saved(console: Con
             page.get_by_text("Before you save").wait_for()
             return goes.is_visible()
 
-        wait_until(reviewed, "both records are a second old", 20)
+        wait_until(reviewed, "both records are a second old", 120)
         page.fill("#set-retention", "1h")
         page.get_by_role("button", name="Review changes").click()
         expect(page.get_by_text("No record that is stored now would go.")).to_be_visible()

@@ -276,7 +276,7 @@ def test_whoever_follows_holds_no_end_up_and_the_demo_ends_with_the_service(
     assert len(pids) == 4
     key = {"Authorization": f"Bearer {console.platform.profile().key}"}
     with (
-        Client(base_url=console.url, headers=key, timeout=30) as rest,
+        Client(base_url=console.url, headers=key, timeout=120) as rest,
         rest.stream("GET", "/v1/live") as live,
     ):
         assert next(live.iter_text())

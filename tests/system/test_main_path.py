@@ -53,7 +53,7 @@ def handle(stage: Stage, name: str) -> tuple[str, int, int, list[tuple[str, str]
     metadata = [("authorization", f"Bearer {profile.key}")]
     with grpc.insecure_channel(profile.bootstrap) as channel:
         described = stream_pb2_grpc.ClusterStub(channel).Describe(
-            stream_pb2.DescribeRequest(topics=[name]), metadata=metadata, timeout=10
+            stream_pb2.DescribeRequest(topics=[name]), metadata=metadata, timeout=120
         )
     topic = described.topics[0]
     assert not topic.HasField("error"), topic.error
@@ -82,19 +82,21 @@ def test_plain_grpcio_sync_produces_fetches_and_is_refused_without_a_key(stage: 
     )
     with grpc.insecure_channel(bootstrap) as channel:
         stub = stream_pb2_grpc.StreamStub(channel)
-        reply = stub.Produce(request, metadata=metadata, timeout=10)
+        reply = stub.Produce(request, metadata=metadata, timeout=120)
         assert (reply.base_offset, reply.record_count, reply.persisted) == (0, 2, 1)
-        streamed = list(stub.ProduceStream(iter([request, request]), metadata=metadata, timeout=10))
+        streamed = list(
+            stub.ProduceStream(iter([request, request]), metadata=metadata, timeout=120)
+        )
         assert [one.base_offset for one in streamed] == [2, 4]
-        fetched = stub.Fetch(fetch, metadata=metadata, timeout=10)
+        fetched = stub.Fetch(fetch, metadata=metadata, timeout=120)
         assert values_of(fetched) == [b"a", b"b"] * 3
         assert fetched.high_watermark == 6
         with pytest.raises(grpc.RpcError) as refused:
-            stub.Produce(request, timeout=10)
+            stub.Produce(request, timeout=120)
         assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
         stale = stream_pb2.FetchRequest(topic=number, created_revision=revision + 1)
         with pytest.raises(grpc.RpcError) as recreated:
-            stub.Fetch(stale, metadata=metadata, timeout=10)
+            stub.Fetch(stale, metadata=metadata, timeout=120)
         assert recreated.value.code() is grpc.StatusCode.FAILED_PRECONDITION
 
 
@@ -111,14 +113,14 @@ def test_plain_grpcio_aio_waits_in_a_long_poll_until_a_record_is_committed(stage
                     topic=number, created_revision=revision, partition=0, wait_ms_max=20_000
                 ),
                 metadata=metadata,
-                timeout=30,
+                timeout=120,
             )
             reply = await stub.Produce(
                 stream_pb2.ProduceRequest(
                     topic=number, created_revision=revision, partition=0, batch=batch_of(b"late")
                 ),
                 metadata=metadata,
-                timeout=10,
+                timeout=120,
             )
             fetched = await waiting
             return values_of(fetched), int(reply.base_offset)
@@ -162,7 +164,7 @@ class Producing(threading.Thread):
             self.error = error
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 def test_ten_kills_in_the_middle_of_producing_lose_nothing_and_repeat_nothing(stage: Stage) -> None:
     with stage.connect() as client:
         client.admin.create_topic("killed", partitions=2)
@@ -179,7 +181,7 @@ def test_ten_kills_in_the_middle_of_producing_lose_nothing_and_repeat_nothing(st
         acked = producing.acked
         wait_until(lambda: producing.acked > acked or producing.error is not None, "it goes on")
         producing.stop.set()
-        producing.join(60)
+        producing.join(120)
         assert producing.error is None
         consumer = client.topic("killed").consume(start="earliest", until="end")
         rows = [int(m) for batch in consumer.batches() for m in batch.values if m is not None]

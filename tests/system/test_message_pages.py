@@ -33,7 +33,7 @@ def ask(platform: Platform, path: str, body: Body = None, key: str = "") -> Body
             "Content-Type": "application/json",
         },
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return json.load(answer)
 
 
@@ -99,7 +99,7 @@ def test_a_tail_that_comes_back_misses_nothing(platform: Platform) -> None:
             "Last-Event-ID": f"1:{stored['offset']}",
         },
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         lines = (line.decode().rstrip() for line in answer)
         found = next(line for line in lines if '"messages"' in line)
@@ -115,7 +115,7 @@ def test_a_tail_beyond_the_end_is_refused_and_not_tried_again(platform: Platform
             headers={"Authorization": f"Bearer {profile.key}", "Last-Event-ID": place},
         )
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(request, timeout=20)
+            urllib.request.urlopen(request, timeout=120)
         problem = json.loads(refused.value.read())
         assert (refused.value.code, problem["code"]) == (400, "OFFSET_OUT_OF_RANGE")
         assert not problem["retriable"]

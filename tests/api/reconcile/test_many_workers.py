@@ -24,7 +24,7 @@ KIND = "test"
 OBJECTS = 200
 WORKERS = 4
 CHANGES = 30
-CLAIM_SECONDS_MAX = 0.5
+SLOWER_MAX = 5.0
 # A worker that does not have to wait is through in a fraction of it.
 PATIENCE_SECONDS = 0.5
 
@@ -153,7 +153,8 @@ def test_a_transaction_that_is_left_open_does_not_starve_the_queue(service: Serv
                     attempts=0,
                     error=None,
                 )
-    assert statistics.quantiles(seconds, n=100)[98] < CLAIM_SECONDS_MAX
+    # Against itself, for the machine may be busy: with every dead version read it grows and grows.
+    assert statistics.median(seconds[-50:]) < SLOWER_MAX * statistics.median(seconds[:50])
 
 
 @pytest.mark.parametrize("installation", [POSTGRESQL], indirect=True)

@@ -418,7 +418,7 @@ def _gone(service: Service, topic: Body) -> bool:
 
 def _wait_until_let_go(service: Service, topics: list[Body]) -> None:
     wished = {topic["id"] for topic in topics}
-    wait_until(lambda: wished <= service.node.deleted.keys(), "the cluster has let them go", 20)
+    wait_until(lambda: wished <= service.node.deleted.keys(), "the cluster has let them go", 120)
 
 
 def _claims(service: Service) -> list[Claim]:

@@ -101,7 +101,7 @@ def _ask(
         response_deserializer=wire.ServerReflectionResponse.FromString,
     )
     metadata = (("authorization", f"Bearer {key}"),) if key else ()
-    return list(call(iter(requests), timeout=15, metadata=metadata))
+    return list(call(iter(requests), timeout=120, metadata=metadata))
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -282,7 +282,7 @@ def test_ctrl_c_ends_with_130_and_commits_what_was_printed(
     assert running.stdout.readline()
     assert running.stdout.readline()
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=20)
+    _, err = running.communicate(timeout=120)
     assert (running.returncode, err) == (130, b"")
     assert list(node.logs["single", 0].committed.values()) == [2]
 
@@ -297,7 +297,7 @@ def test_a_reader_that_has_had_enough_is_no_error(
         env=environ(tmp_path),
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.count(b"\n") == 1
@@ -315,7 +315,7 @@ def test_a_program_that_forgets_to_close_still_delivers(node: ScriptedNode, tmp_
         env=environ(tmp_path),
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert node.values("single") == [b"kept"]

@@ -35,7 +35,7 @@ def test_each_look_is_one_json_document_a_line_and_ctrl_c_ends_it(
     assert running.stdout is not None
     looks = [json.loads(running.stdout.readline()) for _ in range(3)]
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=20)
+    _, err = running.communicate(timeout=120)
     assert [look["items"][0]["name"] for look in looks] == ["orders"] * 3
     assert (running.returncode, err) == (130, b"")
 
@@ -54,7 +54,7 @@ def test_a_terminal_is_repainted(headrace: Run, api: ScriptedApi, tmp_path: Path
     while shown.count(b"\x1b[H\x1b[2J") < 2:
         shown += os.read(ours, 4096)
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=20)
+    running.communicate(timeout=120)
     os.close(ours)
     assert b"default/orders" in shown
     # NO_COLOR: the screen is cleared, and nothing is coloured.
@@ -71,7 +71,7 @@ def test_a_bare_watch_eats_no_argument(headrace: Run, api: ScriptedApi, tmp_path
     assert running.stdout is not None
     assert json.loads(running.stdout.readline())["name"] == "orders"
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=20)
+    running.communicate(timeout=120)
     assert running.returncode == 130
 
 
@@ -84,7 +84,7 @@ def test_a_reader_of_looks_that_has_had_enough_is_no_error(
         env=environ(tmp_path),
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     assert done.returncode == 0
     assert json.loads(done.stdout) == {"items": []}

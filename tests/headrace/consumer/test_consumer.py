@@ -318,14 +318,14 @@ def test_two_members_share_the_partitions_and_every_record_is_handled_once(
         with Client(settings) as mine:
             consumer = mine.topic("orders").consume(group="g", start="earliest", until="end")
             consumer.open()
-            together.wait(10)
+            together.wait(120)
             handled.extend(message.value for message in consumer)
 
     workers = [threading.Thread(target=work) for _ in range(2)]
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(30)
+        worker.join(120)
     assert Counter(handled) == {f"{p}-{i}".encode(): 1 for p in range(4) for i in range(50)}
 
 

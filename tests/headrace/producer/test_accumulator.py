@@ -120,7 +120,7 @@ def test_memory_makes_callers_wait_until_some_is_given_back() -> None:
     waiter = threading.Thread(target=memory.take, args=(40, None))
     waiter.start()
     memory.give_back(80)
-    waiter.join(5)
+    waiter.join(120)
     assert memory.used == 40
 
 
@@ -157,7 +157,7 @@ def test_closed_memory_wakes_those_who_wait() -> None:
     waiter = threading.Thread(target=wait)
     waiter.start()
     memory.close()
-    waiter.join(5)
+    waiter.join(120)
     assert len(caught) == 1
 
 

@@ -66,7 +66,7 @@ def test_a_stream_that_is_cut_again_and_again_loses_nothing_and_doubles_nothing(
 ) -> None:
     node.faults.cut_every = 7
     deliveries = [producer.send_nowait("orders", value) for value in numbered(2000)]
-    acks = [delivery.result(30) for delivery in deliveries]
+    acks = [delivery.result(120) for delivery in deliveries]
     assert len({(ack.partition, ack.offset) for ack in acks}) == 2000
     assert Counter(node.values("orders")) == Counter(numbered(2000))
 
@@ -89,7 +89,7 @@ def test_a_restart_of_the_node_is_survived(client: Client, node: ScriptedNode) -
     half = threading.Event()
 
     def restart() -> None:
-        half.wait(10)
+        half.wait(120)
         node.stop()
         node.start()
 
@@ -100,8 +100,8 @@ def test_a_restart_of_the_node_is_survived(client: Client, node: ScriptedNode) -
             deliveries.append(producer.send_nowait("orders", value))
             if i == 2000:
                 half.set()
-        acks = [delivery.result(60) for delivery in deliveries]
-        restarted.result(30)
+        acks = [delivery.result(120) for delivery in deliveries]
+        restarted.result(120)
     assert len(acks) == 4000
     assert Counter(node.values("orders")) == Counter(numbered(4000))
 
@@ -113,8 +113,8 @@ def test_a_batch_that_is_refused_for_good_fails_alone(
     poisoned = producer.send_nowait("single", bytes(1900))
     healthy = [producer.send_nowait("single", bytes([i]) * 1900) for i in range(1, 6)]
     with pytest.raises(HeadraceError, match="malformed"):
-        poisoned.result(10)
-    assert [delivery.result(10).offset for delivery in healthy] == [0, 1, 2, 3, 4]
+        poisoned.result(120)
+    assert [delivery.result(120).offset for delivery in healthy] == [0, 1, 2, 3, 4]
     assert node.values("single") == [bytes([i]) * 1900 for i in range(1, 6)]
 
 
@@ -131,7 +131,7 @@ def test_a_stream_that_ends_for_good_after_an_append_loses_nothing_and_doubles_n
     assert [ack.offset for ack in acks] == [0, 1]
     node.faults.cut_every = 7
     deliveries = [producer.send_nowait("orders", value) for value in numbered(2000)]
-    assert len({(ack.partition, ack.offset) for ack in (d.result(30) for d in deliveries)}) == 2000
+    assert len({(ack.partition, ack.offset) for ack in (d.result(120) for d in deliveries)}) == 2000
     assert Counter(node.values("orders")) == Counter(numbered(2000))
     assert node.values("single") == [b"first", b"second"]
 
@@ -175,7 +175,7 @@ def fates_around(client: Client, headers: object) -> list[str]:
 def fate_of(delivery: Delivery) -> str:
     """Where the record is stored, or why it is not."""
     try:
-        return f"stored at {delivery.result(5).offset}"
+        return f"stored at {delivery.result(120).offset}"
     except HeadraceError as error:
         return error.code
 
@@ -292,7 +292,7 @@ def test_send_many_stores_every_item_with_one_ack_per_batch(
 
 
 def test_send_batch_is_exactly_one_batch(producer: Producer, node: ScriptedNode) -> None:
-    ack = producer.send_batch("orders", numbered(20), partition=3).result(10)
+    ack = producer.send_batch("orders", numbered(20), partition=3).result(120)
     assert (ack.partition, ack.base_offset, ack.count) == (3, 0, 20)
     with pytest.raises(RecordTooLarge, match="batches"):
         producer.send_batch("orders", [bytes(1500)] * 5)
@@ -336,7 +336,7 @@ def test_callbacks_are_called_with_the_delivery(client: Client) -> None:
     called = threading.Event()
     delivery = client.topic("single").send_nowait(b"x")
     delivery.add_done_callback(lambda done: called.set() if done.done() else None)
-    assert called.wait(10)
+    assert called.wait(120)
     assert delivery.exception() is None
 
 

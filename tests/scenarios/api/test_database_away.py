@@ -24,7 +24,7 @@ pytestmark = pytest.mark.parametrize("installation", [POSTGRESQL], indirect=True
 
 TABLES = (Topic, Operation, Work, ResourceStatus, AuditEvent, OutboxEvent)
 ROUND_TRIP_SECONDS = 0.05
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 CALLERS = 12
 
 

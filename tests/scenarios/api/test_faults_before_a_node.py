@@ -37,7 +37,7 @@ def settled(service: Service, condition: Callable[[], bool]) -> None:
         service.clock.advance(2)
         return condition()
 
-    wait_until(tried, "what was wished is so", 30)
+    wait_until(tried, "what was wished is so", 120)
 
 
 class Condition:
@@ -136,7 +136,7 @@ def test_a_key_reaches_the_cluster_that_answers_while_another_is_silent(
             for each in process.admin().describe_node().keys
         )
 
-    wait_until(known, "the key is at the cluster that answers", 30)
+    wait_until(known, "the key is at the cluster that answers", 120)
     nodes.close()
 
 
@@ -186,7 +186,7 @@ def test_a_node_that_was_silent_is_found_again_when_it_answers(
             return False
         return True
 
-    wait_until(answers, "the node is asked again", 10)
+    wait_until(answers, "the node is asked again", 120)
     nodes.close()
 
 

@@ -112,4 +112,4 @@ def _until(service: Service, condition: Callable[[], bool]) -> None:
         service.clock.advance(700)
         return condition()
 
-    wait_until(looked, "what was wished is so", 20)
+    wait_until(looked, "what was wished is so", 120)

@@ -29,8 +29,8 @@ from tests.support.proxies.result_gate import Gate, gate_before
 from tests.support.stories.scripted_reports import JOBS
 
 # Spark starts three times, beside whatever else the machine does.
-pytestmark = pytest.mark.timeout(600)
-PATIENCE_SECONDS = 180.0
+pytestmark = [pytest.mark.check, pytest.mark.timeout(1800)]
+PATIENCE_SECONDS = 600.0
 
 
 @dataclass

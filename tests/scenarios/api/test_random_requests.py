@@ -96,7 +96,7 @@ class Asked:
         return case.call(
             base_url=f"http://127.0.0.1:{self.api.port}",
             headers={"Authorization": f"Bearer {key}"},
-            timeout=20,
+            timeout=120,
         )
 
 

@@ -46,7 +46,7 @@ def _read_messages(node: NodeProcess, name: str, partition: int) -> tuple[int, i
     reply = stream_pb2_grpc.StreamStub(node.channel).FetchMessages(
         stream_pb2.FetchMessagesRequest(topic=name, partition=partition, bytes_max=1 << 20),
         metadata=METADATA,
-        timeout=10,
+        timeout=120,
     )
     assert reply.messages
     return 1, stream_pb2.FetchMessagesReply(messages=reply.messages).ByteSize()
@@ -61,7 +61,7 @@ def _consume(node: NodeProcess, topic: stream_pb2.Topic, partition: int) -> tupl
         credit=1 << 24,
     )
     call = stream_pb2_grpc.StreamStub(node.channel).Consume(
-        iter([stream_pb2.ConsumeRequest(begin=begin)]), metadata=METADATA, timeout=10
+        iter([stream_pb2.ConsumeRequest(begin=begin)]), metadata=METADATA, timeout=120
     )
     size = 0
     for reply in call:
@@ -148,7 +148,7 @@ def test_a_reader_that_goes_away_pays_for_nothing_it_was_not_sent(node: NodeProc
         topic=topic.number, created_revision=topic.created_revision, credit=1 << 30
     )
     call = stream_pb2_grpc.StreamStub(channel).Consume(
-        iter([stream_pb2.ConsumeRequest(begin=begin)]), metadata=METADATA, timeout=30
+        iter([stream_pb2.ConsumeRequest(begin=begin)]), metadata=METADATA, timeout=120
     )
     assert len(next(iter(call)).fetch.batches) > 0
     channel.close()

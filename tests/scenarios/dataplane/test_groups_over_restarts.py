@@ -45,14 +45,14 @@ def test_two_members_lose_nothing_and_share_nothing_while_the_node_is_restarted(
         with Producer(address, EDITOR, history, topic):
             for turn in range(RESTARTS):
                 enough = len(history.commits) + chance.randint(1, 60)
-                wait_until(partial(history.has_commits, enough), "commits go on", 25)
+                wait_until(partial(history.has_commits, enough), "commits go on", 120)
                 # One alone can commit enough before the other is back: both see every restart.
-                wait_until(partial(_joined, members, turn + 1), "both have joined again", 25)
+                wait_until(partial(_joined, members, turn + 1), "both have joined again", 120)
                 node.kill() if turn % 2 else node.terminate()
                 node.start()
-        wait_until(partial(_joined, members, RESTARTS + 1), "both have joined at last", 25)
-        wait_until(observer.caught_up, "everything is handled and committed", 25)
-        wait_until(lambda: _shared(node), "both have their share again", 25)
+        wait_until(partial(_joined, members, RESTARTS + 1), "both have joined at last", 120)
+        wait_until(observer.caught_up, "everything is handled and committed", 120)
+        wait_until(lambda: _shared(node), "both have their share again", 120)
 
     history.check()
     assert {commit.member for commit in history.commits} == {"left", "right"}

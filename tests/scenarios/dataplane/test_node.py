@@ -115,7 +115,7 @@ def test_an_unknown_method_is_unimplemented(node: NodeProcess) -> None:
         "/headrace.stream.v1.Cluster/Guess"
     )
     with pytest.raises(grpc.RpcError) as caught:
-        call(b"", timeout=5, metadata=(("authorization", f"Bearer {EDITOR}"),))
+        call(b"", timeout=120, metadata=(("authorization", f"Bearer {EDITOR}"),))
     assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
@@ -124,7 +124,7 @@ def test_a_message_of_another_kind_is_an_invalid_argument(node: NodeProcess) -> 
         "/headrace.stream.v1.Cluster/Describe"
     )
     with pytest.raises(grpc.RpcError) as caught:
-        call(b"\xff\xff\xff", timeout=5, metadata=(("authorization", f"Bearer {EDITOR}"),))
+        call(b"\xff\xff\xff", timeout=120, metadata=(("authorization", f"Bearer {EDITOR}"),))
     assert refusal(caught.value)[1].code == "INVALID_ARGUMENT"
 
 
@@ -313,7 +313,7 @@ def test_an_operator_vouches_for_the_clock(node: NodeProcess) -> None:
     def confirm(bearer: str) -> node_pb2.ConfirmClockReply:
         reply: node_pb2.ConfirmClockReply = node_pb2_grpc.AdminStub(node.channel).ConfirmClock(
             node_pb2.ConfirmClockRequest(),
-            timeout=10,
+            timeout=120,
             metadata=(("authorization", f"Bearer {bearer}"),),
         )
         return reply
@@ -415,7 +415,7 @@ def _refused_start(folder: Path, config: str, node_key: str) -> str:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
     )
     assert (found.returncode, found.stdout) == (2, "")
     assert found.stderr.startswith("dataplane: ")

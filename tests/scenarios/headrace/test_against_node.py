@@ -134,12 +134,12 @@ def test_two_members_share_the_work(user: Client, real_settings: Settings, topic
         with Client(real_settings) as mine:
             consumer = mine.topic(topic).consume(group=f"g-{topic}", start="earliest", until="end")
             consumer.open()
-            together.wait(10)
+            together.wait(120)
             handled.extend(message.value for message in consumer)
 
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(work) for _ in range(2)]:
-            done.result(60)
+            done.result(120)
     assert Counter(handled) == {f"{p}.{i}".encode(): 1 for p in range(4) for i in range(100)}
 
 
@@ -246,7 +246,7 @@ def test_a_poll_that_is_cancelled_as_its_group_is_joined_leaves_one_session(
             await asyncio.sleep(0)
             # This loop stands still while the I/O thread opens the consumer: the cancellation
             # finds it open, and poll() knowing nothing of that.
-            wait_until(joined, "the group is joined", 10)
+            wait_until(joined, "the group is joined", 120)
             polling.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await polling
@@ -268,10 +268,10 @@ def test_kill_9_in_the_middle_of_producing_loses_nothing_acked_and_doubles_nothi
     for i, value in enumerate(values):
         deliveries.append(producer.send_nowait(topic, value))
         if i in killed_at:
-            deliveries[i - 1500].result(60)
+            deliveries[i - 1500].result(120)
             real.kill()
             real.start()
-    acks = [delivery.result(60) for delivery in deliveries]
+    acks = [delivery.result(120) for delivery in deliveries]
     stored = {(m.partition, m.offset): m.value for m in user.topic(topic).consume(until="end")}
     assert Counter(stored.values()) == Counter(values)
     assert {(a.partition, a.offset): v for a, v in zip(acks, values, strict=True)} == stored

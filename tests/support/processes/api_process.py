@@ -23,7 +23,7 @@ from api.auth.tokens import new_token
 from api.bootstrap.seed import Bootstrapped
 
 ROOT = Path(__file__).resolve().parents[3]
-ANSWER_SECONDS = 20.0
+ANSWER_SECONDS = 120.0
 
 CONFIG = """
 [api]
@@ -179,7 +179,7 @@ class ApiProcess:
         assert self._process is not None
         self._process.terminate()
         try:
-            self._process.wait(30)
+            self._process.wait(120)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -99,4 +99,4 @@ class Disk:
     def remount(self, option: str) -> None:
         """`ro` or `rw`, under whoever has files open."""
         command = self.program("mount", "-o", f"remount,bind,{option}", str(self.path))
-        subprocess.run(command, check=True, timeout=30)
+        subprocess.run(command, check=True, timeout=120)

@@ -22,7 +22,7 @@ from native.engine import Engine, EngineConfig, Frame
 
 CLUSTER_ID: Final = "cl_01test"
 NODE_ID: Final = "nd_01test"
-WAIT_S: Final = 20.0
+WAIT_S: Final = 120.0
 SEND_WINDOW_BYTES: Final = 256 * 1024
 
 OPEN, MESSAGE, HALF_CLOSE, CREDIT, CANCELLED = 1, 2, 3, 4, 5

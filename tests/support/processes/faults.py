@@ -26,7 +26,7 @@ class Faults:
         subprocess.run(
             ["gcc", *FLAGS, "-o", library, SOURCE, "-ldl"],
             check=True,
-            timeout=60,
+            timeout=120,
         )
         path = folder / "faults"
         path.write_bytes(bytes(_LAYOUT.size))

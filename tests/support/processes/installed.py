@@ -81,7 +81,7 @@ class Venv:
             text=True,
             cwd=self.folder,
             env=environment | {"XDG_CONFIG_HOME": str(self.folder / "config"), "NO_COLOR": "1"},
-            timeout=90,
+            timeout=120,
             check=False,
         )
 

@@ -29,8 +29,8 @@ from headrace.wire import stream_pb2, stream_pb2_grpc
 from tests.support.processes.platform import wait_until
 
 ROOT = Path(__file__).parents[3]
-READY_SECONDS_MAX = 30.0
-CALL_SECONDS = 15.0
+READY_SECONDS_MAX = 120.0
+CALL_SECONDS = 120.0
 PROGRAM = (sys.executable, "-m", "dataplane")
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -179,7 +179,7 @@ class NodeProcess:
         path = self.folder / "node.log"
         return path.read_text() if path.exists() else ""
 
-    def wait_until(self, condition: Callable[[], bool], seconds: float = 15.0) -> None:
+    def wait_until(self, condition: Callable[[], bool], seconds: float = 120.0) -> None:
         """Return as soon as ``condition`` holds; the node's log if it never does."""
         try:
             wait_until(condition, "what the node shall come to", seconds)
@@ -213,7 +213,7 @@ class NodeProcess:
         assert process is not None
         process.send_signal(number)
         try:
-            code = process.wait(30)
+            code = process.wait(120)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -267,7 +267,7 @@ class Session:
         self._events = stub.Session(
             iter(self._requests.get, None),
             metadata=(("authorization", f"Bearer {bearer}"),),
-            timeout=60,
+            timeout=120,
         )
         self.joined = self.next_event().joined
 

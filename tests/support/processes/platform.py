@@ -18,10 +18,10 @@ from types import TracebackType
 from typing import Self
 
 ROOT = Path(__file__).resolve().parents[3]
-STOP_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 120.0
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
     """Return as soon as ``condition`` holds; TimeoutError naming ``what`` after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -103,7 +103,7 @@ class Platform:
             capture_output=True,
             env=self.environment,
             cwd=ROOT,
-            timeout=300,
+            timeout=600,
             check=False,
         )
         if check and done.returncode != 0:

@@ -23,8 +23,8 @@ from pydantic import JsonValue as Json
 from tests.support.processes.platform import ROOT, Profile, alive, wait_until
 
 NAMES = ("postgres", "node-1", "api-1", "api-2", "worker-1", "worker-2")
-STOP_SECONDS_MAX = 60.0
-ANSWER_SECONDS = 30.0
+STOP_SECONDS_MAX = 120.0
+ANSWER_SECONDS = 120.0
 
 
 class Production:
@@ -80,7 +80,7 @@ class Production:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
         )
 

@@ -15,7 +15,7 @@ from queue import Queue
 
 from fastapi.testclient import TestClient
 
-PATIENCE_SECONDS = 180.0
+PATIENCE_SECONDS = 600.0
 
 
 @dataclass

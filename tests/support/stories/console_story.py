@@ -41,7 +41,7 @@ class Story:
 def told(console: Console, jobs: ScriptedReports) -> Story:
     """Puts everything there; one report of each kind runs, and one fails."""
     header = {"Authorization": f"Bearer {console.platform.profile().key}"}
-    with Client(base_url=console.url, headers=header, timeout=30) as rest:
+    with Client(base_url=console.url, headers=header, timeout=120) as rest:
         topic = _post(rest, "topics", {"name": "orders", "display_name": CANARY})
         _written(rest, topic["id"])
         console.platform.cli("consume", "orders", "-g", "past", "--from", "start", "-n", "1")

@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
             "Content-Type": "application/json",
         },
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         sys.stdout.write(f"{answer.status}\n")
     return 0
 
