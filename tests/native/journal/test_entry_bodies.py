@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from native._engine_sim import ffi, lib
-from tests.support.storage import name
+from tests.support.builders.storage import name
 
 if TYPE_CHECKING:
     from native._engine_sim import CData
