@@ -94,7 +94,7 @@ def test_every_route_tab_and_dialog_of_the_source_is_in_the_tables() -> None:
     # A route is made by one of these, and each names its path.
     assert main.count("createRoute({") == len(ROUTES) - 1
     tabs = {
-        "/topics/$topicId": main,
+        "/topics/$topicId": (SOURCE / "features" / "topics" / "search.ts").read_text(),
         "/retention": (SOURCE / "features" / "retention" / "search.ts").read_text(),
     }
     for route, text in tabs.items():

@@ -19,22 +19,12 @@ import { Nodes } from "./features/nodes/Nodes";
 import { Operations } from "./features/operations/Operations";
 import { retentionSearch } from "./features/retention/search";
 import { Streams } from "./features/streams/Streams";
+import { topicSearch } from "./features/topics/search";
 import { Topic } from "./features/topics/Topic";
 import { Topics } from "./features/topics/Topics";
 import { usageSearch } from "./features/usage/search";
 import { askAgain, enter } from "./hooks/useSession";
 import { ApiError } from "./lib/client";
-
-export type TopicSearch = {
-  tab?: "messages" | "partitions" | "settings";
-  from?: "latest" | "earliest" | "offset" | "time";
-  p?: number;
-  o?: string;
-  t?: string;
-};
-
-const TABS = ["messages", "partitions", "settings"] as const;
-const STARTS = ["latest", "earliest", "offset", "time"] as const;
 
 const root = createRootRoute({ component: Frame, notFoundComponent: NotFound });
 // Charts come when they are asked for, so that what all pages share stays small.
@@ -65,13 +55,7 @@ const topic = createRoute({
   getParentRoute: () => root,
   path: "/topics/$topicId",
   component: Topic,
-  validateSearch: (given: Record<string, unknown>): TopicSearch => ({
-    tab: TABS.find((tab) => tab === given.tab),
-    from: STARTS.find((start) => start === given.from),
-    p: Number.isInteger(given.p) ? (given.p as number) : undefined,
-    o: /^[0-9]{1,19}$/.test(String(given.o)) ? String(given.o) : undefined,
-    t: typeof given.t === "string" ? given.t : undefined,
-  }),
+  validateSearch: topicSearch,
 });
 
 // Pages with charts come when they are asked for, so that the first one stays small.

@@ -1,8 +1,8 @@
 // The meters by name, and their quantities for people. Units are said; nothing is guessed.
 
-import type { Steps } from "../ui/charts/drawing";
-import { size } from "./bytes";
 import { grouped, rounded, trimmed } from "./decimal";
+import { size } from "./format";
+import type { Steps } from "./stacks";
 
 type Meter = { title: string; shown: (quantity: string) => string; steps: Steps };
 

@@ -1,8 +1,20 @@
 // From single exact values to stacked series: the largest names each get a colour, the rest one.
 
-import { SERIES_MAX } from "../ui/charts/drawing";
-import type { Series } from "../ui/charts/StackedBars";
 import { compared, sum } from "./decimal";
+
+export const SERIES_MAX = 8;
+
+/** Steps of an axis: bytes are counted in powers of two, everything else in tens. */
+export type Steps = "binary" | "decimal";
+
+/** One colour of eight: its amounts for the picture, the same exactly for readers, their sum. */
+export type Series = {
+  name: string;
+  colour: number;
+  amounts: number[];
+  texts: string[];
+  total: string;
+};
 
 export const OTHERS = "everything else";
 

@@ -15,9 +15,10 @@ import {
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "../hooks/useAct";
-import { count, held, size } from "../lib/bytes";
 import { ApiError, call, type Plan, type Topic } from "../lib/client";
-import { CopyAs, curl, python, shell } from "./CopyAs";
+import { count, held, size } from "../lib/format";
+import { curl, python, shell } from "../lib/recipe";
+import { CopyAs } from "./CopyAs";
 import { Problem } from "./Problem";
 
 type Props = {

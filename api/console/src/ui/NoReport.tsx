@@ -5,14 +5,16 @@ import {
   EmptyStateBody,
   EmptyStateFooter,
 } from "@patternfly/react-core";
-import { KIND_WORDS, type Kind, useStart } from "../features/reports/run";
 import { useMay } from "../hooks/useSession";
-import { python, Snippet } from "./CopyAs";
+import { useStartReport } from "../hooks/useStartReport";
+import { python } from "../lib/recipe";
+import { KIND_WORDS, type Kind } from "../lib/reports";
+import { Snippet } from "./CopyAs";
 import { Problem } from "./Problem";
 
 /** Nothing to show yet: what a run does, and how one is started. */
 export function NoReport({ kind }: { kind: Kind }) {
-  const start = useStart();
+  const start = useStartReport();
   const mayRun = useMay("reports:create");
   const words = KIND_WORDS[kind];
   return (

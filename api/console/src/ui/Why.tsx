@@ -13,8 +13,8 @@ import {
 } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { moment } from "../lib/bytes";
 import { ApiError, type Condition, call, type Explanation } from "../lib/client";
+import { moment } from "../lib/format";
 import { Problem } from "./Problem";
 
 type Shown = { id: string; deleted_at?: string | null; status: { conditions: Condition[] } };

@@ -12,6 +12,7 @@ import {
 } from "@patternfly/react-core";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
+import { isTyping } from "../../lib/keyboard";
 import type { Place } from "../../lib/places";
 
 const SHEET = [
@@ -22,16 +23,6 @@ const SHEET = [
   ["Esc", "Close what is open"],
   ["?", "This sheet"],
 ];
-
-export function isTyping(event: KeyboardEvent): boolean {
-  const target = event.target as HTMLElement;
-  return (
-    event.ctrlKey ||
-    event.metaKey ||
-    event.altKey ||
-    target.closest("input,textarea,select,[role=dialog]") !== null
-  );
-}
 
 /** `places`: those that the reader may see; keys lead nowhere else. */
 export function Keys({ places }: { places: Place[] }) {

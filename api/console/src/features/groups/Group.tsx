@@ -13,9 +13,10 @@ import {
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
-import { known } from "../../lib/bytes";
 import { call, type GroupDetail } from "../../lib/client";
-import { CopyAs, curl, python, Snippet, shell } from "../../ui/CopyAs";
+import { known } from "../../lib/format";
+import { curl, python, shell } from "../../lib/recipe";
+import { CopyAs, Snippet } from "../../ui/CopyAs";
 import { Missing } from "../../ui/Missing";
 import { Problem } from "../../ui/Problem";
 import { GroupState } from "./GroupState";

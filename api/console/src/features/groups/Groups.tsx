@@ -13,10 +13,12 @@ import {
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { More, usePages } from "../../hooks/usePages";
-import { known } from "../../lib/bytes";
+import { usePages } from "../../hooks/usePages";
 import type { Group } from "../../lib/client";
-import { CopyAs, curl, python, Snippet } from "../../ui/CopyAs";
+import { known } from "../../lib/format";
+import { curl, python } from "../../lib/recipe";
+import { CopyAs, Snippet } from "../../ui/CopyAs";
+import { More } from "../../ui/More";
 import { NoMatch } from "../../ui/NoMatch";
 import { Problem } from "../../ui/Problem";
 import { GroupState } from "./GroupState";

@@ -13,10 +13,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useMay, useSession } from "../../hooks/useSession";
-import { count, moment, size } from "../../lib/bytes";
 import { ApiError, call, type Usage } from "../../lib/client";
 import { money } from "../../lib/decimal";
-import { python, Snippet } from "../../ui/CopyAs";
+import { count, moment, size } from "../../lib/format";
+import { python } from "../../lib/recipe";
+import { Snippet } from "../../ui/CopyAs";
 import { RateChart } from "./RateChart";
 import { type Now, useLive } from "./useLive";
 

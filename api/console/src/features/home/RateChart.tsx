@@ -5,7 +5,7 @@ import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useEffect, useRef, useState } from "react";
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { size } from "../../lib/bytes";
+import { size } from "../../lib/format";
 import type { Point } from "./useLive";
 
 const HEIGHT = 240;

@@ -19,14 +19,15 @@ import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { Fragment, useState } from "react";
-import { moment } from "../../lib/bytes";
 import { call } from "../../lib/client";
 import { exactly, grouped, money, trimmed } from "../../lib/decimal";
-import { CopyAs, curl, python } from "../../ui/CopyAs";
+import { moment } from "../../lib/format";
+import { curl, python } from "../../lib/recipe";
+import { fileAddress } from "../../lib/reports";
+import { CopyAs } from "../../ui/CopyAs";
 import { Missing } from "../../ui/Missing";
 import { Problem } from "../../ui/Problem";
 import { RunLink } from "../../ui/RunLink";
-import { fileAddress } from "../reports/run";
 import { InvoiceState } from "./Invoices";
 import {
   checksOf,

@@ -4,12 +4,11 @@ import { Button } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { count, moment, size } from "../../lib/bytes";
 import { grouped, money, trimmed } from "../../lib/decimal";
+import { bucketTitle, count, moment, size } from "../../lib/format";
 import { METERS, shown } from "../../lib/meters";
 import { stack } from "../../lib/stacks";
 import { StackedBars } from "../../ui/charts/StackedBars";
-import { bucketTitle } from "../usage/search";
 import type { HourShare, Line, OffsetRange, TopicShare, Trail } from "./invoice";
 
 const RANGES_MAX = 200;

@@ -18,7 +18,8 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "../../hooks/useAct";
 import { type CreatedKey, call } from "../../lib/client";
-import { CopyAs, curl, python, Snippet, shell } from "../../ui/CopyAs";
+import { curl, python, shell } from "../../lib/recipe";
+import { CopyAs, Snippet } from "../../ui/CopyAs";
 import { Problem } from "../../ui/Problem";
 
 const ROLES = {

@@ -13,7 +13,8 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "../../hooks/useAct";
 import { type ApiKey, call } from "../../lib/client";
-import { CopyAs, curl, python, shell } from "../../ui/CopyAs";
+import { curl, python, shell } from "../../lib/recipe";
+import { CopyAs } from "../../ui/CopyAs";
 import { Problem } from "../../ui/Problem";
 
 /** What uses the key stops working, so its name is typed. */

@@ -12,9 +12,10 @@ import {
 } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useQuery } from "@tanstack/react-query";
-import { ago, known, moment } from "../../lib/bytes";
 import { all, type Cluster, type Node } from "../../lib/client";
-import { CopyAs, curl, python } from "../../ui/CopyAs";
+import { ago, known, moment } from "../../lib/format";
+import { curl, python } from "../../lib/recipe";
+import { CopyAs } from "../../ui/CopyAs";
 import { Problem } from "../../ui/Problem";
 import { Why } from "../../ui/Why";
 

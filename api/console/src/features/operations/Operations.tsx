@@ -17,10 +17,12 @@ import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { More, usePages } from "../../hooks/usePages";
-import { ago, moment } from "../../lib/bytes";
+import { usePages } from "../../hooks/usePages";
 import { type ApiKey, all, type Operation, type Stream, type Topic } from "../../lib/client";
-import { CopyAs, curl, python } from "../../ui/CopyAs";
+import { ago, moment } from "../../lib/format";
+import { curl, python } from "../../lib/recipe";
+import { CopyAs } from "../../ui/CopyAs";
+import { More } from "../../ui/More";
 import { Problem } from "../../ui/Problem";
 import { State } from "../../ui/Why";
 

@@ -3,9 +3,10 @@
 import { Alert, Button, Card, CardBody, CardTitle, Label } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { Link } from "@tanstack/react-router";
-import { size } from "../../lib/bytes";
 import { grouped } from "../../lib/decimal";
-import { fileAddress, type PublishedFile, type ReportRun, type Result, resultOf } from "./run";
+import { size } from "../../lib/format";
+import { fileAddress, type ReportRun } from "../../lib/reports";
+import { type PublishedFile, type Result, resultOf } from "./run";
 
 /** States of partitions in which log and meter agree, or will once more is read. */
 const GOOD = new Set(["EXACT", "OPEN", "UNVERIFIED"]);

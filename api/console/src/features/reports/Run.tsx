@@ -23,28 +23,22 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { useMay } from "../../hooks/useSession";
-import { moment } from "../../lib/bytes";
+import { useStartReport } from "../../hooks/useStartReport";
 import { call } from "../../lib/client";
-import { CopyAs, curl, python } from "../../ui/CopyAs";
+import { moment } from "../../lib/format";
+import { curl, python } from "../../lib/recipe";
+import { KINDS, kindTitle, type ReportRun } from "../../lib/reports";
+import { CopyAs } from "../../ui/CopyAs";
 import { Missing } from "../../ui/Missing";
 import { Problem } from "../../ui/Problem";
 import { Published } from "./Published";
 import { RunState } from "./Runs";
-import {
-  failureOf,
-  isOver,
-  KINDS,
-  kindTitle,
-  pollAfter,
-  type ReportRun,
-  took,
-  useStart,
-} from "./run";
+import { failureOf, isOver, pollAfter, took } from "./run";
 
 export function Run() {
   const { runId } = useParams({ from: "/reports/$runId" });
   const queries = useQueryClient();
-  const start = useStart();
+  const start = useStartReport();
   const mayRun = useMay("reports:create");
   const run = useQuery({
     queryKey: ["report-run", runId],

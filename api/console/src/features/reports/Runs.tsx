@@ -15,23 +15,16 @@ import {
 } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { Link } from "@tanstack/react-router";
-import { More, usePages } from "../../hooks/usePages";
+import { usePages } from "../../hooks/usePages";
 import { useMay } from "../../hooks/useSession";
-import { count, moment } from "../../lib/bytes";
-import { CopyAs, curl, python } from "../../ui/CopyAs";
+import { useStartReport } from "../../hooks/useStartReport";
+import { count, moment } from "../../lib/format";
+import { curl, python } from "../../lib/recipe";
+import { KIND_WORDS, KINDS, kindTitle, type ReportRun } from "../../lib/reports";
+import { CopyAs } from "../../ui/CopyAs";
+import { More } from "../../ui/More";
 import { Problem } from "../../ui/Problem";
-import {
-  failureOf,
-  isOver,
-  KIND_WORDS,
-  KINDS,
-  kindTitle,
-  pollAfter,
-  type ReportRun,
-  resultOf,
-  took,
-  useStart,
-} from "./run";
+import { failureOf, isOver, pollAfter, resultOf, took } from "./run";
 
 const PATH = "/v1/report-runs?newest_first=true&page_size=50";
 
@@ -42,7 +35,7 @@ const RECIPE = {
 };
 
 export function Runs() {
-  const start = useStart();
+  const start = useStartReport();
   const mayRun = useMay("reports:create");
   const runs = usePages<ReportRun>(["report-runs"], PATH, (items, asked) =>
     items.every(isOver) ? false : pollAfter(asked),

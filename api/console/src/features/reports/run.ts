@@ -1,30 +1,6 @@
 // What of a report run the pages read: its manifest, which is data of a job, field by field.
 
-import { useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
-import type { components } from "../../../build/schema";
-import { useAct } from "../../hooks/useAct";
-import { call } from "../../lib/client";
-
-export type ReportRun = components["schemas"]["ReportRunBody"];
-export type Kind = NonNullable<components["schemas"]["ReportRunCreate"]["kind"]>;
-
-export const KINDS: readonly Kind[] = ["usage", "retention"];
-
-export const KIND_WORDS: Record<Kind, { title: string; says: string }> = {
-  usage: {
-    title: "Usage report",
-    says: "Counts what every topic and key used, hour by hour, from the log itself, and prices it.",
-  },
-  retention: {
-    title: "Retention report",
-    says: "Says what was deleted and why, how old what is left is, what goes next, and which promise is broken.",
-  },
-};
-
-export function kindTitle(kind: string): string {
-  return KIND_WORDS[kind as Kind]?.title ?? kind;
-}
+import type { ReportRun } from "../../lib/reports";
 
 export type PublishedFile = { name: string; bytes: string; sha256: string };
 
@@ -76,10 +52,6 @@ export function failureOf(run: ReportRun) {
   };
 }
 
-export function fileAddress(runId: string, name: string): string {
-  return `/v1/report-runs/${encodeURIComponent(runId)}/files/${encodeURIComponent(name)}`;
-}
-
 export function isOver(run: ReportRun | undefined): boolean {
   return run?.state === "SUCCEEDED" || run?.state === "FAILED";
 }
@@ -97,17 +69,4 @@ export function took(from: string, to: string | number): string {
   const end = typeof to === "number" ? to : Date.parse(to);
   const seconds = Math.max(0, Math.round((end - Date.parse(from)) / 1000));
   return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-}
-
-/** Starts a run and shows it. */
-export function useStart() {
-  const queries = useQueryClient();
-  const navigate = useNavigate();
-  return useAct({
-    mutationFn: (kind: Kind) => call<ReportRun>("POST", "/v1/report-runs", { body: { kind } }),
-    onSuccess: async (run) => {
-      await queries.invalidateQueries({ queryKey: ["report-runs"] });
-      navigate({ to: "/reports/$runId", params: { runId: run.id } });
-    },
-  });
 }

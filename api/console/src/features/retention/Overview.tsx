@@ -4,8 +4,8 @@ import { Card, CardBody, CardTitle } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { count, size } from "../../lib/bytes";
 import { sum } from "../../lib/decimal";
+import { count, size } from "../../lib/format";
 import { stack } from "../../lib/stacks";
 import { StackedBars } from "../../ui/charts/StackedBars";
 import {

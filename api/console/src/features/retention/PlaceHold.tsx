@@ -16,9 +16,10 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "../../hooks/useAct";
 import { all, call, type Topic } from "../../lib/client";
-import { CopyAs, curl, python, shell } from "../../ui/CopyAs";
+import { curl, python, shell } from "../../lib/recipe";
+import { CopyAs } from "../../ui/CopyAs";
+import { Hint } from "../../ui/Hint";
 import { Problem } from "../../ui/Problem";
-import { Hint } from "../topics/CreateTopic";
 import type { Hold } from "./hold";
 
 const WHOLE = /^[0-9]{1,18}$/;

@@ -15,9 +15,10 @@ import {
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "../../hooks/useAct";
-import { size } from "../../lib/bytes";
 import { call, type Plan } from "../../lib/client";
-import { CopyAs, curl, python } from "../../ui/CopyAs";
+import { size } from "../../lib/format";
+import { curl, python } from "../../lib/recipe";
+import { CopyAs } from "../../ui/CopyAs";
 import { Problem } from "../../ui/Problem";
 import { type Hold, scopeOf } from "./hold";
 

@@ -4,9 +4,10 @@
 import { Spinner } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
 import type { components } from "../../../build/schema";
-import { More, usePages } from "../../hooks/usePages";
-import { moment } from "../../lib/bytes";
+import { usePages } from "../../hooks/usePages";
 import { call, type Page } from "../../lib/client";
+import { moment } from "../../lib/format";
+import { More } from "../../ui/More";
 import { NoReport } from "../../ui/NoReport";
 import { Problem } from "../../ui/Problem";
 import { RunLink } from "../../ui/RunLink";

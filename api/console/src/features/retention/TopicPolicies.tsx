@@ -3,7 +3,7 @@
 import { Card, CardBody, CardTitle, ExpandableSection, Label } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { Link } from "@tanstack/react-router";
-import { count, duration, moment, size } from "../../lib/bytes";
+import { count, duration, moment, size } from "../../lib/format";
 import { causeTitle, type Policy, type TopicReport } from "./report";
 
 const UNLIMITED = "-1";

@@ -2,7 +2,7 @@
 
 import type { LabelProps } from "@patternfly/react-core";
 import type { components } from "../../../build/schema";
-import { count, size } from "../../lib/bytes";
+import { count, size } from "../../lib/format";
 
 export type Hold = components["schemas"]["LegalHoldBody"];
 

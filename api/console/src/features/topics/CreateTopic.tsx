@@ -3,11 +3,8 @@ import {
   ExpandableSection,
   Form,
   FormGroup,
-  FormHelperText,
   FormSelect,
   FormSelectOption,
-  HelperText,
-  HelperTextItem,
   Modal,
   ModalBody,
   ModalFooter,
@@ -18,9 +15,11 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useAct } from "../../hooks/useAct";
-import { milliseconds } from "../../lib/bytes";
 import { all, call, type Stream, type Topic } from "../../lib/client";
-import { CopyAs, curl, python, shell } from "../../ui/CopyAs";
+import { milliseconds } from "../../lib/format";
+import { curl, python, shell } from "../../lib/recipe";
+import { CopyAs } from "../../ui/CopyAs";
+import { Hint } from "../../ui/Hint";
 import { Problem } from "../../ui/Problem";
 
 /** Two fields for most topics: name and retention. The rest is folded. */
@@ -130,15 +129,5 @@ export function CreateTopic({ onClose }: { onClose: () => void }) {
         <CopyAs recipe={recipe} />
       </ModalFooter>
     </Modal>
-  );
-}
-
-export function Hint({ children }: { children: string }) {
-  return (
-    <FormHelperText>
-      <HelperText>
-        <HelperTextItem>{children}</HelperTextItem>
-      </HelperText>
-    </FormHelperText>
   );
 }

@@ -1,8 +1,9 @@
 import { Button } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { Fragment, type ReactNode } from "react";
-import { decoded, moment } from "../../lib/bytes";
 import type { Message } from "../../lib/client";
+import { moment } from "../../lib/format";
+import { decoded } from "../../lib/payload";
 
 const SHOWN_CHARACTERS = 300;
 

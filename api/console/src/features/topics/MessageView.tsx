@@ -14,9 +14,10 @@ import {
   ToggleGroupItem,
 } from "@patternfly/react-core";
 import { useState } from "react";
-import { bytesOf, decoded, hexDump, moment, size, textOf } from "../../lib/bytes";
 import type { Message, Topic } from "../../lib/client";
 import { copied } from "../../lib/clipboard";
+import { moment, size } from "../../lib/format";
+import { bytesOf, decoded, hexDump, textOf } from "../../lib/payload";
 
 type Props = { topic: Topic; message: Message; onClose: () => void };
 

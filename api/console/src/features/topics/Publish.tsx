@@ -13,11 +13,12 @@ import {
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "../../hooks/useAct";
-import { base64Of } from "../../lib/bytes";
 import { call, type Topic } from "../../lib/client";
-import { CopyAs, curl, python, shell } from "../../ui/CopyAs";
+import { base64Of } from "../../lib/payload";
+import { curl, python, shell } from "../../lib/recipe";
+import { CopyAs } from "../../ui/CopyAs";
+import { Hint } from "../../ui/Hint";
 import { Problem } from "../../ui/Problem";
-import { Hint } from "./CreateTopic";
 
 type Header = { key: string; value: string };
 type Published = { partition: number; offset: string };

@@ -15,11 +15,12 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "../../hooks/useAct";
 import { useMay } from "../../hooks/useSession";
-import { count, duration, milliseconds, moment, size } from "../../lib/bytes";
 import { call, type Plan, type Topic, type TopicSpec } from "../../lib/client";
-import { CopyAs, curl, python, shell } from "../../ui/CopyAs";
+import { count, duration, milliseconds, moment, size } from "../../lib/format";
+import { curl, python, shell } from "../../lib/recipe";
+import { CopyAs } from "../../ui/CopyAs";
+import { Hint } from "../../ui/Hint";
 import { Problem } from "../../ui/Problem";
-import { Hint } from "./CreateTopic";
 
 /** Of a shorter retention. A figure that no node gave in time is the word `unknown`. */
 type ShorterPlan = Plan & {

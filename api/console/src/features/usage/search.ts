@@ -75,8 +75,3 @@ export function bucketsOf(span: Span, until: number): string[] {
   }
   return found;
 }
-
-/** "2026-03-01" of a day, "2026-03-01 10:00" of an hour. */
-export function bucketTitle(group: string): string {
-  return group.length > 10 ? group.slice(0, 16).replace("T", " ") : group;
-}

@@ -14,18 +14,10 @@ import {
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
-import { isHatched, optionsOf, type Steps, stacked } from "./drawing";
+import type { Series, Steps } from "../../lib/stacks";
+import { isHatched, optionsOf, stacked } from "./drawing";
 
 const HEIGHT = 272;
-
-/** One colour of eight: its amounts for the picture, the same exactly for readers, their sum. */
-export type Series = {
-  name: string;
-  colour: number;
-  amounts: number[];
-  texts: string[];
-  total: string;
-};
 
 type Props = {
   title: string;

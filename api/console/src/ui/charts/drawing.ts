@@ -1,11 +1,7 @@
 // How stacked bars are drawn by uPlot: colours of the theme, hatching, axes. No React in here.
 
 import uPlot from "uplot";
-
-export const SERIES_MAX = 8;
-
-/** Steps of an axis: bytes are counted in powers of two, everything else in tens. */
-export type Steps = "binary" | "decimal";
+import type { Steps } from "../../lib/stacks";
 
 const BINARY = Array.from({ length: 61 }, (_, power) => 2 ** power);
 

@@ -1,7 +1,6 @@
 // A list that the server gives page by page: as many pages as somebody asked to see, never all.
 
-import { Button } from "@patternfly/react-core";
-import { type UseInfiniteQueryResult, useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { call, type Page } from "../lib/client";
 
 type Interval<Item> = number | false | ((items: Item[], asked: number) => number | false);
@@ -24,23 +23,4 @@ export function usePages<Item>(key: unknown[], path: string, interval: Interval<
     },
   });
   return { ...pages, items: pages.data?.pages.flatMap((page) => page.items) ?? [] };
-}
-
-type MoreProps = {
-  pages: Pick<UseInfiniteQueryResult, "hasNextPage" | "isFetchingNextPage" | "fetchNextPage">;
-  children: string;
-};
-
-/** The button of the next page; nothing where there is none. */
-export function More({ pages, children }: MoreProps) {
-  if (!pages.hasNextPage) return null;
-  return (
-    <Button
-      variant="link"
-      isLoading={pages.isFetchingNextPage}
-      onClick={() => pages.fetchNextPage()}
-    >
-      {children}
-    </Button>
-  );
 }

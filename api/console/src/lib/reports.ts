@@ -1,0 +1,27 @@
+// The reports that there are, and the addresses of what a run published.
+
+import type { components } from "../../build/schema";
+
+export type ReportRun = components["schemas"]["ReportRunBody"];
+export type Kind = NonNullable<components["schemas"]["ReportRunCreate"]["kind"]>;
+
+export const KINDS: readonly Kind[] = ["usage", "retention"];
+
+export const KIND_WORDS: Record<Kind, { title: string; says: string }> = {
+  usage: {
+    title: "Usage report",
+    says: "Counts what every topic and key used, hour by hour, from the log itself, and prices it.",
+  },
+  retention: {
+    title: "Retention report",
+    says: "Says what was deleted and why, how old what is left is, what goes next, and which promise is broken.",
+  },
+};
+
+export function kindTitle(kind: string): string {
+  return KIND_WORDS[kind as Kind]?.title ?? kind;
+}
+
+export function fileAddress(runId: string, name: string): string {
+  return `/v1/report-runs/${encodeURIComponent(runId)}/files/${encodeURIComponent(name)}`;
+}
