@@ -140,14 +140,14 @@ class DeadlineExceeded(Retryable):
     """Too late."""
 
     code = "DEADLINE_EXCEEDED"
-    hint = "Give the call a longer timeout=, or see whether the node is overloaded."
+    hint = "Give the call a longer timeout=, or check whether the node is overloaded."
 
 
 class BufferFull(Retryable):
     """The producer holds as many unsent bytes as it may."""
 
     code = "BUFFER_FULL"
-    hint = "Send slower, raise buffer_bytes=, or leave on_full='wait'."
+    hint = "Send more slowly, raise buffer_bytes=, or leave on_full='wait'."
 
 
 class SessionExpired(Retryable):
@@ -219,7 +219,7 @@ class RecordTooLarge(Invalid):
     """Larger than a batch of the topic may be."""
 
     code = "RECORD_TOO_LARGE"
-    hint = "Send it in parts, or raise max_message_bytes of the topic."
+    hint = "Split it, or increase max_message_bytes of the topic."
 
 
 class ConfigurationInvalid(Invalid):
@@ -232,7 +232,7 @@ class StartRequired(Invalid):
     """A group without committed offsets must say where it begins."""
 
     code = "START_REQUIRED"
-    hint = "Pass start='earliest' to read everything, or start='latest' for what comes from now on."
+    hint = "Pass start='earliest' to read all records, or start='latest' to read new ones."
 
 
 class QuotaExceeded(Fatal):
@@ -245,21 +245,21 @@ class OffsetBeyondEnd(Invalid):
     """The log ends before this offset."""
 
     code = "OFFSET_OUT_OF_RANGE"
-    hint = "Begin at start='latest', or at an offset that was read."
+    hint = "Start at start='latest', or at an offset that was read."
 
 
 class OffsetExpired(Fatal):
     """The records asked for are gone; `expected` is the first offset kept."""
 
     code = "TRUNCATED"
-    hint = "Begin at start='earliest', or pass on_expired='skip' to go on at what is kept."
+    hint = "Use start='earliest', or pass on_expired='skip' to continue at the oldest record."
 
 
 class CorruptPartition(Fatal):
     """The node found bytes that fail their checksum and stopped the partition."""
 
     code = "CORRUPT"
-    hint = "Ask the operator: see the node's log and /metrics."
+    hint = "Contact the operator. See the log and /metrics of the node."
 
 
 class Fenced(Fatal):
@@ -272,7 +272,7 @@ class OutOfSequence(Fatal):
     """The log does not continue where this producer does."""
 
     code = "OUT_OF_SEQUENCE"
-    hint = "Make a new producer; report this if nobody else uses its producer id."
+    hint = "Create a new producer. Report this if no other producer uses its id."
 
 
 class Closed(Fatal):

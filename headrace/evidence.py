@@ -69,7 +69,7 @@ class NotAsPublished(HeadraceError):
     """Some check of a report failed: a file, a sum, the signature or the chain."""
 
     code = "EVIDENCE_FAILED"
-    hint = "What the table names was changed after it was signed: take another copy."
+    hint = "The listed items were changed after they were signed. Get another copy."
 
 
 def canonical_json(document: object) -> bytes:
@@ -127,10 +127,10 @@ def document_at(path: Path) -> dict[str, object]:
         raise Invalid(
             f"{path} cannot be read as JSON: {failure}",
             code="EVIDENCE_INVALID",
-            hint="Give the folder of one run, or the reports' folder, as a report published it.",
+            hint="Pass the folder of one run, or the reports folder, as published.",
         ) from None
     if not isinstance(document, dict):
-        raise Invalid(f"{path} holds no JSON object", code="EVIDENCE_INVALID")
+        raise Invalid(f"{path} does not contain a JSON object", code="EVIDENCE_INVALID")
     return document
 
 
@@ -172,10 +172,10 @@ def _check_depth(folder: Path) -> None:
     above = folder.resolve().parent
     if not (folder / MANIFEST).is_file() and folder.is_dir() and (above / LEDGER).is_dir():
         raise Invalid(
-            f"{folder} is one folder too deep: it holds the runs of one kind, and not what was "
-            "signed of them",
+            f"{folder} is one folder too deep: it contains the runs of one kind, but not their "
+            "ledger",
             code="EVIDENCE_INVALID",
-            hint=f"Give the reports' folder, {above}, or the folder of one run.",
+            hint=f"Pass the reports folder, {above}, or the folder of one run.",
         )
 
 

@@ -39,7 +39,7 @@ def value_bytes(value: Value) -> bytes | None:
         try:
             return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
         except RecursionError:
-            raise Invalid("The value is nested too deep", hint="Send bytes instead.") from None
+            raise Invalid("The value is nested too deeply", hint="Send bytes instead.") from None
         except (TypeError, ValueError) as error:
             raise Invalid(f"The value is not JSON: {error}", hint="Send bytes instead.") from None
     raise Invalid(
@@ -53,7 +53,7 @@ def _encoded(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise Invalid(
-            f"Half of a surrogate pair at character {error.start}: that is no text",
+            f"Unpaired surrogate at character {error.start}: the value is not valid text",
             hint="Send bytes instead.",
         ) from None
 

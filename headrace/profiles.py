@@ -80,7 +80,7 @@ def check_name(name: str) -> None:
     """A name is a bare TOML key. Raises ConfigurationInvalid."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
         raise ConfigurationInvalid(
-            f"{name!r} cannot be the name of a profile", hint="Use letters, digits, _ and -."
+            f"{name!r} is not a valid profile name", hint="Use letters, digits, _ and -."
         )
 
 
@@ -88,8 +88,8 @@ def unknown_profile(name: str, path: Path, found: Profiles) -> ConfigurationInva
     """The error for a profile that is not there."""
     known = ", ".join(sorted(found.members)) or "none"
     return ConfigurationInvalid(
-        f'There is no profile "{name}" in {path} (known: {known})',
-        hint="`headrace up` writes one; headrace profile create makes others.",
+        f'Profile "{name}" does not exist in {path} (known: {known})',
+        hint="Create one with `headrace up` or `headrace profile create`.",
     )
 
 

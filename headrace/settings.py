@@ -164,13 +164,13 @@ def _api_url(text: str) -> str:
         # Not repeated: whoever took the wrong URL for it may have put a key in.
         raise ConfigurationInvalid(
             f"The address of the REST API {_beginning(parts.scheme)}",
-            hint="Write http://127.0.0.1:8460, or https://.. for TLS.",
+            hint="Use http://127.0.0.1:8460, or https://... for TLS.",
         )
     return text.rstrip("/")
 
 
 def _beginning(scheme: str) -> str:
-    return f"begins with {scheme!r}" if scheme else "has no scheme"
+    return f"starts with {scheme!r}" if scheme else "has no scheme"
 
 
 def _parse_url(url: str) -> _Url:
@@ -179,13 +179,13 @@ def _parse_url(url: str) -> _Url:
         parts = urlsplit(url)
     except ValueError:
         raise ConfigurationInvalid(
-            "The connection URL cannot be taken apart",
-            hint="Write headrace://KEY@host:port/project, an IPv6 address in brackets.",
+            "The connection URL cannot be parsed",
+            hint="Use headrace://KEY@host:port/project, with IPv6 addresses in brackets.",
         ) from None
     if parts.scheme not in _SCHEMES or not parts.netloc:
         raise ConfigurationInvalid(
             f"The connection URL {_beginning(parts.scheme)}",
-            hint="Write headrace://KEY@host:port/project, or headrace+tls:// for TLS.",
+            hint="Use headrace://KEY@host:port/project, or headrace+tls:// for TLS.",
         )
     userinfo, at, hosts = parts.netloc.rpartition("@")
     return _Url(
@@ -214,7 +214,9 @@ def _read_profile(name: str | None, environ: Mapping[str, str]) -> tuple[str, di
             raise unknown_profile(chosen, path, profiles)
         return chosen, {}
     if path.stat().st_mode & 0o077:
-        logger.warning("%s holds a key and others can read it: chmod 600 it", path)
+        logger.warning(
+            "%s contains a key and is readable by other users: run chmod 600 on it", path
+        )
     return chosen, {
         key: ("true" if value is True else "false" if value is False else str(value))
         for key, value in found.items()

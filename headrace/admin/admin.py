@@ -38,7 +38,7 @@ from headrace.transport.retry import Deadline, Duration, seconds
 
 WAIT_TIMEOUT = "60s"
 _INVOICE = "inv_"
-_BY_PROJECT = "Say which: by id, or with --project (project=)."
+_BY_PROJECT = "Use its id, or pass --project (project=)."
 READY_POLL_SECONDS = 0.1
 RUN_POLL_SECONDS = 0.2
 
@@ -179,7 +179,8 @@ class _Calls(Rest):
             found = [node for node in found if node["id"] == name]
         if not found:
             raise NotFound(
-                f'There is no {row.word} "{name}"', hint=f"See them: headrace {kind} list"
+                f'The {row.word} "{name}" does not exist',
+                hint=f"List them with: headrace {kind} list",
             )
         return _only(found, row.word, name)
 
@@ -223,7 +224,7 @@ class _Calls(Rest):
         raise DeadlineExceeded(
             f"{resource.get('name')} is still being deleted: {why_not_ready(resource)}",
             code="RESOURCE_NOT_READY",
-            hint=f"It goes on by itself: headrace explain {resource.get('id')}",
+            hint=f"Deletion continues in the background: headrace explain {resource.get('id')}",
         )
 
     async def explain(self, name: str) -> Resource:
@@ -292,11 +293,11 @@ class _Calls(Rest):
             found = [one for one in await self.invoices() if one.get("period") == name]
             if not found:
                 raise NotFound(
-                    f"There is no invoice {name}",
+                    f"Invoice {name} does not exist",
                     code="NOT_FOUND",
-                    hint="See `headrace invoice list`; a usage report draws them.",
+                    hint="List invoices with `headrace invoice list`. Usage reports create them.",
                 )
-            hint = "Say which by its id: `headrace invoice list` tells whose each one is."
+            hint = "Use an id from `headrace invoice list`."
             own = [one for one in found if one.get("own") is True]
             name = str(_only(own or found, "invoice", name, hint)["id"])
         return await self.request("GET", f"/invoices/{name}")
@@ -335,7 +336,7 @@ class _Calls(Rest):
             if deadline.passed:
                 raise DeadlineExceeded(
                     f"Report run {run['id']} is still {run.get('state')}",
-                    hint="It goes on by itself: see `headrace report list`.",
+                    hint="It continues in the background. Check it with `headrace report list`.",
                 )
             await asyncio.sleep(RUN_POLL_SECONDS)
             before, run = run, await self.request("GET", f"/report-runs/{run['id']}")
@@ -365,7 +366,7 @@ class _Calls(Rest):
                     f"{resource.get('name') or resource['id']} is not Ready for generation "
                     f"{wanted}: {why_not_ready(resource)}",
                     code="RESOURCE_NOT_READY",
-                    hint="Reconciliation goes on by itself; ask again later.",
+                    hint="Reconciliation continues in the background. Check again later.",
                 )
             await asyncio.sleep(READY_POLL_SECONDS)
             resource = await self.request("GET", path)
@@ -395,7 +396,7 @@ def _of_run(run: Resource) -> HeadraceError:
     return HeadraceError(
         f"Report run {run['id']} failed: {detail.get('message') or detail.get('detail') or detail}",
         code=str(detail.get("code") or "REPORT_FAILED"),
-        hint=str(detail.get("hint") or "The worker's log has the whole story."),
+        hint=str(detail.get("hint") or "See the log of the worker."),
     )
 
 

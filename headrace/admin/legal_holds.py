@@ -112,9 +112,9 @@ async def _ended(calls: _Calls, path: str, generation: int, deadline: Deadline) 
                 return
         await asyncio.sleep(POLL_SECONDS)
     raise DeadlineExceeded(
-        "The records are not gone yet",
+        "The records have not been deleted yet",
         code="RESOURCE_NOT_READY",
-        hint=f"It goes on by itself: headrace explain {params['target_id']}",
+        hint=f"The purge continues in the background: headrace explain {params['target_id']}",
     )
 
 

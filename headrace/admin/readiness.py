@@ -48,15 +48,15 @@ def refuse_left_alone(resource: Resource) -> None:
     name = f"{resource['stream']}/{resource['name']}" if resource.get("stream") else resource["id"]
     if reason == "Paused":
         raise Conflict(
-            f"{name} is paused: what was wished is stored, and nobody brings it about",
+            f"{name} is paused: the change is stored but not applied",
             code="TOPIC_PAUSED",
-            hint=f"Resume it: headrace topic alter {name} --no-paused",
+            hint=f"Resume reconciliation: headrace topic alter {name} --no-paused",
         )
     if reason == "Unmanaged":
         raise Conflict(
-            f"{name} is not managed: what was wished is stored, and nobody brings it about",
+            f"{name} is not managed: the change is stored but not applied",
             code="TOPIC_UNMANAGED",
-            hint=f"Let it be managed: headrace topic alter {name} --managed",
+            hint=f"Manage the topic: headrace topic alter {name} --managed",
         )
 
 
@@ -69,4 +69,4 @@ def why_not_ready(resource: Resource) -> str:
         for c in (conditions if isinstance(conditions, list) else [])
         if isinstance(c, dict)
     ]
-    return "; ".join(said) or "no reconciler has looked at it yet"
+    return "; ".join(said) or "it has not been reconciled yet"

@@ -43,5 +43,5 @@ def path_of(object_id: str) -> str:
         if object_id.startswith(row.prefix) and kind != "node":
             return f"/{row.collection}/{object_id}"
     raise Invalid(
-        f"{object_id!r} is the id of no organization, project, stream, topic, key or hold"
+        f"{object_id!r} is not the id of an organization, project, stream, topic, key or hold"
     )

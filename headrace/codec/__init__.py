@@ -154,14 +154,14 @@ def encode(
 ) -> bytes:
     """The client part of one batch. Raises CodecError when the records fit in none."""
     if codec not in CODECS:
-        raise CodecError("BATCH_CODEC", f"{codec!r} is no codec: use none, lz4 or zstd")
+        raise CodecError("BATCH_CODEC", f"{codec!r} is not a codec: use none, lz4 or zstd")
     if len(producer_id) != len(NO_PRODUCER):
         raise CodecError("BATCH_PRODUCER", "a producer id has 16 bytes")
     number = CODECS.index(codec)
     try:
         return _engine.encode(records, number, producer_id, producer_epoch, base_sequence)
     except UnicodeEncodeError as error:
-        raise CodecError("BATCH_RECORD", "a header's name is no text") from error
+        raise CodecError("BATCH_RECORD", "a header name is not text") from error
 
 
 def batches(buffer: bytes | bytearray | memoryview) -> Iterator[Batch]:

@@ -120,8 +120,8 @@ class Chunk:
         except codec.CodecError as error:
             raise CorruptPartition(
                 f"{self.slot.name}@{self.batch.base_offset} cannot be read: {error.message}",
-                hint="Its producer wrote it so. Read on with the same consumer to leave it out, or "
-                f"begin at offset {self.end}.",
+                hint="Its producer wrote it this way. Continue with the same consumer to skip it, "
+                f"or start at offset {self.end}.",
             ) from error
         first = max(0, self.offset - self.batch.base_offset)
         return Batch(
@@ -281,8 +281,8 @@ class PartitionReader:
         name, asked = self._slot.name, self._offset
         if self._on_expired == "raise":
             raise OffsetExpired(
-                f"{name} begins at offset {log_start}; {log_start - asked} records "
-                f"from {asked} on were removed by retention",
+                f"{name} starts at offset {log_start}; {log_start - asked} records "
+                f"from {asked} were removed by retention",
                 expected=log_start,
             )
         logger.warning("%s: skipped %d records removed by retention", name, log_start - asked)
@@ -297,14 +297,14 @@ def _checked(stored: bytes, name: TopicPartition) -> Iterator[codec.Batch]:
     try:
         yield from codec.batches(stored)
     except codec.CodecError as error:
-        raise CorruptPartition(f"{name}: a batch arrived damaged: {error.message}") from error
+        raise CorruptPartition(f"{name}: received a damaged batch: {error.message}") from error
 
 
 def _of_status(status: int, name: TopicPartition) -> HeadraceError:
     if status == wire.CORRUPT:
-        return CorruptPartition(f"{name} is stopped: stored bytes fail their checksum")
+        return CorruptPartition(f"{name} is isolated: stored data failed its checksum")
     if status == wire.NOT_PRIMARY:
-        return NotHere(f"The node does not lead {name} any more")
+        return NotHere(f"The node is no longer the primary of {name}")
     if status == wire.REBUILDING:
         return Retryable(f"{name} is being rebuilt", code="REBUILDING")
     return error_of(wire.Error(code="UNKNOWN_STATUS", message=f"{name}: fetch status {status}"))

@@ -62,14 +62,14 @@ class Wanted:
 
     def __post_init__(self) -> None:
         if not self.topics:
-            raise Invalid("Name at least one topic")
+            raise Invalid("Pass at least one topic")
         if self.ack not in ("after", "before", "manual"):
             raise Invalid(
-                f"ack={self.ack!r} is not known", hint="Use 'after', 'before' or 'manual'."
+                f"ack={self.ack!r} is not valid", hint="Use 'after', 'before' or 'manual'."
             )
         if isinstance(self.start, str) and self.start not in ("earliest", "latest"):
             raise Invalid(
-                f"start={self.start!r} is not known",
+                f"start={self.start!r} is not valid",
                 hint="Use 'earliest', 'latest', an offset, a datetime or a timedelta.",
             )
         if isinstance(self.start, int) and self.start < 0:
@@ -77,7 +77,9 @@ class Wanted:
         if isinstance(self.start, datetime):
             instant_of(self.start)
         if self.group is not None and self.partitions is not None:
-            raise Invalid("A group is assigned its partitions: pass partition= or group=, not both")
+            raise Invalid(
+                "Group members get their partitions assigned: pass partition= or group=, not both"
+            )
 
 
 class Subscription:
@@ -167,7 +169,9 @@ class Subscription:
             return await offset_at(self._connection, name, start)
         if start is None:
             if self.wanted.group is not None and not await self._known_in(name.topic):
-                raise StartRequired(f'Group "{self.wanted.group}" is new in {name.topic}')
+                raise StartRequired(
+                    f'Group "{self.wanted.group}" has no committed offsets in {name.topic}'
+                )
             # A group that has committed elsewhere in the topic has not read this partition yet.
             start = "earliest"
         bounds = await fetch_offsets(self._connection, name)
@@ -230,7 +234,7 @@ class Subscription:
             await self._commit_slot(slot)
         except HeadraceError as error:
             logger.warning(
-                "%s is released without its last commit: rows from %d on come again: %s",
+                "%s is released without its last commit: rows from %d will be delivered again: %s",
                 slot.name,
                 max(slot.committed, 0),
                 error.message,

@@ -271,7 +271,7 @@ class Memory:
 
     def full(self) -> BufferFull:
         """The error for a caller that will not wait."""
-        return BufferFull(f"{self.used} of {self._bytes_max} bytes wait to be sent")
+        return BufferFull(f"{self.used} of {self._bytes_max} bytes are waiting to be sent")
 
 
 @dataclass(slots=True)

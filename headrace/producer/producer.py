@@ -55,7 +55,7 @@ class _Face:
         on_full: OnFull = "wait",
     ) -> None:
         if on_full not in ("wait", "raise"):
-            raise Invalid(f"on_full={on_full!r} is not known", hint="Use 'wait' or 'raise'.")
+            raise Invalid(f"on_full={on_full!r} is not valid", hint="Use 'wait' or 'raise'.")
         self._io = io
         self._connection = connection
         self._on_full = on_full
@@ -117,8 +117,8 @@ class _Face:
         chunks = list(self._chunks(route, items, partition))
         if len(chunks) != 1:
             raise RecordTooLarge(
-                f"The records make {len(chunks)} batches, send_batch sends exactly one",
-                hint="Use send_many, or name a partition and send less at a time.",
+                f"The records make {len(chunks)} batches; send_batch sends exactly one",
+                hint="Use send_many, or pass a partition and fewer records.",
             )
         return chunks[0]
 
@@ -133,7 +133,7 @@ class _Face:
         try:
             await asyncio.wait_for(self._sender.flush(), timeout)
         except TimeoutError:
-            logger.debug("flush did not end within %.1f s", timeout)
+            logger.debug("flush did not complete within %.1f s", timeout)
         except HeadraceError as error:
             failure = error
         lost = await self._sender.close()

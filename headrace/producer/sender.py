@@ -173,7 +173,9 @@ class Sender:
                     # No library here compresses like that; the topic's codec is a wish, not a rule.
                     codec = "none"
                     continue
-                refusal = Invalid(f"The records make no batch: {error.message}", code=error.code)
+                refusal = Invalid(
+                    f"The records cannot be encoded as a batch: {error.message}", code=error.code
+                )
                 self._fail(batch, partition.queue.refused(batch, refusal) or refusal)
                 return False
 

@@ -103,7 +103,7 @@ class Route:
         """
         if partition >= self.partitions_count:
             raise TopicRecreated(
-                f"{self.name}[{partition}] does not exist any more: the topic was made again with "
+                f"{self.name}[{partition}] no longer exists: the topic was recreated again with "
                 f"{self.partitions_count} partitions"
             )
         return self.primaries[partition]
@@ -318,7 +318,7 @@ def _route(topic: wire.Topic, nodes: dict[str, str]) -> Route:
         raise Unreachable(
             f'Topic "{topic.name}" has no partitions yet',
             code="TOPIC_NOT_READY",
-            hint="It was created a moment ago: wait until it is Ready.",
+            hint="It was created a moment ago: wait until it is ready.",
         )
     missing = [index for index, address in primaries.items() if not address]
     if missing:

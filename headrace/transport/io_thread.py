@@ -115,7 +115,9 @@ class IoThread:
     def _refuse_own_thread(self, work: Coroutine[object, None, object]) -> None:
         if threading.current_thread() is self._thread:
             work.close()
-            raise RuntimeError("The sync face was called from a callback of the I/O thread")
+            raise RuntimeError(
+                "The synchronous client was called from a callback of the I/O thread"
+            )
 
     def run(self, work: Coroutine[object, None, T], timeout: float | None = None) -> T:
         """Run `work` and block until it ends; Ctrl-C and the timeout cancel it."""
@@ -123,7 +125,7 @@ class IoThread:
         started: _Started[T] = _Started(work)
         if self.loop.is_closed():
             started.drop()
-            raise Closed("The client's I/O thread has ended", hint="Connect again.")
+            raise Closed("The I/O thread of the client has ended", hint="Connect again.")
         ended = False
         try:
             self.loop.call_soon_threadsafe(started.begin)
@@ -183,7 +185,7 @@ def patient(who: str, timeout: float) -> Iterator[None]:
 
     def say() -> None:
         until = time.strftime("%H:%M:%S", time.localtime(began + timeout))
-        waiting.info("no answer from %s yet, trying until %s", who, until)
+        waiting.info("no answer from %s yet, retrying until %s", who, until)
 
     began = time.time()
     timer = asyncio.get_running_loop().call_later(SILENCE_SECONDS, say)
@@ -225,8 +227,8 @@ def io_thread() -> IoThread:
     """The process's I/O thread, started at first use."""
     if _shared.transport_dead:
         raise Closed(
-            "This process was forked from one that had connected, and gRPC does not survive that",
-            hint="Connect first in the child, or start children by spawn.",
+            "This process was forked from a connected process, which gRPC does not support",
+            hint="Connect in the child only, or start children with spawn.",
         )
     with _shared.lock:
         if _shared.thread is None:
@@ -399,6 +401,6 @@ class OwnerProcess:
         """Raise Closed when this is another process than the one that made `what`."""
         if self.foreign:
             raise Closed(
-                f"This {what} was made before a fork",
+                f"This {what} was created before a fork",
                 hint="Call headrace.connect() in the child.",
             )

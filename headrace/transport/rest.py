@@ -142,7 +142,7 @@ class Rest:
                 raise NotFound(
                     f'Project "{self._settings.project}" does not exist',
                     code="PROJECT_NOT_FOUND",
-                    hint="See those that this key can: headrace project list, without --project.",
+                    hint="List the projects of this key: headrace project list, without --project.",
                 )
             self._project_id = str(found[0]["id"])
         return self._project_id

@@ -34,7 +34,7 @@ def seconds(duration: Duration) -> float:
         match = _DURATION.fullmatch(duration.strip())
         if match is None:
             raise Invalid(
-                f"{duration!r} is not a duration", hint='Write "200ms", "5s", "2m", "1h" or "7d".'
+                f"{duration!r} is not a duration", hint='Use "200ms", "5s", "2m", "1h" or "7d".'
             )
         value = float(match[1]) * _UNITS[match[2]]
     else:

@@ -80,8 +80,8 @@ def test_a_call_that_waits_for_an_answer_says_for_whom_and_until_when(
         == "No topics found. Create one with: headrace topic create NAME\n"
     )
     monkeypatch.setattr("headrace.transport.io_thread.SILENCE_SECONDS", 0.0)
-    assert f"no answer from {api.url} yet, trying until " in headrace("topic", "list").err
-    line = f"no answer from {node.address} yet, trying until "
+    assert f"no answer from {api.url} yet, retrying until " in headrace("topic", "list").err
+    line = f"no answer from {node.address} yet, retrying until "
     assert line in headrace("consume", "single", "-e").err
 
 

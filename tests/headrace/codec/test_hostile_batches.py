@@ -159,7 +159,7 @@ def test_who_stops_at_it_finds_it_again(client: Client, node: ScriptedNode) -> N
         ):
             next(consumer)
         assert "single[0]@0 cannot be read" in error.value.message
-        assert "begin at offset 3" in (error.value.hint or "")
+        assert "start at offset 3" in (error.value.hint or "")
 
 
 @pytest.mark.parametrize("half", ["\ud800", "a\udfff"])

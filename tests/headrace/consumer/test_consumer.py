@@ -181,7 +181,7 @@ def test_a_partition_that_the_topic_made_again_does_not_have_is_told_so(
         consumer.open()
         node.partitions["orders"] = 1
         node.revisions["orders"] = 2
-        with pytest.raises(TopicRecreated, match=r"orders\[3\] does not exist any more"):
+        with pytest.raises(TopicRecreated, match=r"orders\[3\] no longer exists"):
             consumer.lag()
 
 
