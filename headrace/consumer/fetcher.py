@@ -282,7 +282,7 @@ class PartitionReader:
         if self._on_expired == "raise":
             raise OffsetExpired(
                 f"{name} starts at offset {log_start}; {log_start - asked} records "
-                f"from {asked} were removed by retention",
+                f"from offset {asked} were removed by retention",
                 expected=log_start,
             )
         logger.warning("%s: skipped %d records removed by retention", name, log_start - asked)

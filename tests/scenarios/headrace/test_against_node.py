@@ -173,7 +173,7 @@ def test_a_group_whose_records_were_purged_is_told_and_goes_on_where_the_log_beg
     with handle.consume(group=f"g-{topic}") as consumer, pytest.raises(OffsetExpired) as told:
         next(consumer)
     assert told.value.expected == 7
-    assert "3 records from 4 on" in str(told.value)
+    assert "3 records from offset 4 were" in str(told.value)
     with handle.consume(group=f"g-{topic}", on_expired="skip", until="end") as consumer:
         assert [message.offset for message in consumer] == [7, 8, 9]
     fresh = handle.consume(group=f"new-{topic}", start="earliest", until="end")
