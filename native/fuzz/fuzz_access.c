@@ -11,6 +11,8 @@
 #include "foundation/assert.h"
 #include "fuzz_input.h"
 #include "grpc/server.h"
+#include "host/calls.h"
+#include "service/methods.h"
 
 enum { NOW_US = 1000000, NAMES_MAX = 8 };
 
@@ -101,7 +103,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     uint64_t now_ns = UINT64_MAX / 2;
     uint64_t deadline_ns = grpc_timeout_deadline(bytes, size, now_ns);
     assert(deadline_ns == 0 || deadline_ns >= now_ns);
-    enum call_method method = grpc_method(bytes, size);
-    assert(method > METHOD_NONE && method < METHODS_COUNT);
+    const struct grpc_service services[] = {{service_methods, METHODS_COUNT, NULL},
+                                            {&host_method, 1, NULL}};
+    const struct grpc_service *service = NULL;
+    const struct grpc_method *method = grpc_method_find(services, 2, bytes, size, &service);
+    assert(method != NULL && service != NULL);
     return 0;
 }

@@ -43,7 +43,8 @@ static void call_open(void)
     int ends[2];
     int failed = socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends);
     assert(failed == 0);
-    enum status status = http2_connection_open(engine_shard(node.engine, 0), ends[1]);
+    struct http2 *http2 = grpc_server_transport(engine_shard(node.engine, 0)->grpc);
+    enum status status = http2_connection_open(http2, ends[1]);
     assert(status == STATUS_OK);
     client = ends[0];
     static struct fuzz_output output;
@@ -140,8 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     close(client);
     int turns = 0;
-    while (shard->connections_count > 0 || shard->pendings_count > 0
-           || engine_shard(node.engine, 1)->pendings_count > 0) {
+    while (http2_connections_count(grpc_server_transport(shard->grpc)) > 0
+           || shard->pendings_count > 0 || engine_shard(node.engine, 1)->pendings_count > 0) {
         fuzz_node_turn(&node);
         assert(turns++ < TURNS_MAX);
     }

@@ -42,7 +42,7 @@ enum engine_limit {
 
 struct engine;
 
-/* How long what takes room without using it may stay: shard/sweep.h. 0 = the default. */
+/* How long what takes room without using it may stay: http2/sweep.c, grpc/sweep.c. 0 = default. */
 struct engine_limits {
     uint32_t host_beat_ms;      /* silence of the host, then health says NOT_SERVING; 5 s */
     uint32_t silence_ms;        /* a connection without a call and without ever a key; 10 s */

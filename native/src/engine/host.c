@@ -128,7 +128,7 @@ size_t engine_cancelled(struct engine *engine, struct engine_frame *calls, size_
         uint32_t flags = __atomic_load_n(&shard->calls_cancelled_count, __ATOMIC_ACQUIRE);
         if (flags == engine->cancelled_seen[index]) continue;
         uint32_t slot = 0;
-        for (; slot < SHARD_CALLS_COUNT_MAX && found < count; slot++) {
+        for (; slot < GRPC_CALLS_COUNT_MAX && found < count; slot++) {
             if (__atomic_load_n(&shard->calls_cancelled[slot], __ATOMIC_RELAXED) == 0) continue;
             uint32_t tag = __atomic_exchange_n(&shard->calls_cancelled[slot], 0, __ATOMIC_ACQ_REL);
             if (tag == 0) continue;
@@ -141,7 +141,7 @@ size_t engine_cancelled(struct engine *engine, struct engine_frame *calls, size_
             };
         }
         /* All seen, unless the caller's array ended first. */
-        if (slot == SHARD_CALLS_COUNT_MAX) engine->cancelled_seen[index] = flags;
+        if (slot == GRPC_CALLS_COUNT_MAX) engine->cancelled_seen[index] = flags;
     }
     return found;
 }

@@ -31,51 +31,59 @@ static unsigned long long load(const uint64_t *counter)
     return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
+/* Whose figure it is. */
+enum source { OF_SHARD, OF_HTTP2, OF_GRPC, OF_STORE };
+
 struct metric {
     const char *name;
     const char *labels; /* besides the shard: with a leading comma, or "" */
     size_t offset;
     const char *kind;
+    enum source source;
 };
 
 #define COUNTER(name, labels, field) \
-    {name, labels, offsetof(struct shard_counters, field), "counter"}
+    {name, labels, offsetof(struct shard_counters, field), "counter", OF_SHARD}
+#define TRANSPORT(name, labels, field) \
+    {name, labels, offsetof(struct http2_counters, field), "counter", OF_HTTP2}
+#define SERVER(name, labels, field) \
+    {name, labels, offsetof(struct grpc_counters, field), "counter", OF_GRPC}
 
 static const struct metric counters[] = {
-    COUNTER("headrace_connections_opened_total", "", connections_opened),
-    COUNTER("headrace_connections_closed_total", "", connections_closed),
+    TRANSPORT("headrace_connections_opened_total", "", connections_opened),
+    TRANSPORT("headrace_connections_closed_total", "", connections_closed),
     COUNTER("headrace_connections_refused_total", "", connections_refused),
     COUNTER("headrace_accepts_failed_total", "", accepts_failed),
-    COUNTER("headrace_connections_ended_total", ",reason=\"silent\"", connections_silent),
-    COUNTER("headrace_connections_ended_total", ",reason=\"evicted\"", connections_evicted),
-    COUNTER("headrace_connections_ended_total", ",reason=\"idle\"", connections_idle),
-    COUNTER("headrace_connections_ended_total", ",reason=\"age\"", connections_aged),
-    COUNTER("headrace_connections_ended_total", ",reason=\"stalled\"", connections_stalled),
-    COUNTER("headrace_connections_ended_total", ",reason=\"malformed\"", connections_malformed),
-    COUNTER("headrace_connections_ended_total", ",reason=\"pings\"", floods_pings),
-    COUNTER("headrace_connections_ended_total", ",reason=\"resets\"", floods_resets),
-    COUNTER("headrace_connections_ended_total", ",reason=\"frames\"", floods_frames),
-    COUNTER("headrace_calls_opened_total", "", calls_opened),
-    COUNTER("headrace_calls_refused_total", "", calls_refused),
-    COUNTER("headrace_calls_cancelled_total", "", calls_cancelled),
-    COUNTER("headrace_calls_access_ended_total", "", access_ended),
-    COUNTER("headrace_calls_late_total", "", calls_late),
-    COUNTER("headrace_replies_stalled_total", "", replies_stalled),
-    COUNTER("headrace_replies_refused_total", "", answers_refused),
-    COUNTER("headrace_messages_refused_total", ",reason=\"memory\"", messages_refused),
-    COUNTER("headrace_messages_refused_total", ",reason=\"deadline\"", messages_late),
-    COUNTER("headrace_received_bytes_total", "", bytes_received),
-    COUNTER("headrace_sent_bytes_total", "", bytes_sent),
+    TRANSPORT("headrace_connections_ended_total", ",reason=\"silent\"", connections_silent),
+    TRANSPORT("headrace_connections_ended_total", ",reason=\"evicted\"", connections_evicted),
+    TRANSPORT("headrace_connections_ended_total", ",reason=\"idle\"", connections_idle),
+    TRANSPORT("headrace_connections_ended_total", ",reason=\"age\"", connections_aged),
+    TRANSPORT("headrace_connections_ended_total", ",reason=\"stalled\"", connections_stalled),
+    TRANSPORT("headrace_connections_ended_total", ",reason=\"malformed\"", connections_malformed),
+    TRANSPORT("headrace_connections_ended_total", ",reason=\"pings\"", floods_pings),
+    TRANSPORT("headrace_connections_ended_total", ",reason=\"resets\"", floods_resets),
+    TRANSPORT("headrace_connections_ended_total", ",reason=\"frames\"", floods_frames),
+    SERVER("headrace_calls_opened_total", "", calls_opened),
+    SERVER("headrace_calls_refused_total", "", calls_refused),
+    SERVER("headrace_calls_cancelled_total", "", calls_cancelled),
+    SERVER("headrace_calls_access_ended_total", "", access_ended),
+    SERVER("headrace_calls_late_total", "", calls_late),
+    SERVER("headrace_replies_stalled_total", "", replies_stalled),
+    SERVER("headrace_replies_refused_total", "", answers_refused),
+    SERVER("headrace_messages_refused_total", ",reason=\"memory\"", messages_refused),
+    SERVER("headrace_messages_refused_total", ",reason=\"deadline\"", messages_late),
+    TRANSPORT("headrace_received_bytes_total", "", bytes_received),
+    TRANSPORT("headrace_sent_bytes_total", "", bytes_sent),
     COUNTER("headrace_fetch_waits_total", "", fetch_waits),
     COUNTER("headrace_fetch_holds_total", "", fetch_holds),
     COUNTER("headrace_fetch_disk_reads_total", "", fetch_reads),
     COUNTER("headrace_fetch_bytes_total", "", fetch_bytes),
-    COUNTER("headrace_metered_egress_bytes_total", "", egress_bytes),
-    COUNTER("headrace_metered_egress_unsent_bytes_total", "", egress_unsent),
+    SERVER("headrace_metered_egress_bytes_total", "", egress_bytes),
+    SERVER("headrace_metered_egress_unsent_bytes_total", "", egress_unsent),
     COUNTER("headrace_metered_requests_total", "", requests_metered),
     COUNTER("headrace_usage_unattributed_total", "", usage_unattributed),
     COUNTER("headrace_produce_waits_total", "", produce_waits),
-    COUNTER("headrace_consume_holds_total", ",reason=\"connection\"", consume_holds_connection),
+    SERVER("headrace_consume_holds_total", ",reason=\"connection\"", pushes_held),
     COUNTER("headrace_consume_holds_total", ",reason=\"memory\"", consume_holds_memory),
     COUNTER("headrace_forwarded_total", ",method=\"produce\"", produce_forwarded),
     COUNTER("headrace_forwarded_total", ",method=\"fetch\"", fetch_forwarded),
@@ -92,7 +100,8 @@ static const struct metric counters[] = {
     COUNTER("headrace_pump_turns_total", "", turns),
 };
 
-#define STATISTIC(name, field, kind) {name, "", offsetof(struct store_statistics, field), kind}
+#define STATISTIC(name, field, kind) \
+    {name, "", offsetof(struct store_statistics, field), kind, OF_STORE}
 
 static const struct metric statistics[] = {
     STATISTIC("headrace_journal_rounds_total", rounds, "counter"),
@@ -147,14 +156,22 @@ static unsigned long long value_of(const void *of, const struct metric *metric)
     return load((const uint64_t *)(const void *)(base + metric->offset));
 }
 
+static unsigned long long counter_of(const struct shard *shard, const struct metric *metric)
+{
+    switch (metric->source) {
+    case OF_HTTP2: return value_of(http2_counters(grpc_server_transport(shard->grpc)), metric);
+    case OF_GRPC: return value_of(grpc_server_counters(shard->grpc), metric);
+    default: return value_of(&shard->counters, metric);
+    }
+}
+
 static void put_counters(struct text *text, const struct engine *engine)
 {
     for (size_t index = 0; index < sizeof counters / sizeof counters[0]; index++) {
         put_header(text, counters, index);
         for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
             put(text, "%s{shard=\"%u\"%s} %llu\n", counters[index].name, (unsigned)shard,
-                counters[index].labels,
-                value_of(&engine->shards[shard].counters, &counters[index]));
+                counters[index].labels, counter_of(&engine->shards[shard], &counters[index]));
         }
     }
 }
@@ -174,31 +191,21 @@ static void put_statistics(struct text *text, const struct engine *engine)
 
 static void put_calls(struct text *text, const struct engine *engine)
 {
-    static const char *const methods[METHODS_COUNT] = {
-        [METHOD_PRODUCE] = "Produce",
-        [METHOD_PRODUCE_STREAM] = "ProduceStream",
-        [METHOD_FETCH] = "Fetch",
-        [METHOD_COMMIT_OFFSETS] = "CommitOffsets",
-        [METHOD_FETCH_OFFSETS] = "FetchOffsets",
-        [METHOD_HEALTH_CHECK] = "HealthCheck",
-        [METHOD_HOST] = "host",
-        [METHOD_PUBLISH] = "Publish",
-        [METHOD_FETCH_MESSAGES] = "FetchMessages",
-        [METHOD_CONSUME] = "Consume",
-        [METHOD_LIST_OFFSETS] = "ListOffsets",
-    };
     put(text, "# TYPE headrace_calls_total counter\n");
     for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
-        for (size_t method = METHOD_NONE + 1; method < METHODS_COUNT; method++) {
-            const uint64_t *value = &engine->shards[shard].counters.calls_by_method[method];
+        struct grpc_server *server = engine->shards[shard].grpc;
+        const struct grpc_method *method;
+        for (uint32_t at = 0; (method = grpc_server_method(server, at)) != NULL; at++) {
+            const uint64_t *value = &grpc_server_counters(server)->calls_by_method[at];
             put(text, "headrace_calls_total{shard=\"%u\",method=\"%s\"} %llu\n", (unsigned)shard,
-                methods[method], load(value));
+                method->metric, load(value));
         }
     }
     put(text, "# TYPE headrace_call_failures_total counter\n");
     for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
         for (int error = GRPC_ERROR_NONE + 1; error < GRPC_ERROR_COUNT; error++) {
-            const uint64_t *value = &engine->shards[shard].counters.failures_by_error[error];
+            struct grpc_server *server = engine->shards[shard].grpc;
+            const uint64_t *value = &grpc_server_counters(server)->failures_by_error[error];
             if (load(value) == 0) continue;
             put(text, "headrace_call_failures_total{shard=\"%u\",code=\"%s\"} %llu\n",
                 (unsigned)shard, grpc_error_entry((enum grpc_error)error)->code, load(value));
@@ -275,7 +282,7 @@ int engine_metric_total(const struct engine *engine, const char *name, uint64_t 
     for (uint16_t index = 0; index < engine->shards_count; index++) {
         const struct shard *shard = &engine->shards[index];
         if (counter != NULL) {
-            *total += value_of(&shard->counters, counter);
+            *total += counter_of(shard, counter);
             continue;
         }
         struct store_statistics now;

@@ -2,37 +2,9 @@
  * Judges each field when it arrives; grpc/server.c decides once all are there. */
 #include <string.h>
 
+#include "catalog/grants.h"
 #include "foundation/assert.h"
-#include "grpc/server.h"
-#include "shard/shard.h"
-
-struct method_entry {
-    const char *path;
-    enum call_method method;
-};
-
-static const struct method_entry methods[] = {
-    {"/headrace.stream.v1.Stream/Produce", METHOD_PRODUCE},
-    {"/headrace.stream.v1.Stream/ProduceStream", METHOD_PRODUCE_STREAM},
-    {"/headrace.stream.v1.Stream/Fetch", METHOD_FETCH},
-    {"/headrace.stream.v1.Stream/Consume", METHOD_CONSUME},
-    {"/headrace.stream.v1.Stream/CommitOffsets", METHOD_COMMIT_OFFSETS},
-    {"/headrace.stream.v1.Stream/FetchOffsets", METHOD_FETCH_OFFSETS},
-    {"/headrace.stream.v1.Stream/Publish", METHOD_PUBLISH},
-    {"/headrace.stream.v1.Stream/FetchMessages", METHOD_FETCH_MESSAGES},
-    {"/headrace.stream.v1.Stream/ListOffsets", METHOD_LIST_OFFSETS},
-    {"/grpc.health.v1.Health/Check", METHOD_HEALTH_CHECK},
-};
-
-enum call_method grpc_method(const uint8_t *path, size_t size)
-{
-    for (size_t index = 0; index < sizeof methods / sizeof methods[0]; index++) {
-        size_t length = strlen(methods[index].path);
-        if (length == size && memcmp(methods[index].path, path, size) == 0)
-            return methods[index].method;
-    }
-    return METHOD_HOST;
-}
+#include "grpc/state.h"
 
 uint64_t grpc_timeout_deadline(const uint8_t *value, size_t size, uint64_t now_ns)
 {
@@ -72,13 +44,14 @@ static int is_grpc(const uint8_t *value, size_t size)
     return size == length || value[length] == '+' || value[length] == ';';
 }
 
-static void token_remember(struct connection *connection, const uint8_t *value, size_t size,
-                           const struct call *call, const struct grant *grant)
+static void token_remember(const struct call *call, const uint8_t *value, size_t size,
+                           const struct grant *grant)
 {
-    struct cached_token *cached = &connection->tokens[connection->tokens_next];
+    struct grpc_peer *peer = call->peer;
+    struct grpc_token *cached = &peer->tokens[peer->tokens_next];
     if (size > sizeof cached->token) return;
-    connection->tokens_next = (uint8_t)((connection->tokens_next + 1) % HTTP2_TOKENS_CACHED);
-    cached->revision = connection->shard->tables.grants.revision;
+    peer->tokens_next = (uint8_t)((peer->tokens_next + 1) % GRPC_TOKENS_CACHED);
+    cached->revision = call->server->grants->revision;
     cached->size = (uint32_t)size;
     cached->expires_at_us = grant->expires_at_us;
     memcpy(cached->secret_sha256, grant->sha256, sizeof cached->secret_sha256);
@@ -88,12 +61,12 @@ static void token_remember(struct connection *connection, const uint8_t *value, 
 
 /* The whole token is compared, in one pass without a branch on its bytes: a hash could be made to
  * collide. */
-static const struct cached_token *token_recall(const struct connection *connection,
-                                               const uint8_t *value, size_t size)
+static const struct grpc_token *token_recall(const struct call *call, const uint8_t *value,
+                                             size_t size)
 {
-    uint32_t revision = connection->shard->tables.grants.revision;
-    for (uint32_t index = 0; index < HTTP2_TOKENS_CACHED; index++) {
-        const struct cached_token *cached = &connection->tokens[index];
+    uint32_t revision = call->server->grants->revision;
+    for (uint32_t index = 0; index < GRPC_TOKENS_CACHED; index++) {
+        const struct grpc_token *cached = &call->peer->tokens[index];
         if (cached->revision != revision || cached->size != size) continue;
         uint8_t difference = 0;
         for (size_t at = 0; at < size; at++) difference |= (uint8_t)(cached->token[at] ^ value[at]);
@@ -111,35 +84,42 @@ static void caller_take(struct call *call, const struct grant *grant)
         .verbs = grant->verbs,
     };
     memcpy(call->caller.key_id, grant->key_id, sizeof call->caller.key_id);
-    call->grants_revision = call->connection->shard->tables.grants.revision;
+    call->grants_revision = call->server->grants->revision;
     call->expires_at_us = grant->expires_at_us;
     memcpy(call->secret_sha256, grant->sha256, sizeof call->secret_sha256);
+}
+
+enum grpc_error grpc_answer_error(enum grant_answer answer)
+{
+    switch (answer) {
+    case GRANT_ANSWER_OK: return GRPC_ERROR_NONE;
+    case GRANT_ANSWER_MISSING: return GRPC_ERROR_MISSING_CREDENTIALS;
+    case GRANT_ANSWER_EXPIRED: return GRPC_ERROR_EXPIRED_CREDENTIALS;
+    default: return GRPC_ERROR_INVALID_CREDENTIALS;
+    }
 }
 
 enum grpc_error grpc_credentials_again(struct call *call)
 {
     /* Without a good key only what tells nothing about anybody's data was let in. */
     if (call->answer != GRANT_ANSWER_OK) return GRPC_ERROR_NONE;
-    const struct shard *shard = call->connection->shard;
-    const struct grants *grants = &shard->tables.grants;
-    int expired = call->expires_at_us != 0 && call->expires_at_us <= shard->now.wall_us;
+    const struct grants *grants = call->server->grants;
+    int64_t now_us = call->server->now->wall_us;
+    int expired = call->expires_at_us != 0 && call->expires_at_us <= now_us;
     if (call->grants_revision == grants->revision && !expired) return GRPC_ERROR_NONE;
     struct grant grant;
-    switch (grants_again(grants, call->caller.key_id, call->secret_sha256, shard->now.wall_us,
-                         &grant)) {
-    case GRANT_ANSWER_OK: caller_take(call, &grant); return GRPC_ERROR_NONE;
-    case GRANT_ANSWER_EXPIRED: return GRPC_ERROR_EXPIRED_CREDENTIALS;
-    default: return GRPC_ERROR_INVALID_CREDENTIALS;
-    }
+    enum grant_answer answer =
+        grants_again(grants, call->caller.key_id, call->secret_sha256, now_us, &grant);
+    if (answer == GRANT_ANSWER_OK) caller_take(call, &grant);
+    return grpc_answer_error(answer);
 }
 
 static void header_authorization(struct call *call, const uint8_t *value, size_t size)
 {
-    struct connection *connection = call->connection;
-    struct shard *shard = connection->shard;
-    const struct cached_token *cached = token_recall(connection, value, size);
+    int64_t now_us = call->server->now->wall_us;
+    const struct grpc_token *cached = token_recall(call, value, size);
     if (cached != NULL) {
-        int expired = cached->expires_at_us != 0 && cached->expires_at_us <= shard->now.wall_us;
+        int expired = cached->expires_at_us != 0 && cached->expires_at_us <= now_us;
         call->answer = expired ? GRANT_ANSWER_EXPIRED : GRANT_ANSWER_OK;
         call->caller = cached->caller;
         call->grants_revision = cached->revision;
@@ -148,18 +128,28 @@ static void header_authorization(struct call *call, const uint8_t *value, size_t
         return;
     }
     struct grant grant;
-    call->answer = (uint8_t)grants_check(&shard->tables.grants, (const char *)value, size,
-                                         shard->now.wall_us, &grant);
+    call->answer =
+        (uint8_t)grants_check(call->server->grants, (const char *)value, size, now_us, &grant);
     if (call->answer != GRANT_ANSWER_OK) return;
-    connection->authenticated = 1;
+    http2_trust(call->stream.connection);
     caller_take(call, &grant);
-    token_remember(connection, value, size, call, &grant);
+    token_remember(call, value, size, &grant);
 }
 
 static void header_path(struct call *call, const uint8_t *value, size_t size)
 {
-    call->method = (uint8_t)grpc_method(value, size);
-    if (call->method != METHOD_HOST) return;
+    struct grpc_server *server = call->server;
+    const struct grpc_service *service = NULL;
+    call->method =
+        grpc_method_find(server->services, server->services_count, value, size, &service);
+    if (call->method == NULL) {
+        call->early_error = GRPC_ERROR_METHOD_UNKNOWN;
+        return;
+    }
+    call->context = service->context;
+    call->method_index = (uint16_t)(server->methods_first[service - server->services]
+                                    + (uint32_t)(call->method - service->methods));
+    if (call->method->path[0] != 0) return;
     if (size > CALL_PATH_SIZE) {
         call->early_error = GRPC_ERROR_METHOD_UNKNOWN;
         return;
@@ -168,17 +158,18 @@ static void header_path(struct call *call, const uint8_t *value, size_t size)
     call->path_size = (uint32_t)size;
 }
 
-void grpc_header(struct call *call, const uint8_t *name, size_t name_size, const uint8_t *value,
-                 size_t value_size)
+void grpc_header(struct http2_stream *stream, const uint8_t *name, size_t name_size,
+                 const uint8_t *value, size_t value_size)
 {
-    assert(!call->started);
+    assert(!stream->started);
+    struct call *call = call_of(stream);
     /* 32 bytes a field, as HTTP/2 counts a header list. */
-    if (value_size > CALL_HEADERS_SIZE_MAX || name_size > CALL_HEADERS_SIZE_MAX) {
-        call->headers_size = CALL_HEADERS_SIZE_MAX;
+    if (value_size > HTTP2_HEADERS_SIZE_MAX || name_size > HTTP2_HEADERS_SIZE_MAX) {
+        call->headers_size = HTTP2_HEADERS_SIZE_MAX;
     }
     call->headers_size += (uint32_t)(name_size + value_size) + 32;
-    if (call->headers_size > CALL_HEADERS_SIZE_MAX) {
-        call->headers_size = CALL_HEADERS_SIZE_MAX;
+    if (call->headers_size > HTTP2_HEADERS_SIZE_MAX) {
+        call->headers_size = HTTP2_HEADERS_SIZE_MAX;
         call->early_error = GRPC_ERROR_HEADERS_TOO_LARGE;
         return;
     }
@@ -190,7 +181,7 @@ void grpc_header(struct call *call, const uint8_t *name, size_t name_size, const
         call->content_type_ok = (uint8_t)is_grpc(value, value_size);
     } else if (is_text(name, name_size, "grpc-timeout")) {
         call->deadline_ns =
-            grpc_timeout_deadline(value, value_size, call->connection->shard->now.monotonic_ns);
+            grpc_timeout_deadline(value, value_size, call->server->now->monotonic_ns);
         if (call->deadline_ns == 0) call->early_error = GRPC_ERROR_MALFORMED_REQUEST;
     }
 }

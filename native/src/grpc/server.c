@@ -1,130 +1,102 @@
+/* grpc/server.c: calls from their first header to their end: slots, messages, dispatch. */
 #include "grpc/server.h"
 
 #include <string.h>
 
+#include "catalog/grants.h"
+#include "foundation/arena.h"
 #include "foundation/assert.h"
-#include "host/calls.h"
-#include "service/consume.h"
-#include "service/fetch.h"
-#include "service/fetch_messages.h"
-#include "service/list_offsets.h"
-#include "service/produce.h"
-#include "service/publish.h"
-#include "service/queue.h"
-#include "service/ready_queue.h"
-#include "shard/shard.h"
+#include "foundation/buffer_pool.h"
+#include "grpc/state.h"
 
 /* Parts of the pool that messages on their way may hold: of one connection, of all. */
 enum { MESSAGE_SIZE_FIRST = 65520, MESSAGES_CONNECTION_PART = 4, MESSAGES_SHARD_PART = 2 };
 
-static int is_hot(const struct call *call)
+static uint32_t tag_next(uint32_t tag)
 {
-    return call->method != METHOD_HOST && call->method != METHOD_HEALTH_CHECK;
+    return tag == UINT32_MAX ? 1 : tag + 1;
 }
 
-static int path_begins(const struct call *call, const char *prefix)
+static struct http2_stream *call_begin(void *owner, struct http2_connection *connection)
 {
-    size_t length = strlen(prefix);
-    return call->path_size >= length && memcmp(call->path, prefix, length) == 0;
+    struct grpc_server *server = owner;
+    if (server->calls_free_count == 0) {
+        server->counters.calls_refused++;
+        return NULL;
+    }
+    struct call *call = &server->calls[server->calls_free[--server->calls_free_count]];
+    assert(call->stream.connection == NULL);
+    call->server = server;
+    call->peer = http2_peer(connection);
+    call->answer = GRANT_ANSWER_MISSING;
+    return &call->stream;
+}
+
+static void call_give(struct call *call)
+{
+    struct grpc_server *server = call->server;
+    assert(call->stream.connection != NULL);
+    assert(call->stream.bodies_head == NULL);
+    timer_clear(server->timers, &call->timer);
+    uint32_t index = call->index;
+    uint32_t tag = tag_next(call->slot_tag);
+    *call = (struct call){.index = index, .slot_tag = tag};
+    server->calls_free[server->calls_free_count++] = index;
 }
 
 /* NONE = may go on. */
 static enum grpc_error start_credentials(const struct call *call)
 {
-    if (call->method == METHOD_HEALTH_CHECK) return GRPC_ERROR_NONE;
-    switch (call->answer) {
-    case GRANT_ANSWER_OK: break;
-    case GRANT_ANSWER_MISSING:
-        /* Health.Watch, reflection and the like tell nothing about anybody's data: the host
-         * decides. */
-        if (call->method == METHOD_HOST && !path_begins(call, "/headrace.")) return GRPC_ERROR_NONE;
-        return GRPC_ERROR_MISSING_CREDENTIALS;
-    case GRANT_ANSWER_EXPIRED: return GRPC_ERROR_EXPIRED_CREDENTIALS;
-    default: return GRPC_ERROR_INVALID_CREDENTIALS;
-    }
-    if (call->method != METHOD_HOST) return GRPC_ERROR_NONE;
-    if (path_begins(call, "/headrace.node.") && !(call->caller.verbs & ENGINE_VERB_ADMIN)) {
-        return GRPC_ERROR_PERMISSION_DENIED;
-    }
-    return GRPC_ERROR_NONE;
+    if (call->method->authorize != NULL) return call->method->authorize(call);
+    return grpc_answer_error((enum grant_answer)call->answer);
 }
 
 static enum grpc_error start_check(const struct call *call)
 {
-    const struct shard *shard = call->connection->shard;
+    const struct grpc_server *server = call->server;
     if (call->early_error != GRPC_ERROR_NONE) return (enum grpc_error)call->early_error;
     if (!call->content_type_ok) return GRPC_ERROR_CONTENT_TYPE;
-    if (call->method == METHOD_NONE) return GRPC_ERROR_MALFORMED_REQUEST;
-    if (call->method == METHOD_HEALTH_CHECK) return GRPC_ERROR_NONE;
-    if (shard->draining) return GRPC_ERROR_STOPPING;
-    if (!shard->ready) return GRPC_ERROR_NOT_READY;
+    if (call->method == NULL) return GRPC_ERROR_MALFORMED_REQUEST;
+    if (call->method->flags & GRPC_METHOD_OPEN) return GRPC_ERROR_NONE;
+    if (server->draining) return GRPC_ERROR_STOPPING;
+    if (!server->ready) return GRPC_ERROR_NOT_READY;
     enum grpc_error error = start_credentials(call);
     if (error != GRPC_ERROR_NONE) return error;
-    if (call->deadline_ns != 0 && call->deadline_ns <= shard->now.monotonic_ns)
+    if (call->deadline_ns != 0 && call->deadline_ns <= server->now->monotonic_ns)
         return GRPC_ERROR_DEADLINE_EXCEEDED;
     return GRPC_ERROR_NONE;
 }
 
-void grpc_start(struct call *call)
+static void call_start(struct http2_stream *stream)
 {
-    assert(!call->started);
-    call->started = 1;
-    struct shard *shard = call->connection->shard;
-    call->connection->active_ns = shard->now.monotonic_ns;
-    call->message_since_ns = shard->now.monotonic_ns;
-    http2_guard_earn(call->connection, HTTP2_FRAMES_PER_CALL);
-    shard->counters.calls_opened++;
-    shard->counters.calls_by_method[call->method]++;
+    struct call *call = call_of(stream);
+    struct grpc_server *server = call->server;
+    call->message_since_ns = server->now->monotonic_ns;
+    server->counters.calls_opened++;
+    if (call->method != NULL) server->counters.calls_by_method[call->method_index]++;
     enum grpc_error error = start_check(call);
-    if (error != GRPC_ERROR_NONE) {
+    if (error != GRPC_ERROR_NONE)
         grpc_finish_error(call, error);
-        return;
-    }
-    if (call->method == METHOD_HOST) host_call_open(call);
+    else if (call->method->open != NULL)
+        call->method->open(call);
 }
 
-static uint32_t message_size_max(const struct call *call)
+/* One whole message. `buffer` is its memory in the pool, or NULL if the bytes are borrowed from the
+ * transport. */
+static void dispatch(struct call *call, const uint8_t *data, size_t size, uint8_t *buffer)
 {
-    switch (call->method) {
-    case METHOD_PRODUCE:
-    case METHOD_PRODUCE_STREAM:
-    case METHOD_PUBLISH: return CALL_MESSAGE_SIZE_MAX;
-    default: return CALL_HOST_MESSAGE_SIZE_MAX;
-    }
-}
-
-/* One whole message. `owned` is its buffer in the pool, or NULL if the bytes are borrowed from the
- * transport. Whoever takes it over says so with 1. */
-static int dispatch(struct call *call, const uint8_t *message, size_t size, uint8_t *owned)
-{
+    struct buffer_pool *pool = call->server->pool;
+    struct grpc_message message = {.data = data, .size = size, .buffer = buffer};
     call->messages_count++;
     enum grpc_error error = grpc_credentials_again(call);
-    if (error != GRPC_ERROR_NONE) {
+    if (error == GRPC_ERROR_NONE && call->messages_count > 1
+        && !(call->method->flags & GRPC_METHOD_STREAMS))
+        error = GRPC_ERROR_MALFORMED_REQUEST;
+    if (error == GRPC_ERROR_NONE)
+        call->method->message(call, &message);
+    else
         grpc_finish_error(call, error);
-        return 0;
-    }
-    if (call->method == METHOD_HOST) {
-        host_call_message(call, message, size);
-        return 0;
-    }
-    int streams = call->method == METHOD_PRODUCE_STREAM || call->method == METHOD_CONSUME;
-    if (call->messages_count > 1 && !streams) {
-        grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
-        return 0;
-    }
-    switch (call->method) {
-    case METHOD_PRODUCE:
-    case METHOD_PRODUCE_STREAM: return stream_produce(call, message, size, owned);
-    case METHOD_FETCH: stream_fetch(call, message, size); return 0;
-    case METHOD_PUBLISH: stream_publish(call, message, size); return 0;
-    case METHOD_FETCH_MESSAGES: stream_fetch_messages(call, message, size); return 0;
-    case METHOD_CONSUME: stream_consume(call, message, size); return 0;
-    case METHOD_COMMIT_OFFSETS: stream_commit(call, message, size); return 0;
-    case METHOD_FETCH_OFFSETS: stream_fetch_offsets(call, message, size); return 0;
-    case METHOD_LIST_OFFSETS: stream_list_offsets(call, message, size); return 0;
-    case METHOD_HEALTH_CHECK: stream_health(call, message, size); return 0;
-    default: unreachable();
-    }
+    buffer_give(pool, message.buffer);
 }
 
 /* Take bytes of the prefix. Returns how many; a refused prefix finishes the call. */
@@ -140,7 +112,7 @@ static size_t data_prefix(struct call *call, const uint8_t *data, size_t size)
     call->message_filled = 0;
     if (call->prefix[0] != 0) {
         grpc_finish_error(call, GRPC_ERROR_COMPRESSION_REFUSED);
-    } else if (call->message_size > message_size_max(call)) {
+    } else if (call->message_size > call->method->message_size_max) {
         grpc_finish_error(call, GRPC_ERROR_REQUEST_TOO_LARGE);
     }
     return taken;
@@ -148,18 +120,19 @@ static size_t data_prefix(struct call *call, const uint8_t *data, size_t size)
 
 static void message_forget(struct call *call)
 {
-    struct connection *connection = call->connection;
-    assert(connection->messages_bytes >= call->message_capacity);
-    assert(connection->shard->messages_bytes >= call->message_capacity);
-    connection->messages_bytes -= call->message_capacity;
-    connection->shard->messages_bytes -= call->message_capacity;
+    struct grpc_peer *peer = call->peer;
+    struct grpc_server *server = call->server;
+    assert(peer->messages_bytes >= call->message_capacity);
+    assert(server->messages_bytes >= call->message_capacity);
+    peer->messages_bytes -= call->message_capacity;
+    server->messages_bytes -= call->message_capacity;
     call->message = NULL;
     call->message_capacity = 0;
 }
 
 void grpc_message_drop(struct call *call)
 {
-    buffer_give(&call->connection->shard->pool, call->message);
+    buffer_give(call->server->pool, call->message);
     message_forget(call);
 }
 
@@ -170,39 +143,38 @@ static int message_grow(struct call *call, size_t wanted)
 {
     assert(wanted <= call->message_size);
     if (wanted <= call->message_capacity) return 1;
-    struct connection *connection = call->connection;
-    struct shard *shard = connection->shard;
-    uint64_t room = shard->pool.region_size;
+    struct grpc_peer *peer = call->peer;
+    struct grpc_server *server = call->server;
+    uint64_t room = server->pool->region_size;
     size_t size = MESSAGE_SIZE_FIRST;
     while (size < wanted) size *= 2;
     if (size > call->message_size) size = call->message_size;
     size_t more = size - call->message_capacity;
     uint8_t *larger = NULL;
-    if (connection->messages_bytes + more <= room / MESSAGES_CONNECTION_PART
-        && shard->messages_bytes + more <= room / MESSAGES_SHARD_PART)
-        larger = buffer_resize(&shard->pool, call->message, size);
+    if (peer->messages_bytes + more <= room / MESSAGES_CONNECTION_PART
+        && server->messages_bytes + more <= room / MESSAGES_SHARD_PART)
+        larger = buffer_resize(server->pool, call->message, size);
     if (larger == NULL) {
-        shard->counters.messages_refused++;
+        server->counters.messages_refused++;
         grpc_finish_error(call, GRPC_ERROR_MEMORY_EXHAUSTED);
         return 0;
     }
-    if (call->message == NULL) call->message_since_ns = shard->now.monotonic_ns;
+    if (call->message == NULL) call->message_since_ns = server->now->monotonic_ns;
     call->message = larger;
     call->message_capacity = (uint32_t)size;
-    connection->messages_bytes += more;
-    shard->messages_bytes += more;
+    peer->messages_bytes += more;
+    server->messages_bytes += more;
     return 1;
 }
 
 /* Take bytes of the message behind a whole prefix. */
 static size_t data_message(struct call *call, const uint8_t *data, size_t size)
 {
-    struct shard *shard = call->connection->shard;
     size_t missing = call->message_size - call->message_filled;
     if (call->message == NULL && size >= missing) {
         /* Whole in the transport's buffer: no copy. */
         call->prefix_size = 0;
-        (void)dispatch(call, data, missing, NULL);
+        dispatch(call, data, missing, NULL);
         return missing;
     }
     size_t taken = size < missing ? size : missing;
@@ -213,61 +185,219 @@ static size_t data_message(struct call *call, const uint8_t *data, size_t size)
     uint8_t *message = call->message;
     message_forget(call);
     call->prefix_size = 0;
-    if (!dispatch(call, message, call->message_size, message)) buffer_give(&shard->pool, message);
+    dispatch(call, message, call->message_size, message);
     return taken;
 }
 
-size_t grpc_data(struct call *call, const uint8_t *data, size_t size)
+static size_t call_data(struct http2_stream *stream, const uint8_t *data, size_t size)
 {
+    struct call *call = call_of(stream);
     size_t owed = 0;
     size_t at = 0;
     int have_prefix = call->prefix_size == GRPC_PREFIX_SIZE;
     while (at < size || (have_prefix && call->message_size == 0)) {
-        if (call->finished || !call->started) return 0;
+        if (call->finished || !stream->started) return 0;
         if (!have_prefix) {
             at += data_prefix(call, data + at, size - at);
         } else {
             size_t taken = data_message(call, data + at, size - at);
-            if (call->method == METHOD_HOST) owed += taken;
+            if (call->method->flags & GRPC_METHOD_CREDIT) owed += taken;
             at += taken;
         }
         have_prefix = call->prefix_size == GRPC_PREFIX_SIZE;
     }
     if (call->finished) return 0;
-    if (produce_queue_hold(call)) owed = size;
+    if (call->method->hold != NULL && call->method->hold(call)) owed = size;
     call->window_owed += (uint32_t)owed;
     return owed;
 }
 
-void grpc_half_close(struct call *call)
+static void call_end(struct http2_stream *stream)
 {
-    if (call->half_closed) return;
-    call->half_closed = 1;
+    struct call *call = call_of(stream);
     if (call->finished) return;
-    if (call->prefix_size != 0) {
+    int may_end = call->messages_count > 0 || call->method->flags & GRPC_METHOD_QUIET;
+    if (call->prefix_size != 0 || !may_end)
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
-    } else if (call->method == METHOD_HOST) {
-        host_call_half_close(call);
-    } else if (call->method == METHOD_PRODUCE_STREAM) {
-        if (call->pending_count == 0) grpc_finish_ok(call);
-    } else if (call->messages_count == 0) {
-        grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
-    } else if (call->method == METHOD_CONSUME) {
-        stream_consume_ready(call);
+    else if (call->method->end != NULL)
+        call->method->end(call);
+}
+
+static void call_closed(struct http2_stream *stream)
+{
+    struct call *call = call_of(stream);
+    struct grpc_server *server = call->server;
+    const struct grpc_method *method = call->method;
+    if (stream->started && !call->finished) {
+        server->counters.calls_cancelled++;
+        if (method->cancelled != NULL) method->cancelled(call);
+    }
+    if (method != NULL && method->closed != NULL) method->closed(call);
+    grpc_message_drop(call);
+    buffer_give(server->pool, call->status);
+    call_give(call);
+}
+
+static const struct http2_callbacks callbacks = {
+    .begin = call_begin,
+    .header = grpc_header,
+    .headers = call_start,
+    .data = call_data,
+    .end = call_end,
+    .fields = grpc_fields,
+    .writable = grpc_writable,
+    .closed = call_closed,
+    .sent = grpc_reply_sent,
+    .released = grpc_reply_released,
+};
+
+size_t grpc_server_bytes(void)
+{
+    return http2_memory_bytes(sizeof(struct grpc_peer)) + arena_size(sizeof(struct grpc_server))
+           + arena_size(sizeof(struct call) * GRPC_CALLS_COUNT_MAX)
+           + arena_size(sizeof(uint32_t) * GRPC_CALLS_COUNT_MAX);
+}
+
+static struct http2 *transport_open(struct grpc_server *server, struct arena *arena,
+                                    const struct grpc_config *config)
+{
+    const struct http2_config http2 = {
+        .callbacks = &callbacks,
+        .owner = server,
+        .peer_bytes = sizeof(struct grpc_peer),
+        .pool = config->pool,
+        .poll = config->poll,
+        .now_ns = &config->now->monotonic_ns,
+        .limits = config->connections,
+    };
+    return http2_open(arena, &http2);
+}
+
+struct grpc_server *grpc_server_open(struct arena *arena, const struct grpc_config *config)
+{
+    struct grpc_server *server = arena_take(arena, sizeof *server);
+    struct call *calls = arena_take(arena, sizeof *calls * GRPC_CALLS_COUNT_MAX);
+    uint32_t *calls_free = arena_take(arena, sizeof *calls_free * GRPC_CALLS_COUNT_MAX);
+    if (!server || !calls || !calls_free) return NULL;
+    *server = (struct grpc_server){
+        .pool = config->pool,
+        .timers = config->timers,
+        .tally = config->tally,
+        .grants = config->grants,
+        .now = config->now,
+        .hooks = config->hooks,
+        .message_ms = config->message_ms,
+        .stall_ms = config->stall_ms,
+        .shard = config->shard,
+        .calls = calls,
+        .calls_free = calls_free,
+    };
+    for (uint32_t index = GRPC_CALLS_COUNT_MAX; index-- > 0;) {
+        calls[index] = (struct call){.index = index, .slot_tag = 1};
+        calls_free[server->calls_free_count++] = index;
+    }
+    server->http2 = transport_open(server, arena, config);
+    return server->http2 == NULL ? NULL : server;
+}
+
+void grpc_server_close(struct grpc_server *server)
+{
+    http2_close(server->http2);
+}
+
+void grpc_server_register(struct grpc_server *server, const struct grpc_service *service)
+{
+    uint32_t at = server->services_count;
+    assert(at < GRPC_SERVICES_COUNT_MAX);
+    uint32_t first =
+        at == 0 ? 0 : server->methods_first[at - 1] + server->services[at - 1].methods_count;
+    assert(first + service->methods_count <= GRPC_METHODS_COUNT_MAX);
+    server->services[at] = *service;
+    server->methods_first[at] = first;
+    server->services_count++;
+}
+
+const struct grpc_method *grpc_server_method(const struct grpc_server *server, uint32_t index)
+{
+    for (uint32_t at = 0; at < server->services_count; at++) {
+        uint32_t place = index - server->methods_first[at];
+        if (place < server->services[at].methods_count) return &server->services[at].methods[place];
+    }
+    return NULL;
+}
+
+void grpc_server_ready(struct grpc_server *server)
+{
+    server->ready = 1;
+}
+
+void grpc_server_drain(struct grpc_server *server)
+{
+    server->draining = 1;
+    http2_drain(server->http2);
+}
+
+void grpc_server_fail(struct grpc_server *server, enum grpc_error error)
+{
+    for (uint32_t index = 0; index < GRPC_CALLS_COUNT_MAX; index++) {
+        struct call *call = grpc_call_at(server, index);
+        if (call != NULL) grpc_finish_error(call, error);
     }
 }
 
-void grpc_closed(struct call *call)
+struct http2 *grpc_server_transport(const struct grpc_server *server)
 {
-    struct shard *shard = call->connection->shard;
-    assert(!is_hot(call) || call->host_opened == 0);
-    if (call->started && !call->finished) shard->counters.calls_cancelled++;
-    if (call->host_opened && !call->finished) host_call_cancel(call);
-    if (call->fetch_index != 0 || call->fetch_pending != 0) stream_fetch_cancel(call);
-    if (call->started) call->connection->active_ns = shard->now.monotonic_ns;
-    stream_work_forget(call);
-    grpc_message_drop(call);
-    buffer_give(&shard->pool, call->host_status);
-    grpc_reply_drop(call);
-    call_give(shard, call);
+    return server->http2;
+}
+
+struct grpc_counters *grpc_server_counters(struct grpc_server *server)
+{
+    return &server->counters;
+}
+
+uint32_t grpc_calls_count(const struct grpc_server *server)
+{
+    return GRPC_CALLS_COUNT_MAX - server->calls_free_count;
+}
+
+int grpc_server_idle(const struct grpc_server *server)
+{
+    return grpc_calls_count(server) == 0 && server->messages_bytes == 0;
+}
+
+struct call *grpc_call_at(const struct grpc_server *server, uint32_t index)
+{
+    assert(index < GRPC_CALLS_COUNT_MAX);
+    struct call *call = &server->calls[index];
+    return call->stream.connection != NULL && call->stream.started ? call : NULL;
+}
+
+struct call *grpc_call_find(const struct grpc_server *server, uint32_t index, uint32_t tag)
+{
+    if (index >= GRPC_CALLS_COUNT_MAX) return NULL;
+    struct call *call = &server->calls[index];
+    if (call->stream.connection == NULL || call->slot_tag != tag) return NULL;
+    return call;
+}
+
+void grpc_deadline_set(struct call *call, uint64_t deadline_ns)
+{
+    call->timer.kind = GRPC_TIMER;
+    timer_set(call->server->timers, &call->timer, deadline_ns);
+}
+
+void grpc_deadline_passed(struct grpc_server *server, struct timer *timer)
+{
+    struct call *call = queue_element(&timer->link, struct call, timer.link);
+    assert(call->server == server);
+    if (call->finished) return;
+    struct grpc_failure failure = {
+        .error = GRPC_ERROR_DEADLINE_EXCEEDED,
+        .hint = "see whether it was done, then repeat",
+    };
+    if (call->deadline_ns == 0 || call->deadline_ns > server->now->monotonic_ns) {
+        server->counters.calls_late++;
+        failure.detail = "the node did not answer within the time that it gives such a call";
+    }
+    grpc_finish(call, &failure);
 }

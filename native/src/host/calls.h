@@ -12,18 +12,13 @@
 #include <stdint.h>
 
 #include "engine.h"
-#include "grpc/call.h"
+#include "grpc/method.h"
 
 struct shard;
 
-void host_call_open(struct call *call);
-void host_call_message(struct call *call, const uint8_t *message, size_t size);
-void host_call_half_close(struct call *call);
-/* The host's work is no longer wanted. */
-void host_call_cancel(struct call *call);
-/* So many bytes of its answers left for the client. */
-void host_call_credit(struct call *call, size_t size);
-void host_call_timeout(struct shard *shard, struct timer *timer);
+/* Of every path that the shard does not serve. */
+extern const struct grpc_method host_method;
+
 void host_call_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body,
                      size_t size);
 

@@ -184,6 +184,7 @@ static void ready(struct shard *shard)
     store_tables_complete(shard->store, metadata->applied_op);
     metadata->ready = 1;
     shard->ready = 1;
+    grpc_server_ready(shard->grpc);
     for (uint16_t target = 1; target < shard->shards_count; target++) {
         struct shard_frame frame = {.kind = FRAME_READY, .token = metadata->applied_op};
         queues_post(shard, &frame, target, QUEUE_MAIN);

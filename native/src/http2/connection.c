@@ -1,262 +1,159 @@
+/* http2/connection.c: sockets and what becomes of them: taken, read, flushed, closed. */
 #include "http2/connection.h"
 
 #include <string.h>
 
+#include "foundation/arena.h"
 #include "foundation/assert.h"
-#include "grpc/server.h"
+#include "http2/state.h"
+#include "io/io_poll.h"
 #include "io/io_socket.h"
-#include "shard/shard.h"
 
-static void *memory_take(size_t size, void *user)
+size_t http2_memory_bytes(size_t peer_bytes)
 {
-    return buffer_take(user, size);
+    return arena_size(sizeof(struct http2))
+           + arena_size(sizeof(struct http2_connection) * HTTP2_CONNECTIONS_COUNT_MAX)
+           + arena_size(peer_bytes * HTTP2_CONNECTIONS_COUNT_MAX) + arena_size(HTTP2_READ_SIZE);
 }
 
-static void memory_give(void *buffer, void *user)
+struct http2 *http2_open(struct arena *arena, const struct http2_config *config)
 {
-    buffer_give(user, buffer);
-}
-
-static void *memory_take_zeroed(size_t count, size_t size, void *user)
-{
-    /* nghttp2 asks for a few objects of a known size: the product cannot overflow. */
-    assert(size == 0 || count <= SIZE_MAX / size);
-    void *buffer = buffer_take(user, count * size);
-    if (buffer != NULL) memset(buffer, 0, count * size);
-    return buffer;
-}
-
-static void *memory_resize(void *buffer, size_t size, void *user)
-{
-    return buffer_resize(user, buffer, size);
-}
-
-static struct call *stream_call(nghttp2_session *session, int32_t stream_id)
-{
-    return nghttp2_session_get_stream_user_data(session, stream_id);
-}
-
-static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
-{
-    struct connection *connection = user;
-    if (frame->hd.type != NGHTTP2_HEADERS) return 0;
-    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-    struct call *call = call_take(connection->shard, connection, frame->hd.stream_id);
-    if (call == NULL) {
-        connection->shard->counters.calls_refused++;
-        (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                        NGHTTP2_REFUSED_STREAM);
-        http2_mark_dirty(connection);
-        return 0;
-    }
-    (void)nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, call);
-    return 0;
-}
-
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-                     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
-                     void *user)
-{
-    (void)flags;
-    (void)user;
-    struct call *call = stream_call(session, frame->hd.stream_id);
-    if (call == NULL || call->started) return 0;
-    grpc_header(call, name, name_size, value, value_size);
-    return 0;
-}
-
-static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
-{
-    if (!http2_guard_frame(user, frame)) return NGHTTP2_ERR_CALLBACK_FAILURE;
-    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) return 0;
-    struct call *call = stream_call(session, frame->hd.stream_id);
-    if (call == NULL) return 0;
-    if (frame->hd.type == NGHTTP2_HEADERS && !call->started) grpc_start(call);
-    if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) grpc_half_close(call);
-    return 0;
-}
-
-static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
-{
-    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
-        http2_guard_reset(user);
-    if (frame->hd.type == NGHTTP2_DATA) http2_output_framed(user);
-    if (frame->hd.type != NGHTTP2_HEADERS) return 0;
-    if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) return 0;
-    struct call *call = stream_call(session, frame->hd.stream_id);
-    if (call == NULL || call->half_closed) return 0;
-    /* We ended the call before the client did: tell it to stop sending (RFC 9113, 8.1). */
-    (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                    NGHTTP2_NO_ERROR);
-    return 0;
-}
-
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
-                   size_t size, void *user)
-{
-    (void)flags;
-    struct connection *connection = user;
-    struct call *call = stream_call(session, stream_id);
-    size_t owed = call != NULL ? grpc_data(call, data, size) : 0;
-    assert(owed <= size);
-    /* The connection's window is given back as bytes land in memory that is accounted for; the
-     * stream's window only as the host consumes, so that one stalled call stalls no other. */
-    (void)nghttp2_session_consume_connection(session, size);
-    if (owed < size) (void)nghttp2_session_consume_stream(session, stream_id, size - owed);
-    http2_mark_dirty(connection);
-    return 0;
-}
-
-static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t error_code,
-                           void *user)
-{
-    (void)error_code;
-    (void)user;
-    struct call *call = stream_call(session, stream_id);
-    if (call == NULL) return 0;
-    (void)nghttp2_session_set_stream_user_data(session, stream_id, NULL);
-    grpc_closed(call);
-    return 0;
-}
-
-static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t size, int flags,
-                       void *user)
-{
-    (void)session;
-    (void)flags;
-    ssize_t taken = http2_output_copy(user, data, size);
-    return taken == 0 ? NGHTTP2_ERR_WOULDBLOCK : taken;
-}
-
-static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *header,
-                        size_t size, nghttp2_data_source *source, void *user)
-{
-    (void)source;
-    struct connection *connection = user;
-    assert(frame->data.padlen == 0);
-    struct call *call = stream_call(session, frame->hd.stream_id);
-    if (call == NULL) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    if (!http2_output_room(connection, size)) return NGHTTP2_ERR_WOULDBLOCK;
-    grpc_reply_send(call, header, size);
-    return 0;
-}
-
-enum status http2_shared_open(struct shard *shard)
-{
-    struct http2_shared *shared = &shard->http2;
-    shared->memory =
-        (nghttp2_mem){&shard->pool, memory_take, memory_give, memory_take_zeroed, memory_resize};
-    if (nghttp2_session_callbacks_new(&shared->callbacks) != 0) return STATUS_NO_MEMORY;
-    if (nghttp2_option_new(&shared->options) != 0) return STATUS_NO_MEMORY;
-    nghttp2_session_callbacks_set_on_begin_headers_callback(shared->callbacks, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(shared->callbacks, on_header);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(shared->callbacks, on_frame);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(shared->callbacks, on_data);
-    nghttp2_session_callbacks_set_on_stream_close_callback(shared->callbacks, on_stream_close);
-    nghttp2_session_callbacks_set_on_frame_send_callback(shared->callbacks, on_frame_sent);
-    nghttp2_session_callbacks_set_send_callback(shared->callbacks, on_send);
-    nghttp2_session_callbacks_set_send_data_callback(shared->callbacks, on_send_data);
-    nghttp2_option_set_no_auto_window_update(shared->options, 1);
-    nghttp2_option_set_no_closed_streams(shared->options, 1);
-    /* Ours (http2/guard.c) is to be met first: it says ENHANCE_YOUR_CALM. */
-    nghttp2_option_set_stream_reset_rate_limit(shared->options, 2 * HTTP2_RESETS_BURST,
-                                               2 * HTTP2_RESETS_PER_S);
-    return STATUS_OK;
-}
-
-void http2_shared_close(struct shard *shard)
-{
-    nghttp2_session_callbacks_del(shard->http2.callbacks);
-    nghttp2_option_del(shard->http2.options);
-    shard->http2 = (struct http2_shared){0};
-}
-
-static int session_greet(nghttp2_session *session)
-{
-    nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, HTTP2_STREAMS_MAX},
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_STREAM_WINDOW},
-        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, HTTP2_FRAME_SIZE_MAX},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, CALL_HEADERS_SIZE_MAX},
-        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+    assert(config->limits.connections_count > 0);
+    assert(config->peer_bytes % sizeof(uint64_t) == 0);
+    struct http2 *http2 = arena_take(arena, sizeof *http2);
+    size_t connections_bytes = sizeof(struct http2_connection) * HTTP2_CONNECTIONS_COUNT_MAX;
+    struct http2_connection *connections = arena_take(arena, connections_bytes);
+    uint8_t *peers = arena_take(arena, config->peer_bytes * HTTP2_CONNECTIONS_COUNT_MAX);
+    uint8_t *read_buffer = arena_take(arena, HTTP2_READ_SIZE);
+    if (!http2 || !connections || !peers || !read_buffer) return NULL;
+    *http2 = (struct http2){
+        .callbacks = config->callbacks,
+        .owner = config->owner,
+        .pool = config->pool,
+        .poll = config->poll,
+        .now_ns = config->now_ns,
+        .limits = config->limits,
+        .connections = connections,
+        .read_buffer = read_buffer,
+        .peer_bytes = config->peer_bytes,
     };
-    int failed = nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings,
-                                         sizeof settings / sizeof settings[0]);
-    if (failed != 0) return failed;
-    return nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0,
-                                                 HTTP2_CONNECTION_WINDOW);
+    for (uint32_t index = HTTP2_CONNECTIONS_COUNT_MAX; index-- > 0;) {
+        connections[index] = (struct http2_connection){
+            .http2 = http2,
+            .index = index,
+            .fd = -1,
+            .peer = peers + index * config->peer_bytes,
+            .next_free = http2->connections_free,
+        };
+        if (index < config->limits.connections_count) http2->connections_free = &connections[index];
+    }
+    if (http2_sessions_configure(http2) == STATUS_OK) return http2;
+    http2_close(http2);
+    return NULL;
 }
 
-/* The table is full: whoever has never shown a key makes room, the oldest first. */
-static void connection_evict(struct shard *shard)
+void http2_close(struct http2 *http2)
 {
-    struct connection *oldest = NULL;
-    for (uint32_t index = 0; index < SHARD_CONNECTIONS_COUNT_MAX; index++) {
-        struct connection *connection = &shard->connections[index];
-        if (!connection->open || connection->closing || connection->authenticated) continue;
+    nghttp2_session_callbacks_del(http2->session_callbacks);
+    nghttp2_option_del(http2->session_option);
+    http2->session_callbacks = NULL;
+    http2->session_option = NULL;
+}
+
+/* The table is full: a connection that is not trusted makes room, the oldest first. */
+static void connection_evict(struct http2 *http2)
+{
+    struct http2_connection *oldest = NULL;
+    for (uint32_t index = 0; index < HTTP2_CONNECTIONS_COUNT_MAX; index++) {
+        struct http2_connection *connection = &http2->connections[index];
+        if (!connection->open || connection->closing || connection->trusted) continue;
         if (oldest == NULL || connection->opened_ns < oldest->opened_ns) oldest = connection;
     }
     if (oldest == NULL) return;
-    shard->counters.connections_evicted++;
+    http2->counters.connections_evicted++;
     http2_abandon(oldest, NGHTTP2_ENHANCE_YOUR_CALM);
-    http2_close_marked(shard);
+    http2_close_marked(http2);
 }
 
-enum status http2_connection_open(struct shard *shard, int fd)
+enum status http2_connection_open(struct http2 *http2, int fd)
 {
-    if (shard->connections_free == NULL) connection_evict(shard);
-    struct connection *connection = shard->connections_free;
+    if (http2->connections_free == NULL) connection_evict(http2);
+    struct http2_connection *connection = http2->connections_free;
     if (connection == NULL) return STATUS_BUSY;
     assert(!connection->open);
-    nghttp2_session *session = NULL;
-    int failed = nghttp2_session_server_new3(&session, shard->http2.callbacks, connection,
-                                             shard->http2.options, &shard->http2.memory);
-    if (failed != 0) return STATUS_NO_MEMORY;
-    if (session_greet(session) != 0) {
-        nghttp2_session_del(session);
-        return STATUS_NO_MEMORY;
-    }
-    enum status status = poll_add(&shard->poll, fd, POLL_READ, connection->index);
+    nghttp2_session *session = http2_session_make(connection);
+    if (session == NULL) return STATUS_NO_MEMORY;
+    enum status status = poll_add(http2->poll, fd, POLL_READ, connection->index);
     if (status != STATUS_OK) {
         nghttp2_session_del(session);
         return status;
     }
-    shard->connections_free = connection->next_free;
-    uint32_t index = connection->index;
-    *connection = (struct connection){
-        .shard = shard,
+    http2->connections_free = connection->next_free;
+    *connection = (struct http2_connection){
+        .http2 = http2,
         .session = session,
+        .peer = connection->peer,
         .fd = fd,
-        .index = index,
+        .index = connection->index,
         .open = 1,
-        .opened_ns = shard->now.monotonic_ns,
-        .active_ns = shard->now.monotonic_ns,
-        .written_ns = shard->now.monotonic_ns,
+        .opened_ns = *http2->now_ns,
+        .active_ns = *http2->now_ns,
+        .written_ns = *http2->now_ns,
     };
-    shard->connections_count++;
-    shard->counters.connections_opened++;
+    http2->connections_count++;
+    http2->counters.connections_opened++;
     http2_mark_dirty(connection);
     return STATUS_OK;
 }
 
-void http2_mark_dirty(struct connection *connection)
+void *http2_peer(const struct http2_connection *connection)
+{
+    return connection->peer;
+}
+
+const struct queue *http2_streams(const struct http2_connection *connection)
+{
+    return &connection->streams;
+}
+
+void http2_trust(struct http2_connection *connection)
+{
+    connection->trusted = 1;
+}
+
+int http2_blocked(const struct http2_connection *connection)
+{
+    return connection->write_armed;
+}
+
+uint32_t http2_connections_count(const struct http2 *http2)
+{
+    return http2->connections_count;
+}
+
+const struct http2_counters *http2_counters(const struct http2 *http2)
+{
+    return &http2->counters;
+}
+
+void http2_mark_dirty(struct http2_connection *connection)
 {
     if (connection->dirty) return;
     connection->dirty = 1;
-    connection->next_dirty = connection->shard->dirty;
-    connection->shard->dirty = connection;
+    connection->next_dirty = connection->http2->dirty;
+    connection->http2->dirty = connection;
 }
 
-void http2_mark_closing(struct connection *connection)
+void http2_mark_closing(struct http2_connection *connection)
 {
     assert(connection->open);
     if (connection->closing) return;
     connection->closing = 1;
-    connection->next_closing = connection->shard->closing;
-    connection->shard->closing = connection;
+    connection->next_closing = connection->http2->closing;
+    connection->http2->closing = connection;
 }
 
-void http2_abandon(struct connection *connection, uint32_t error_code)
+void http2_abandon(struct http2_connection *connection, uint32_t error_code)
 {
     (void)nghttp2_session_terminate_session(connection->session, error_code);
     (void)nghttp2_session_send(connection->session);
@@ -264,46 +161,55 @@ void http2_abandon(struct connection *connection, uint32_t error_code)
     http2_mark_closing(connection);
 }
 
-void http2_readable(struct connection *connection)
+/* One read. 1 = there may be more. */
+static int connection_read(struct http2_connection *connection)
 {
-    struct shard *shard = connection->shard;
-    for (int turn = 0; turn < HTTP2_READS_PER_TURN; turn++) {
-        if (connection->closing) return;
-        size_t size;
-        enum socket_answer answer =
-            socket_read(connection->fd, shard->read_buffer, HTTP2_READ_SIZE, &size);
-        if (answer == SOCKET_GONE) http2_mark_closing(connection);
-        if (answer != SOCKET_OK) return;
-        shard->counters.bytes_received += size;
-        ssize_t used = nghttp2_session_mem_recv(connection->session, shard->read_buffer, size);
-        http2_mark_dirty(connection);
-        /* The library has bounds of its own, of what we would have to answer: the same kind. */
-        if (used == NGHTTP2_ERR_FLOODED) connection->flood = HTTP2_FLOOD_FRAMES;
-        if (connection->flood != HTTP2_FLOOD_NONE) {
-            http2_guard_end(connection);
-            return;
-        }
-        if (used < 0 || (size_t)used != size) {
-            /* What the peer sent was not HTTP/2, or our memory ended: say goodbye if that is still
-             * possible. */
-            shard->counters.connections_malformed++;
-            http2_abandon(connection, NGHTTP2_PROTOCOL_ERROR);
-            return;
-        }
-        if (size < HTTP2_READ_SIZE) return;
+    struct http2 *http2 = connection->http2;
+    size_t size;
+    enum socket_answer answer =
+        socket_read(connection->fd, http2->read_buffer, HTTP2_READ_SIZE, &size);
+    if (answer == SOCKET_GONE) http2_mark_closing(connection);
+    if (answer != SOCKET_OK) return 0;
+    http2->counters.bytes_received += size;
+    ssize_t used = nghttp2_session_mem_recv(connection->session, http2->read_buffer, size);
+    http2_mark_dirty(connection);
+    /* The library has bounds of its own, of what we would have to answer: the same kind. */
+    if (used == NGHTTP2_ERR_FLOODED) connection->flood = HTTP2_FLOOD_FRAMES;
+    if (connection->flood != HTTP2_FLOOD_NONE) {
+        http2_guard_end(connection);
+        return 0;
     }
+    if (used < 0 || (size_t)used != size) {
+        /* What the peer sent was not HTTP/2, or our memory ended: say goodbye if that is still
+         * possible. */
+        http2->counters.connections_malformed++;
+        http2_abandon(connection, NGHTTP2_PROTOCOL_ERROR);
+        return 0;
+    }
+    return size == HTTP2_READ_SIZE;
 }
 
-static void connection_arm(struct connection *connection, int wanted)
+void http2_event(struct http2 *http2, uint64_t token, uint32_t interest)
+{
+    assert(token < HTTP2_CONNECTIONS_COUNT_MAX);
+    struct http2_connection *connection = &http2->connections[token];
+    if (!connection->open || connection->closing) return;
+    if (interest & POLL_WRITE) http2_mark_dirty(connection);
+    if (!(interest & (POLL_READ | POLL_GONE))) return;
+    for (int left = HTTP2_READS_PER_TURN; left > 0 && !connection->closing; left--)
+        if (!connection_read(connection)) return;
+}
+
+static void connection_arm(struct http2_connection *connection, int wanted)
 {
     if (connection->write_armed == wanted) return;
     connection->write_armed = (uint8_t)wanted;
     uint32_t interest = wanted ? POLL_READ | POLL_WRITE : POLL_READ;
-    (void)poll_change(&connection->shard->poll, connection->fd, interest, connection->index);
+    (void)poll_change(connection->http2->poll, connection->fd, interest, connection->index);
 }
 
 /* Session to output to socket, until one of them has no more. */
-static void connection_flush(struct connection *connection)
+static void connection_flush(struct http2_connection *connection)
 {
     for (;;) {
         if (nghttp2_session_send(connection->session) != 0) {
@@ -332,77 +238,71 @@ static void connection_flush(struct connection *connection)
     }
 }
 
-void http2_writable(struct connection *connection)
+void http2_flush(struct http2 *http2)
 {
-    http2_mark_dirty(connection);
-}
-
-void http2_flush_dirty(struct shard *shard)
-{
-    while (shard->dirty != NULL) {
-        struct connection *connection = shard->dirty;
-        shard->dirty = connection->next_dirty;
+    while (http2->dirty != NULL) {
+        struct http2_connection *connection = http2->dirty;
+        http2->dirty = connection->next_dirty;
         connection->dirty = 0;
         connection->next_dirty = NULL;
         if (connection->open && !connection->closing) connection_flush(connection);
     }
 }
 
-void http2_goaway(struct connection *connection)
+static void connection_close(struct http2_connection *connection)
 {
-    if (connection->goaway_sent || !connection->open) return;
-    connection->goaway_sent = 1;
-    int32_t last = nghttp2_session_get_last_proc_stream_id(connection->session);
-    (void)nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR,
-                                NULL, 0);
-    http2_mark_dirty(connection);
-}
-
-static void connection_close(struct connection *connection)
-{
-    struct shard *shard = connection->shard;
+    struct http2 *http2 = connection->http2;
     assert(connection->open);
-    /* Calls first: each tells whoever works for it; then the session, which no longer knows any. */
-    while (!queue_empty(&connection->calls)) {
-        struct call *call = queue_element(connection->calls.head, struct call, connection_link);
-        (void)nghttp2_session_set_stream_user_data(connection->session, call->stream_id, NULL);
-        grpc_closed(call);
+    /* Streams first: their owner ends what works for them; then the session, which no longer knows
+     * any. */
+    while (!queue_empty(&connection->streams)) {
+        struct http2_stream *stream =
+            queue_element(connection->streams.head, struct http2_stream, link);
+        (void)nghttp2_session_set_stream_user_data(connection->session, stream->id, NULL);
+        http2_stream_close(stream);
     }
-    poll_remove(&shard->poll, connection->fd);
+    poll_remove(http2->poll, connection->fd);
     http2_output_drop(connection);
     nghttp2_session_del(connection->session);
     socket_close(connection->fd);
-    memset(connection->tokens, 0, sizeof connection->tokens);
+    memset(connection->peer, 0, http2->peer_bytes);
     connection->session = NULL;
     connection->open = 0;
     connection->closing = 0;
     connection->fd = -1;
-    connection->next_free = shard->connections_free;
-    shard->connections_free = connection;
-    assert(shard->connections_count > 0);
-    shard->connections_count--;
-    shard->counters.connections_closed++;
+    connection->next_free = http2->connections_free;
+    http2->connections_free = connection;
+    assert(http2->connections_count > 0);
+    http2->connections_count--;
+    http2->counters.connections_closed++;
 }
 
-void http2_close_marked(struct shard *shard)
+static void dirty_remove(struct http2 *http2, struct http2_connection *connection)
 {
-    while (shard->closing != NULL) {
-        struct connection *connection = shard->closing;
-        shard->closing = connection->next_closing;
+    if (!connection->dirty) return;
+    struct http2_connection **at = &http2->dirty;
+    while (*at != connection) at = &(*at)->next_dirty;
+    *at = connection->next_dirty;
+    connection->dirty = 0;
+}
+
+void http2_close_marked(struct http2 *http2)
+{
+    while (http2->closing != NULL) {
+        struct http2_connection *connection = http2->closing;
+        http2->closing = connection->next_closing;
         connection->next_closing = NULL;
-        if (connection->dirty) {
-            /* Unlink from the list of those to flush: closing one can mark it again. */
-            struct connection **at = &shard->dirty;
-            while (*at != connection) at = &(*at)->next_dirty;
-            *at = connection->next_dirty;
-            connection->dirty = 0;
-        }
+        dirty_remove(http2, connection);
         connection_close(connection);
-        if (connection->dirty) {
-            struct connection **at = &shard->dirty;
-            while (*at != connection) at = &(*at)->next_dirty;
-            *at = connection->next_dirty;
-            connection->dirty = 0;
-        }
+        /* Closing its streams can mark it again. */
+        dirty_remove(http2, connection);
     }
+}
+
+void http2_close_all(struct http2 *http2)
+{
+    for (uint32_t index = 0; index < HTTP2_CONNECTIONS_COUNT_MAX; index++) {
+        if (http2->connections[index].open) http2_mark_closing(&http2->connections[index]);
+    }
+    http2_close_marked(http2);
 }

@@ -5,20 +5,21 @@
 #include "service/access.h"
 #include "service/attribution.h"
 #include "service/fetch.h"
+#include "service/methods.h"
 #include "service/ready_queue.h"
 #include "shard/shard.h"
 
 static struct consume *consume_of(const struct call *call)
 {
-    assert(call->method == METHOD_CONSUME);
-    return &call->connection->shard->works[call->index].consume;
+    assert(is_method(call, METHOD_CONSUME));
+    return &shard_of(call)->works[call->index].consume;
 }
 
 /* The error is the last message; the call itself ends well. */
 static void consume_end(struct call *call, const struct grpc_failure *failure)
 {
     if (call->finished) return;
-    call->connection->shard->counters.failures_by_error[failure->error]++;
+    grpc_failure_count(call, failure->error);
     struct proto_error error;
     grpc_failure_proto(failure, &error);
     uint8_t message[PROTO_CONSUME_ERROR_SIZE_MAX];
@@ -34,7 +35,7 @@ static void consume_end_error(struct call *call, enum grpc_error error)
 
 static enum grpc_error consume_access(const struct call *call, const struct table_topic **topic)
 {
-    const struct shard *shard = call->connection->shard;
+    const struct shard *shard = shard_of(call);
     return stream_access(&shard->tables, &call->caller, &consume_of(call)->request.id,
                          ENGINE_VERB_CONSUME, topic);
 }
@@ -68,19 +69,19 @@ static void consume_begin(struct call *call, const struct proto_consume_begin *b
     credit_add(consume, begin->credit);
     const struct table_topic *topic;
     enum grpc_error error = consume_access(call, &topic);
-    if (error == GRPC_ERROR_NONE && call->connection->shard->draining) error = GRPC_ERROR_STOPPING;
+    if (error == GRPC_ERROR_NONE && shard_of(call)->draining) error = GRPC_ERROR_STOPPING;
     if (error != GRPC_ERROR_NONE)
         consume_end_error(call, error);
     else
         stream_payer_request(call, topic);
 }
 
-void stream_consume(struct call *call, const uint8_t *message, size_t size)
+void stream_consume(struct call *call, struct grpc_message *message)
 {
     struct consume *consume = consume_of(call);
     struct proto_consume_request request;
     struct proto_consume_begin begin = {0};
-    enum status status = proto_decode_consume(message, size, &request);
+    enum status status = proto_decode_consume(message->data, message->size, &request);
     int begins = request.begin.data != NULL;
     if (status == STATUS_OK && begins) status = proto_decode_consume_begin(request.begin, &begin);
     /* The first message begins, and no other. */
@@ -100,29 +101,19 @@ void stream_consume_ready(struct call *call)
     if (consume_of(call)->begun) stream_work_ready(call);
 }
 
-static uint64_t connection_bytes_max(const struct shard *shard)
-{
-    return shard->pool.region_size / CONSUME_CONNECTION_PART;
-}
-
 /* Whatever is in the way makes the stream ready again when it has gone. */
 void stream_consume_step(struct call *call)
 {
-    struct shard *shard = call->connection->shard;
     struct consume *consume = consume_of(call);
     assert(!call->finished && consume->begun);
-    assert(call->fetch_index == 0 && call->fetch_pending == 0);
+    assert(work_of(call)->fetch_index == 0 && work_of(call)->fetch_pending == 0);
     if (consume->credit <= 0) {
         /* No more credit can come: everything that was asked for was sent. */
-        if (call->half_closed) grpc_finish_ok(call);
+        if (call->stream.half_closed) grpc_finish_ok(call);
         return;
     }
-    if (call->replies_bytes >= CONSUME_AHEAD_BYTES) return;
-    if (call->connection->pushed_bytes >= connection_bytes_max(shard)) {
-        if (!call->connection->pushed_held) shard->counters.consume_holds_connection++;
-        call->connection->pushed_held = 1;
-        return;
-    }
+    if (call->stream.bodies_bytes >= CONSUME_AHEAD_BYTES) return;
+    if (!reply_share_room(call)) return;
     const struct table_topic *topic;
     enum grpc_error error = consume_access(call, &topic);
     if (error == GRPC_ERROR_NONE) {
@@ -138,10 +129,10 @@ void stream_consume_step(struct call *call)
 
 void stream_consume_fetched(struct call *call, const struct fetch_result *fetched)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     struct consume *consume = consume_of(call);
     if (call->finished) {
-        if (fetched->reply != NULL) grpc_reply_release(shard, fetched->reply);
+        if (fetched->reply != NULL) grpc_reply_release(shard->grpc, fetched->reply);
         return;
     }
     if (fetched->status != STATUS_OK) {
@@ -153,7 +144,7 @@ void stream_consume_fetched(struct call *call, const struct fetch_result *fetche
     if (fetched->fetch_status == PROTO_FETCH_EMPTY) {
         if (consume->caught_up) {
             /* A wait ends without data only where the owner stops. */
-            grpc_reply_release(shard, fetched->reply);
+            grpc_reply_release(shard->grpc, fetched->reply);
             consume_end_error(call, GRPC_ERROR_STOPPING);
             return;
         }
@@ -165,27 +156,18 @@ void stream_consume_fetched(struct call *call, const struct fetch_result *fetche
         consume->caught_up = 0;
     }
     struct reply *reply = fetched->reply;
-    assert(reply->connection == NULL);
-    reply->connection = call->connection;
-    call->connection->pushed_bytes += reply->size;
+    reply_share_take(call, reply);
     stream_payer_reply(call, reply);
     grpc_reply_queue(call, reply);
     stream_consume_ready(call);
 }
 
-void stream_consume_sent(struct reply *reply)
+void stream_consume_pushable(struct http2_connection *connection)
 {
-    struct connection *connection = reply->connection;
-    struct shard *shard = connection->shard;
-    assert(connection->pushed_bytes >= reply->size);
-    connection->pushed_bytes -= reply->size;
-    reply->connection = NULL;
-    if (!connection->pushed_held || connection->pushed_bytes >= connection_bytes_max(shard)) return;
-    connection->pushed_held = 0;
-    queue_each(&connection->calls, link)
+    queue_each(http2_streams(connection), link)
     {
-        struct call *call = queue_element(link, struct call, connection_link);
-        if (call->method == METHOD_CONSUME) stream_consume_ready(call);
+        struct call *call = queue_element(link, struct call, stream.link);
+        if (is_method(call, METHOD_CONSUME)) stream_consume_ready(call);
     }
 }
 
@@ -195,15 +177,15 @@ void stream_consume_again(struct call *call)
     const struct table_topic *topic;
     enum grpc_error error = consume_access(call, &topic);
     if (error == GRPC_ERROR_NONE) return;
-    call->connection->shard->counters.access_ended++;
+    grpc_server_counters(call->server)->access_ended++;
     consume_end_error(call, error);
 }
 
 void stream_consume_drain(struct shard *shard)
 {
-    for (uint32_t index = 0; index < SHARD_CALLS_COUNT_MAX; index++) {
-        struct call *call = &shard->calls[index];
-        if (call->connection == NULL || !call->started || call->method != METHOD_CONSUME) continue;
+    for (uint32_t index = 0; index < GRPC_CALLS_COUNT_MAX; index++) {
+        struct call *call = grpc_call_at(shard->grpc, index);
+        if (call == NULL || !is_method(call, METHOD_CONSUME)) continue;
         if (consume_of(call)->begun)
             consume_end_error(call, GRPC_ERROR_STOPPING);
         else

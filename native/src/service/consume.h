@@ -23,12 +23,11 @@ enum {
     /* Of one reply, if no batch is larger: with the way of a file read it fits into 1 MiB of the
      * pool. */
     CONSUME_REPLY_BYTES_MAX = 917504,
-    CONSUME_CONNECTION_PART = 16, /* unsent bytes of a connection: of the pool */
 };
 
 struct shard;
 
-void stream_consume(struct call *call, const uint8_t *message, size_t size);
+void stream_consume(struct call *call, struct grpc_message *message);
 /* Something the stream may have waited for has come: look at it this turn. */
 void stream_consume_ready(struct call *call);
 /* The one answer to its fetch. */
@@ -40,7 +39,7 @@ void stream_consume_again(struct call *call);
 /* The node stops: every stream is told. */
 void stream_consume_drain(struct shard *shard);
 
-/* The connection's share: the last byte of a reply has left. */
-void stream_consume_sent(struct reply *reply);
+/* The connection's share has room again. */
+void stream_consume_pushable(struct http2_connection *connection);
 
 #endif

@@ -56,10 +56,10 @@ static void fetch_answer(struct shard *shard, struct fetch *fetch,
         fetch_give(shard, fetch);
         return;
     }
-    struct call *call = call_find(shard, fetch->call_index, fetch->call_tag);
+    struct call *call = grpc_call_find(shard->grpc, fetch->call_index, fetch->call_tag);
     assert(call != NULL);
-    assert(call->fetch_index == fetch->index + 1);
-    call->fetch_index = 0;
+    assert(work_of(call)->fetch_index == fetch->index + 1);
+    work_of(call)->fetch_index = 0;
     fetch_give(shard, fetch);
     stream_fetch_answer(call, fetched);
 }
@@ -93,7 +93,7 @@ static int is_budgeted(const struct fetch *fetch)
 static void fetch_charge(struct shard *shard, const struct fetch *fetch, struct reply *reply)
 {
     if (is_budgeted(fetch))
-        reply_budget_charge(shard, REPLY_BATCHES, reply, fetch->request.principal);
+        reply_budget_charge(shard->grpc, REPLY_BATCHES, reply, fetch->request.principal);
 }
 
 static void answer_messages(struct shard *shard, struct fetch *fetch,
@@ -117,7 +117,7 @@ static void answer_status(struct shard *shard, struct fetch *fetch, enum proto_f
         answer_messages(shard, fetch, status, found, NULL, 0);
         return;
     }
-    struct reply *reply = grpc_reply_make(shard, FETCH_ROOM);
+    struct reply *reply = grpc_reply_make(shard->grpc, FETCH_ROOM);
     if (reply == NULL) {
         fetch_fail(shard, fetch, STATUS_NO_MEMORY, 0);
         return;
@@ -145,7 +145,8 @@ static void fetch_memory(struct shard *shard, struct fetch *fetch, const struct 
         return;
     }
     fetch_charge(shard, fetch, reply);
-    fetch_deliver(shard, fetch, reply, reply->data + reply->size - found->size, found->size);
+    fetch_deliver(shard, fetch, reply, reply->body.data + reply->body.size - found->size,
+                  found->size);
 }
 
 /* Bytes of a segment are in the reply's buffer: cut to whole verified batches and answer. */
@@ -156,7 +157,7 @@ static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply
     struct engine_partition_state state = {0};
     size_t begin = 0;
     size_t end = 0;
-    const uint8_t *bytes = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM;
+    const uint8_t *bytes = reply->body.data + GRPC_PREFIX_SIZE + FETCH_ROOM;
     enum status status = store_fetch_trim(shard->store, &fetch->request.id, fetch->request.offset,
                                           fetch->request.bytes_max, bytes, size, &begin, &end);
     if (status == STATUS_OK) status = store_describe(shard->store, &fetch->request.id, &state);
@@ -164,33 +165,32 @@ static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply
     found.high_watermark = state.high_watermark;
     found.log_end = state.log_end;
     if (status != STATUS_OK) {
-        grpc_reply_release(shard, reply);
+        grpc_reply_release(shard->grpc, reply);
         if (status == STATUS_CORRUPT && !is_work(fetch))
             answer_status(shard, fetch, PROTO_FETCH_CORRUPT, &found);
         else
             fetch_fail(shard, fetch, status, 0);
         return;
     }
-    assert(begin <= end);
-    assert(end <= size);
+    assert(begin <= end && end <= size);
     int attempts_max = is_work(fetch) ? FETCH_ATTEMPTS_WORK_MAX : FETCH_ATTEMPTS_MAX;
     if (begin == end && fetch->attempts < attempts_max) {
         /* The store has learnt how much must be read: ask again at the end of the turn. */
-        grpc_reply_release(shard, reply);
+        grpc_reply_release(shard->grpc, reply);
         fetch->attempts++;
         fetch->state = FETCH_QUEUED;
         queue_push(&shard->reads_waiting, &fetch->link);
         return;
     }
     if (begin == end) {
-        grpc_reply_release(shard, reply);
+        grpc_reply_release(shard->grpc, reply);
         fetch_fail(shard, fetch, STATUS_BUSY, 0);
         return;
     }
     if (fetch->request.messages_max > 0) {
         struct io_vector batches = {.data = bytes + begin, .size = end - begin};
         answer_messages(shard, fetch, PROTO_FETCH_OK, &found, &batches, 1);
-        grpc_reply_release(shard, reply);
+        grpc_reply_release(shard->grpc, reply);
         return;
     }
     struct proto_fetch_reply header = fetch_reply_header(PROTO_FETCH_OK, &found, end - begin);
@@ -201,12 +201,12 @@ static void fetch_trimmed(struct shard *shard, struct fetch *fetch, struct reply
 
 static void fetch_file(struct shard *shard, struct fetch *fetch, const struct store_fetch *found)
 {
-    struct reply *reply = grpc_reply_make(shard, FETCH_ROOM + found->size);
+    struct reply *reply = grpc_reply_make(shard->grpc, FETCH_ROOM + found->size);
     if (reply == NULL) {
         fetch_fail(shard, fetch, STATUS_NO_MEMORY, 0);
         return;
     }
-    uint8_t *target = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM;
+    uint8_t *target = reply->body.data + GRPC_PREFIX_SIZE + FETCH_ROOM;
     if (io_file_read_now(&shard->file, found->file, found->file_offset, target, found->size)
         == STATUS_OK) {
         fetch_charge(shard, fetch, reply);
@@ -216,7 +216,7 @@ static void fetch_file(struct shard *shard, struct fetch *fetch, const struct st
     struct fetch_read *read = fetch_read_take(shard, &fetch->read);
     if (read == NULL) {
         /* Asked again when a read is free: by then the place may be another one. */
-        grpc_reply_release(shard, reply);
+        grpc_reply_release(shard->grpc, reply);
         fetch->state = FETCH_QUEUED;
         queue_push(&shard->reads_waiting, &fetch->link);
         return;
@@ -270,16 +270,16 @@ static void fetch_hold(struct shard *shard, struct fetch *fetch)
 
 static void fetch_found(struct shard *shard, struct fetch *fetch, const struct store_fetch *found)
 {
-    if (found->place == STORE_FETCH_NOTHING) {
+    uint32_t principal = fetch->request.principal;
+    if (found->place == STORE_FETCH_NOTHING)
         answer_status(shard, fetch, PROTO_FETCH_EMPTY, found);
-    } else if (is_budgeted(fetch)
-               && !reply_budget_room(shard, REPLY_BATCHES, fetch->request.principal, found->size)) {
+    else if (is_budgeted(fetch)
+             && !reply_budget_room(shard->grpc, REPLY_BATCHES, principal, found->size))
         fetch_hold(shard, fetch);
-    } else if (found->place == STORE_FETCH_MEMORY) {
+    else if (found->place == STORE_FETCH_MEMORY)
         fetch_memory(shard, fetch, found);
-    } else {
+    else
         fetch_file(shard, fetch, found);
-    }
 }
 
 static void fetch_run(struct shard *shard, struct fetch *fetch)
@@ -311,26 +311,26 @@ static void fetch_run(struct shard *shard, struct fetch *fetch)
         return;
     }
     switch (found.status) {
-    case STATUS_CORRUPT: answer_status(shard, fetch, PROTO_FETCH_CORRUPT, &found); return;
-    case STATUS_NOT_PRIMARY: answer_status(shard, fetch, PROTO_FETCH_NOT_PRIMARY, &found); return;
-    case STATUS_REBUILDING: answer_status(shard, fetch, PROTO_FETCH_REBUILDING, &found); return;
-    default: fetch_fail(shard, fetch, found.status, found.log_start); return;
+    case STATUS_CORRUPT: answer_status(shard, fetch, PROTO_FETCH_CORRUPT, &found); break;
+    case STATUS_NOT_PRIMARY: answer_status(shard, fetch, PROTO_FETCH_NOT_PRIMARY, &found); break;
+    case STATUS_REBUILDING: answer_status(shard, fetch, PROTO_FETCH_REBUILDING, &found); break;
+    default: fetch_fail(shard, fetch, found.status, found.log_start);
     }
 }
 
 static enum grpc_error fetch_forward(struct call *call, const struct fetch_request *request,
                                      uint16_t owner)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     struct pending values = {
         .kind = PENDING_FETCH, .call_index = call->index, .call_tag = call->slot_tag};
     struct shard_frame frame = {
         .kind = FRAME_FETCH, .token = pending_take(shard, &values), .fetch = *request};
     if (frame.token != 0 && queues_try(shard, &frame, owner)) {
-        call->fetch_pending = frame.token;
-        call->fetch_owner = owner;
-        call->fetch_id = request->id;
-        call->pending_count++;
+        work_of(call)->fetch_pending = frame.token;
+        work_of(call)->fetch_owner = owner;
+        work_of(call)->fetch_id = request->id;
+        work_of(call)->pending_count++;
         shard->counters.fetch_forwarded++;
         return GRPC_ERROR_NONE;
     }
@@ -340,7 +340,7 @@ static enum grpc_error fetch_forward(struct call *call, const struct fetch_reque
 
 enum grpc_error stream_fetch_begin(struct call *call, const struct fetch_request *wanted)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     uint16_t owner = owner_of(wanted->id.topic, wanted->id.partition, shard->shards_count);
     if (owner != shard->index) return fetch_forward(call, wanted, owner);
     struct fetch *fetch = fetch_take(shard);
@@ -349,7 +349,7 @@ enum grpc_error stream_fetch_begin(struct call *call, const struct fetch_request
     fetch->deadline_ns = wanted->deadline_ns;
     fetch->call_index = call->index;
     fetch->call_tag = call->slot_tag;
-    call->fetch_index = fetch->index + 1;
+    work_of(call)->fetch_index = fetch->index + 1;
     fetch_run(shard, fetch);
     return GRPC_ERROR_NONE;
 }
@@ -404,18 +404,19 @@ void stream_remote_fetch_cancel(struct shard *shard, const struct shard_frame *f
 
 void stream_fetch_cancel(struct call *call)
 {
-    struct shard *shard = call->connection->shard;
-    if (call->fetch_index != 0) {
-        fetch_cancel(shard, &shard->fetches[call->fetch_index - 1]);
-        call->fetch_index = 0;
+    struct shard *shard = shard_of(call);
+    if (work_of(call)->fetch_index != 0) {
+        fetch_cancel(shard, &shard->fetches[work_of(call)->fetch_index - 1]);
+        work_of(call)->fetch_index = 0;
         return;
     }
     /* Its pending stays until the owner answers CANCELLED, or with data that it had sent already.
      */
-    struct shard_frame frame = {
-        .kind = FRAME_FETCH_CANCEL, .token = call->fetch_pending, .fetch = {.id = call->fetch_id}};
-    queues_post(shard, &frame, call->fetch_owner, QUEUE_MAIN);
-    call->fetch_pending = 0;
+    struct shard_frame frame = {.kind = FRAME_FETCH_CANCEL,
+                                .token = work_of(call)->fetch_pending,
+                                .fetch = {.id = work_of(call)->fetch_id}};
+    queues_post(shard, &frame, work_of(call)->fetch_owner, QUEUE_MAIN);
+    work_of(call)->fetch_pending = 0;
 }
 
 void stream_fetch_advance(struct shard *shard, const struct engine_partition_id *id)
@@ -475,10 +476,10 @@ int stream_fetch_read_done(struct shard *shard, struct io_request *request)
     struct reply *reply = read->reply;
     read->used = 0;
     if (fetch->cancelled) {
-        grpc_reply_release(shard, reply);
+        grpc_reply_release(shard->grpc, reply);
         fetch_give(shard, fetch);
     } else if (request->status != STATUS_OK) {
-        grpc_reply_release(shard, reply);
+        grpc_reply_release(shard->grpc, reply);
         fetch_fail(shard, fetch, STATUS_READ_FAILED, 0);
     } else {
         fetch_trimmed(shard, fetch, reply, (size_t)request->result_bytes);

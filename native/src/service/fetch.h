@@ -22,7 +22,7 @@
 struct shard;
 struct pending;
 
-void stream_fetch(struct call *call, const uint8_t *message, size_t size);
+void stream_fetch(struct call *call, struct grpc_message *message);
 /* Ask for a call, here or on the owning shard; its access was judged. One at a time. The answer may
  * come before this returns. Not NONE: nothing was begun. */
 enum grpc_error stream_fetch_begin(struct call *call, const struct fetch_request *wanted);

@@ -32,11 +32,11 @@ struct messages {
     uint64_t next_offset;
 };
 
-void stream_fetch_messages(struct call *call, const uint8_t *message, size_t size)
+void stream_fetch_messages(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     struct proto_fetch_messages_request request;
-    if (proto_decode_fetch_messages(message, size, &request) != STATUS_OK) {
+    if (proto_decode_fetch_messages(message->data, message->size, &request) != STATUS_OK) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
@@ -71,7 +71,7 @@ void stream_fetch_messages(struct call *call, const uint8_t *message, size_t siz
 
 static uint8_t *body_of(const struct reply *reply)
 {
-    return reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM;
+    return reply->body.data + GRPC_PREFIX_SIZE + FETCH_ROOM;
 }
 
 /* Room for so many bytes of messages. 0 = there is none: more than a reply holds, or no memory. */
@@ -82,11 +82,11 @@ static int messages_grow(struct messages *messages, size_t wanted)
     size_t size = messages->capacity == 0 ? MESSAGES_BYTES_FIRST : 2 * messages->capacity;
     if (size < wanted) size = wanted;
     if (size > MESSAGES_BYTES_MAX) size = MESSAGES_BYTES_MAX;
-    struct reply *larger = grpc_reply_make(messages->shard, FETCH_ROOM + size);
+    struct reply *larger = grpc_reply_make(messages->shard->grpc, FETCH_ROOM + size);
     if (larger == NULL) return 0;
     if (messages->reply != NULL) {
         memcpy(body_of(larger), body_of(messages->reply), messages->size);
-        grpc_reply_release(messages->shard, messages->reply);
+        grpc_reply_release(messages->shard->grpc, messages->reply);
     }
     messages->reply = larger;
     messages->capacity = size;
@@ -239,7 +239,7 @@ struct reply *stream_messages_reply(struct shard *shard, const struct fetch_requ
     struct messages messages = {.shard = shard, .request = request, .next_offset = request->offset};
     if (status == PROTO_FETCH_TRUNCATED) messages.next_offset = found->log_start;
     /* Without messages it stays as small as it is: nobody counts such replies. */
-    messages.reply = batches_count == 0 ? grpc_reply_make(shard, FETCH_ROOM) : NULL;
+    messages.reply = batches_count == 0 ? grpc_reply_make(shard->grpc, FETCH_ROOM) : NULL;
     int room = batches_count == 0 ? messages.reply != NULL : messages_grow(&messages, 1);
     enum status taken = room ? STATUS_OK : STATUS_NO_MEMORY;
     for (uint32_t index = 0; index < batches_count && taken == STATUS_OK && !messages.full; index++)
@@ -250,6 +250,6 @@ struct reply *stream_messages_reply(struct shard *shard, const struct fetch_requ
         return messages_shape(&messages, status, found);
     *failed = taken;
     if (taken == STATUS_REPLY_TOO_LARGE) *expected = messages.next_offset;
-    if (messages.reply != NULL) grpc_reply_release(shard, messages.reply);
+    if (messages.reply != NULL) grpc_reply_release(shard->grpc, messages.reply);
     return NULL;
 }

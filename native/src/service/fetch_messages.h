@@ -34,7 +34,7 @@ struct message_opener {
     struct message_place place;
 };
 
-void stream_fetch_messages(struct call *call, const uint8_t *message, size_t size);
+void stream_fetch_messages(struct call *call, struct grpc_message *message);
 
 /* The reply to a fetch of messages (request->messages_max > 0). `batches` are whole stored batches,
  * the first holds the offset; none with a status other than OK. NULL: *failed says why, and

@@ -10,18 +10,18 @@ void fetch_reply_front(struct reply *reply, const uint8_t *encoded, size_t encod
                        size_t body_size, size_t begin)
 {
     size_t size = encoded_size + body_size;
-    uint8_t *body = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM + begin;
+    uint8_t *body = reply->body.data + GRPC_PREFIX_SIZE + FETCH_ROOM + begin;
     uint8_t *data = body - encoded_size - GRPC_PREFIX_SIZE;
-    assert(data >= reply->data);
+    assert(data >= reply->body.data);
     data[0] = 0;
     data[1] = (uint8_t)(size >> 24);
     data[2] = (uint8_t)(size >> 16);
     data[3] = (uint8_t)(size >> 8);
     data[4] = (uint8_t)size;
     memcpy(data + GRPC_PREFIX_SIZE, encoded, encoded_size);
-    reply->data = data;
-    reply->body_bytes = (uint32_t)body_size;
-    reply->size = (uint32_t)(GRPC_PREFIX_SIZE + size);
+    reply->body.data = data;
+    reply->payload_bytes = (uint32_t)body_size;
+    reply->body.size = (uint32_t)(GRPC_PREFIX_SIZE + size);
 }
 
 void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *header, size_t begin,
@@ -47,9 +47,9 @@ struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
 
 struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found, int consume)
 {
-    struct reply *reply = grpc_reply_make(shard, FETCH_ROOM + found->size);
+    struct reply *reply = grpc_reply_make(shard->grpc, FETCH_ROOM + found->size);
     if (reply == NULL) return NULL;
-    uint8_t *target = reply->data + GRPC_PREFIX_SIZE + FETCH_ROOM;
+    uint8_t *target = reply->body.data + GRPC_PREFIX_SIZE + FETCH_ROOM;
     for (uint32_t index = 0; index < found->batches_count; index++) {
         memcpy(target, found->batches[index].data, found->batches[index].size);
         target += found->batches[index].size;

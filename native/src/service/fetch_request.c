@@ -4,6 +4,7 @@
 #include "service/access.h"
 #include "service/attribution.h"
 #include "service/fetch.h"
+#include "service/methods.h"
 #include "service/ready_queue.h"
 #include "shard/shard.h"
 
@@ -16,7 +17,7 @@ enum {
 
 uint64_t stream_fetch_deadline(const struct call *call, uint32_t wait_ms_max)
 {
-    uint64_t now_ns = call->connection->shard->now.monotonic_ns;
+    uint64_t now_ns = shard_of(call)->now.monotonic_ns;
     if (wait_ms_max == 0) return 0;
     if (wait_ms_max > SHARD_WAIT_MS_MAX) wait_ms_max = SHARD_WAIT_MS_MAX;
     uint64_t deadline_ns = now_ns + wait_ms_max * UINT64_C(1000000);
@@ -31,11 +32,11 @@ uint64_t stream_fetch_deadline(const struct call *call, uint32_t wait_ms_max)
     return answer_ns < deadline_ns ? answer_ns : deadline_ns;
 }
 
-void stream_fetch(struct call *call, const uint8_t *message, size_t size)
+void stream_fetch(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     struct proto_fetch_request request;
-    if (proto_decode_fetch(message, size, &request) != STATUS_OK) {
+    if (proto_decode_fetch(message->data, message->size, &request) != STATUS_OK) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
@@ -64,7 +65,7 @@ void stream_fetch(struct call *call, const uint8_t *message, size_t size)
 
 void stream_fetch_answer(struct call *call, const struct fetch_result *fetched)
 {
-    if (call->method != METHOD_FETCH && call->method != METHOD_FETCH_MESSAGES) {
+    if (!is_method(call, METHOD_FETCH) && !is_method(call, METHOD_FETCH_MESSAGES)) {
         stream_work_fetched(call, fetched);
         return;
     }
@@ -82,15 +83,15 @@ void stream_fetch_answer(struct call *call, const struct fetch_result *fetched)
 void stream_fetched(struct shard *shard, struct pending *pending,
                     const struct fetch_result *fetched)
 {
-    struct call *call = call_find(shard, pending->call_index, pending->call_tag);
+    struct call *call = grpc_call_find(shard->grpc, pending->call_index, pending->call_tag);
     pending_give(shard, pending);
     if (call == NULL) {
         shard->counters.late_outcomes++;
-        if (fetched->reply != NULL) grpc_reply_release(shard, fetched->reply);
+        if (fetched->reply != NULL) grpc_reply_release(shard->grpc, fetched->reply);
         return;
     }
-    assert(call->pending_count > 0);
-    call->pending_count--;
-    call->fetch_pending = 0;
+    assert(work_of(call)->pending_count > 0);
+    work_of(call)->pending_count--;
+    work_of(call)->fetch_pending = 0;
     stream_fetch_answer(call, fetched);
 }

@@ -6,6 +6,7 @@
 #include "service/access.h"
 #include "service/attribution.h"
 #include "service/fetch.h"
+#include "service/methods.h"
 #include "service/ready_queue.h"
 #include "shard/shard.h"
 
@@ -16,8 +17,8 @@ enum {
 
 static struct time_search *search_of(const struct call *call)
 {
-    assert(call->method == METHOD_LIST_OFFSETS);
-    return &call->connection->shard->works[call->index].search;
+    assert(is_method(call, METHOD_LIST_OFFSETS));
+    return &shard_of(call)->works[call->index].search;
 }
 
 static void search_fail(struct call *call, enum status status)
@@ -60,7 +61,7 @@ static void search_found(struct call *call, const struct store_time *found)
 /* Where does the log say that the time lies? Here, or on the owning shard. */
 static void search_begin(struct call *call)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     const struct time_search *search = search_of(call);
     const struct engine_partition_id *id = &search->request.id;
     uint16_t owner = owner_of(id->topic, id->partition, shard->shards_count);
@@ -78,18 +79,18 @@ static void search_begin(struct call *call)
         .time = {.id = *id, .time_us = search->time_us},
     };
     if (frame.token != 0 && queues_try(shard, &frame, owner)) {
-        call->pending_count++;
+        work_of(call)->pending_count++;
         return;
     }
     if (frame.token != 0) pending_give(shard, pending_find(shard, frame.token));
     grpc_finish_error(call, GRPC_ERROR_BUSY);
 }
 
-void stream_list_offsets(struct call *call, const uint8_t *message, size_t size)
+void stream_list_offsets(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     struct proto_list_request request;
-    if (proto_decode_list(message, size, &request) != STATUS_OK) {
+    if (proto_decode_list(message->data, message->size, &request) != STATUS_OK) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
@@ -126,14 +127,14 @@ void stream_remote_time(struct shard *shard, const struct shard_frame *frame)
 void stream_time_found(struct shard *shard, struct pending *pending, const struct store_time *found)
 {
     assert(pending->kind == PENDING_TIME);
-    struct call *call = call_find(shard, pending->call_index, pending->call_tag);
+    struct call *call = grpc_call_find(shard->grpc, pending->call_index, pending->call_tag);
     pending_give(shard, pending);
     if (call == NULL) {
         shard->counters.late_outcomes++;
         return;
     }
-    assert(call->pending_count > 0);
-    call->pending_count--;
+    assert(work_of(call)->pending_count > 0);
+    work_of(call)->pending_count--;
     if (!call->finished) search_found(call, found);
 }
 
@@ -161,15 +162,15 @@ void stream_offsets_fetched(struct call *call, const struct fetch_result *fetche
     int done = call->finished;
     int again = 0;
     if (!done && fetched->status == STATUS_OK && fetched->fetch_status == PROTO_FETCH_OK) {
-        assert(fetched->batches_bytes <= reply->size);
+        assert(fetched->batches_bytes <= reply->body.size);
         assert(fetched->next_offset > search->request.offset);
-        const uint8_t *batches = reply->data + reply->size - fetched->batches_bytes;
+        const uint8_t *batches = reply->body.data + reply->body.size - fetched->batches_bytes;
         search->request.offset = fetched->next_offset;
         (void)store_time_scan(batches, fetched->batches_bytes, search->time_us, &search->found);
     } else {
         again = fetched->status == STATUS_OK;
     }
-    if (reply != NULL) grpc_reply_release(call->connection->shard, reply);
+    if (reply != NULL) grpc_reply_release(shard_of(call)->grpc, reply);
     if (done) return;
     if (fetched->status != STATUS_OK)
         search_fail(call, fetched->status);

@@ -18,7 +18,7 @@
 struct shard;
 struct pending;
 
-void stream_list_offsets(struct call *call, const uint8_t *message, size_t size);
+void stream_list_offsets(struct call *call, struct grpc_message *message);
 /* The next fetch (service/ready_queue.h), and its answer. */
 void stream_offsets_step(struct call *call);
 void stream_offsets_fetched(struct call *call, const struct fetch_result *fetched);

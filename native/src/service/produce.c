@@ -7,6 +7,7 @@
 #include "grpc/server.h"
 #include "service/access.h"
 #include "service/attribution.h"
+#include "service/methods.h"
 #include "shard/shard.h"
 #include "wire/proto_messages.h"
 
@@ -22,12 +23,12 @@ static struct engine_partition_id partition_id(uint64_t topic, uint64_t created_
 /* On a stream the error is a message and the stream lives on; a unary call ends with it. */
 static void produce_fail(struct call *call, uint64_t request, const struct grpc_failure *failure)
 {
-    if (call->method != METHOD_PRODUCE_STREAM) {
+    if (!is_method(call, METHOD_PRODUCE_STREAM)) {
         grpc_finish(call, failure);
         return;
     }
     if (call->finished) return;
-    call->connection->shard->counters.failures_by_error[failure->error]++;
+    grpc_failure_count(call, failure->error);
     struct proto_error error;
     grpc_failure_proto(failure, &error);
     struct proto_produce_reply reply = {.request = request, .error = &error};
@@ -55,24 +56,23 @@ static uint64_t call_pending(struct call *call, enum pending_kind kind, uint64_t
         .call_tag = call->slot_tag,
         .number = number,
     };
-    return pending_take(call->connection->shard, &values);
+    return pending_take(shard_of(call), &values);
 }
 
-/* To the shard that owns the partition: the message is lent until the outcome. Returns 1 if `owned`
- * was taken over. */
-static int produce_forward(struct call *call, const struct store_produce *produce, uint16_t owner,
-                           uint64_t request, uint8_t *owned)
+/* To the shard that owns the partition: the message is lent until the outcome. */
+static void produce_forward(struct call *call, const struct store_produce *produce, uint16_t owner,
+                            uint64_t request, uint8_t **owned)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     struct pending *pending = pending_find(shard, produce->token);
     const uint8_t *batch = produce->batch;
     uint8_t *copy = NULL;
-    if (owned == NULL) {
+    if (*owned == NULL) {
         copy = buffer_take(&shard->pool, produce->batch_size);
         if (copy == NULL) {
             pending_give(shard, pending);
             produce_fail_error(call, request, GRPC_ERROR_MEMORY_EXHAUSTED);
-            return 0;
+            return;
         }
         memcpy(copy, produce->batch, produce->batch_size);
         batch = copy;
@@ -93,21 +93,21 @@ static int produce_forward(struct call *call, const struct store_produce *produc
         buffer_give(&shard->pool, copy);
         pending_give(shard, pending);
         produce_fail_error(call, request, GRPC_ERROR_BUSY);
-        return 0;
+        return;
     }
     shard->counters.produce_forwarded++;
-    pending->loan = owned != NULL ? owned : copy;
-    call->pending_count++;
-    return owned != NULL;
+    pending->loan = copy != NULL ? copy : *owned;
+    *owned = NULL;
+    work_of(call)->pending_count++;
 }
 
-int stream_produce(struct call *call, const uint8_t *message, size_t size, uint8_t *owned)
+void stream_produce(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     struct proto_produce_request request;
-    if (proto_decode_produce(message, size, &request) != STATUS_OK) {
+    if (proto_decode_produce(message->data, message->size, &request) != STATUS_OK) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
-        return 0;
+        return;
     }
     struct store_produce produce = {
         .id = partition_id(request.topic, request.created_revision, request.partition),
@@ -121,34 +121,35 @@ int stream_produce(struct call *call, const uint8_t *message, size_t size, uint8
     if (error == GRPC_ERROR_NONE && request.batch.size == 0) error = GRPC_ERROR_INVALID_BATCH;
     if (error != GRPC_ERROR_NONE) {
         produce_fail_error(call, request.request, error);
-        return 0;
+        return;
     }
     produce.message_bytes_max = topic->message_bytes_max;
     stream_payer_request(call, topic);
-    return stream_produce_submit(call, &produce, request.request, owned);
+    stream_produce_submit(call, &produce, request.request, &message->buffer);
 }
 
-int stream_produce_submit(struct call *call, struct store_produce *produce, uint64_t number,
-                          uint8_t *owned)
+void stream_produce_submit(struct call *call, struct store_produce *produce, uint64_t number,
+                           uint8_t **owned)
 {
-    struct shard *shard = call->connection->shard;
-    if (call->pending_count < SHARD_STREAM_PENDINGS_MAX)
+    struct shard *shard = shard_of(call);
+    if (work_of(call)->pending_count < SHARD_STREAM_PENDINGS_MAX)
         produce->token = call_pending(call, PENDING_PRODUCE, number);
     if (produce->token == 0) {
         produce_fail_error(call, number, GRPC_ERROR_BUSY);
-        return 0;
+        return;
     }
     uint16_t owner = owner_of(produce->id.topic, produce->id.partition, shard->shards_count);
-    if (owner != shard->index) return produce_forward(call, produce, owner, number, owned);
-    uint8_t *buffer = owned;
-    enum status status = produce_admit(shard, produce, 0, &buffer);
+    if (owner != shard->index) {
+        produce_forward(call, produce, owner, number, owned);
+        return;
+    }
+    enum status status = produce_admit(shard, produce, 0, owned);
     if (status != STATUS_OK) {
         pending_give(shard, pending_find(shard, produce->token));
         produce_fail_status(call, number, status);
-        return 0;
+        return;
     }
-    call->pending_count++;
-    return owned != NULL && buffer == NULL;
+    work_of(call)->pending_count++;
 }
 
 void stream_remote_produce(struct shard *shard, const struct shard_frame *frame)
@@ -179,11 +180,12 @@ void stream_remote_produce(struct shard *shard, const struct shard_frame *frame)
     queues_post(shard, &answer, frame->source, QUEUE_REPLY);
 }
 
-void stream_commit(struct call *call, const uint8_t *message, size_t size)
+void stream_commit(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     struct proto_commit_request request;
-    if (proto_decode_commit(message, size, &request) != STATUS_OK || request.group == 0) {
+    if (proto_decode_commit(message->data, message->size, &request) != STATUS_OK
+        || request.group == 0) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
@@ -216,7 +218,7 @@ void stream_commit(struct call *call, const uint8_t *message, size_t size)
         status = queues_try(shard, &frame, owner) ? STATUS_OK : STATUS_BUSY;
     }
     if (status == STATUS_OK) {
-        call->pending_count++;
+        work_of(call)->pending_count++;
         return;
     }
     pending_give(shard, pending_find(shard, token));
@@ -286,11 +288,12 @@ static void offsets_answer(struct call *call, const struct frame_offsets *offset
     grpc_finish_ok(call);
 }
 
-void stream_fetch_offsets(struct call *call, const uint8_t *message, size_t size)
+void stream_fetch_offsets(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     struct proto_commit_request request;
-    if (proto_decode_fetch_offsets(message, size, &request) != STATUS_OK || request.group == 0) {
+    if (proto_decode_fetch_offsets(message->data, message->size, &request) != STATUS_OK
+        || request.group == 0) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
@@ -317,7 +320,7 @@ void stream_fetch_offsets(struct call *call, const uint8_t *message, size_t size
         .commit = {.id = id, .group = request.group},
     };
     if (frame.token != 0 && queues_try(shard, &frame, owner)) {
-        call->pending_count++;
+        work_of(call)->pending_count++;
         return;
     }
     if (frame.token != 0) pending_give(shard, pending_find(shard, frame.token));
@@ -331,13 +334,13 @@ void stream_remote_offsets(struct shard *shard, const struct shard_frame *frame)
     queues_post(shard, &answer, frame->source, QUEUE_REPLY);
 }
 
-void stream_health(struct call *call, const uint8_t *message, size_t size)
+void stream_health(struct call *call, struct grpc_message *message)
 {
-    if (proto_check(message, size) != STATUS_OK) {
+    if (proto_check(message->data, message->size) != STATUS_OK) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
-    const struct shard *shard = call->connection->shard;
+    const struct shard *shard = shard_of(call);
     uint64_t silence_ns = shard->now.monotonic_ns - shard->host_beat_ns;
     int host_alive =
         shard->host_beat_ns != 0 && silence_ns < shard->limits.host_beat_ms * UINT64_C(1000000);
@@ -373,7 +376,7 @@ static void produce_answer(struct call *call, uint64_t request, const struct fra
         produce_fail(call, request, &failure);
         return;
     }
-    if (call->method == METHOD_PUBLISH) {
+    if (is_method(call, METHOD_PUBLISH)) {
         publish_reply(call, (uint32_t)request, outcome);
         return;
     }
@@ -388,7 +391,7 @@ static void produce_answer(struct call *call, uint64_t request, const struct fra
     };
     uint8_t message[PROTO_PRODUCE_REPLY_SIZE_MAX];
     grpc_reply_small(call, message, proto_encode_produce_reply(&reply, message));
-    if (call->method == METHOD_PRODUCE) grpc_finish_ok(call);
+    if (is_method(call, METHOD_PRODUCE)) grpc_finish_ok(call);
 }
 
 static void commit_answer(struct call *call, const struct frame_outcome *outcome)
@@ -403,10 +406,15 @@ static void commit_answer(struct call *call, const struct frame_outcome *outcome
     grpc_finish_ok(call);
 }
 
+void stream_produce_end(struct call *call)
+{
+    if (work_of(call)->pending_count == 0) grpc_finish_ok(call);
+}
+
 void stream_outcome(struct shard *shard, struct pending *pending,
                     const struct frame_outcome *outcome)
 {
-    struct call *call = call_find(shard, pending->call_index, pending->call_tag);
+    struct call *call = grpc_call_find(shard->grpc, pending->call_index, pending->call_tag);
     struct pending done = *pending;
     buffer_give(&shard->pool, done.loan);
     pending_give(shard, pending);
@@ -414,28 +422,28 @@ void stream_outcome(struct shard *shard, struct pending *pending,
         shard->counters.late_outcomes++;
         return;
     }
-    assert(call->pending_count > 0);
-    call->pending_count--;
+    assert(work_of(call)->pending_count > 0);
+    work_of(call)->pending_count--;
     if (done.kind == PENDING_COMMIT) {
         commit_answer(call, outcome);
         return;
     }
     assert(done.kind == PENDING_PRODUCE);
     produce_answer(call, done.number, outcome);
-    if (call->method == METHOD_PRODUCE_STREAM && call->half_closed && call->pending_count == 0)
-        grpc_finish_ok(call);
+    if (is_method(call, METHOD_PRODUCE_STREAM) && call->stream.half_closed)
+        stream_produce_end(call);
 }
 
 void stream_offsets(struct shard *shard, struct pending *pending,
                     const struct frame_offsets *offsets)
 {
-    struct call *call = call_find(shard, pending->call_index, pending->call_tag);
+    struct call *call = grpc_call_find(shard->grpc, pending->call_index, pending->call_tag);
     pending_give(shard, pending);
     if (call == NULL) {
         shard->counters.late_outcomes++;
         return;
     }
-    assert(call->pending_count > 0);
-    call->pending_count--;
+    assert(work_of(call)->pending_count > 0);
+    work_of(call)->pending_count--;
     offsets_answer(call, offsets);
 }

@@ -13,16 +13,17 @@
 struct shard;
 struct pending;
 
-/* `owned` as in grpc/server.c's dispatch: 1 = taken over. */
-int stream_produce(struct call *call, const uint8_t *message, size_t size, uint8_t *owned);
+void stream_produce(struct call *call, struct grpc_message *message);
+/* ProduceStream: the client sends no more. */
+void stream_produce_end(struct call *call);
 /* A client part on its way into the store, for a caller that was let in: `number` is what the
- * answer repeats (Produce: the request, Publish: the partition). Answers every refusal. 1 =
- * `owned`, the buffer that the part lies in, was taken over. */
-int stream_produce_submit(struct call *call, struct store_produce *produce, uint64_t number,
-                          uint8_t *owned);
-void stream_commit(struct call *call, const uint8_t *message, size_t size);
-void stream_fetch_offsets(struct call *call, const uint8_t *message, size_t size);
-void stream_health(struct call *call, const uint8_t *message, size_t size);
+ * answer repeats (Produce: the request, Publish: the partition). Answers every refusal. *owned, the
+ * buffer that the part lies in, is NULL afterwards if it was taken over. */
+void stream_produce_submit(struct call *call, struct store_produce *produce, uint64_t number,
+                           uint8_t **owned);
+void stream_commit(struct call *call, struct grpc_message *message);
+void stream_fetch_offsets(struct call *call, struct grpc_message *message);
+void stream_health(struct call *call, struct grpc_message *message);
 
 /* For another shard. */
 void stream_remote_produce(struct shard *shard, const struct shard_frame *frame);

@@ -21,7 +21,7 @@ static struct grpc_failure publish_topic(const struct call *call,
                                          const struct proto_publish_request *request,
                                          const struct table_topic **topic)
 {
-    const struct tables *tables = &call->connection->shard->tables;
+    const struct tables *tables = &shard_of(call)->tables;
     struct grpc_failure failure =
         stream_topic_named(tables, &call->caller, &request->project, &request->topic, topic);
     if (failure.error != GRPC_ERROR_NONE) return failure;
@@ -42,11 +42,11 @@ static uint32_t publish_partition(struct shard *shard, const struct table_topic 
     return tables_turn(&shard->tables, topic->topic);
 }
 
-void stream_publish(struct call *call, const uint8_t *message, size_t size)
+void stream_publish(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = call->connection->shard;
+    struct shard *shard = shard_of(call);
     struct proto_publish_request request;
-    if (proto_decode_publish(message, size, &request) != STATUS_OK) {
+    if (proto_decode_publish(message->data, message->size, &request) != STATUS_OK) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
@@ -83,6 +83,6 @@ void stream_publish(struct call *call, const uint8_t *message, size_t size)
         .principal = call->caller.principal,
         .message_bytes_max = topic->message_bytes_max,
     };
-    if (!stream_produce_submit(call, &produce, produce.id.partition, part))
-        buffer_give(&shard->pool, part);
+    stream_produce_submit(call, &produce, produce.id.partition, &part);
+    buffer_give(&shard->pool, part);
 }

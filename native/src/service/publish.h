@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 struct call;
+struct grpc_message;
 
-void stream_publish(struct call *call, const uint8_t *message, size_t size);
+void stream_publish(struct call *call, struct grpc_message *message);
 
 #endif

@@ -70,7 +70,7 @@ enum status produce_admit(struct shard *shard, const struct store_produce *produ
 static int is_abandoned(struct shard *shard, const struct pending *pending)
 {
     if (pending->kind != PENDING_PRODUCE) return 0;
-    return call_find(shard, pending->call_index, pending->call_tag) == NULL;
+    return grpc_call_find(shard->grpc, pending->call_index, pending->call_tag) == NULL;
 }
 
 static int is_deep(const struct shard *shard)
@@ -80,27 +80,34 @@ static int is_deep(const struct shard *shard)
 
 int produce_queue_hold(struct call *call)
 {
-    struct shard *shard = call->connection->shard;
-    if (call->method != METHOD_PRODUCE_STREAM) return 0;
-    if (call->replies_bytes > PRODUCE_UNREAD_BYTES) return 1;
+    struct shard *shard = shard_of(call);
+    if (call->stream.bodies_bytes > PRODUCE_UNREAD_BYTES) return 1;
     if (!is_deep(shard)) return 0;
-    if (call->held_link.queue == NULL) queue_push(&shard->produce_held, &call->held_link);
+    struct call_work *work = work_of(call);
+    if (work->held_link.queue == NULL) queue_push(&shard->produce_held, &work->held_link);
+    call->window_held = 1;
     return 1;
 }
 
-void produce_queue_read(struct call *call)
+void produce_queue_read(struct call *call, size_t size)
 {
-    assert(call->method == METHOD_PRODUCE_STREAM);
-    if (call->held_link.queue != NULL || call->replies_bytes > PRODUCE_UNREAD_BYTES / 2) return;
-    grpc_window_return(call);
+    (void)size;
+    if (work_of(call)->held_link.queue != NULL
+        || call->stream.bodies_bytes > PRODUCE_UNREAD_BYTES / 2)
+        return;
+    grpc_window_return(call, UINT64_MAX);
 }
 
 static void held_release(struct shard *shard)
 {
     if (is_deep(shard)) return;
     while (!queue_empty(&shard->produce_held)) {
-        struct call *call = queue_element(queue_pop(&shard->produce_held), struct call, held_link);
-        if (call->replies_bytes <= PRODUCE_UNREAD_BYTES) grpc_window_return(call);
+        struct call_work *work =
+            queue_element(queue_pop(&shard->produce_held), struct call_work, held_link);
+        struct call *call = grpc_call_at(shard->grpc, (uint32_t)(work - shard->works));
+        assert(call != NULL);
+        call->window_held = 0;
+        if (call->stream.bodies_bytes <= PRODUCE_UNREAD_BYTES) grpc_window_return(call, UINT64_MAX);
     }
 }
 

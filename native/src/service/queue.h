@@ -58,7 +58,7 @@ enum status produce_admit(struct shard *shard, const struct store_produce *produ
  * window is kept until it is not so. */
 int produce_queue_hold(struct call *call);
 /* Some of its answers have left. */
-void produce_queue_read(struct call *call);
+void produce_queue_read(struct call *call, size_t size);
 /* Once a turn: whatever has room now. */
 void produce_queue_retry(struct shard *shard);
 

@@ -5,7 +5,10 @@
 #include "batch/batch_records.h"
 #include "engine/state.h"
 #include "foundation/assert.h"
+#include "host/calls.h"
 #include "io/io_clock.h"
+#include "service/consume.h"
+#include "service/methods.h"
 #include "shard/open.h"
 #include "shard/shard.h"
 
@@ -98,15 +101,14 @@ static size_t memory_bytes(const struct engine *engine, const struct store_confi
     total += arena_size(names_bytes(NAMES_PROJECTS_COUNT_MAX, ENGINE_PROJECT_NAME_SIZE_MAX));
     total += arena_size(BATCH_RECORDS_BYTES_MAX) + arena_size(tally_bytes());
     total += arena_size(timer_wheel_bytes());
-    total += arena_size(sizeof(struct call) * SHARD_CALLS_COUNT_MAX);
-    total += 2 * arena_size(sizeof(uint32_t) * SHARD_CALLS_COUNT_MAX);
-    total += arena_size(sizeof(struct connection) * SHARD_CONNECTIONS_COUNT_MAX);
-    total += arena_size(HTTP2_READ_SIZE);
+    total += grpc_server_bytes();
+    total += arena_size(sizeof(uint32_t) * GRPC_CALLS_COUNT_MAX);
+    total += arena_size(sizeof(uint8_t) * GRPC_CALLS_COUNT_MAX);
     total += arena_size(sizeof(struct pending) * SHARD_PENDINGS_COUNT_MAX);
     total += arena_size(sizeof(struct fetch) * SHARD_FETCHES_COUNT_MAX);
     total += arena_size(sizeof(uint32_t) * SHARD_FETCHES_COUNT_MAX);
     total += arena_size(sizeof(struct queue) * SHARD_FETCH_BUCKETS_COUNT);
-    total += arena_size(sizeof(struct call_work) * SHARD_CALLS_COUNT_MAX);
+    total += arena_size(sizeof(struct call_work) * GRPC_CALLS_COUNT_MAX);
     total += arena_size(sizeof(struct fetch_read) * SHARD_READS_COUNT_MAX);
     total += 2 * arena_size(SHARD_HOST_RING_BYTES) + arena_size(ENGINE_FRAME_SIZE_MAX);
     /* Alignment of page-aligned parts. */
@@ -116,32 +118,18 @@ static size_t memory_bytes(const struct engine *engine, const struct store_confi
 static enum status open_slots(struct shard *shard)
 {
     struct arena *arena = &shard->arena;
-    shard->calls = arena_take(arena, sizeof(struct call) * SHARD_CALLS_COUNT_MAX);
-    shard->calls_free = arena_take(arena, sizeof(uint32_t) * SHARD_CALLS_COUNT_MAX);
-    shard->calls_cancelled = arena_take(arena, sizeof(uint32_t) * SHARD_CALLS_COUNT_MAX);
-    shard->connections = arena_take(arena, sizeof(struct connection) * SHARD_CONNECTIONS_COUNT_MAX);
-    shard->read_buffer = arena_take(arena, HTTP2_READ_SIZE);
+    shard->calls_cancelled = arena_take(arena, sizeof(uint32_t) * GRPC_CALLS_COUNT_MAX);
+    shard->calls_opened = arena_take(arena, sizeof(uint8_t) * GRPC_CALLS_COUNT_MAX);
     shard->pendings = arena_take(arena, sizeof(struct pending) * SHARD_PENDINGS_COUNT_MAX);
     shard->fetches = arena_take(arena, sizeof(struct fetch) * SHARD_FETCHES_COUNT_MAX);
     shard->fetches_free = arena_take(arena, sizeof(uint32_t) * SHARD_FETCHES_COUNT_MAX);
     shard->fetch_buckets = arena_take(arena, sizeof(struct queue) * SHARD_FETCH_BUCKETS_COUNT);
     shard->reads = arena_take(arena, sizeof(struct fetch_read) * SHARD_READS_COUNT_MAX);
-    shard->works = arena_take(arena, sizeof(struct call_work) * SHARD_CALLS_COUNT_MAX);
-    if (!shard->calls || !shard->calls_free || !shard->calls_cancelled || !shard->connections)
+    shard->works = arena_take(arena, sizeof(struct call_work) * GRPC_CALLS_COUNT_MAX);
+    if (!shard->calls_cancelled || !shard->calls_opened || !shard->pendings || !shard->fetches)
         return STATUS_NO_MEMORY;
-    if (!shard->read_buffer || !shard->pendings || !shard->fetches || !shard->fetches_free)
+    if (!shard->fetches_free || !shard->fetch_buckets || !shard->reads || !shard->works)
         return STATUS_NO_MEMORY;
-    if (!shard->fetch_buckets || !shard->reads || !shard->works) return STATUS_NO_MEMORY;
-    for (uint32_t index = SHARD_CALLS_COUNT_MAX; index-- > 0;) {
-        shard->calls[index] = (struct call){.index = index, .slot_tag = 1};
-        shard->calls_free[shard->calls_free_count++] = index;
-    }
-    uint32_t connections_max = shard->engine->descriptors.connections_max;
-    for (uint32_t index = SHARD_CONNECTIONS_COUNT_MAX; index-- > 0;) {
-        shard->connections[index] =
-            (struct connection){.index = index, .fd = -1, .next_free = shard->connections_free};
-        if (index < connections_max) shard->connections_free = &shard->connections[index];
-    }
     for (uint32_t index = SHARD_PENDINGS_COUNT_MAX; index-- > 0;) {
         shard->pendings[index] = (struct pending){.slot_tag = 1, .next_free = shard->pendings_free};
         shard->pendings_free = index + 1;
@@ -225,6 +213,57 @@ static enum status open_memory(struct shard *shard)
     return grants_init(&shard->tables.grants, grants, config->admin_key_id, config->admin_sha256);
 }
 
+static void reply_give_back(void *context, struct reply *reply)
+{
+    struct shard_frame frame = {.kind = FRAME_RELEASE, .released = reply};
+    queues_post(context, &frame, reply->owner, QUEUE_REPLY);
+}
+
+static void reply_pushable(void *context, struct http2_connection *connection)
+{
+    (void)context;
+    stream_consume_pushable(connection);
+}
+
+static void reply_refunded(void *context, enum reply_kind kind)
+{
+    struct shard *shard = context;
+    if (kind == REPLY_BATCHES) shard->fetches_to_ask = shard->fetches_held.count;
+}
+
+static enum status open_server(struct shard *shard)
+{
+    const struct engine_limits *limits = &shard->limits;
+    const struct grpc_config config = {
+        .shard = shard->index,
+        .message_ms = limits->message_ms,
+        .stall_ms = limits->stall_ms,
+        .connections = {.connections_count = shard->engine->descriptors.connections_max,
+                        .silence_ms = limits->silence_ms,
+                        .idle_ms = limits->idle_ms,
+                        .age_ms = limits->age_ms,
+                        .age_grace_ms = limits->age_grace_ms,
+                        .stall_ms = limits->stall_ms},
+        .pool = &shard->pool,
+        .poll = &shard->poll,
+        .timers = &shard->timers,
+        .tally = &shard->tally,
+        .grants = &shard->tables.grants,
+        .now = &shard->now,
+        .hooks = {.context = shard,
+                  .give_back = reply_give_back,
+                  .pushable = reply_pushable,
+                  .refunded = reply_refunded},
+    };
+    shard->grpc = grpc_server_open(&shard->arena, &config);
+    if (shard->grpc == NULL) return STATUS_NO_MEMORY;
+    const struct grpc_service own = {service_methods, METHODS_COUNT, shard};
+    const struct grpc_service host = {&host_method, 1, shard};
+    grpc_server_register(shard->grpc, &own);
+    grpc_server_register(shard->grpc, &host);
+    return STATUS_OK;
+}
+
 enum status shard_open(struct shard *shard, struct engine *engine, uint16_t index,
                        const char *folder, char *detail, size_t detail_size)
 {
@@ -253,7 +292,7 @@ enum status shard_open(struct shard *shard, struct engine *engine, uint16_t inde
     if (status == STATUS_OK) status = open_opener(shard);
     if (status == STATUS_OK) status = open_slots(shard);
     if (status == STATUS_OK) status = open_rings(shard);
-    if (status == STATUS_OK) status = http2_shared_open(shard);
+    if (status == STATUS_OK) status = open_server(shard);
     if (status != STATUS_OK) return status;
     snprintf(detail, detail_size, "%s", folder);
     status =
@@ -272,7 +311,7 @@ void shard_close(struct shard *shard)
     assert(!shard->thread_started);
     io_file_stop(&shard->file);
     if (shard->file.slots != NULL) io_file_close(&shard->file);
-    if (shard->http2.callbacks != NULL) http2_shared_close(shard);
+    if (shard->grpc != NULL) grpc_server_close(shard->grpc);
     if (shard->tables.grants.digest_context != NULL) grants_deinit(&shard->tables.grants);
     batch_opener_free(shard->opener.codec);
     poll_close(&shard->poll);

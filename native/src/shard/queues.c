@@ -132,7 +132,8 @@ static void receive_main(struct shard *shard, const struct shard_frame *frame)
     case FRAME_FETCH_CANCEL: stream_remote_fetch_cancel(shard, frame); return;
     case FRAME_TIME: stream_remote_time(shard, frame); return;
     case FRAME_CONNECTION:
-        if (http2_connection_open(shard, frame->fd) == STATUS_OK) return;
+        if (http2_connection_open(grpc_server_transport(shard->grpc), frame->fd) == STATUS_OK)
+            return;
         shard->counters.connections_refused++;
         socket_close(frame->fd);
         return;
@@ -140,6 +141,7 @@ static void receive_main(struct shard *shard, const struct shard_frame *frame)
     case FRAME_READY:
         store_tables_complete(shard->store, frame->token);
         shard->ready = 1;
+        grpc_server_ready(shard->grpc);
         return;
     default: unreachable();
     }
@@ -149,7 +151,7 @@ static void receive_reply(struct shard *shard, const struct shard_frame *frame)
 {
     if (frame->kind == FRAME_RELEASE) {
         assert(frame->released->owner == shard->index);
-        grpc_reply_give(shard, frame->released);
+        grpc_reply_give(shard->grpc, frame->released);
         return;
     }
     if (frame->kind == FRAME_TABLES_DONE) {

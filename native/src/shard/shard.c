@@ -27,7 +27,7 @@ enum { RETRY_NS = 1000000, ACCEPT_PAUSE_NS = 100000000 };
 
 static int is_connection(uint64_t token)
 {
-    return token < SHARD_CONNECTIONS_COUNT_MAX;
+    return token < HTTP2_CONNECTIONS_COUNT_MAX;
 }
 
 static int rings_have(const struct shard *shard)
@@ -102,7 +102,7 @@ static void accept_some(struct shard *shard)
         if (target != shard->index) {
             struct shard_frame frame = {.kind = FRAME_CONNECTION, .fd = fd};
             queues_post(shard, &frame, target, QUEUE_MAIN);
-        } else if (http2_connection_open(shard, fd) != STATUS_OK) {
+        } else if (http2_connection_open(grpc_server_transport(shard->grpc), fd) != STATUS_OK) {
             shard->counters.connections_refused++;
             socket_close(fd);
         }
@@ -119,10 +119,7 @@ static void turn_sockets(struct shard *shard, const struct poll_event *events, u
             accept_some(shard);
         } else {
             assert(is_connection(token));
-            struct connection *connection = &shard->connections[token];
-            if (!connection->open || connection->closing) continue;
-            if (events[index].interest & POLL_WRITE) http2_writable(connection);
-            if (events[index].interest & (POLL_READ | POLL_GONE)) http2_readable(connection);
+            http2_event(grpc_server_transport(shard->grpc), token, events[index].interest);
         }
     }
 }
@@ -134,7 +131,7 @@ static void turn_timers(struct shard *shard)
         if (timer->kind == TIMER_FETCH)
             stream_fetch_timeout(shard, timer);
         else
-            host_call_timeout(shard, timer);
+            grpc_deadline_passed(shard->grpc, timer);
     }
 }
 
@@ -199,28 +196,18 @@ static void drain_begin(struct shard *shard)
 {
     shard->draining = 1;
     if (shard->listener >= 0) poll_remove(&shard->poll, shard->listener);
-    for (uint32_t index = 0; index < SHARD_CONNECTIONS_COUNT_MAX; index++) {
-        if (shard->connections[index].open) http2_goaway(&shard->connections[index]);
-    }
+    grpc_server_drain(shard->grpc);
     stream_consume_drain(shard);
     stream_fetch_drain(shard);
-}
-
-/* The time is up: everybody still waiting is told so. */
-static void drain_abandon(struct shard *shard)
-{
-    for (uint32_t index = 0; index < SHARD_CALLS_COUNT_MAX; index++) {
-        struct call *call = &shard->calls[index];
-        if (call->connection != NULL && call->started) grpc_finish_error(call, GRPC_ERROR_STOPPING);
-    }
 }
 
 static void drain_advance(struct shard *shard)
 {
     struct engine *engine = shard->engine;
     int abandoning = (int)__atomic_load_n(&engine->abandoning, __ATOMIC_ACQUIRE);
-    if (abandoning && !shard->drained) drain_abandon(shard);
-    int calls_left = shard->calls_free_count < SHARD_CALLS_COUNT_MAX;
+    /* The time is up: whatever still waits fails. */
+    if (abandoning && !shard->drained) grpc_server_fail(shard->grpc, GRPC_ERROR_STOPPING);
+    int calls_left = grpc_calls_count(shard->grpc) > 0;
     int quiet = !calls_left && shard->pendings_count == 0 && queues_empty(shard);
     if (!shard->drained && (quiet || abandoning)) {
         shard->drained = 1;
@@ -281,8 +268,8 @@ void shard_turn(struct shard *shard)
 
     shard_sweep(shard);
     io_file_flush(&shard->file);
-    http2_flush_dirty(shard);
-    http2_close_marked(shard);
+    http2_flush(grpc_server_transport(shard->grpc));
+    http2_close_marked(grpc_server_transport(shard->grpc));
     queues_flush(shard);
     host_flush(shard);
 }
@@ -313,12 +300,8 @@ static void calls_fail(struct shard *shard)
     enum status failed = -(enum status)__atomic_load_n(&shard->engine->failed, __ATOMIC_ACQUIRE);
     if (failed == STATUS_OK) return;
     if (engine_result_of(failed) != ENGINE_RESULT_STORAGE_FAILED) return;
-    for (uint32_t index = 0; index < SHARD_CALLS_COUNT_MAX; index++) {
-        struct call *call = &shard->calls[index];
-        if (call->connection != NULL && call->started && !call->finished)
-            grpc_finish_error(call, GRPC_ERROR_STORAGE_FAILED);
-    }
-    http2_flush_dirty(shard);
+    grpc_server_fail(shard->grpc, GRPC_ERROR_STORAGE_FAILED);
+    http2_flush(grpc_server_transport(shard->grpc));
 }
 
 void *shard_run(void *context)
@@ -328,10 +311,7 @@ void *shard_run(void *context)
     shard_begin(shard);
     while (!shard->done) shard_turn(shard);
     calls_fail(shard);
-    for (uint32_t index = 0; index < SHARD_CONNECTIONS_COUNT_MAX; index++) {
-        if (shard->connections[index].open) http2_mark_closing(&shard->connections[index]);
-    }
-    http2_close_marked(shard);
+    http2_close_all(grpc_server_transport(shard->grpc));
     if (__atomic_load_n(&shard->engine->failed, __ATOMIC_ACQUIRE) == 0) host_counters_final(shard);
     host_flush(shard);
     __atomic_fetch_add(&shard->engine->done_count, 1, __ATOMIC_ACQ_REL);

@@ -21,9 +21,7 @@
 #include "foundation/buffer_pool.h"
 #include "foundation/ring.h"
 #include "foundation/timer_wheel.h"
-#include "grpc/call.h"
-#include "grpc/reply_budget.h"
-#include "http2/connection.h"
+#include "grpc/server.h"
 #include "io/io_file.h"
 #include "io/io_poll.h"
 #include "service/fetch_messages.h"
@@ -34,8 +32,6 @@
 #include "usage/tally.h"
 
 enum {
-    SHARD_CALLS_COUNT_MAX = 8192,
-    SHARD_CONNECTIONS_COUNT_MAX = 1024,
     SHARD_PENDINGS_COUNT_MAX = 65536,
     SHARD_FETCHES_COUNT_MAX = 8192,
     SHARD_FETCH_BUCKETS_COUNT = 8192,
@@ -135,16 +131,24 @@ struct time_search {
     uint32_t attempts;       /* begun again because the log's start moved past it */
 };
 
-/* What a call needs that takes several fetches, one after the other. By the call's index. */
+/* What a call needs beyond its own row: what is out for it, and the state of those that take
+ * several fetches, one after the other. By the call's index. */
 struct call_work {
-    struct queue_link link; /* in works_ready */
+    struct queue_link link;       /* in works_ready */
+    struct queue_link held_link;  /* in produce_held */
+    struct tally_key attribution; /* of what the call last named; topic 0 = nobody */
+    uint32_t pending_count;       /* operations whose outcome is still to come */
+    uint32_t fetch_index;         /* a fetch in progress + 1; 0 = none */
+    uint64_t fetch_pending;       /* the token of its pending on another shard; 0 = none */
+    struct engine_partition_id fetch_id;
+    uint16_t fetch_owner; /* the shard that carries it out */
     union {
         struct consume consume;
         struct time_search search;
     };
 };
 
-enum timer_kind { TIMER_FETCH = 1, TIMER_CALL = 2 };
+enum { TIMER_FETCH = 1 }; /* the kind of a fetch's timer in the wheel */
 
 enum metadata_phase {
     METADATA_NONE = 0,      /* not shard 0 */
@@ -173,21 +177,12 @@ struct metadata_host {
 
 /* Only the shard's thread writes; engine_metrics reads. */
 struct shard_counters {
-    uint64_t connections_opened, connections_refused, accepts_failed, connections_closed;
-    uint64_t calls_opened, calls_refused, calls_cancelled, bytes_received, bytes_sent;
-    uint64_t calls_by_method[METHODS_COUNT];
-    uint64_t failures_by_error[GRPC_ERROR_COUNT];
+    uint64_t connections_refused, accepts_failed;
     uint64_t fetch_waits, fetch_reads, fetch_bytes, produce_forwarded, fetch_forwarded,
-        produce_waits, consume_holds_connection, consume_holds_memory, fetch_holds, answers_refused;
-    uint64_t messages_refused, messages_late, replies_stalled;
-    uint64_t connections_silent, connections_evicted, connections_idle, connections_aged;
-    uint64_t connections_stalled, connections_malformed;
-    uint64_t floods_pings, floods_resets, floods_frames;
-    uint64_t access_ended, calls_late;
+        produce_waits, consume_holds_memory, fetch_holds;
     uint64_t late_outcomes, late_host_answers, host_opens_refused, host_frames_out, host_frames_in;
     uint64_t frame_drops_main, frames_delayed_reply, frames_misrouted, meter_frames, turns;
-    uint64_t egress_bytes, egress_unsent, requests_metered, usage_unattributed, counter_frames,
-        counter_rows;
+    uint64_t requests_metered, usage_unattributed, counter_frames, counter_rows;
 };
 
 struct shard {
@@ -212,27 +207,16 @@ struct shard {
     struct poll poll;
     struct wake wake;
     struct timer_wheel timers;
-    struct http2_shared http2;
+    struct grpc_server *grpc;
 
-    struct call *calls;
-    uint32_t *calls_free;
-    uint32_t calls_free_count;
+    uint8_t *calls_opened; /* by slot: the host has the call */
     /* Atomic, by slot: tag of a host call whose client is gone; 0 = none. */
     uint32_t *calls_cancelled;
     uint32_t calls_cancelled_count; /* atomic: grows with each */
-    struct connection *connections;
-    struct connection *connections_free;
-    uint32_t connections_count;
-    uint64_t messages_bytes;     /* held by messages that are not complete */
-    struct engine_limits limits; /* none is 0 */
-    uint32_t sweep_ms;           /* between two, a part of the shortest limit */
-    uint64_t sweep_ns;           /* the next */
-    uint32_t sweep_revision;     /* of the grants, at the last */
-    struct connection *dirty;
-    struct connection *closing;
-    uint8_t *read_buffer;
-    void *output_spare[16];
-    uint32_t output_spare_count;
+    struct engine_limits limits;    /* none is 0 */
+    uint32_t sweep_ms;              /* between two, a part of the shortest limit */
+    uint64_t sweep_ns;              /* the next */
+    uint32_t sweep_revision;        /* of the grants, at the last */
 
     struct pending *pendings;
     uint32_t pendings_free; /* index + 1 */
@@ -246,9 +230,8 @@ struct shard {
     struct message_opener opener;
     struct queue fetches_held; /* until replies have left memory */
     uint64_t fetches_to_ask;   /* of those, since some memory came back */
-    struct reply_budget budgets[REPLY_KINDS_COUNT];
-    struct call_work *works;  /* by index of the call */
-    struct queue works_ready; /* of calls whose next fetch may begin */
+    struct call_work *works;   /* by index of the call */
+    struct queue works_ready;  /* of calls whose next fetch may begin */
 
     struct produce_queue produce_queue;
     struct queue produce_held; /* calls whose window waits for it */
@@ -285,14 +268,19 @@ uint64_t pending_take(struct shard *shard, const struct pending *values);
 struct pending *pending_find(struct shard *shard, uint64_t token);
 void pending_give(struct shard *shard, struct pending *pending);
 
-/* calls */
-struct call *call_take(struct shard *shard, struct connection *connection, int32_t stream_id);
-struct call *call_find(struct shard *shard, uint32_t index, uint32_t tag);
-void call_give(struct shard *shard, struct call *call);
-
 /* fetches, and reads of files for them: NULL = all are in use */
 struct fetch *fetch_take(struct shard *shard);
 void fetch_give(struct shard *shard, struct fetch *fetch);
 struct fetch_read *fetch_read_take(struct shard *shard, uint16_t *index);
+
+static inline struct shard *shard_of(const struct call *call)
+{
+    return call->context;
+}
+
+static inline struct call_work *work_of(const struct call *call)
+{
+    return &shard_of(call)->works[call->index];
+}
 
 #endif

@@ -1,4 +1,4 @@
-/* shard/slots.c: the slots of calls, pendings and fetches: taken, found by (index, tag),
+/* shard/slots.c: the slots of pendings and fetches: taken, found by (index, tag),
  * given back. A tag grows when its slot is given back and is never 0: an old name finds
  * nothing. */
 #include "foundation/assert.h"
@@ -42,39 +42,6 @@ void pending_give(struct shard *shard, struct pending *pending)
     shard->pendings_free = (uint32_t)(pending - shard->pendings) + 1;
     assert(shard->pendings_count > 0);
     shard->pendings_count--;
-}
-
-struct call *call_take(struct shard *shard, struct connection *connection, int32_t stream_id)
-{
-    if (shard->calls_free_count == 0) return NULL;
-    struct call *call = &shard->calls[shard->calls_free[--shard->calls_free_count]];
-    assert(call->connection == NULL);
-    call->connection = connection;
-    call->stream_id = stream_id;
-    call->answer = GRANT_ANSWER_MISSING;
-    queue_push(&connection->calls, &call->connection_link);
-    return call;
-}
-
-struct call *call_find(struct shard *shard, uint32_t index, uint32_t tag)
-{
-    if (index >= SHARD_CALLS_COUNT_MAX) return NULL;
-    struct call *call = &shard->calls[index];
-    if (call->connection == NULL || call->slot_tag != tag) return NULL;
-    return call;
-}
-
-void call_give(struct shard *shard, struct call *call)
-{
-    assert(call->connection != NULL);
-    assert(call->replies_head == NULL);
-    timer_clear(&shard->timers, &call->timer);
-    if (call->held_link.queue != NULL) queue_remove(&shard->produce_held, &call->held_link);
-    queue_remove(&call->connection->calls, &call->connection_link);
-    uint32_t index = call->index;
-    uint32_t tag = tag_next(call->slot_tag);
-    *call = (struct call){.index = index, .slot_tag = tag};
-    shard->calls_free[shard->calls_free_count++] = index;
 }
 
 struct fetch *fetch_take(struct shard *shard)

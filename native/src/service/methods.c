@@ -1,0 +1,83 @@
+#include "service/methods.h"
+
+#include "service/consume.h"
+#include "service/fetch.h"
+#include "service/fetch_messages.h"
+#include "service/list_offsets.h"
+#include "service/produce.h"
+#include "service/publish.h"
+#include "service/queue.h"
+#include "service/ready_queue.h"
+
+#define STREAM "/headrace.stream.v1.Stream/"
+
+static void consume_writable(struct call *call, size_t size)
+{
+    (void)size;
+    stream_consume_ready(call);
+}
+
+const struct grpc_method service_methods[METHODS_COUNT] = {
+    [METHOD_PRODUCE] = {.path = STREAM "Produce",
+                        .metric = "Produce",
+                        .message_size_max = CALL_MESSAGE_SIZE_MAX,
+                        .message = stream_produce,
+                        .closed = stream_work_forget},
+    [METHOD_PRODUCE_STREAM] = {.path = STREAM "ProduceStream",
+                               .metric = "ProduceStream",
+                               .message_size_max = CALL_MESSAGE_SIZE_MAX,
+                               .flags =
+                                   GRPC_METHOD_STREAMS | GRPC_METHOD_QUIET | GRPC_METHOD_CHARGED,
+                               .message = stream_produce,
+                               .end = stream_produce_end,
+                               .hold = produce_queue_hold,
+                               .writable = produce_queue_read,
+                               .closed = stream_work_forget},
+    [METHOD_FETCH] = {.path = STREAM "Fetch",
+                      .metric = "Fetch",
+                      .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
+                      .flags = GRPC_METHOD_WAITS,
+                      .message = stream_fetch,
+                      .closed = stream_work_forget},
+    [METHOD_COMMIT_OFFSETS] = {.path = STREAM "CommitOffsets",
+                               .metric = "CommitOffsets",
+                               .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
+                               .message = stream_commit,
+                               .closed = stream_work_forget},
+    [METHOD_FETCH_OFFSETS] = {.path = STREAM "FetchOffsets",
+                              .metric = "FetchOffsets",
+                              .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
+                              .message = stream_fetch_offsets,
+                              .closed = stream_work_forget},
+    [METHOD_HEALTH_CHECK] = {.path = "/grpc.health.v1.Health/Check",
+                             .metric = "HealthCheck",
+                             .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
+                             .flags = GRPC_METHOD_OPEN,
+                             .message = stream_health,
+                             .closed = stream_work_forget},
+    [METHOD_PUBLISH] = {.path = STREAM "Publish",
+                        .metric = "Publish",
+                        .message_size_max = CALL_MESSAGE_SIZE_MAX,
+                        .message = stream_publish,
+                        .closed = stream_work_forget},
+    [METHOD_FETCH_MESSAGES] = {.path = STREAM "FetchMessages",
+                               .metric = "FetchMessages",
+                               .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
+                               .flags = GRPC_METHOD_WAITS,
+                               .message = stream_fetch_messages,
+                               .closed = stream_work_forget},
+    [METHOD_CONSUME] = {.path = STREAM "Consume",
+                        .metric = "Consume",
+                        .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
+                        .flags = GRPC_METHOD_STREAMS | GRPC_METHOD_WAITS,
+                        .message = stream_consume,
+                        .end = stream_consume_ready,
+                        .writable = consume_writable,
+                        .review = stream_consume_again,
+                        .closed = stream_work_forget},
+    [METHOD_LIST_OFFSETS] = {.path = STREAM "ListOffsets",
+                             .metric = "ListOffsets",
+                             .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
+                             .message = stream_list_offsets,
+                             .closed = stream_work_forget},
+};
