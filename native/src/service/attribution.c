@@ -2,7 +2,7 @@
 
 #include "shard/shard.h"
 
-void stream_payer_request(struct call *call, const struct table_topic *topic)
+void attribution_request(struct call *call, const struct table_topic *topic)
 {
     struct shard *shard = shard_of(call);
     work_of(call)->attribution.topic = 0;
@@ -16,7 +16,7 @@ void stream_payer_request(struct call *call, const struct table_topic *topic)
     shard->counters.requests_metered++;
 }
 
-void stream_payer_reply(const struct call *call, struct reply *reply)
+void attribution_reply(const struct call *call, struct reply *reply)
 {
     if (reply->payload_bytes > 0) reply->attribution = work_of(call)->attribution;
 }

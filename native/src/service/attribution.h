@@ -11,8 +11,8 @@ struct reply;
 struct table_topic;
 
 /* One request for this topic, which the caller may use. */
-void stream_payer_request(struct call *call, const struct table_topic *topic);
+void attribution_request(struct call *call, const struct table_topic *topic);
 /* A reply with the topic's data is about to be queued: its body is paid for when it is sent. */
-void stream_payer_reply(const struct call *call, struct reply *reply);
+void attribution_reply(const struct call *call, struct reply *reply);
 
 #endif

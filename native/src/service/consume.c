@@ -73,7 +73,7 @@ static void consume_begin(struct call *call, const struct proto_consume_begin *b
     if (error != GRPC_ERROR_NONE)
         consume_end_error(call, error);
     else
-        stream_payer_request(call, topic);
+        attribution_request(call, topic);
 }
 
 void stream_consume(struct call *call, struct grpc_message *message)
@@ -157,7 +157,7 @@ void stream_consume_fetched(struct call *call, const struct fetch_result *fetche
     }
     struct reply *reply = fetched->reply;
     reply_share_take(call, reply);
-    stream_payer_reply(call, reply);
+    attribution_reply(call, reply);
     grpc_reply_queue(call, reply);
     stream_consume_ready(call);
 }

@@ -57,7 +57,7 @@ void stream_fetch_messages(struct call *call, struct grpc_message *message)
         grpc_finish(call, &failure);
         return;
     }
-    stream_payer_request(call, topic);
+    attribution_request(call, topic);
     wanted.bytes_max = request.bytes_max == 0 ? SHARD_FETCH_BYTES_DEFAULT : request.bytes_max;
     if (wanted.bytes_max > SHARD_FETCH_BYTES_MAX) wanted.bytes_max = SHARD_FETCH_BYTES_MAX;
     wanted.messages_max =

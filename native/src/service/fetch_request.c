@@ -57,7 +57,7 @@ void stream_fetch(struct call *call, struct grpc_message *message)
     enum grpc_error error =
         stream_access(&shard->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
     if (error == GRPC_ERROR_NONE) {
-        stream_payer_request(call, topic);
+        attribution_request(call, topic);
         error = stream_fetch_begin(call, &wanted);
     }
     if (error != GRPC_ERROR_NONE) grpc_finish_error(call, error);
@@ -75,7 +75,7 @@ void stream_fetch_answer(struct call *call, const struct fetch_result *fetched)
         grpc_finish(call, &failure);
         return;
     }
-    stream_payer_reply(call, fetched->reply);
+    attribution_reply(call, fetched->reply);
     grpc_reply_queue(call, fetched->reply);
     grpc_finish_ok(call);
 }

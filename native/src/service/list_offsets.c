@@ -113,7 +113,7 @@ void stream_list_offsets(struct call *call, struct grpc_message *message)
         grpc_finish_error(call, error);
         return;
     }
-    stream_payer_request(call, topic);
+    attribution_request(call, topic);
     search_begin(call);
 }
 

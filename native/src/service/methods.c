@@ -1,8 +1,11 @@
 #include "service/methods.h"
 
+#include "service/commit_offsets.h"
 #include "service/consume.h"
 #include "service/fetch.h"
 #include "service/fetch_messages.h"
+#include "service/fetch_offsets.h"
+#include "service/health.h"
 #include "service/list_offsets.h"
 #include "service/produce.h"
 #include "service/publish.h"
@@ -21,15 +24,15 @@ const struct grpc_method service_methods[METHODS_COUNT] = {
     [METHOD_PRODUCE] = {.path = STREAM "Produce",
                         .metric = "Produce",
                         .message_size_max = CALL_MESSAGE_SIZE_MAX,
-                        .message = stream_produce,
+                        .message = produce_message,
                         .closed = stream_work_forget},
     [METHOD_PRODUCE_STREAM] = {.path = STREAM "ProduceStream",
                                .metric = "ProduceStream",
                                .message_size_max = CALL_MESSAGE_SIZE_MAX,
                                .flags =
                                    GRPC_METHOD_STREAMS | GRPC_METHOD_QUIET | GRPC_METHOD_CHARGED,
-                               .message = stream_produce,
-                               .end = stream_produce_end,
+                               .message = produce_message,
+                               .end = produce_end,
                                .hold = produce_queue_hold,
                                .writable = produce_queue_read,
                                .closed = stream_work_forget},
@@ -42,18 +45,18 @@ const struct grpc_method service_methods[METHODS_COUNT] = {
     [METHOD_COMMIT_OFFSETS] = {.path = STREAM "CommitOffsets",
                                .metric = "CommitOffsets",
                                .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
-                               .message = stream_commit,
+                               .message = commit_offsets_message,
                                .closed = stream_work_forget},
     [METHOD_FETCH_OFFSETS] = {.path = STREAM "FetchOffsets",
                               .metric = "FetchOffsets",
                               .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
-                              .message = stream_fetch_offsets,
+                              .message = fetch_offsets_message,
                               .closed = stream_work_forget},
     [METHOD_HEALTH_CHECK] = {.path = "/grpc.health.v1.Health/Check",
                              .metric = "HealthCheck",
                              .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
                              .flags = GRPC_METHOD_OPEN,
-                             .message = stream_health,
+                             .message = health_check,
                              .closed = stream_work_forget},
     [METHOD_PUBLISH] = {.path = STREAM "Publish",
                         .metric = "Publish",

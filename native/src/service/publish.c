@@ -1,5 +1,5 @@
 /* service/publish.c: names, partition and batch of a Publish; from there on it is a Produce
- * (stream_produce_submit). Who may not write is refused before a message is looked at. */
+ * (produce_submit). Who may not write is refused before a message is looked at. */
 #include "service/publish.h"
 
 #include "foundation/assert.h"
@@ -73,7 +73,7 @@ void stream_publish(struct call *call, struct grpc_message *message)
         return;
     }
     message_batch_write(&request, &batch, part);
-    stream_payer_request(call, topic);
+    attribution_request(call, topic);
     struct store_produce produce = {
         .id = {.topic = topic->topic,
                .created_revision = topic->created_revision,
@@ -83,6 +83,6 @@ void stream_publish(struct call *call, struct grpc_message *message)
         .principal = call->caller.principal,
         .message_bytes_max = topic->message_bytes_max,
     };
-    stream_produce_submit(call, &produce, produce.id.partition, &part);
+    produce_submit(call, &produce, produce.id.partition, &part);
     buffer_give(&shard->pool, part);
 }

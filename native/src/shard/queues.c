@@ -8,8 +8,11 @@
 #include "grpc/server.h"
 #include "host/metadata.h"
 #include "io/io_socket.h"
+#include "service/commit_offsets.h"
 #include "service/fetch.h"
+#include "service/fetch_offsets.h"
 #include "service/list_offsets.h"
+#include "service/pendings.h"
 #include "service/produce.h"
 #include "shard/shard.h"
 
@@ -125,9 +128,9 @@ static void receive_main(struct shard *shard, const struct shard_frame *frame)
     /* Routing is a pure function: a frame for a partition of somebody else is our own error. */
     if (id != NULL) assert(owner_of(id->topic, id->partition, shard->shards_count) == shard->index);
     switch (frame->kind) {
-    case FRAME_PRODUCE: stream_remote_produce(shard, frame); return;
-    case FRAME_COMMIT: stream_remote_commit(shard, frame); return;
-    case FRAME_FETCH_OFFSETS: stream_remote_offsets(shard, frame); return;
+    case FRAME_PRODUCE: produce_remote(shard, frame); return;
+    case FRAME_COMMIT: commit_offsets_remote(shard, frame); return;
+    case FRAME_FETCH_OFFSETS: fetch_offsets_remote(shard, frame); return;
     case FRAME_FETCH: stream_remote_fetch(shard, frame); return;
     case FRAME_FETCH_CANCEL: stream_remote_fetch_cancel(shard, frame); return;
     case FRAME_TIME: stream_remote_time(shard, frame); return;
@@ -164,9 +167,9 @@ static void receive_reply(struct shard *shard, const struct shard_frame *frame)
     switch (frame->kind) {
     case FRAME_OUTCOME:
         if (pending->kind == PENDING_HOST) unreachable();
-        stream_outcome(shard, pending, &frame->outcome);
+        pending_outcome(shard, pending, &frame->outcome);
         return;
-    case FRAME_OFFSETS: stream_offsets(shard, pending, &frame->offsets); return;
+    case FRAME_OFFSETS: fetch_offsets_answered(shard, pending, &frame->offsets); return;
     case FRAME_TIME_FOUND: stream_time_found(shard, pending, &frame->time_found); return;
     case FRAME_FETCHED: stream_fetched(shard, pending, &frame->fetched); return;
     default: unreachable();

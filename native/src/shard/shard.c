@@ -18,6 +18,7 @@
 #include "io/io_socket.h"
 #include "service/consume.h"
 #include "service/fetch.h"
+#include "service/pendings.h"
 #include "service/produce.h"
 #include "service/ready_queue.h"
 #include "shard/sweep.h"
@@ -162,7 +163,7 @@ void shard_outcome(struct shard *shard, const struct store_outcome *outcome)
         .duplicate = outcome->duplicate,
     };
     if (pending->kind != PENDING_REMOTE) {
-        stream_outcome(shard, pending, &plain);
+        pending_outcome(shard, pending, &plain);
         return;
     }
     struct shard_frame frame = {.kind = FRAME_OUTCOME, .token = pending->number, .outcome = plain};

@@ -1,0 +1,18 @@
+/* service/fetch_offsets.h: FetchOffsets: the committed offset of a group, and the bounds of the log. */
+#ifndef SERVICE_FETCH_OFFSETS_H
+#define SERVICE_FETCH_OFFSETS_H
+
+#include "grpc/call.h"
+#include "shard/queues.h"
+
+struct pending;
+struct shard;
+
+void fetch_offsets_message(struct call *call, struct grpc_message *message);
+/* For another shard. */
+void fetch_offsets_remote(struct shard *shard, const struct shard_frame *frame);
+/* The owner's answer. Frees the pending. */
+void fetch_offsets_answered(struct shard *shard, struct pending *pending,
+                            const struct frame_offsets *offsets);
+
+#endif
