@@ -120,6 +120,9 @@ PARTITION_DAMAGED: Final = 3
 PARTITION_SEALED: Final = 4
 PARTITION_OP_UNKNOWN: Final = 5
 
+# The principal of the control plane's own key: the shards give it this number.
+NODE_KEY_PRINCIPAL: Final = 1
+
 
 class Caller(NamedTuple):
     """Who calls, verified by the shard. Numbers; project 0 = every project of the organization."""

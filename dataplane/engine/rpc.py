@@ -23,10 +23,9 @@ from typing import Final, Generic, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from dataplane.engine.frames import Caller, Kind, Verb, unpack_open
+from dataplane.engine.frames import NODE_KEY_PRINCIPAL, Caller, Kind, Verb, unpack_open
 from dataplane.engine.ring import Ring
 from dataplane.errors import RETRY_SAME_NODE, GrpcCode, Refused
-from dataplane.metadata.state import NODE_KEY_PRINCIPAL
 from native.engine import Frame
 
 CALLS_MAX: Final = 4096

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from dataplane.engine.frames import PartitionId
+from dataplane.engine.frames import NODE_KEY_PRINCIPAL, PartitionId
 from dataplane.groups.membership import Group
 
 NUMBERS_FIRST: Final = 16
@@ -20,7 +20,6 @@ USAGE_TOPIC_NUMBER: Final = 1
 RETENTION_TOPIC_NUMBER: Final = 2
 SYSTEM_TOPICS: Final = {"_usage": USAGE_TOPIC_NUMBER, "_retention": RETENTION_TOPIC_NUMBER}
 
-NODE_KEY_PRINCIPAL: Final = 1
 NODE_PRINCIPAL: Final = 2
 
 # Deleted topics are remembered up to so many bytes, the latest deletions first.

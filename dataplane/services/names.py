@@ -8,12 +8,11 @@ sees its organization, and its project if its key has one: anything else does no
 from collections.abc import Sequence
 from typing import Final
 
-from dataplane.engine.frames import Caller
+from dataplane.engine.frames import NODE_KEY_PRINCIPAL, Caller
 from dataplane.errors import Refused
 from dataplane.metadata.state import (
     DEFAULT_PROJECT,
     DEFAULT_STREAM,
-    NODE_KEY_PRINCIPAL,
     Organization,
     Project,
     State,
