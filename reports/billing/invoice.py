@@ -21,9 +21,9 @@ from reports.billing.accounts import (
     period_of,
     periods_between,
 )
-from reports.billing.rating import COUNTED_IN, INFORMATIONAL, Price, PriceBook, amount_of, rounded
 from reports.formats import Value
 from reports.input.export import Export, Organization
+from reports.input.prices import COUNTED_IN, INFORMATIONAL, Price, PriceBook, amount_of, rounded
 
 COLUMNS = (
     "line",

@@ -25,8 +25,8 @@ from reports.billing.counters import LIFE_STATES_BAD
 from reports.billing.invoice import Draft
 from reports.billing.partition_hours import METER as PARTITION_SECONDS
 from reports.billing.partition_hours import seconds_within
-from reports.billing.rating import rounded
 from reports.input.export import Export
+from reports.input.prices import rounded
 
 LOG_TOLERANCE = 10_000
 AHEAD = timedelta(minutes=5)

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from headrace.evidence import canonical_json
-from reports.billing.rating import Price, PriceBook, book_at, in_order, price_book_of, price_of
 from reports.errors import InputError
+from reports.input.prices import Price, PriceBook, book_at, in_order, price_book_of, price_of
 
 # What is kept of each list. Everything else in the answer may change without changing a report.
 _KEPT = {

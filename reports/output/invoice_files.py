@@ -18,10 +18,10 @@ from pyspark.sql import Row
 
 from reports import formats
 from reports.billing.invoice import COLUMNS, PRICING, Draft, Line, span_of
-from reports.billing.rating import PriceBook
 from reports.billing.reconciliation import Check
 from reports.formats import Value, text_of
 from reports.input.export import Export
+from reports.input.prices import PriceBook
 from reports.output.invoice_page import invoice_page
 
 SCHEMA = 1

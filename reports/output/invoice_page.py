@@ -14,9 +14,9 @@ from pyspark.sql import Row
 
 from reports.billing.accounts import Account
 from reports.billing.invoice import DESCRIPTIONS, MINIMUM, PRICING, Draft, Line, span_of
-from reports.billing.rating import Price, amount_of, rounded
 from reports.billing.reconciliation import Check
 from reports.input.export import Export
+from reports.input.prices import Price, amount_of, rounded
 from reports.output.chart import INGRESS, Measure, bars
 from reports.output.markup import badge, document, more, section, table, tiles
 from reports.output.usage_page import checks_table

@@ -22,11 +22,11 @@ from headrace.version import VERSION
 from reports import formats
 from reports.billing.accounts import Accounts
 from reports.billing.invoice import drafts_of
-from reports.billing.rating import rounded
 from reports.billing.reconciliation import Check, checks_of_draft, checks_of_run
 from reports.errors import PublishError
 from reports.files import appear, digest, pending_folder, write_parquet
 from reports.input.export import Export
+from reports.input.prices import rounded
 from reports.output.evidence import sign_manifest
 from reports.output.invoice_files import sums_of, write_invoice
 from reports.output.names import COLUMNS

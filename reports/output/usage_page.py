@@ -11,10 +11,10 @@ from html import escape
 
 from pyspark.sql import Row
 
-from reports.billing.rating import COUNTED_IN, PriceBook, rounded
 from reports.billing.reconciliation import Check, Measured
 from reports.billing.usage import STATES
 from reports.input.export import Export
+from reports.input.prices import COUNTED_IN, PriceBook, rounded
 from reports.output.chart import bars, bytes_text
 from reports.output.markup import badge, document, more, section, table, tiles
 from reports.output.page_sums import DAYS_A_MONTH, Tally

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from reports.billing.accounts import Account, Accounts, TopicName, period_of, periods_between
 from reports.billing.invoice import MINIMUM, Draft, drafts_of, lines_of, shares_of
 from reports.billing.partition_hours import seconds_within
-from reports.billing.rating import Price, amount_of, rounded
 from reports.billing.reconciliation import Check, Measured, checks_of_draft, checks_of_run
 from reports.formats import Row
 from reports.input.export import Export
+from reports.input.prices import Price, amount_of, rounded
 from tests.reports.building import export
 
 GIB = 1 << 30

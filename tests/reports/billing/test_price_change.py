@@ -17,9 +17,9 @@ from pyspark.sql import Row
 
 from reports.billing.accounts import Accounts, period_of
 from reports.billing.invoice import MINIMUM, Draft, Line, drafts_of, lines_of
-from reports.billing.rating import INFORMATIONAL, Price, PriceBook, amount_of
 from reports.billing.reconciliation import Measured, checks_of_draft
 from reports.input.export import Export
+from reports.input.prices import INFORMATIONAL, Price, PriceBook, amount_of
 from reports.output.invoice_files import write_invoice
 from tests.reports.building import export
 

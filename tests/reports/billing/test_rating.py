@@ -12,8 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from reports.billing.rating import COUNTED_IN, Price, PriceBook, in_order, price_of, rate, rounded
+from reports.billing.rating import rate
 from reports.errors import InputError, found_in
+from reports.input.prices import COUNTED_IN, Price, PriceBook, in_order, price_of, rounded
 from tests.reports.building import export
 
 GIB = 1 << 30
