@@ -12,6 +12,8 @@ from headrace.version import VERSION
 from tests.support.processes.installed import Venv, names_in, server_sources, venv_with, wheel_of
 from tests.support.source import ROOT, below
 
+pytestmark = pytest.mark.check
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:

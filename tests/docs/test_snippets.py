@@ -11,7 +11,12 @@ from tests.support.source import chosen
 
 NOT_RUN_MAX = 3
 BLOCKS = [snippet for page in chosen(".md") for snippet in snippets_of(page)]
-PAGES = sorted({block.page for block in BLOCKS if block.language in LANGUAGES})
+# Reports are run by them, and platforms of their own.
+SLOW = {"docs/getting-started.md", "docs/operating/embedded.md"}
+PAGES = [
+    pytest.param(page, marks=pytest.mark.check if page in SLOW else ())
+    for page in sorted({block.page for block in BLOCKS if block.language in LANGUAGES})
+]
 
 
 @pytest.fixture(scope="module")

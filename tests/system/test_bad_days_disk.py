@@ -24,6 +24,8 @@ from tests.support.processes.disk import Disk
 from tests.support.processes.faults import Faults
 from tests.support.processes.node_process import Client, NodeProcess, refusal
 
+pytestmark = pytest.mark.check
+
 DISK_MIB = 128  # a journal takes 96 of them
 LAYOUT = "layout-1/shard-0"
 JOURNAL = f"{LAYOUT}/journal"

@@ -33,6 +33,8 @@ from tests.support.clients.http2_peer import (
 )
 from tests.support.processes.node_process import NodeProcess, refusal
 
+pytestmark = pytest.mark.check
+
 MIB = 1 << 20
 LIMIT = MIB  # message_bytes_max of the topics made here
 IDLE = 5000

@@ -51,6 +51,7 @@ def test_a_wrong_password_teaches_and_the_right_one_opens(console: Console) -> N
         page.locator("#secret").wait_for()
 
 
+@pytest.mark.check
 def test_a_topic_is_made_written_read_and_deleted(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page)
@@ -76,6 +77,7 @@ def test_a_topic_is_made_written_read_and_deleted(console: Console) -> None:
         expect(page.get_by_role("heading", level=1)).to_have_text("Topics")
 
 
+@pytest.mark.check
 def test_a_live_tail_shows_what_comes_and_stands_still_while_paused(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page)
@@ -93,6 +95,7 @@ def test_a_live_tail_shows_what_comes_and_stands_still_while_paused(console: Con
         expect(rows).to_have_count(3)
 
 
+@pytest.mark.check
 def test_a_change_that_may_lose_data_is_reviewed_before_it_is_saved(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page)
@@ -127,6 +130,7 @@ def test_a_change_that_may_lose_data_is_reviewed_before_it_is_saved(console: Con
         expect(page.locator("#set-retention")).to_have_value("2h")
 
 
+@pytest.mark.check
 def test_a_topic_is_paused_and_resumed(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page)
@@ -139,6 +143,7 @@ def test_a_topic_is_paused_and_resumed(console: Console) -> None:
             expect(page.locator(".pf-v6-c-toolbar").get_by_text(state, exact=True)).to_be_visible()
 
 
+@pytest.mark.check
 def test_what_is_stored_is_shown_and_never_run(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page)
@@ -150,6 +155,7 @@ def test_what_is_stored_is_shown_and_never_run(console: Console) -> None:
         assert page.locator("img[src=x], main script").count() == 0
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_every_page_is_accessible_in_both_themes(console: Console, theme: str) -> None:
     with console.page() as page:
@@ -173,6 +179,7 @@ def test_every_page_is_accessible_in_both_themes(console: Console, theme: str) -
         assert violations(page) == []
 
 
+@pytest.mark.check
 def test_a_write_whose_answer_breaks_off_is_no_success(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page, "/console/streams")
@@ -190,6 +197,7 @@ def test_a_write_whose_answer_breaks_off_is_no_success(console: Console) -> None
         expect(page.get_by_role("dialog")).to_contain_text("ANSWER_CUT_OFF")
 
 
+@pytest.mark.check
 def test_the_keyboard_reaches_pages_search_and_its_own_sheet(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page)
@@ -206,6 +214,7 @@ def test_the_keyboard_reaches_pages_search_and_its_own_sheet(console: Console) -
         expect(page.get_by_role("dialog")).to_be_visible()
 
 
+@pytest.mark.check
 def test_copy_as_code_gives_what_the_form_says(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page)

@@ -15,6 +15,8 @@ from tests.support.processes.browser import ROOT, Console, violations
 from tests.support.stories.console_story import CANARY, Story, told
 from tests.support.stories.scripted_reports import ScriptedReports
 
+pytestmark = pytest.mark.check
+
 SOURCE: Final = ROOT / "api" / "console" / "src"
 THEMES: Final = ("Light", "Dark")
 # Addresses of each route, and whether it shows words that somebody else wrote.

@@ -14,6 +14,8 @@ from headrace.version import VERSION
 from tests.support.processes.browser import Console, violations
 from tests.support.processes.platform import alive, wait_until
 
+pytestmark = pytest.mark.check
+
 CANARY = "<img src=x onerror=alert(1)>"
 
 

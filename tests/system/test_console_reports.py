@@ -15,6 +15,8 @@ from tests.support.stories.retention_story import Told
 from tests.support.stories.retention_story import text as moment
 from tests.support.stories.scripted_reports import ScriptedReports
 
+pytestmark = pytest.mark.check
+
 CANARY = "<img src=x onerror=\"alert('canary')\"><script>alert('canary')</script>"
 PAGE = f"<!doctype html><title>Usage</title><h1>The page</h1>{CANARY}"
 GIB = 1 << 30

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.builders.furnishing import EDITOR, furnish
 from tests.support.processes.node_process import NodeProcess
+
+pytestmark = pytest.mark.check
 
 MESSAGES = 5
 LIVES = 3

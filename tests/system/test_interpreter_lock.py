@@ -17,6 +17,8 @@ from headrace.wire import stream_pb2, stream_pb2_grpc
 from tests.support.builders.furnishing import EDITOR, furnish
 from tests.support.processes.node_process import NodeProcess
 
+pytestmark = pytest.mark.check
+
 HOLDS = 4
 HOLD_SECONDS = 0.5
 P99_RATIO_MAX = 3.0

@@ -6,7 +6,6 @@ Played on a node of one shard and on one of three.
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +23,10 @@ KILLS = 10
 RECORDS_PER_SEND = 500
 
 
-@pytest.fixture(scope="module", params=[1, 3], ids="shards={}".format)
+THREE = pytest.param(3, marks=pytest.mark.check)
+
+
+@pytest.fixture(scope="module", params=[1, THREE], ids="shards={}".format)
 def stage(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
@@ -197,7 +199,7 @@ def test_the_bill_of_a_run_is_the_log_byte_for_byte(stage: Stage) -> None:
     assert json.loads(shown.stdout)["items"]
 
 
-@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("shards", [1, THREE])
 def test_a_stopped_platform_leaves_no_process_and_starts_again_with_everything(
     tmp_path: Path, shards: int
 ) -> None:
@@ -205,8 +207,6 @@ def test_a_stopped_platform_leaves_no_process_and_starts_again_with_everything(
     with platform, Stage(platform).connect() as client:
         client.admin.create_topic("kept", partitions=1)
         client.topic("kept").send("here")
-    began = time.monotonic()
     with platform, Stage(platform).connect() as client:
         values = [m.text() for m in client.topic("kept").consume(start="earliest", until="end")]
     assert values == ["here"]
-    assert time.monotonic() - began < 60

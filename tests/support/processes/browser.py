@@ -12,14 +12,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.support.processes.platform import Platform
 
 ROOT = Path(__file__).resolve().parents[3]
 AXE = ROOT / "api" / "console" / "node_modules" / "axe-core" / "axe.min.js"
 CHROMIUM = "/usr/bin/chromium"
+PATIENCE_MS = 120_000
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+expect.set_options(timeout=PATIENCE_MS)
 
 
 class Console:
@@ -62,6 +64,7 @@ class Console:
             viewport={"width": 1280, "height": 800},
             permissions=["clipboard-read", "clipboard-write"],
         )
+        context.set_default_timeout(PATIENCE_MS)
         faults: list[str] = []
         page = context.new_page()
         page.on("request", lambda sent: faults.append(sent.url) if self._strays(sent.url) else None)
