@@ -1,4 +1,4 @@
-/* service/fetch_offsets.h: FetchOffsets: the committed offset of a group, and the bounds of the log. */
+/* service/fetch_offsets.h: FetchOffsets: the committed offset of a group, and the log's bounds. */
 #ifndef SERVICE_FETCH_OFFSETS_H
 #define SERVICE_FETCH_OFFSETS_H
 
