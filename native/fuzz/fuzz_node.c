@@ -211,7 +211,7 @@ void fuzz_node_serve(struct fuzz_node *node)
 void fuzz_node_turn(struct fuzz_node *node)
 {
     fuzz_node_serve(node);
-    for (uint16_t index = 0; index < node->engine->shards_count; index++) {
+    for (uint16_t index = 0; index < node->engine->node.shards_count; index++) {
         /* Nothing waits here: an input that sleeps is an input lost. */
         wake_raise_always(&node->engine->shards[index].wake);
         shard_turn(&node->engine->shards[index]);
@@ -222,9 +222,9 @@ void fuzz_node_turn(struct fuzz_node *node)
 void fuzz_node_attach(struct fuzz_node *node)
 {
     struct engine *engine = node->engine;
-    enum status status = socket_listen(engine->host, 0, &engine->listener, &engine->port);
+    enum status status = socket_listen(engine->node.host, 0, &engine->node.listener, &engine->port);
     assert(status == STATUS_OK);
-    for (uint16_t index = 0; index < engine->shards_count; index++) {
+    for (uint16_t index = 0; index < engine->node.shards_count; index++) {
         status = shard_attach(&engine->shards[index]);
         assert(status == STATUS_OK);
         shard_begin(&engine->shards[index]);

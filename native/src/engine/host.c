@@ -13,19 +13,19 @@ size_t engine_receive(struct engine *engine, uint8_t *target, size_t size)
     /* In this order: emptied, then down, then the rings. A shard that finds the flag still up has
      * pushed before the rings are read; one that finds it down writes again. The other way round a
      * write could be swallowed with the flag up. */
-    wake_drain(&engine->host_wake);
-    (void)__atomic_exchange_n(&engine->host_raised, 0, __ATOMIC_ACQ_REL);
+    wake_drain(&engine->node.host_wake);
+    (void)__atomic_exchange_n(&engine->node.host_raised, 0, __ATOMIC_ACQ_REL);
     size_t taken = 0;
     int left = 0;
-    for (uint16_t step = 0; step < engine->shards_count; step++) {
-        uint16_t index = (uint16_t)((engine->receive_next + step) % engine->shards_count);
+    for (uint16_t step = 0; step < engine->node.shards_count; step++) {
+        uint16_t index = (uint16_t)((engine->receive_next + step) % engine->node.shards_count);
         struct shard *shard = &engine->shards[index];
         taken += frame_ring_take(&shard->host_out, target + taken, size - taken);
         struct engine_frame frame;
         left |= frame_ring_peek(&shard->host_out, &frame);
     }
-    engine->receive_next = (uint16_t)((engine->receive_next + 1) % engine->shards_count);
-    if (left) engine_raise_host(engine);
+    engine->receive_next = (uint16_t)((engine->receive_next + 1) % engine->node.shards_count);
+    if (left) node_raise_host(&engine->node);
     return taken;
 }
 
@@ -42,7 +42,7 @@ static int frame_target(const struct engine *engine, const struct engine_frame *
     case ENGINE_SEND_CREDIT:
     case ENGINE_SEND_STATUS:
     case ENGINE_COUNTERS_FLUSH:
-        return frame->shard < engine->shards_count ? frame->shard : TARGET_MALFORMED;
+        return frame->shard < engine->node.shards_count ? frame->shard : TARGET_MALFORMED;
     case ENGINE_METADATA_SUBMIT:
     case ENGINE_METADATA_APPLIED:
     case ENGINE_METADATA_RESTORED:
@@ -61,7 +61,7 @@ static int frame_target(const struct engine *engine, const struct engine_frame *
         memcpy(&id, body, sizeof id);
         /* The metadata group is reached by METADATA_SUBMIT only. */
         if (id.topic == OWNER_METADATA_TOPIC) return TARGET_MALFORMED;
-        return owner_of(id.topic, id.partition, engine->shards_count);
+        return owner_of(id.topic, id.partition, engine->node.shards_count);
     case ENGINE_CLOCK_CONFIRM:
     case ENGINE_HOST_BEAT: return TARGET_ALL;
     default: return TARGET_MALFORMED;
@@ -81,7 +81,7 @@ static int frame_route(struct engine *engine, int target, const struct engine_fr
 {
     if (target != TARGET_ALL) return frame_give(&engine->shards[target], frame, body);
     int all = 1;
-    for (uint16_t index = 0; index < engine->shards_count; index++)
+    for (uint16_t index = 0; index < engine->node.shards_count; index++)
         all &= frame_give(&engine->shards[index], frame, body);
     /* A beat that one shard has no room for is not missed: its ring is full of other signs of life.
      * A confirmation is sent again to all: twice is the same. */
@@ -102,7 +102,7 @@ static long send_locked(struct engine *engine, const uint8_t *source, size_t siz
         int target = frame_target(engine, &frame, body);
         if (target == TARGET_MALFORMED) return STATUS_INVALID;
         if (!frame_route(engine, target, &frame, body)) {
-            __atomic_store_n(&engine->host_blocked, 1, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&engine->node.host_blocked, 1, __ATOMIC_SEQ_CST);
             /* The shard may have made room just before it could see the flag: one more try settles
              * it. */
             if (!frame_route(engine, target, &frame, body)) break;
@@ -123,7 +123,7 @@ long engine_send(struct engine *engine, const uint8_t *source, size_t size)
 size_t engine_cancelled(struct engine *engine, struct engine_frame *calls, size_t count)
 {
     size_t found = 0;
-    for (uint16_t index = 0; index < engine->shards_count; index++) {
+    for (uint16_t index = 0; index < engine->node.shards_count; index++) {
         struct shard *shard = &engine->shards[index];
         uint32_t flags = __atomic_load_n(&shard->calls_cancelled_count, __ATOMIC_ACQUIRE);
         if (flags == engine->cancelled_seen[index]) continue;

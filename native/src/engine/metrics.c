@@ -169,7 +169,7 @@ static void put_counters(struct text *text, const struct engine *engine)
 {
     for (size_t index = 0; index < sizeof counters / sizeof counters[0]; index++) {
         put_header(text, counters, index);
-        for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+        for (uint16_t shard = 0; shard < engine->node.shards_count; shard++) {
             put(text, "%s{shard=\"%u\"%s} %llu\n", counters[index].name, (unsigned)shard,
                 counters[index].labels, counter_of(&engine->shards[shard], &counters[index]));
         }
@@ -180,7 +180,7 @@ static void put_statistics(struct text *text, const struct engine *engine)
 {
     for (size_t index = 0; index < sizeof statistics / sizeof statistics[0]; index++) {
         put_header(text, statistics, index);
-        for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+        for (uint16_t shard = 0; shard < engine->node.shards_count; shard++) {
             struct store_statistics now;
             store_statistics(engine->shards[shard].store, &now);
             put(text, "%s{shard=\"%u\"} %llu\n", statistics[index].name, (unsigned)shard,
@@ -192,7 +192,7 @@ static void put_statistics(struct text *text, const struct engine *engine)
 static void put_calls(struct text *text, const struct engine *engine)
 {
     put(text, "# TYPE headrace_calls_total counter\n");
-    for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+    for (uint16_t shard = 0; shard < engine->node.shards_count; shard++) {
         struct grpc_server *server = engine->shards[shard].grpc;
         const struct grpc_method *method;
         for (uint32_t at = 0; (method = grpc_server_method(server, at)) != NULL; at++) {
@@ -202,7 +202,7 @@ static void put_calls(struct text *text, const struct engine *engine)
         }
     }
     put(text, "# TYPE headrace_call_failures_total counter\n");
-    for (uint16_t shard = 0; shard < engine->shards_count; shard++) {
+    for (uint16_t shard = 0; shard < engine->node.shards_count; shard++) {
         for (int error = GRPC_ERROR_NONE + 1; error < GRPC_ERROR_COUNT; error++) {
             struct grpc_server *server = engine->shards[shard].grpc;
             const uint64_t *value = &grpc_server_counters(server)->failures_by_error[error];
@@ -230,17 +230,17 @@ static void put_snapshot(struct text *text, const struct engine *engine)
 static void put_gauges(struct text *text, const struct engine *engine)
 {
     put(text, "# TYPE headrace_pool_used_bytes gauge\n");
-    for (uint16_t index = 0; index < engine->shards_count; index++) {
+    for (uint16_t index = 0; index < engine->node.shards_count; index++) {
         put(text, "headrace_pool_used_bytes{shard=\"%u\"} %llu\n", (unsigned)index,
             load(&engine->shards[index].pool.used_bytes));
     }
     put(text, "# TYPE headrace_pool_refused_total counter\n");
-    for (uint16_t index = 0; index < engine->shards_count; index++) {
+    for (uint16_t index = 0; index < engine->node.shards_count; index++) {
         put(text, "headrace_pool_refused_total{shard=\"%u\"} %llu\n", (unsigned)index,
             load(&engine->shards[index].pool.refused_count));
     }
     put(text, "# TYPE headrace_table_rows_refused_total counter\n");
-    for (uint16_t index = 0; index < engine->shards_count; index++) {
+    for (uint16_t index = 0; index < engine->node.shards_count; index++) {
         const struct tables *tables = &engine->shards[index].tables;
         put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"topics\"} %llu\n",
             (unsigned)index, load(&tables->topics_refused_count));
@@ -279,7 +279,7 @@ int engine_metric_total(const struct engine *engine, const char *name, uint64_t 
         find(statistics, sizeof statistics / sizeof statistics[0], name);
     if (counter == NULL && statistic == NULL) return -1;
     *total = 0;
-    for (uint16_t index = 0; index < engine->shards_count; index++) {
+    for (uint16_t index = 0; index < engine->node.shards_count; index++) {
         const struct shard *shard = &engine->shards[index];
         if (counter != NULL) {
             *total += counter_of(shard, counter);

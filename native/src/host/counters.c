@@ -1,7 +1,7 @@
 #include "host/counters.h"
 
-#include "engine/state.h"
 #include "foundation/assert.h"
+#include "host/node.h"
 #include "host/ring.h"
 #include "shard/shard.h"
 
@@ -66,7 +66,7 @@ static void window_tell(struct shard *shard, int all, int is_last)
 
 static void windows_begin(struct shard *shard)
 {
-    uint64_t window_ns = shard->engine->config.metering_window_s * UINT64_C(1000000000);
+    uint64_t window_ns = shard->node->config.metering_window_s * UINT64_C(1000000000);
     if (window_ns == 0 || window_ns > COUNTERS_WINDOW_NS) window_ns = COUNTERS_WINDOW_NS;
     counting_begin(&shard->counting, store_window_us(shard->store), shard->now.monotonic_ns,
                    window_ns);

@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#include "engine/state.h"
 #include "foundation/assert.h"
+#include "host/node.h"
 #include "host/ring.h"
 #include "shard/shard.h"
 
 static void fail(struct shard *shard, enum status status)
 {
-    engine_fail(shard->engine, shard, status);
+    host_fail(shard, status);
 }
 
 void host_metadata_start(struct shard *shard)
@@ -138,7 +138,7 @@ static void submit(struct shard *shard, const struct engine_frame *frame, const 
         if (status == STATUS_OK) return;
         pending_give(shard, pending_find(shard, token));
     }
-    host_reply(shard, frame->arg0, engine_result_of(status), NULL, 0);
+    host_reply(shard, frame->arg0, node_result(status), NULL, 0);
 }
 
 void host_metadata_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body,

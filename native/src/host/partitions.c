@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "catalog/owner.h"
-#include "engine/state.h"
 #include "foundation/assert.h"
 #include "foundation/limits.h"
+#include "host/node.h"
 #include "host/ring.h"
 #include "shard/shard.h"
 
@@ -25,8 +25,7 @@ static void describe(struct shard *shard, uint64_t cookie, const struct engine_p
 {
     struct engine_partition_state state = {0};
     enum status status = store_describe(shard->store, id, &state);
-    host_reply(shard, cookie, engine_result_of(status), &state,
-               status == STATUS_OK ? sizeof state : 0);
+    host_reply(shard, cookie, node_result(status), &state, status == STATUS_OK ? sizeof state : 0);
 }
 
 static enum status publish(struct shard *shard, const struct engine_partition_id *id,
@@ -121,7 +120,7 @@ void host_partition_frame(struct shard *shard, const struct engine_frame *frame,
         if (status == STATUS_OK) return;
         pending_give(shard, pending_find(shard, token));
     }
-    host_reply(shard, frame->arg0, engine_result_of(status), NULL, 0);
+    host_reply(shard, frame->arg0, node_result(status), NULL, 0);
 }
 
 void host_outcome(struct shard *shard, struct pending *pending, const struct store_outcome *outcome)
@@ -130,7 +129,7 @@ void host_outcome(struct shard *shard, struct pending *pending, const struct sto
     uint64_t cookie = pending->number;
     uint32_t kind = pending->host_kind;
     pending_give(shard, pending);
-    enum engine_result result = engine_result_of(outcome->status);
+    enum engine_result result = node_result(outcome->status);
     if (kind == ENGINE_PUBLISH) {
         int stored = outcome->status == STATUS_OK || outcome->status == STATUS_ALREADY_COMMITTED;
         if (stored && (outcome->duplicate || outcome->status != STATUS_OK))

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include "engine/state.h"
 #include "foundation/assert.h"
 #include "host/calls.h"
 #include "host/counters.h"
 #include "host/metadata.h"
+#include "host/node.h"
 #include "host/partitions.h"
 #include "shard/shard.h"
 
@@ -44,10 +44,20 @@ enum status host_post(struct shard *shard, struct engine_frame *frame, const str
     return STATUS_OK;
 }
 
+void host_fail(struct shard *shard, enum status status)
+{
+    if (!node_fail(shard->node, status)) return;
+    struct engine_frame frame = {.kind = ENGINE_STOPPED,
+                                 .arg0 = (uint64_t)node_result(status),
+                                 .arg1 = (uint64_t)(uint32_t)-status};
+    (void)host_post(shard, &frame, NULL);
+    node_raise_shards(shard->node);
+}
+
 void host_post_surely(struct shard *shard, struct engine_frame *frame, const struct host_body *body)
 {
     enum status status = host_post(shard, frame, body);
-    if (status != STATUS_OK) engine_fail(shard->engine, shard, status);
+    if (status != STATUS_OK) host_fail(shard, status);
 }
 
 void host_reply(struct shard *shard, uint64_t cookie, enum engine_result result, const void *body,
@@ -74,7 +84,7 @@ void host_flush(struct shard *shard)
     }
     if (!shard->host_posted) return;
     shard->host_posted = 0;
-    engine_raise_host(shard->engine);
+    node_raise_host(shard->node);
 }
 
 int host_empty(const struct shard *shard)
@@ -104,7 +114,7 @@ static void receive_frame(struct shard *shard, const struct engine_frame *frame,
     case ENGINE_DESCRIBE: host_partition_frame(shard, frame, body, size); return;
     case ENGINE_COUNTERS_FLUSH: host_counters_flush(shard, frame); return;
     case ENGINE_CLOCK_CONFIRM: store_clock_confirm(shard->store, shard->now); return;
-    case ENGINE_HOST_FAILED: engine_fail(shard->engine, shard, STATUS_MESSAGE_TOO_LARGE); return;
+    case ENGINE_HOST_FAILED: host_fail(shard, STATUS_MESSAGE_TOO_LARGE); return;
     case ENGINE_HOST_BEAT: shard->host_beat_ns = shard->now.monotonic_ns; return;
     default:
         /* engine_send lets no other kind pass. */
@@ -124,7 +134,7 @@ void host_receive(struct shard *shard)
                       frame.size - sizeof frame);
         at += (size_t)frame_padded(frame.size);
     }
-    if (__atomic_exchange_n(&shard->engine->host_blocked, 0, __ATOMIC_ACQ_REL) != 0) {
-        wake_raise_always(&shard->engine->host_wake);
+    if (__atomic_exchange_n(&shard->node->host_blocked, 0, __ATOMIC_ACQ_REL) != 0) {
+        wake_raise_always(&shard->node->host_wake);
     }
 }

@@ -36,6 +36,8 @@ enum status host_post(struct shard *shard, struct engine_frame *frame,
 /* A frame that must not be lost: without memory for it the node stops. */
 void host_post_surely(struct shard *shard, struct engine_frame *frame,
                       const struct host_body *body);
+/* This shard cannot go on: the host is told, and the whole node stops. */
+void host_fail(struct shard *shard, enum status status);
 /* Everything the host sent. */
 void host_receive(struct shard *shard);
 /* The backlog into the room that there is; raise the host's wake if anything was posted. */

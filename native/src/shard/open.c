@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "batch/batch_records.h"
-#include "engine/state.h"
 #include "foundation/assert.h"
 #include "host/calls.h"
+#include "host/node.h"
 #include "io/io_clock.h"
 #include "service/consume.h"
 #include "service/methods.h"
@@ -17,22 +17,22 @@ enum {
     POOL_UNIT = 16 * 1024 * 1024,
 };
 
-static void store_configure(const struct engine *engine, uint16_t index, struct store_config *store)
+static void store_configure(const struct node *node, uint16_t index, struct store_config *store)
 {
-    const struct engine_config *config = &engine->config;
+    const struct engine_config *config = &node->config;
     uint64_t memory = config->memory_bytes == 0 ? MEMORY_DEFAULT : config->memory_bytes;
     *store = (struct store_config){
         .shard = index,
-        .shards_count = engine->shards_count,
+        .shards_count = node->shards_count,
         .direct_io = config->direct_io,
         .journal_bytes = config->journal_bytes,
         .extent_bytes = config->extent_bytes,
         .prepares_bytes = memory / 4,
         .partitions_max = config->partitions_max,
-        .files_max = engine->descriptors.files_max,
+        .files_max = node->descriptors.files_max,
         .metering_window_s = config->metering_window_s,
-        .node_incarnation = engine->node_incarnation,
-        .formatted = engine->formatted != 0,
+        .node_incarnation = node->node_incarnation,
+        .formatted = node->formatted != 0,
     };
     memcpy(store->cluster_id, config->cluster_id, sizeof store->cluster_id);
     memcpy(store->node_id, config->node_id, sizeof store->node_id);
@@ -74,10 +74,9 @@ static uint32_t sweep_ms(const struct engine_limits *limits)
     return shortest / 4;
 }
 
-static uint64_t pool_bytes(const struct engine *engine)
+static uint64_t pool_bytes(const struct node *node)
 {
-    uint64_t memory =
-        engine->config.memory_bytes == 0 ? MEMORY_DEFAULT : engine->config.memory_bytes;
+    uint64_t memory = node->config.memory_bytes == 0 ? MEMORY_DEFAULT : node->config.memory_bytes;
     uint64_t wanted = memory / 2 / POOL_UNIT * POOL_UNIT;
     return wanted < 4 * POOL_UNIT ? 4 * (uint64_t)POOL_UNIT : wanted;
 }
@@ -90,11 +89,11 @@ static size_t queues_bytes(uint16_t shards_count)
            + arena_size(sizeof(struct frame_waiting) * QUEUES_BACKLOG_COUNT);
 }
 
-static size_t memory_bytes(const struct engine *engine, const struct store_config *store)
+static size_t memory_bytes(const struct node *node, const struct store_config *store)
 {
-    uint64_t pool = pool_bytes(engine);
+    uint64_t pool = pool_bytes(node);
     size_t total =
-        store_memory_bytes(store) + io_file_memory_bytes() + queues_bytes(engine->shards_count);
+        store_memory_bytes(store) + io_file_memory_bytes() + queues_bytes(node->shards_count);
     total += arena_size((size_t)pool) + arena_size(buffer_pool_table_bytes(pool));
     total += arena_size(tables_topics_bytes()) + arena_size(grants_slots_bytes());
     total += arena_size(names_bytes(TABLES_TOPICS_COUNT_MAX, ENGINE_TOPIC_NAME_SIZE_MAX));
@@ -197,7 +196,7 @@ static enum status open_opener(struct shard *shard)
 static enum status open_memory(struct shard *shard)
 {
     struct arena *arena = &shard->arena;
-    uint64_t pool = pool_bytes(shard->engine);
+    uint64_t pool = pool_bytes(shard->node);
     uint8_t *region = arena_take_aligned(arena, (size_t)pool, ARENA_PAGE_BYTES);
     uint8_t *table = arena_take(arena, buffer_pool_table_bytes(pool));
     struct table_topic *topics = arena_take(arena, tables_topics_bytes());
@@ -209,7 +208,7 @@ static enum status open_memory(struct shard *shard)
     buffer_pool_init(&shard->pool, region, pool, table);
     tables_init(&shard->tables, topics);
     timer_wheel_init(&shard->timers, wheel, clock_monotonic_ns());
-    const struct engine_config *config = &shard->engine->config;
+    const struct engine_config *config = &shard->node->config;
     return grants_init(&shard->tables.grants, grants, config->admin_key_id, config->admin_sha256);
 }
 
@@ -238,7 +237,7 @@ static enum status open_server(struct shard *shard)
         .shard = shard->index,
         .message_ms = limits->message_ms,
         .stall_ms = limits->stall_ms,
-        .connections = {.connections_count = shard->engine->descriptors.connections_max,
+        .connections = {.connections_count = shard->node->descriptors.connections_max,
                         .silence_ms = limits->silence_ms,
                         .idle_ms = limits->idle_ms,
                         .age_ms = limits->age_ms,
@@ -264,25 +263,25 @@ static enum status open_server(struct shard *shard)
     return STATUS_OK;
 }
 
-enum status shard_open(struct shard *shard, struct engine *engine, uint16_t index,
-                       const char *folder, char *detail, size_t detail_size)
+enum status shard_open(struct shard *shard, struct node *node, uint16_t index, const char *folder,
+                       char *detail, size_t detail_size)
 {
     *shard = (struct shard){
-        .engine = engine,
+        .node = node,
         .index = index,
-        .shards_count = engine->shards_count,
+        .shards_count = node->shards_count,
         .listener = -1,
         .wake.fd = -1,
         .poll.fd = -1,
         .file.root_fd = -1,
         .file.thread_wake.fd = -1,
-        .limits = engine->config.limits,
+        .limits = node->config.limits,
     };
     limits_settle(&shard->limits);
     shard->sweep_ms = sweep_ms(&shard->limits);
     struct store_config store;
-    store_configure(engine, index, &store);
-    size_t bytes = memory_bytes(engine, &store);
+    store_configure(node, index, &store);
+    size_t bytes = memory_bytes(node, &store);
     snprintf(detail, detail_size, "shard %u: %zu MiB", (unsigned)index, bytes >> 20);
     enum status status = arena_open(&shard->arena, bytes);
     if (status == STATUS_OK) status = wake_open(&shard->wake);
@@ -296,7 +295,7 @@ enum status shard_open(struct shard *shard, struct engine *engine, uint16_t inde
     if (status != STATUS_OK) return status;
     snprintf(detail, detail_size, "%s", folder);
     status =
-        io_file_open(&shard->file, &shard->arena, folder, engine->config.direct_io, &shard->wake);
+        io_file_open(&shard->file, &shard->arena, folder, node->config.direct_io, &shard->wake);
     if (status != STATUS_OK) return status;
     shard->store = store_allocate(&store, &shard->arena);
     if (shard->store == NULL) return STATUS_NO_MEMORY;

@@ -7,12 +7,12 @@
 
 #include "foundation/status.h"
 
-struct engine;
+struct node;
 struct shard;
 
 /* On failure `detail` names the thing; shard_close must be called all the same. */
-enum status shard_open(struct shard *shard, struct engine *engine, uint16_t index,
-                       const char *folder, char *detail, size_t detail_size);
+enum status shard_open(struct shard *shard, struct node *node, uint16_t index, const char *folder,
+                       char *detail, size_t detail_size);
 void shard_close(struct shard *shard);
 
 #endif

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "catalog/owner.h"
-#include "engine/state.h"
 #include "foundation/assert.h"
 #include "grpc/server.h"
 #include "host/metadata.h"
+#include "host/node.h"
 #include "io/io_socket.h"
 #include "service/commit_offsets.h"
 #include "service/fetch.h"
@@ -92,7 +92,7 @@ void queues_flush(struct shard *shard)
     while (shard->queues.raise != 0) {
         uint16_t target = (uint16_t)__builtin_ctzll(shard->queues.raise);
         shard->queues.raise &= shard->queues.raise - 1;
-        wake_raise(&engine_shard(shard->engine, target)->wake);
+        wake_raise(shard->node->shard_wakes[target]);
     }
 }
 

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/state.h"
 #include "foundation/assert.h"
 #include "foundation/thread.h"
 #include "grpc/server.h"
 #include "host/calls.h"
 #include "host/counters.h"
 #include "host/metadata.h"
+#include "host/node.h"
 #include "host/partitions.h"
 #include "host/ring.h"
 #include "io/io_clock.h"
@@ -93,7 +93,7 @@ static void accept_some(struct shard *shard)
         enum socket_answer answer = socket_accept(shard->listener, &fd);
         if (answer == SOCKET_GONE) accept_pause(shard);
         if (answer != SOCKET_OK) return;
-        if (fd >= shard->engine->descriptors.accepted_end) {
+        if (fd >= shard->node->descriptors.accepted_end) {
             shard->counters.connections_refused++;
             socket_close(fd);
             continue;
@@ -189,7 +189,7 @@ static void turn_outcomes(struct shard *shard)
         host_counters(shard);
     }
     enum status failed = store_failed(shard->store);
-    if (failed != STATUS_OK) engine_fail(shard->engine, shard, failed);
+    if (failed != STATUS_OK) host_fail(shard, failed);
 }
 
 /* Nobody is served any more; what is in flight ends. */
@@ -204,19 +204,19 @@ static void drain_begin(struct shard *shard)
 
 static void drain_advance(struct shard *shard)
 {
-    struct engine *engine = shard->engine;
-    int abandoning = (int)__atomic_load_n(&engine->abandoning, __ATOMIC_ACQUIRE);
+    struct node *node = shard->node;
+    int abandoning = (int)__atomic_load_n(&node->abandoning, __ATOMIC_ACQUIRE);
     /* The time is up: whatever still waits fails. */
     if (abandoning && !shard->drained) grpc_server_fail(shard->grpc, GRPC_ERROR_STOPPING);
     int calls_left = grpc_calls_count(shard->grpc) > 0;
     int quiet = !calls_left && shard->pendings_count == 0 && queues_empty(shard);
     if (!shard->drained && (quiet || abandoning)) {
         shard->drained = 1;
-        __atomic_fetch_add(&engine->drained_count, 1, __ATOMIC_ACQ_REL);
+        __atomic_fetch_add(&node->drained_count, 1, __ATOMIC_ACQ_REL);
     }
     /* Others may still forward to this shard: only when all are quiet does the last checkpoint
      * begin. */
-    if (__atomic_load_n(&engine->drained_count, __ATOMIC_ACQUIRE) < shard->shards_count) return;
+    if (__atomic_load_n(&node->drained_count, __ATOMIC_ACQUIRE) < shard->shards_count) return;
     if (!shard->checkpointing) {
         shard->checkpointing = 1;
         store_checkpoint_all(shard->store);
@@ -229,13 +229,12 @@ static void drain_advance(struct shard *shard)
 
 static void turn_stop(struct shard *shard)
 {
-    struct engine *engine = shard->engine;
-    if (__atomic_load_n(&engine->failed, __ATOMIC_ACQUIRE) != 0) {
+    struct node *node = shard->node;
+    if (__atomic_load_n(&node->failed, __ATOMIC_ACQUIRE) != 0) {
         shard->done = 1;
         return;
     }
-    if (!shard->draining && __atomic_load_n(&engine->stopping, __ATOMIC_ACQUIRE))
-        drain_begin(shard);
+    if (!shard->draining && __atomic_load_n(&node->stopping, __ATOMIC_ACQUIRE)) drain_begin(shard);
     if (shard->draining) drain_advance(shard);
 }
 
@@ -277,7 +276,7 @@ void shard_turn(struct shard *shard)
 
 static void pin(const struct shard *shard)
 {
-    if (!shard->engine->config.shards_pinned) return;
+    if (!shard->node->config.shards_pinned) return;
     cpu_set_t wanted;
     CPU_ZERO(&wanted);
     CPU_SET(shard->index, &wanted);
@@ -298,9 +297,9 @@ void shard_begin(struct shard *shard)
  * Whether a batch was stored the journal says at the next start. */
 static void calls_fail(struct shard *shard)
 {
-    enum status failed = -(enum status)__atomic_load_n(&shard->engine->failed, __ATOMIC_ACQUIRE);
+    enum status failed = -(enum status)__atomic_load_n(&shard->node->failed, __ATOMIC_ACQUIRE);
     if (failed == STATUS_OK) return;
-    if (engine_result_of(failed) != ENGINE_RESULT_STORAGE_FAILED) return;
+    if (node_result(failed) != ENGINE_RESULT_STORAGE_FAILED) return;
     grpc_server_fail(shard->grpc, GRPC_ERROR_STORAGE_FAILED);
     http2_flush(grpc_server_transport(shard->grpc));
 }
@@ -313,10 +312,10 @@ void *shard_run(void *context)
     while (!shard->done) shard_turn(shard);
     calls_fail(shard);
     http2_close_all(grpc_server_transport(shard->grpc));
-    if (__atomic_load_n(&shard->engine->failed, __ATOMIC_ACQUIRE) == 0) host_counters_final(shard);
+    if (__atomic_load_n(&shard->node->failed, __ATOMIC_ACQUIRE) == 0) host_counters_final(shard);
     host_flush(shard);
-    __atomic_fetch_add(&shard->engine->done_count, 1, __ATOMIC_ACQ_REL);
-    wake_raise_always(&shard->engine->stop_wake);
+    __atomic_fetch_add(&shard->node->done_count, 1, __ATOMIC_ACQ_REL);
+    wake_raise_always(&shard->node->stop_wake);
     return NULL;
 }
 
@@ -326,7 +325,7 @@ enum status shard_attach(struct shard *shard)
     enum status status = poll_add(&shard->poll, shard->wake.fd, POLL_READ, TOKEN_WAKE);
     if (status != STATUS_OK) return status;
     if (shard->index == 0) {
-        shard->listener = shard->engine->listener;
+        shard->listener = shard->node->listener;
         status = poll_add(&shard->poll, shard->listener, POLL_READ, TOKEN_LISTENER);
         if (status != STATUS_OK) return status;
     }

@@ -51,7 +51,7 @@ enum {
     SHARD_FETCH_MESSAGES_MAX = 10000,
 };
 
-struct engine;
+struct node;
 
 enum pending_kind {
     PENDING_FREE = 0,
@@ -193,7 +193,7 @@ struct shard {
     uint8_t drained;
     uint8_t checkpointing;
     uint8_t done;
-    struct engine *engine;
+    struct node *node;
     struct store_now now;
     uint64_t host_beat_ns; /* of the last HOST_BEAT; 0 = never */
 
