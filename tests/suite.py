@@ -1,9 +1,9 @@
-"""The suite behind `make test` and `make check`: stages two at a time, one line each.
+"""The suite behind `make test` and `make check`: stages three at a time, one line each.
 
     PASS  api          214 passed            38.2 s
 
 Each stage is a command of its own; its output goes to build/suite/NAME.log and is shown only when
-it fails. Two run side by side, as there are two cores wherever this is developed; those that
+it fails. Three run side by side, for tests of real processes often wait; in `check`, those that
 measure latencies run alone, at the end. All stages run even after a failure. The last line is in
 pytest's form, with all tests counted and the time by the wall. Refuses to hide anything: a test
 folder that nobody listed becomes a stage by itself. `test` leaves out what is marked `check`.
@@ -36,7 +36,7 @@ BIOME = (
 )
 SHOWN_LINES_MAX = 80
 NOT_SEARCHED = frozenset({".git", ".venv", "__pycache__", "build", "node_modules"})
-LANES = 2
+LANES = 3  # on two cores: tests of real processes wait as much as they compute
 PRINTING = threading.Lock()
 
 # The longest first, so that nobody waits for it alone at the end; then the fast and telling ones.
@@ -55,7 +55,7 @@ FOLDERS = (
     "deploy",
     "system",
 )
-# They compare latencies of real processes; a neighbour would be measured too.
+# In `check` they compare latencies of real processes; a neighbour would be measured too.
 ALONE = frozenset({"system"})
 
 
@@ -208,11 +208,11 @@ def files_of_tree() -> set[str]:
     return found
 
 
-def run_all(stages: list[Stage]) -> list[Outcome]:
+def run_all(stages: list[Stage], alone: frozenset[str]) -> list[Outcome]:
     """Every stage: those that bear company in lanes, in their order, then the others."""
     with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
-        outcomes = list(lanes.map(run, [stage for stage in stages if stage.name not in ALONE]))
-    return outcomes + [run(stage) for stage in stages if stage.name in ALONE]
+        outcomes = list(lanes.map(run, [stage for stage in stages if stage.name not in alone]))
+    return outcomes + [run(stage) for stage in stages if stage.name in alone]
 
 
 def counted(line: str) -> Counter[str]:
@@ -237,7 +237,7 @@ def main() -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     before = files_of_tree()
-    outcomes = run_all(stages)
+    outcomes = run_all(stages, ALONE if arguments.what == "check" else frozenset())
     left = sorted(files_of_tree() - before)
     seconds = time.monotonic() - started
     for path in left:
