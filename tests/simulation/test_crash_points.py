@@ -105,6 +105,7 @@ def script(store: Swept, batches: int) -> None:
             store.pass_time(2_000_000)  # windows close
 
 
+@pytest.mark.check
 def test_every_point_of_a_run_is_survived() -> None:
     store = Swept()
     script(store, 90)
@@ -117,6 +118,7 @@ def test_every_point_of_a_run_is_survived() -> None:
     assert store.statistics().segments_sealed > 0
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("batches", [0, 30])
 def test_every_point_of_a_boot_is_survived(batches: int, end: Callable[[Disk], None]) -> None:

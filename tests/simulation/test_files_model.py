@@ -113,6 +113,7 @@ TestFiles = Files.TestCase
 TestFiles.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("rule_left_out", RULES)
 def test_a_rule_left_out_is_missed(rule_left_out: str) -> None:
     broken = type("Broken", (Files,), {"broken": rule_left_out})

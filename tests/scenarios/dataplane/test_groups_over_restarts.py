@@ -24,6 +24,7 @@ def node(tmp_path: Path) -> Iterator[NodeProcess]:
         yield running
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("seed", [1, 4711])
 def test_two_members_lose_nothing_and_share_nothing_while_the_node_is_restarted(
     node: NodeProcess, seed: int
