@@ -121,7 +121,10 @@ def _parser() -> argparse.ArgumentParser:
     for verb, text in (
         ("serve", "the REST API, with the workers inside on SQLite"),
         ("reconcile", "the workers alone"),
-        ("bootstrap", "schema, first run, and what a node must be told; prints each secret once"),
+        (
+            "bootstrap",
+            "initialize the schema, the data and the node configuration; prints secrets once",
+        ),
         ("migrate", "bring the database to this release's schema"),
         ("openapi", "print the contract"),
     ):

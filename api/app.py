@@ -66,9 +66,9 @@ ROUTERS: Final = (
 # Of one address: who types a password needs a few attempts, who guesses one needs many.
 SIGN_INS: Final = Policy(burst=10, per_second=1)
 DESCRIPTION: Final = """
-Manage organizations, projects, clusters, streams, topics and keys. What you write is a wish;
-workers make it true.
-Done means: `status.observed_generation` = `generation`, and `Ready` is `True` for it.
+Manage organizations, projects, clusters, streams, topics and keys. The API stores
+the desired state, and workers apply it. A change is applied when
+`status.observed_generation` equals `generation` and `Ready` is `True`.
 """.strip()
 
 health = APIRouter(tags=["health"])

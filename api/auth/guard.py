@@ -105,7 +105,7 @@ def demand(request: Request, caller: Caller, permission: str, object_id: str) ->
     _audit_refusal(database, request, caller, permission, object_id)
     raise ForbiddenError(
         f"This needs the permission {permission}.",
-        hint="Only the operator of the service has it: ask whoever runs it."
+        hint="Only the operator of the service has it. Contact the operator."
         if permission in OPERATOR - OWNER
         else "Ask an owner of the organization for a key with a role that has it.",
         permission=permission,

@@ -39,9 +39,9 @@ Named = Annotated[
 def get_explanation(
     named: Named, request: Request, caller: Asker, database: DatabaseOf
 ) -> ExplanationBody:
-    """Why an object is as it is: what was asked, what was done and answered, its conditions and
-    operations, and when a worker looks next and why. What is gone is explained too. Needs the
-    permission to read an object of that kind."""
+    """Explains the state of an object: requests, commands, responses, conditions, operations, and
+    the time and reason of the next pass. Removed objects are explained too. Requires permission to
+    read objects of this kind."""
     with database.read() as session:
         subject = subject_of(session, caller, named)
         now = database.now(session)

@@ -24,7 +24,8 @@ class Step(BaseModel):
 
 
 class ExplanationBody(BaseModel):
-    """Why an object is as it is. ``steps`` are in order of time; the last may be still to come."""
+    """The state of an object and its reasons. ``steps`` are in chronological order; the last may be
+    in the future."""
 
     object: ExplainedObject
     summary: str

@@ -32,8 +32,8 @@ def list_groups(
     page_size: PageSize = 0,
     page_token: PageToken = "",
 ) -> Page[GroupBody]:
-    """The groups of a project that ever had a member, by name; of the key's project, or `default`,
-    if none is named. A page holds at most 200."""
+    """Lists the groups of a project that ever had a member, sorted by their names. Default: the
+    project of the key, or `default`. A page holds at most 200."""
     with database.read() as session:
         places = places_of(session, caller, project_id, credential(request) or "")
         asked = PageRequest(

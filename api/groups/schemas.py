@@ -35,8 +35,9 @@ class GroupMemberBody(BaseModel):
 
 
 class PositionBody(BaseModel):
-    """How far the group has read a partition. Without ``committed`` it never committed there;
-    without ``end_offset`` nobody knows; without ``member`` nobody reads it now."""
+    """The position of a group in a partition. Without ``committed``, the group has no committed
+    offset; without ``end_offset``, the end is unknown; without ``member``, no member is
+    assigned."""
 
     topic: str
     topic_id: str

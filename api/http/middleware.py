@@ -314,10 +314,10 @@ async def _database_error(request: Request, error: Exception) -> JSONResponse:
     """The database is away, busy or read-only; PostgreSQL calls the last an internal error."""
     log.error("database_error", error=str(error), path=request.scope["path"])
     refusal = UnavailableError(
-        "The database is away or busy, or takes no changes now.",
-        hint="Repeat it after a moment with the same Idempotency-Key, or read first what is there: "
-        "a connection can break just after a change was made. If it stays so, the database's disk "
-        "may be full: the API's log says more.",
+        "The database is unavailable, busy, or read-only.",
+        hint="Retry with the same Idempotency-Key, or read the current state first: the connection "
+        "may have failed after the change was made. If the error persists, the disk of the "
+        "database may be full: see the log of the API.",
         retry_after_seconds=RETRY_DATABASE_SECONDS,
     )
     return _response(refusal, request.state.request_id)

@@ -95,7 +95,7 @@ def _unreadable_body(headers: Headers) -> DomainError | None:
     encoding = headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
         return UnsupportedMediaTypeError(
-            f"The body is compressed ({encoding[:100]}).", hint="Send it as it is."
+            f"The body is compressed ({encoding[:100]}).", hint="Send it uncompressed."
         )
     return None
 

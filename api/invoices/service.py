@@ -167,7 +167,9 @@ def _drawn(text: str, name: str) -> DrawnInvoice:
 
 def _put(session: Session, run: ReportRun, drawn: DrawnInvoice) -> str:
     if session.get(Organization, drawn.organization_id) is None:
-        raise ResultRejectedError(f"{drawn.name} is of {drawn.organization_id}, which nobody is.")
+        raise ResultRejectedError(
+            f"{drawn.name} names an unknown organization {drawn.organization_id}."
+        )
     check_values(Invoice, dict(drawn))
     row = session.scalars(
         select(Invoice).where(

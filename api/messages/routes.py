@@ -47,8 +47,8 @@ def list_messages(
     time: Annotated[Moment | None, Query(description="With `from=time`: append time.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="At most so many messages.")] = 50,
 ) -> MessagePage:
-    """Some messages, the oldest first, at most 1 MiB. An offset that retention has removed begins
-    at the first one that is kept: ``partitions`` says what is there."""
+    """Returns messages, oldest first, at most 1 MiB. If retention has removed the offset, the page
+    starts at the oldest available one; ``partitions`` contains the available range."""
     with NodeReader(_place(object_id, request, database)) as reader:
         return read_page(reader, View(start, partition, offset, time, limit))
 

@@ -46,8 +46,8 @@ GRACE_SECONDS: Final = 5.0
 ENDED: Final = ("SUCCEEDED", "FAILED")
 SEVERAL_CLUSTERS: Final[Mapping[str, Json]] = {
     "code": "SEVERAL_CLUSTERS",
-    "detail": "There is more than one cluster, and a report reads one: what was used on the others "
-    "would be missing from it, and nobody would be billed for it.",
+    "detail": "There is more than one cluster, but a report reads only one: usage on the others "
+    "would be missing and would not be billed.",
     "hint": "Run each cluster with a control plane of its own, which bills for it.",
 }
 

@@ -196,7 +196,7 @@ class AgeSum(BaseModel):
 
 
 class DueSum(BaseModel):
-    """What the policy lets go within a horizon: now, 1h, 24h, 7d."""
+    """Upcoming deletions within a horizon: now, 1h, 24h, 7d."""
 
     within: str
     bytes: Int64
@@ -204,7 +204,7 @@ class DueSum(BaseModel):
 
 
 class DueDay(BaseModel):
-    """What the policy lets go on a day; 0 is the day of the report."""
+    """Upcoming deletions on a day; 0 is the day of the report."""
 
     day: int
     bytes: Int64

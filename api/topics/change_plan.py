@@ -18,8 +18,8 @@ GROUPS_GROW: Final = (
     "not see what is written to them before it has them."
 )
 UNREAD: Final = (
-    "A group that has not read them goes on at the new beginning; its consumers are told what was "
-    "lost, unless they asked for on_expired=skip."
+    "A group that has not read them continues at the new start; its consumers get an error, unless "
+    "they use on_expired=skip."
 )
 GROWTH_WARNINGS: Final = (KEYS_MOVE, GROUPS_GROW)
 

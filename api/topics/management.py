@@ -16,7 +16,7 @@ from api.db.tables.topics import Topic
 from api.http.errors import ConflictError
 from api.topics.spec import EffectiveSpec, effective
 
-STORED: Final = "What was wished is stored, and brought about once that is unset."
+STORED: Final = "The change is stored and will be applied once that is unset."
 NOT_LATER: Final = "Nothing is purged later: ask again once that is unset."
 
 

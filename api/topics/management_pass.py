@@ -18,7 +18,7 @@ from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import Claim, holds
 from api.topics.management import PAUSED, UNMANAGED, LeftAlone, why_ended, why_not_purged
 
-MESSAGE: Final = "spec.paused: nobody looks at it or changes it"
+MESSAGE: Final = "spec.paused: reconciliation is paused"
 ASPECTS: Final = ("Ready", "Synced", "Reachable", "Stalled", "RetentionEnforced")
 
 

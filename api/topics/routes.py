@@ -170,8 +170,8 @@ def list_partitions(
 async def post_topic(
     body: TopicCreate, caller: Creator, facts: RequestFacts, wait: Wait = ""
 ) -> JSONResponse:
-    """Stores the wish for a topic: 202, and 201 if ``wait`` saw it Ready. Without Ready in time
-    the answer is 202 all the same: the work goes on."""
+    """Creates a topic. Returns 202 when the spec is stored, or 201 if the topic became Ready within
+    ``wait``; otherwise creation continues in the background."""
     seconds = _seconds(wait)
 
     def create() -> JSONResponse:
@@ -196,7 +196,10 @@ async def post_topic(
     "/{object_id}",
     operation_id="updateTopic",
     response_model=TopicBody,
-    responses={202: {"model": TopicBody, "description": "Stored; on its way."}, **WRITE_PROBLEMS},
+    responses={
+        202: {"model": TopicBody, "description": "Stored; not applied yet."},
+        **WRITE_PROBLEMS,
+    },
 )
 def update_topic(
     object_id: str,
@@ -207,11 +210,12 @@ def update_topic(
     if_match: IfMatch = None,
     update_mask: UpdateMask = "",
 ) -> JSONResponse:
-    """Applies a merge patch (`application/merge-patch+json`). 200 if nothing is left to do.
-    Partitions only ever become more. Under ``update_mask`` each member it names becomes what the
-    body says of it, or its default, and nothing else changes. ``dry_run`` of a shorter retention
-    asks the node what is beyond it now: ``plan.data_loss``, and ``plan.retention`` by partition
-    with the holds that keep some of it; a figure that nobody gave in time is `unknown`."""
+    """Applies a merge patch (`application/merge-patch+json`). Returns 200 if nothing is
+    left to do. The number of partitions can only increase. With ``update_mask``, each listed member
+    is set to its value in the body, or to its default, and no other member changes. ``dry_run`` of
+    a shorter retention queries the node for the expired records: ``plan.data_loss``, and
+    ``plan.retention`` by partition with the holds that keep records; a figure that is not available
+    in time is `unknown`."""
     return change(
         facts,
         caller,
@@ -245,9 +249,10 @@ def purge_records(
     settings: SettingsOf,
     if_match: IfMatch = None,
 ) -> JSONResponse:
-    """Deletes the records before an offset, in each partition that is named. Demands If-Match.
-    Nothing that is held goes. The operation says what the cluster refused; the wish is dropped
-    then. ``dry_run`` says how many records go, by the node's figures of now if it answers."""
+    """Deletes the records before an offset in each listed partition. Requires If-Match. Records
+    under a legal hold are kept. If the cluster refuses, the operation reports the reason and the
+    purge is dropped. ``dry_run`` returns the number of records, from current figures if the node
+    responds."""
     figures = figures_of(facts.database, settings, object_id)
     return change(
         facts,

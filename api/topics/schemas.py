@@ -76,9 +76,9 @@ Codec = Literal["none", "lz4", "zstd"]
 
 
 class TopicSpec(Command):
-    """What the user wishes. A member that is absent takes its default: see ``status.effective``.
-    ``paused``: workers leave the topic alone and ask nobody about it. ``managed`` false: they look
-    at it, and change nothing."""
+    """The desired state. An absent member has its default: see ``status.effective``. ``paused``:
+    reconciliation is paused. ``managed`` false: workers observe the topic but do not change
+    it."""
 
     partitions: StrictInt | None = Field(default=None, ge=1, le=1024)
     replication_factor: Annotated[Literal[1, 3, 5], BeforeValidator(_whole)] | None = None
@@ -203,7 +203,7 @@ class TopicStatus(BaseModel):
 
 
 class TopicBody(DeletableBody):
-    """A topic: its wish and its state."""
+    """A topic: its spec and status."""
 
     project_id: str
     cluster_id: str

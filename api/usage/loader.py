@@ -101,7 +101,7 @@ def _row(
         org_id = ""  # Unattributed: nobody's to pay, and the operator's alone to see.
     if org_id is None:
         raise ResultRejectedError(
-            f"{USAGE_FILE} names the topic {line['topic_id']}, which nobody here owns."
+            f"{USAGE_FILE} names the topic {line['topic_id']}, which no organization here owns."
         )
     times = {name: _instant(line[name]) for name in ("window_start", "window_end")}
     return {

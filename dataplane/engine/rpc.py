@@ -345,7 +345,7 @@ class Bridge:
             defect = Refused(
                 "INTERNAL",
                 f"the node failed to answer (request {request_id})",
-                hint="give this request id to whoever runs the node",
+                hint="report this request id to the operator of the node",
             )
             self._refuse(call, defect)
         else:

@@ -50,5 +50,5 @@ def check_fence(what: str, fence: Fence, stored: Fence) -> None:
         raise Refused(
             "COMMAND_FENCED",
             f"{what} was last commanded with fence {tuple(stored)}; {tuple(fence)} is older",
-            hint="read the wish again; another worker has taken over",
+            hint="read the spec again; another worker has taken over",
         )

@@ -245,14 +245,14 @@ def _check_change(before: TopicSpec, after: TopicSpec) -> None:
             "PARTITIONS_DECREASE",
             f"{before.topic_id} has {before.partitions} partitions, and records in them; "
             f"it cannot have {after.partitions}",
-            hint="create a topic with the wanted count, or restore the count in the wish",
+            hint="create a topic with the required count, or restore the count in the spec",
         )
     if before.replication_factor != after.replication_factor:
         raise Refused(
             "REPLICATION_FIXED",
             f"{before.topic_id} has {before.replication_factor} replicas; this release cannot "
             f"make it {after.replication_factor}",
-            hint="restore the replication factor in the wish",
+            hint="restore the replication factor in the spec",
         )
 
 

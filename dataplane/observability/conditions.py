@@ -54,8 +54,8 @@ class Conditions:
     def _look_damaged(self, damaged: int) -> None:
         if damaged > self._damaged:
             log.error(
-                "%d partitions are damaged and stopped by name, all others go on; Admin.Describe "
-                "names them, the runbook says what to do",
+                "%d partitions are isolated after damage, all others are available; Admin.Describe "
+                "lists them, see the runbook",
                 damaged,
             )
         elif damaged < self._damaged:

@@ -29,7 +29,7 @@ def of_calls(ring: Ring, bridge: Bridge) -> tuple[Number | NumbersByCode, ...]:
         ),
         Number(
             "headrace_host_replies_late",
-            "Replies that nobody waited for any more.",
+            "Replies that arrived after their deadline.",
             lambda: ring.replies_late,
         ),
         Number(

@@ -236,7 +236,7 @@ class AdminService:
                 status.reason = "its log was written by a newer release: run that release"
         elif reply.result == EngineResult.DAMAGED:
             status.state = "DAMAGED"
-            status.reason = "its log is damaged and stopped by name: see the runbook"
+            status.reason = "its log is isolated after damage: see the runbook"
         else:
             status.reason = f"its shard answered {reply.result.name}"
         return status

@@ -46,7 +46,7 @@ class Holding:
         self._replica = replica
         self._shards_count = shards_count
         self._walks = Walks(
-            replica, tasks, self._attempt, wish="held as wished", retry_s_min=retry_s_min
+            replica, tasks, self._attempt, wish="held as requested", retry_s_min=retry_s_min
         )
         self._requests = asyncio.Semaphore(HOLDS_MAX)
         self.failures_by_reason = self._walks.failures_by_reason

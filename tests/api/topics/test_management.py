@@ -196,7 +196,7 @@ def test_an_explanation_says_that_a_topic_is_paused(service: Service) -> None:
     _patch(service, topic, paused=True)
     service.settle()
     said = service.get(f"/v1/explain?object={topic['id']}")
-    assert "Paused (spec.paused: nobody looks at it or changes it)" in said["summary"]
+    assert "Paused (spec.paused: reconciliation is paused)" in said["summary"]
 
 
 def test_a_node_that_does_not_show_a_topic_yet_is_not_told_twice(service: Service) -> None:
