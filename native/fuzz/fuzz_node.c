@@ -146,7 +146,7 @@ static void serve_counters(struct fuzz_node *node, const struct engine_frame *as
     node->counter_rows += counters.rows_count;
 }
 
-/* A cold call: every message comes back, and its end with OK. */
+/* A host call: every message comes back, and its end with OK. */
 static void serve_call(struct fuzz_node *node, const struct engine_frame *asked,
                        const uint8_t *body, size_t size)
 {

@@ -35,7 +35,7 @@
 enum engine_limit {
     ENGINE_ID_SIZE = 48, /* an id as text, zero-padded */
     ENGINE_FRAME_HEADER_SIZE = 32,
-    /* 9 MiB: a snapshot chunk or a message of a cold call with its header */
+    /* 9 MiB: a snapshot chunk or a message of a host call with its header */
     ENGINE_FRAME_SIZE_MAX = 9437184,
     ENGINE_SHARDS_MAX = 64,
 };
@@ -52,7 +52,7 @@ struct engine_limits {
     uint32_t stall_ms;          /* a client takes nothing of what waits for it; 60 s */
     uint32_t message_ms;        /* from a message's first bytes to its last; 30 s */
     uint32_t snapshot_retry_ms; /* a metadata snapshot that found no room is asked again; 1 s */
-    uint32_t call_ms;           /* a cold call that is no member's session: its answer; 60 s */
+    uint32_t call_ms;           /* a host call that is no member's session: its answer; 60 s */
 };
 
 struct engine_config {

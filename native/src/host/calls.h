@@ -1,4 +1,4 @@
-/* host/calls.h: cold calls: everything that is not served on the shard crosses to the Python host.
+/* host/calls.h: host calls: everything that is not served on the shard crosses to the Python host.
  *
  * The shard owns the call: deadline, credentials, window, and the one terminal status. A call ends
  * at its client's deadline or after limits.call_ms, whichever comes first; only a member's session

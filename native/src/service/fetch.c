@@ -37,10 +37,10 @@ static struct queue *bucket_of(struct shard *shard, const struct engine_partitio
 static void fetch_unlink(struct shard *shard, struct fetch *fetch)
 {
     timer_clear(&shard->timers, &fetch->timer);
-    if (fetch->state == FETCH_WAITING)
+    if (fetch->state == FETCH_POLLING)
         queue_remove(bucket_of(shard, &fetch->request.id), &fetch->link);
     if (fetch->state == FETCH_QUEUED) queue_remove(&shard->reads_waiting, &fetch->link);
-    if (fetch->state == FETCH_HELD) queue_remove(&shard->fetches_held, &fetch->link);
+    if (fetch->state == FETCH_WAITING) queue_remove(&shard->fetches_held, &fetch->link);
     fetch->state = FETCH_RUNNING;
 }
 
@@ -239,7 +239,7 @@ static void fetch_file(struct shard *shard, struct fetch *fetch, const struct st
 
 static void fetch_wait(struct shard *shard, struct fetch *fetch)
 {
-    fetch->state = FETCH_WAITING;
+    fetch->state = FETCH_POLLING;
     queue_push(bucket_of(shard, &fetch->request.id), &fetch->link);
     if (fetch->timer.deadline_ns == 0 && fetch->deadline_ns != FETCH_FOREVER)
         timer_set(&shard->timers, &fetch->timer, fetch->deadline_ns);
@@ -263,7 +263,7 @@ static void fetch_hold(struct shard *shard, struct fetch *fetch)
         fetch_fail(shard, fetch, STATUS_STOPPING, 0);
         return;
     }
-    fetch->state = FETCH_HELD;
+    fetch->state = FETCH_WAITING;
     queue_push(&shard->fetches_held, &fetch->link);
     if (!is_consume(fetch)) timer_set(&shard->timers, &fetch->timer, fetch->held_ns);
 }
@@ -438,7 +438,7 @@ void stream_fetch_timeout(struct shard *shard, struct timer *timer)
 {
     struct fetch *fetch = queue_element(&timer->link, struct fetch, timer.link);
     if (fetch->state == FETCH_QUEUED) return;
-    assert(fetch->state == FETCH_WAITING || fetch->state == FETCH_HELD);
+    assert(fetch->state == FETCH_POLLING || fetch->state == FETCH_WAITING);
     fetch->deadline_ns = 0;
     fetch_unlink(shard, fetch);
     fetch_run(shard, fetch);
@@ -492,7 +492,7 @@ void stream_fetch_drain(struct shard *shard)
     assert(shard->draining);
     for (uint32_t index = 0; index < SHARD_FETCHES_COUNT_MAX; index++) {
         struct fetch *fetch = &shard->fetches[index];
-        if (fetch->state != FETCH_WAITING && fetch->state != FETCH_HELD) continue;
+        if (fetch->state != FETCH_POLLING && fetch->state != FETCH_WAITING) continue;
         fetch->deadline_ns = 0;
         fetch_unlink(shard, fetch);
         fetch_run(shard, fetch);

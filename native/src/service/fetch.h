@@ -1,11 +1,10 @@
 /* service/fetch.h: Fetch with its long poll, on the shard that owns the partition.
  *
  *     RUNNING -> answered            bytes in memory, in the page cache, or nothing and no wait
- *     RUNNING -> WAITING -> RUNNING  nothing yet: in its bucket until data or its fence moves
+ *     RUNNING -> POLLING -> RUNNING  nothing yet: in its bucket until data or its fence moves
  *     RUNNING -> QUEUED -> READING   the disk must be read: one of a few reads, others wait
- *     RUNNING -> HELD -> RUNNING     no room (grpc/reply_budget.h): until replies have left
- * memory; a
- *                                    stream for ever, others until REPLIES_FULL
+ *     RUNNING -> WAITING -> RUNNING  no room (grpc/reply_budget.h): until replies have left
+ *                                    memory; a stream for ever, others until REPLIES_FULL
  *
  * A fetch of a call on another shard is the same fetch with another requester; its reply is lent
  * across. */

@@ -81,10 +81,10 @@ struct pending {
 enum fetch_state {
     FETCH_FREE = 0,
     FETCH_RUNNING = 1,
-    FETCH_WAITING = 2,
+    FETCH_POLLING = 2,
     FETCH_QUEUED = 3,
     FETCH_READING = 4,
-    FETCH_HELD = 5,
+    FETCH_WAITING = 5,
 };
 
 struct fetch {
