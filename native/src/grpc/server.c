@@ -189,6 +189,34 @@ static size_t data_message(struct call *call, const uint8_t *data, size_t size)
     return taken;
 }
 
+/* Ends the process where it does not hold. */
+static int call_invariants(const struct call *call)
+{
+    assert(call->slot_tag != 0);
+    assert(call->prefix_size <= GRPC_PREFIX_SIZE);
+    assert((call->message == NULL) == (call->message_capacity == 0));
+    assert(call->peer->messages_bytes >= call->message_capacity);
+    assert(call->server->messages_bytes >= call->peer->messages_bytes);
+    ergo(call->finished, call->message == NULL);
+    ergo(call->finished, call->window_owed == 0);
+    assert(call->finished == call->stream.finished);
+    return 1;
+}
+
+int grpc_invariants(const struct grpc_server *server)
+{
+    assert(server->calls_free_count <= GRPC_CALLS_COUNT_MAX);
+    ergo(grpc_calls_count(server) == 0, server->messages_bytes == 0);
+    assert(server->messages_bytes <= server->pool->region_size / MESSAGES_SHARD_PART);
+    for (uint32_t kind = 0; kind < REPLY_KINDS_COUNT; kind++) {
+        uint64_t bytes = 0;
+        for (uint32_t bucket = 0; bucket < REPLY_PRINCIPALS; bucket++)
+            bytes += server->budgets[kind].bytes_of[bucket];
+        assert(server->budgets[kind].bytes == bytes);
+    }
+    return 1;
+}
+
 static size_t call_data(struct http2_stream *stream, const uint8_t *data, size_t size)
 {
     struct call *call = call_of(stream);
@@ -206,6 +234,7 @@ static size_t call_data(struct http2_stream *stream, const uint8_t *data, size_t
         }
         have_prefix = call->prefix_size == GRPC_PREFIX_SIZE;
     }
+    checked(call_invariants(call));
     if (call->finished) return 0;
     if (call->method->hold != NULL && call->method->hold(call)) owed = size;
     call->window_owed += (uint32_t)owed;
@@ -215,6 +244,7 @@ static size_t call_data(struct http2_stream *stream, const uint8_t *data, size_t
 static void call_end(struct http2_stream *stream)
 {
     struct call *call = call_of(stream);
+    checked(call_invariants(call));
     if (call->finished) return;
     int may_end = call->messages_count > 0 || call->method->flags & GRPC_METHOD_QUIET;
     if (call->prefix_size != 0 || !may_end)

@@ -75,6 +75,8 @@ void grpc_server_fail(struct grpc_server *server, enum grpc_error error);
 struct http2 *grpc_server_transport(const struct grpc_server *server);
 struct grpc_counters *grpc_server_counters(struct grpc_server *server);
 uint32_t grpc_calls_count(const struct grpc_server *server);
+/* Once a turn in checked builds: ends the process where the server's sums do not hold. */
+int grpc_invariants(const struct grpc_server *server);
 /* 1 = no call, and no memory of one. */
 int grpc_server_idle(const struct grpc_server *server);
 /* The call in a slot; NULL = it is free, or its headers are not complete. */

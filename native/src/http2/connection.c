@@ -238,6 +238,30 @@ static void connection_flush(struct http2_connection *connection)
     }
 }
 
+/* Ends the process where it does not hold. */
+static int connection_invariants(const struct http2_connection *connection)
+{
+    uint64_t waiting = 0;
+    assert(connection->open);
+    assert(connection->vectors_first + connection->vectors_count <= HTTP2_VECTORS_MAX);
+    assert(connection->output_used <= HTTP2_OUTPUT_SIZE);
+    ergo(connection->output == NULL, connection->vectors_count == 0);
+    ergo(connection->followed_open != NULL, connection->followed_head != NULL);
+    for (uint32_t index = 0; index < connection->vectors_count; index++)
+        waiting += connection->vectors[connection->vectors_first + index].size;
+    assert(connection->sent_total + waiting == connection->output_total);
+    queue_each(&connection->streams, link)
+    {
+        const struct http2_stream *stream = queue_element(link, struct http2_stream, link);
+        assert(stream->connection == connection);
+        uint64_t bytes = 0;
+        for (const struct http2_body *at = stream->bodies_head; at != NULL; at = at->next)
+            bytes += at->size;
+        assert(stream->bodies_bytes == bytes);
+    }
+    return 1;
+}
+
 void http2_flush(struct http2 *http2)
 {
     while (http2->dirty != NULL) {
@@ -245,7 +269,9 @@ void http2_flush(struct http2 *http2)
         http2->dirty = connection->next_dirty;
         connection->dirty = 0;
         connection->next_dirty = NULL;
-        if (connection->open && !connection->closing) connection_flush(connection);
+        if (!connection->open || connection->closing) continue;
+        checked(connection_invariants(connection));
+        connection_flush(connection);
     }
 }
 

@@ -270,6 +270,7 @@ void shard_turn(struct shard *shard)
     io_file_flush(&shard->file);
     http2_flush(grpc_server_transport(shard->grpc));
     http2_close_marked(grpc_server_transport(shard->grpc));
+    checked(grpc_invariants(shard->grpc));
     queues_flush(shard);
     host_flush(shard);
 }
