@@ -18,15 +18,19 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from tests.support.processes.postgres import Postgres
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Among what is built; by default it is a folder in the tree.
+set_hypothesis_home_dir(Path(__file__).resolve().parents[1] / "build" / "hypothesis")
 settings.register_profile("check", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "check"))
