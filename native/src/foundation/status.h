@@ -74,7 +74,7 @@
     X(BATCH_VERSION, -42, "the batch has a format version this release does not know") \
     X(BATCH_SIZE, -43, "the batch's size disagrees with its bytes") \
     X(BATCH_CHECKSUM, -44, \
-      "the batch fails its CRC32C: it was damaged on its way, send it again") \
+      "the batch fails its CRC32C: it was damaged in transit, send it again") \
     X(BATCH_RESERVED, -45, "a reserved field or flag of the batch is not zero") \
     X(BATCH_CODEC, -46, \
       "the batch names a codec this release does not know: use none, lz4 or zstd") \
@@ -97,7 +97,7 @@
     X(NOT_PRIMARY, -62, "another node is this partition's primary: refresh the routes") \
     X(REBUILDING, -63, "the partition is being recovered: repeat after a short wait") \
     X(DAMAGED, -64, \
-      "the partition lost acknowledged data and was stopped by name: an operator must decide") \
+      "the partition lost acknowledged data and was isolated: an operator must decide") \
     X(CORRUPT, -65, \
       "stored bytes fail their checksum: the partition was stopped, nothing wrong is served") \
     X(OFFSET_OUT_OF_RANGE, -66, "the offset lies beyond the end of the log") \

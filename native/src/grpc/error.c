@@ -65,7 +65,7 @@ static const struct grpc_error_entry entries[GRPC_ERROR_COUNT] = {
           "the node's disk failed under the write",
           "repeat with the same producer id and sequence once the node is back"),
     ENTRY(DAMAGED, DATA_LOSS, TERMINAL, 0,
-          "the partition lost acknowledged data and was stopped by name",
+          "the partition lost acknowledged data and was isolated after damage",
           "an operator must decide: see the runbook"),
     ENTRY(CORRUPT, DATA_LOSS, TERMINAL, 0,
           "stored bytes fail their checksum; the partition was stopped",
