@@ -32,8 +32,7 @@ from dataplane.evidence.publisher import USAGE, Cargo, Metering
 from dataplane.evidence.spool import Spool
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.observability import host_metrics
-from dataplane.observability.conditions import Conditions
-from dataplane.observability.node_status import Standing
+from dataplane.observability.node_status import Conditions, Standing
 from dataplane.observability.telemetry import Telemetry
 from dataplane.services.admin import AdminService
 from dataplane.services.cluster import ClusterService

@@ -1,8 +1,13 @@
-"""What the node says of itself to the control plane: who it is, since when, and what troubles it.
+"""What troubles a node, said once to its operator; and what it says of itself to the control plane.
 
-Owns no figure: it reads those of the engine and the warnings of the host when somebody asks.
+Owns the lines in the log for states that the shards only count. It reads the engine's own figures,
+so that a line and its metric never disagree. Each change is one line, however often it is looked
+at; a disk counts as full until it has not been for some looks, because a shard tries again in
+between. Refuses to act: what is refused and served is decided in the shards.
 """
 
+import asyncio
+import logging
 import time
 from collections.abc import Callable
 from typing import Final
@@ -10,7 +15,66 @@ from typing import Final
 from dataplane.wire import node_pb2 as wire
 from headrace.version import VERSION
 
+LOOK_S: Final = 1.0
+# A shard takes the disk for full until its next try, one second later.
+LOOKS_UNTIL_FREE: Final = 5
+
+DAMAGED_METRIC: Final = "headrace_groups_damaged"
+FULL_METRIC: Final = "headrace_storage_full"
 FETCHED_METRIC: Final = "headrace_fetch_bytes_total"
+
+log = logging.getLogger("dataplane.conditions")
+
+
+class Conditions:
+    """Watches the figures of the engine; one task, `run`."""
+
+    def __init__(self, total: Callable[[str], int]) -> None:
+        """`total`: of a metric of the engine, over all shards."""
+        self._total = total
+        self._damaged = 0
+        self._full = False
+        self._looks_free = 0
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            self.look()
+            await asyncio.sleep(LOOK_S)
+
+    def look(self) -> None:
+        """Read the figures; log what has changed since the last look."""
+        self._look_damaged(self._total(DAMAGED_METRIC))
+        self._look_full(self._total(FULL_METRIC) > 0)
+
+    def warning(self) -> str:
+        """What holds now, for /readyz; empty if nothing."""
+        found = []
+        if self._full:
+            found.append("STORAGE_FULL: writes are refused until there is space; reads go on")
+        if self._damaged:
+            found.append(f"DAMAGED: {self._damaged} partitions are stopped; see the runbook")
+        return "; ".join(found)
+
+    def _look_damaged(self, damaged: int) -> None:
+        if damaged > self._damaged:
+            log.error(
+                "%d partitions are isolated after damage, all others are available; Admin.Describe "
+                "lists them, see the runbook",
+                damaged,
+            )
+        elif damaged < self._damaged:
+            log.warning("%d partitions are damaged; there were %d", damaged, self._damaged)
+        self._damaged = damaged
+
+    def _look_full(self, full: bool) -> None:
+        self._looks_free = 0 if full else self._looks_free + 1
+        if full and not self._full:
+            log.error("the disk is full: writes are refused, reads go on; free space or add disk")
+            self._full = True
+        elif self._full and self._looks_free >= LOOKS_UNTIL_FREE:
+            log.warning("the disk has space again: writes are taken")
+            self._full = False
 
 
 class Standing:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.observability.conditions import (
+from dataplane.observability.node_status import (
     DAMAGED_METRIC,
     FULL_METRIC,
     LOOKS_UNTIL_FREE,
