@@ -17,8 +17,8 @@ from typing import Final
 from api.db.exclusive import Exclusive, InUseError
 from api.embedded.processes import running
 from api.embedded.supervisor import last_line
-from deploy.production.keeper import Keeper
 from deploy.production.layout import PROFILE, Layout
+from deploy.production.supervisor import Keeper
 from headrace.errors import HeadraceError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
