@@ -60,14 +60,17 @@ DIALOGS: Final[dict[str, tuple[str, str]]] = {
     "features/topics/CreateTopic.tsx": ("/topics", "^Create topic$"),
     "features/topics/Publish.tsx": ("/topics/{topic}", "^Publish a message$"),
     "features/keys/RevokeKey.tsx": ("/keys", "^Revoke worker$"),
-    "features/streams/Streams.tsx": ("/streams", "^Create stream$"),
+    "features/streams/CreateStream.tsx": ("/streams", "^Create stream$"),
     "features/retention/PlaceHold.tsx": ("/retention?tab=holds", "^Hold a topic$"),
     "features/retention/ReleaseHold.tsx": ("/retention?tab=holds", "^Release the hold of"),
     "ui/CopyAs.tsx": ("/groups", "^Copy as code$"),
     "ui/DeleteDialog.tsx": ("/streams", "^Delete default$"),
     "features/groups/GroupState.tsx": ("/groups", "^Why is past so"),
-    "ui/Why.tsx": ("/retention?tab=holds", "^Why is the hold of"),
+    "ui/ObjectState.tsx": ("/retention?tab=holds", "^Why is the hold of"),
 }
+# Every dialog is made of one of these, and so are the pieces themselves.
+DIALOG: Final = r"<(Dialog|FormDialog|ConfirmDialog|StateLabel)\b"
+DIALOG_PIECES: Final = {"ui/ConfirmDialog.tsx", "ui/FormDialog.tsx", "ui/StateLabel.tsx"}
 
 
 @pytest.fixture(scope="module")
@@ -104,11 +107,11 @@ def test_every_route_tab_and_dialog_of_the_source_is_in_the_tables() -> None:
         assert listed is not None
         looked_at = re.findall(r"tab=([a-z]+)", " ".join(ROUTES[route]))
         assert re.findall(r'"([a-z]+)"', listed[1]) == looked_at
-    dialogs = {
-        str(path.relative_to(SOURCE))
-        for path in SOURCE.rglob("*.tsx")
-        if "<Modal" in path.read_text()
+    texts = {
+        path.relative_to(SOURCE).as_posix(): path.read_text() for path in SOURCE.rglob("*.tsx")
     }
+    assert {name for name, text in texts.items() if "<Modal" in text} == {"ui/Dialog.tsx"}
+    dialogs = {name for name, text in texts.items() if re.search(DIALOG, text)} - DIALOG_PIECES
     assert dialogs == set(DIALOGS)
 
 

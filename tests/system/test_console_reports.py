@@ -156,11 +156,11 @@ def test_a_hold_is_placed_comes_into_force_and_is_released_by_typing_its_case(
         expect(page.get_by_text("This cannot be undone")).to_be_visible()
         expect(release).to_be_disabled()
         assert violations(page) == []
-        page.fill("#confirm-release", "CASE <7>")
+        page.fill("#confirm", "CASE <7>")
         release.click()
-        expect(page.get_by_text("0 holds")).to_be_visible()
+        expect(page.get_by_text("Nothing is held")).to_be_visible()
         page.get_by_role("button", name="Released", exact=True).click()
-        expect(page.get_by_text("1 hold, released for ever")).to_be_visible()
+        expect(page.get_by_text("1 released hold")).to_be_visible()
         assert violations(page) == []
 
 

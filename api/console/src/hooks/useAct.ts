@@ -4,6 +4,9 @@
 import { type UseMutationOptions, useMutation } from "@tanstack/react-query";
 import { useRef } from "react";
 
+/** What the button of an act needs of it. */
+export type Act = { mutate: () => void; isPending: boolean; error: Error | null };
+
 export function useAct<Data, Given = void>(options: UseMutationOptions<Data, Error, Given>) {
   const act = useMutation(options);
   const isRunning = useRef(false);

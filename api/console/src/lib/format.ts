@@ -73,3 +73,8 @@ export function held(partitions: Partition[]): { records: bigint; bytes: bigint 
 export function bucketTitle(group: string): string {
   return group.length > 10 ? group.slice(0, 16).replace("T", " ") : group;
 }
+
+/** "1 topic", "2 topics", "12,000 records"; for what is not made plural by an s: its plural. */
+export function counted(value: bigint | number, noun: string, plural = `${noun}s`): string {
+  return `${count(value)} ${value === 1 || value === 1n ? noun : plural}`;
+}

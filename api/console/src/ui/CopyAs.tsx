@@ -1,9 +1,10 @@
 // The same act as code: a dialog with a recipe's lines, and a snippet that can be copied.
 
-import { Button, Modal, ModalBody, ModalHeader } from "@patternfly/react-core";
+import { Button } from "@patternfly/react-core";
 import { useState } from "react";
 import { copied } from "../lib/clipboard";
 import type { Recipe } from "../lib/recipe";
+import { Dialog } from "./Dialog";
 
 const LANGUAGES: [keyof Recipe, string][] = [
   ["cli", "CLI"],
@@ -12,25 +13,19 @@ const LANGUAGES: [keyof Recipe, string][] = [
 ];
 
 export function CopyAs({ recipe }: { recipe: Recipe }) {
-  const [open, setOpen] = useState(false);
+  const [isOpen, setOpen] = useState(false);
   return (
     <>
       <Button variant="link" onClick={() => setOpen(true)}>
         Copy as code
       </Button>
-      <Modal
-        isOpen={open}
-        onClose={() => setOpen(false)}
-        variant="medium"
-        aria-label="Copy as code"
-      >
-        <ModalHeader title="The same, as code" />
-        <ModalBody>
+      {isOpen && (
+        <Dialog title="The same, as code" size="medium" onClose={() => setOpen(false)}>
           {LANGUAGES.map(([language, title]) => (
             <Snippet key={language} title={title} code={recipe[language]} />
           ))}
-        </ModalBody>
-      </Modal>
+        </Dialog>
+      )}
     </>
   );
 }

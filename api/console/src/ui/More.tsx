@@ -1,13 +1,13 @@
 import { Button } from "@patternfly/react-core";
 import type { UseInfiniteQueryResult } from "@tanstack/react-query";
 
-type MoreProps = {
-  pages: Pick<UseInfiniteQueryResult, "hasNextPage" | "isFetchingNextPage" | "fetchNextPage">;
-  children: string;
-};
+export type Pages = Pick<
+  UseInfiniteQueryResult,
+  "hasNextPage" | "isFetchingNextPage" | "fetchNextPage"
+>;
 
 /** The button of the next page; nothing where there is none. */
-export function More({ pages, children }: MoreProps) {
+export function More({ pages, children }: { pages: Pages; children: string }) {
   if (!pages.hasNextPage) return null;
   return (
     <Button

@@ -1,15 +1,10 @@
-import {
-  Button,
-  EmptyState,
-  EmptyStateActions,
-  EmptyStateBody,
-  EmptyStateFooter,
-} from "@patternfly/react-core";
+import { Button } from "@patternfly/react-core";
 import { useMay } from "../hooks/useSession";
 import { useStartReport } from "../hooks/useStartReport";
 import { python } from "../lib/recipe";
 import { KIND_WORDS, type Kind } from "../lib/reports";
 import { Snippet } from "./CopyAs";
+import { Empty } from "./Empty";
 import { Problem } from "./Problem";
 
 /** Nothing to show yet: what a run does, and how one is started. */
@@ -17,24 +12,32 @@ export function NoReport({ kind }: { kind: Kind }) {
   const start = useStartReport();
   const mayRun = useMay("reports:create");
   const words = KIND_WORDS[kind];
+  const run = (
+    <Button isLoading={start.isPending} onClick={() => start.mutate(kind)}>
+      Run the {words.title.toLowerCase()}
+    </Button>
+  );
   return (
-    <EmptyState titleText={`No ${words.title.toLowerCase()} yet`} headingLevel="h2" variant="lg">
-      <EmptyStateBody>
-        {words.says} What is shown here is always the last run that was published whole.
-      </EmptyStateBody>
-      {!mayRun && <p className="hr-muted">Whoever runs the service starts it.</p>}
+    <>
       {start.isError && <Problem error={start.error} />}
-      {mayRun && (
-        <EmptyStateFooter>
-          <EmptyStateActions>
-            <Button isLoading={start.isPending} onClick={() => start.mutate(kind)}>
-              Run the {words.title.toLowerCase()}
-            </Button>
-          </EmptyStateActions>
-          <Snippet title="Shell" code={`headrace report run ${kind} --wait`} />
-          <Snippet title="Python" code={python(`b.admin.run_report("${kind}", wait=True)`)} />
-        </EmptyStateFooter>
-      )}
-    </EmptyState>
+      <Empty
+        title={`No ${words.title.toLowerCase()} yet`}
+        size="lg"
+        body={
+          <>
+            {words.says} What is shown here is always the last run that was published whole.
+            {!mayRun && " Whoever runs the service starts it."}
+          </>
+        }
+        action={mayRun && run}
+      >
+        {mayRun && (
+          <>
+            <Snippet title="Shell" code={`headrace report run ${kind} --wait`} />
+            <Snippet title="Python" code={python(`b.admin.run_report("${kind}", wait=True)`)} />
+          </>
+        )}
+      </Empty>
+    </>
   );
 }

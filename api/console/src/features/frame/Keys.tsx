@@ -6,14 +6,12 @@ import {
   DescriptionListDescription,
   DescriptionListGroup,
   DescriptionListTerm,
-  Modal,
-  ModalBody,
-  ModalHeader,
 } from "@patternfly/react-core";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { isTyping } from "../../lib/keyboard";
 import type { Place } from "../../lib/places";
+import { Dialog } from "../../ui/Dialog";
 
 const SHEET = [
   ["/", "Search in the list"],
@@ -56,9 +54,8 @@ export function Keys({ places }: { places: Place[] }) {
       <Button variant="plain" aria-label="Keyboard shortcuts" onClick={() => setOpen(true)}>
         ?
       </Button>
-      <Modal isOpen={open} onClose={() => setOpen(false)} variant="small" aria-label="Keyboard">
-        <ModalHeader title="Keyboard" />
-        <ModalBody>
+      {open && (
+        <Dialog title="Keyboard" onClose={() => setOpen(false)}>
           <DescriptionList isHorizontal isCompact>
             {sheet.map(([key, meaning]) => (
               <DescriptionListGroup key={key}>
@@ -69,8 +66,8 @@ export function Keys({ places }: { places: Place[] }) {
               </DescriptionListGroup>
             ))}
           </DescriptionList>
-        </ModalBody>
-      </Modal>
+        </Dialog>
+      )}
     </>
   );
 }

@@ -1,25 +1,17 @@
-import {
-  Button,
-  EmptyState,
-  EmptyStateActions,
-  EmptyStateBody,
-  EmptyStateFooter,
-  PageSection,
-} from "@patternfly/react-core";
+import { Button, PageSection } from "@patternfly/react-core";
 import { useNavigate } from "@tanstack/react-router";
+import { Empty } from "../../ui/Empty";
 
 export function NotFound() {
   const navigate = useNavigate();
   return (
     <PageSection>
-      <EmptyState titleText="There is no such page" headingLevel="h1">
-        <EmptyStateBody>The address may be mistyped, or what it showed is gone.</EmptyStateBody>
-        <EmptyStateFooter>
-          <EmptyStateActions>
-            <Button onClick={() => navigate({ to: "/" })}>Go home</Button>
-          </EmptyStateActions>
-        </EmptyStateFooter>
-      </EmptyState>
+      <Empty
+        title="There is no such page"
+        level="h1"
+        body="The address may be mistyped, or what it showed is gone."
+        action={<Button onClick={() => navigate({ to: "/" })}>Go home</Button>}
+      />
     </PageSection>
   );
 }

@@ -1,20 +1,10 @@
-import {
-  Button,
-  Card,
-  CardBody,
-  Form,
-  FormGroup,
-  FormHelperText,
-  HelperText,
-  HelperTextItem,
-  TextInput,
-  Title,
-} from "@patternfly/react-core";
+import { Button, Card, CardBody, Form, TextInput, Title } from "@patternfly/react-core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { useAct } from "../../hooks/useAct";
 import { enter } from "../../hooks/useSession";
 import { signIn } from "../../lib/client";
+import { Field } from "../../ui/Field";
 import { Problem } from "../../ui/Problem";
 
 export function SignIn() {
@@ -45,7 +35,12 @@ export function SignIn() {
             }}
           >
             {door.isError && <Problem error={door.error} />}
-            <FormGroup label="Password or API key" fieldId="secret" isRequired>
+            <Field
+              id="secret"
+              label="Password or API key"
+              hint="The first start showed the password (`headrace up`, `python -m api bootstrap`). Any API key (hr_user_…) opens the console with that key's rights."
+              isRequired
+            >
               <TextInput
                 ref={field}
                 id="secret"
@@ -55,15 +50,7 @@ export function SignIn() {
                 value={secret}
                 onChange={(_, value) => setSecret(value)}
               />
-              <FormHelperText>
-                <HelperText>
-                  <HelperTextItem>
-                    The first start showed the password (`headrace up`, `python -m api bootstrap`).
-                    Any API key (hr_user_…) opens the console with that key's rights.
-                  </HelperTextItem>
-                </HelperText>
-              </FormHelperText>
-            </FormGroup>
+            </Field>
             <Button type="submit" isBlock isDisabled={!secret} isLoading={door.isPending}>
               Sign in
             </Button>

@@ -1,25 +1,22 @@
 // One group: who its members are, and how far each partition is read.
 
-import {
-  Breadcrumb,
-  BreadcrumbItem,
-  PageSection,
-  Spinner,
-  Title,
-  Toolbar,
-  ToolbarContent,
-  ToolbarItem,
-} from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
+import { Title } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { call, type GroupDetail } from "../../lib/client";
 import { known } from "../../lib/format";
 import { curl, python, shell } from "../../lib/recipe";
+import { Bar } from "../../ui/Bar";
 import { CopyAs, Snippet } from "../../ui/CopyAs";
-import { Missing } from "../../ui/Missing";
-import { Problem } from "../../ui/Problem";
+import { type Column, DataTable } from "../../ui/DataTable";
+import { DetailPage } from "../../ui/DetailPage";
+import { Figure, Figures } from "../../ui/Figures";
+import { PageHeader } from "../../ui/PageHeader";
+import { TopicLink } from "../../ui/TopicLink";
 import { GroupState } from "./GroupState";
+
+type Reader = GroupDetail["readers"][number];
+type Position = GroupDetail["positions"][number];
 
 export function Group() {
   const { name } = useParams({ from: "/groups/$name" });
@@ -30,72 +27,54 @@ export function Group() {
     queryFn: () => call<GroupDetail>("GET", path),
     refetchInterval: 3000,
   });
-  if (group.isPending) {
-    return (
-      <PageSection>
-        <Spinner aria-label="Loading" />
-      </PageSection>
-    );
-  }
-  if (!group.data) {
-    return <Missing what="group" error={group.error} to="/groups" all="All groups" />;
-  }
-  const body = group.data;
   const recipe = {
     cli: `headrace group lag ${shell(name)}`,
     curl: curl("GET", path),
     python: python(`print(b.group_lag(${JSON.stringify(name)}))`),
   };
   return (
-    <PageSection>
-      <Breadcrumb aria-label="Where this is">
-        <BreadcrumbItem render={() => <Link to="/groups">Groups</Link>} />
-        <BreadcrumbItem isActive>{name}</BreadcrumbItem>
-      </Breadcrumb>
-      <Toolbar>
-        <ToolbarContent alignItems="center">
-          <ToolbarItem>
-            <Title headingLevel="h1" className="hr-title">
-              {name}
-            </Title>
-          </ToolbarItem>
-          <ToolbarItem alignSelf="center">
-            <GroupState state={body.state} name={name} />
-          </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }}>
-            <CopyAs recipe={recipe} />
-          </ToolbarItem>
-        </ToolbarContent>
-      </Toolbar>
-      <div className="hr-stack">
-        {group.isError && <Problem error={group.error} />}
-        <Figures group={body} />
-        <Members group={body} />
-        <Positions group={body} />
-      </div>
-    </PageSection>
+    <DetailPage query={group} noun="group" parent={{ to: "/groups", all: "All groups" }}>
+      {(body) => (
+        <>
+          <PageHeader
+            title={name}
+            parent={{ to: "/groups", title: "Groups" }}
+            state={<GroupState state={body.state} name={name} />}
+            actions={<CopyAs recipe={recipe} />}
+          />
+          <div className="hr-stack">
+            <Now group={body} />
+            <Members group={body} />
+            <Positions group={body} />
+          </div>
+        </>
+      )}
+    </DetailPage>
   );
 }
 
-function Figures({ group }: { group: GroupDetail }) {
-  const figures = [
-    ["Lag, records", known(group.lag)],
-    ["Members", String(group.members)],
-    ["Partitions read now", String(group.partitions)],
-    ["Topics", String(group.topics.length)],
-    ["Generation", known(group.generation)],
-  ];
+function Now({ group }: { group: GroupDetail }) {
   return (
-    <dl className="hr-figures">
-      {figures.map(([term, value]) => (
-        <div className="hr-figure" key={term}>
-          <dt>{term}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <Figures>
+      <Figure term="Lag, records">{known(group.lag)}</Figure>
+      <Figure term="Members">{group.members}</Figure>
+      <Figure term="Partitions read now">{group.partitions}</Figure>
+      <Figure term="Topics">{group.topics.length}</Figure>
+      <Figure term="Generation">{known(group.generation)}</Figure>
+    </Figures>
   );
 }
+
+const MEMBER_COLUMNS: Column<Reader>[] = [
+  { title: "Member", width: 40, isMono: true, cell: (reader) => reader.member },
+  { title: "Partitions", isNumber: true, cell: (reader) => reader.partitions.length },
+  {
+    title: "Which",
+    cell: (reader) =>
+      reader.partitions.map((at) => `${at.topic}[${at.partition}]`).join(", ") ||
+      "none: there are more members than partitions",
+  },
+];
 
 function Members({ group }: { group: GroupDetail }) {
   return (
@@ -115,38 +94,58 @@ function Members({ group }: { group: GroupDetail }) {
           />
         </>
       ) : (
-        <Table aria-label="Members" variant="compact">
-          <Thead>
-            <Tr>
-              <Th modifier="nowrap" width={40}>
-                Member
-              </Th>
-              <Th modifier="nowrap" className="hr-number">
-                Partitions
-              </Th>
-              <Th modifier="nowrap">Which</Th>
-            </Tr>
-          </Thead>
-          <Tbody>
-            {group.readers.map((reader) => (
-              <Tr key={reader.member}>
-                <Td dataLabel="Member" className="hr-mono">
-                  {reader.member}
-                </Td>
-                <Td dataLabel="Partitions" className="hr-number">
-                  {reader.partitions.length}
-                </Td>
-                <Td dataLabel="Which">
-                  {reader.partitions.map((at) => `${at.topic}[${at.partition}]`).join(", ") ||
-                    "none: there are more members than partitions"}
-                </Td>
-              </Tr>
-            ))}
-          </Tbody>
-        </Table>
+        <DataTable
+          label="Members"
+          columns={MEMBER_COLUMNS}
+          rows={group.readers}
+          keyOf={(reader) => reader.member}
+          isCompact
+        />
       )}
     </section>
   );
+}
+
+/** `most`: the largest lag, which fills its bar. */
+function positionColumns(most: number): Column<Position>[] {
+  return [
+    {
+      title: "Topic",
+      cell: (each) => <TopicLink id={each.topic_id} name={each.topic} />,
+    },
+    {
+      title: "Partition",
+      isNumber: true,
+      cell: (each) => (
+        <Link
+          to="/topics/$topicId"
+          params={{ topicId: each.topic_id }}
+          search={{
+            tab: "messages",
+            p: each.partition,
+            ...(each.committed && { from: "offset" as const, o: each.committed }),
+          }}
+          aria-label={`Messages of ${each.topic}, partition ${each.partition}`}
+        >
+          {each.partition}
+        </Link>
+      ),
+    },
+    {
+      title: "Committed",
+      isNumber: true,
+      cell: (each) =>
+        each.end_offset === undefined || each.committed ? known(each.committed) : "nothing yet",
+    },
+    { title: "End", isNumber: true, cell: (each) => known(each.end_offset) },
+    { title: "Lag", isNumber: true, cell: (each) => known(each.lag) },
+    {
+      title: "Behind",
+      width: 15,
+      cell: (each) => each.lag && <Bar part={Number(each.lag) / most} />,
+    },
+    { title: "Member", isMono: true, cell: (each) => each.member ?? "nobody" },
+  ];
 }
 
 function Positions({ group }: { group: GroupDetail }) {
@@ -166,75 +165,13 @@ function Positions({ group }: { group: GroupDetail }) {
         </p>
       )}
       {group.positions.length > 0 && (
-        <Table aria-label="Positions" variant="compact">
-          <Thead>
-            <Tr>
-              <Th modifier="nowrap">Topic</Th>
-              <Th modifier="nowrap" className="hr-number">
-                Partition
-              </Th>
-              <Th modifier="nowrap" className="hr-number">
-                Committed
-              </Th>
-              <Th modifier="nowrap" className="hr-number">
-                End
-              </Th>
-              <Th modifier="nowrap" className="hr-number">
-                Lag
-              </Th>
-              <Th modifier="nowrap" width={15}>
-                Behind
-              </Th>
-              <Th modifier="nowrap">Member</Th>
-            </Tr>
-          </Thead>
-          <Tbody>
-            {group.positions.map((each) => (
-              <Tr key={`${each.topic_id}/${each.partition}`}>
-                <Td dataLabel="Topic">
-                  <Link to="/topics/$topicId" params={{ topicId: each.topic_id }}>
-                    {each.topic}
-                  </Link>
-                </Td>
-                <Td dataLabel="Partition" className="hr-number">
-                  <Link
-                    to="/topics/$topicId"
-                    params={{ topicId: each.topic_id }}
-                    search={{
-                      tab: "messages",
-                      p: each.partition,
-                      ...(each.committed && { from: "offset" as const, o: each.committed }),
-                    }}
-                    aria-label={`Messages of ${each.topic}, partition ${each.partition}`}
-                  >
-                    {each.partition}
-                  </Link>
-                </Td>
-                <Td dataLabel="Committed" className="hr-number">
-                  {each.end_offset === undefined || each.committed
-                    ? known(each.committed)
-                    : "nothing yet"}
-                </Td>
-                <Td dataLabel="End" className="hr-number">
-                  {known(each.end_offset)}
-                </Td>
-                <Td dataLabel="Lag" className="hr-number">
-                  {known(each.lag)}
-                </Td>
-                <Td dataLabel="Behind">
-                  {each.lag && (
-                    <span className="hr-bar" aria-hidden="true">
-                      <span style={{ width: `${(100 * Number(each.lag)) / most}%` }} />
-                    </span>
-                  )}
-                </Td>
-                <Td dataLabel="Member" className="hr-mono">
-                  {each.member ?? "nobody"}
-                </Td>
-              </Tr>
-            ))}
-          </Tbody>
-        </Table>
+        <DataTable
+          label="Positions"
+          columns={positionColumns(most)}
+          rows={group.positions}
+          keyOf={(each) => `${each.topic_id}/${each.partition}`}
+          isCompact
+        />
       )}
     </section>
   );

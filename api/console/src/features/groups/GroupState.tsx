@@ -1,7 +1,6 @@
 // The state of a group in a word, and what that word means.
 
-import { Button, Label, Modal, ModalBody, ModalHeader } from "@patternfly/react-core";
-import { useState } from "react";
+import { StateLabel } from "../../ui/StateLabel";
 
 const STATES = {
   STABLE: {
@@ -29,23 +28,16 @@ const STATES = {
 } as const;
 
 export function GroupState({ state, name }: { state: string; name: string }) {
-  const [open, setOpen] = useState(false);
   const known = STATES[state as keyof typeof STATES];
+  const text = known?.text ?? state;
   return (
-    <span className="hr-state">
-      <Label status={known?.status}>{known?.text ?? state}</Label>
-      <Button
-        variant="link"
-        isInline
-        onClick={() => setOpen(true)}
-        aria-label={`Why is ${name} so?`}
-      >
-        Why?
-      </Button>
-      <Modal isOpen={open} onClose={() => setOpen(false)} variant="small" aria-label="Why?">
-        <ModalHeader title={`${name}: ${(known?.text ?? state).toLowerCase()}`} />
-        <ModalBody>{known?.meaning ?? "A later release knows more of this state."}</ModalBody>
-      </Modal>
-    </span>
+    <StateLabel
+      name={name}
+      text={text}
+      status={known?.status}
+      title={`${name}: ${text.toLowerCase()}`}
+    >
+      {known?.meaning ?? "A later release knows more of this state."}
+    </StateLabel>
   );
 }

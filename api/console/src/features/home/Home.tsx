@@ -1,23 +1,18 @@
 // What goes on now. Every number leads to the page where it comes from.
 
-import {
-  Alert,
-  EmptyState,
-  EmptyStateBody,
-  EmptyStateFooter,
-  PageSection,
-  Spinner,
-  Title,
-} from "@patternfly/react-core";
+import { Alert, PageSection, Spinner, Title } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
 import { useMay, useSession } from "../../hooks/useSession";
 import { ApiError, call, type Usage } from "../../lib/client";
 import { money } from "../../lib/decimal";
-import { count, moment, size } from "../../lib/format";
+import { count, counted, moment, size } from "../../lib/format";
 import { python } from "../../lib/recipe";
+import { Bar } from "../../ui/Bar";
 import { Snippet } from "../../ui/CopyAs";
+import { Empty } from "../../ui/Empty";
+import { Figure, Figures } from "../../ui/Figures";
+import { TopicLink } from "../../ui/TopicLink";
 import { RateChart } from "./RateChart";
 import { type Now, useLive } from "./useLive";
 
@@ -37,9 +32,9 @@ function Bills() {
     <PageSection>
       <div className="hr-stack">
         <Title headingLevel="h1">Home</Title>
-        <dl className="hr-figures hr-tiles">
+        <Figures isTiled>
           <Cost />
-        </dl>
+        </Figures>
         <p>
           This key reads <Link to="/usage">usage and cost</Link> and the{" "}
           <Link to="/invoices">invoices</Link>. What flows now is shown to keys with the role viewer
@@ -74,7 +69,7 @@ function Flow({ operator }: { operator: boolean }) {
         {now && now.topics === 0 && now.silent === 0 && <Nothing />}
         {now && now.topics > 0 && (
           <>
-            <Figures now={now} operator={operator} />
+            <Rates now={now} operator={operator} />
             <RateChart points={live.points} out={operator} />
             <Busiest now={now} />
           </>
@@ -108,42 +103,33 @@ function Strip({ now }: { now: Now }) {
   );
 }
 
-function Figure({ term, note, children }: { term: string; note: string; children: ReactNode }) {
-  return (
-    <div className="hr-figure hr-tile">
-      <dt>{term}</dt>
-      <dd>{children}</dd>
-      <dd className="hr-note">{note}</dd>
-    </div>
-  );
-}
-
 /** A lag as time: what comes in now, for so long. */
 function behind(seconds?: number): string {
   if (seconds === undefined) return "";
   return seconds < 1 ? ", less than 1 s behind" : `, some ${count(seconds)} s behind`;
 }
 
-function Figures({ now, operator }: { now: Now; operator: boolean }) {
+function Rates({ now, operator }: { now: Now; operator: boolean }) {
   const { in_bytes, in_records, out_bytes } = now.now;
   const rate = (bytes?: number) => (bytes === undefined ? "unknown" : `${size(bytes)}/s`);
   const lag = now.worst_lag;
   const unasked = now.groups_unknown;
-  const reading = `${now.groups} ${now.groups === 1 ? "group" : "groups"}`;
   return (
-    <dl className="hr-figures hr-tiles">
+    <Figures isTiled>
       <Figure
+        isTile
         term="In"
         note={in_records === undefined ? "records unknown" : `${count(in_records)} records/s`}
       >
         <Link to="/topics">{rate(in_bytes)}</Link>
       </Figure>
       {operator && (
-        <Figure term="Out" note="to all readers of the nodes">
+        <Figure isTile term="Out" note="to all readers of the nodes">
           <Link to="/nodes">{rate(out_bytes)}</Link>
         </Figure>
       )}
       <Figure
+        isTile
         term="Worst lag, records"
         note={
           lag
@@ -165,14 +151,18 @@ function Figures({ now, operator }: { now: Now; operator: boolean }) {
           <Link to="/groups">{now.groups === 0 ? "none" : "unknown"}</Link>
         )}
       </Figure>
-      <Figure term="Groups" note={unasked > 0 ? `lag of ${unasked} unknown` : "of all topics"}>
-        <Link to="/groups">{reading}</Link>
+      <Figure
+        isTile
+        term="Groups"
+        note={unasked > 0 ? `lag of ${unasked} unknown` : "of all topics"}
+      >
+        <Link to="/groups">{counted(now.groups, "group")}</Link>
       </Figure>
-      <Figure term="Stored" note={`${now.topics} ${now.topics === 1 ? "topic" : "topics"}`}>
+      <Figure isTile term="Stored" note={counted(now.topics, "topic")}>
         <Link to="/topics">{size(BigInt(now.stored_bytes))}</Link>
       </Figure>
       <Cost />
-    </dl>
+    </Figures>
   );
 }
 
@@ -190,7 +180,7 @@ function Cost() {
     ? "no report has run yet"
     : `as of ${moment(usage.data?.computed_at ?? "").slice(0, 16)} UTC`;
   return (
-    <Figure term="Cost so far" note={usage.error ? refusal(usage.error) : note}>
+    <Figure isTile term="Cost so far" note={usage.error ? refusal(usage.error) : note}>
       <Link to="/usage" title={cost ? `${cost.amount} ${cost.currency}` : undefined}>
         {text}
       </Link>
@@ -221,13 +211,9 @@ function Busiest({ now }: { now: Now }) {
       <ul className="hr-bars">
         {growing.map((each) => (
           <li key={each.topic_id}>
-            <Link to="/topics/$topicId" params={{ topicId: each.topic_id }}>
-              {each.name}
-            </Link>
+            <TopicLink id={each.topic_id} name={each.name} />
             <span className="hr-number">{size(each.in_bytes)}/s</span>
-            <span className="hr-bar" aria-hidden="true">
-              <span style={{ width: `${(100 * each.in_bytes) / most}%` }} />
-            </span>
+            <Bar part={each.in_bytes / most} />
           </li>
         ))}
       </ul>
@@ -239,28 +225,30 @@ function Nothing() {
   const may = useMay("topics:create");
   if (!may) {
     return (
-      <EmptyState titleText="Nothing flows yet" headingLevel="h2" variant="lg">
-        <EmptyStateBody>
-          This page comes alive by itself once somebody creates a topic, which takes a key with the
-          role editor, and sends to it.
-        </EmptyStateBody>
-      </EmptyState>
+      <Empty
+        title="Nothing flows yet"
+        size="lg"
+        body="This page comes alive by itself once somebody creates a topic, which takes a key with the role editor, and sends to it."
+      />
     );
   }
   return (
-    <EmptyState titleText="Nothing flows yet" headingLevel="h2" variant="lg">
-      <EmptyStateBody>
-        <Link to="/topics">Create a topic</Link> and send to it, or let the demo replay a year of
-        flights: this page comes alive by itself.
-      </EmptyStateBody>
-      <EmptyStateFooter>
-        <Snippet title="Demo" code={"headrace down\nheadrace up --detach --demo"} />
-        <Snippet
-          title="Shell"
-          code={"headrace topic create orders\necho hello | headrace produce orders"}
-        />
-        <Snippet title="Python" code={python('b.topic("orders").send({"id": 7}, key="cust-42")')} />
-      </EmptyStateFooter>
-    </EmptyState>
+    <Empty
+      title="Nothing flows yet"
+      size="lg"
+      body={
+        <>
+          <Link to="/topics">Create a topic</Link> and send to it, or let the demo replay a year of
+          flights: this page comes alive by itself.
+        </>
+      }
+    >
+      <Snippet title="Demo" code={"headrace down\nheadrace up --detach --demo"} />
+      <Snippet
+        title="Shell"
+        code={"headrace topic create orders\necho hello | headrace produce orders"}
+      />
+      <Snippet title="Python" code={python('b.topic("orders").send({"id": 7}, key="cust-42")')} />
+    </Empty>
   );
 }

@@ -1,11 +1,11 @@
 // Throughput over the last minutes: a picture, and the same as a table for whoever cannot see it.
 
 import { Button } from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useEffect, useRef, useState } from "react";
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { size } from "../../lib/format";
+import { type Column, DataTable } from "../../ui/DataTable";
 import type { Point } from "./useLive";
 
 const HEIGHT = 240;
@@ -171,47 +171,27 @@ function Picture({ points, out }: Props) {
   return <div ref={place} role="img" aria-label={`Throughput over time. In, just now: ${said}`} />;
 }
 
+const rate = (value?: number) => (value === undefined ? "unknown" : `${size(value)}/s`);
+
+const COLUMNS: Column<Point>[] = [
+  { title: "Time (UTC)", cell: (each) => each.at.slice(11, 19) },
+  { title: "In", isNumber: true, cell: (each) => rate(each.in_bytes) },
+  {
+    title: "Records in",
+    isNumber: true,
+    cell: (each) => (each.in_records === undefined ? "unknown" : `${each.in_records}/s`),
+  },
+];
+const OUT: Column<Point> = { title: "Out", isNumber: true, cell: (each) => rate(each.out_bytes) };
+
 function Twin({ points, out }: Props) {
-  const rate = (value?: number) => (value === undefined ? "unknown" : `${size(value)}/s`);
   return (
-    <Table aria-label="Throughput" variant="compact">
-      <Thead>
-        <Tr>
-          <Th modifier="nowrap">Time (UTC)</Th>
-          <Th modifier="nowrap" className="hr-number">
-            In
-          </Th>
-          <Th modifier="nowrap" className="hr-number">
-            Records in
-          </Th>
-          {out && (
-            <Th modifier="nowrap" className="hr-number">
-              Out
-            </Th>
-          )}
-        </Tr>
-      </Thead>
-      <Tbody>
-        {points
-          .slice(-ROWS_MAX)
-          .reverse()
-          .map((each) => (
-            <Tr key={each.at}>
-              <Td dataLabel="Time (UTC)">{each.at.slice(11, 19)}</Td>
-              <Td dataLabel="In" className="hr-number">
-                {rate(each.in_bytes)}
-              </Td>
-              <Td dataLabel="Records in" className="hr-number">
-                {each.in_records === undefined ? "unknown" : `${each.in_records}/s`}
-              </Td>
-              {out && (
-                <Td dataLabel="Out" className="hr-number">
-                  {rate(each.out_bytes)}
-                </Td>
-              )}
-            </Tr>
-          ))}
-      </Tbody>
-    </Table>
+    <DataTable
+      label="Throughput"
+      columns={out ? [...COLUMNS, OUT] : COLUMNS}
+      rows={points.slice(-ROWS_MAX).reverse()}
+      keyOf={(each) => each.at}
+      isCompact
+    />
   );
 }

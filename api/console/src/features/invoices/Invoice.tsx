@@ -1,23 +1,9 @@
 // One invoice: what it comes to and why, line by line, and whether its figures agree.
 
-import "../../ui/figures.css";
-import {
-  Breadcrumb,
-  BreadcrumbItem,
-  Button,
-  Card,
-  CardBody,
-  CardTitle,
-  PageSection,
-  Spinner,
-  Title,
-  Toolbar,
-  ToolbarContent,
-  ToolbarItem,
-} from "@patternfly/react-core";
+import { Button } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useParams } from "@tanstack/react-router";
+import { useParams } from "@tanstack/react-router";
 import { Fragment, useState } from "react";
 import { call } from "../../lib/client";
 import { exactly, grouped, money, trimmed } from "../../lib/decimal";
@@ -25,10 +11,13 @@ import { moment } from "../../lib/format";
 import { curl, python } from "../../lib/recipe";
 import { fileAddress } from "../../lib/reports";
 import { CopyAs } from "../../ui/CopyAs";
-import { Missing } from "../../ui/Missing";
+import { DetailPage } from "../../ui/DetailPage";
+import { Figure, Figures } from "../../ui/Figures";
+import { PageHeader } from "../../ui/PageHeader";
 import { Problem } from "../../ui/Problem";
 import { RunLink } from "../../ui/RunLink";
-import { InvoiceState } from "./Invoices";
+import { Section } from "../../ui/Section";
+import { InvoiceState } from "./InvoiceState";
 import {
   checksOf,
   fileOf,
@@ -47,61 +36,50 @@ export function Invoice() {
     queryKey: ["invoices", invoiceId],
     queryFn: () => call<InvoiceBody>("GET", `/v1/invoices/${encodeURIComponent(invoiceId)}`),
   });
-  const body = invoice.data;
+  return (
+    <DetailPage query={invoice} noun="invoice" parent={{ to: "/invoices", all: "All invoices" }}>
+      {(body) => <Shown invoice={body} />}
+    </DetailPage>
+  );
+}
+
+function Shown({ invoice }: { invoice: InvoiceBody }) {
   // The way down to hours and offsets is evidence: it is read from the file that was published.
   const file = useQuery({
-    queryKey: ["invoices", invoiceId, "file", body?.run_id],
-    queryFn: () =>
-      call<InvoiceFile>("GET", body ? fileAddress(body.run_id, fileOf(body, "json")) : ""),
-    enabled: body !== undefined,
+    queryKey: ["invoices", invoice.id, "file", invoice.run_id],
+    queryFn: () => call<InvoiceFile>("GET", fileAddress(invoice.run_id, fileOf(invoice, "json"))),
   });
-  if (invoice.isPending) {
-    return (
-      <PageSection>
-        <Spinner aria-label="Loading" />
-      </PageSection>
-    );
-  }
-  if (!body) {
-    return <Missing what="invoice" error={invoice.error} to="/invoices" all="All invoices" />;
-  }
+  const checks = checksOf(invoice.reconciliation);
   return (
-    <PageSection>
-      <Breadcrumb aria-label="Where this is">
-        <BreadcrumbItem render={() => <Link to="/invoices">Invoices</Link>} />
-        <BreadcrumbItem isActive>{periodTitle(body.period)}</BreadcrumbItem>
-      </Breadcrumb>
-      <Toolbar>
-        <ToolbarContent alignItems="center">
-          <ToolbarItem>
-            <Title headingLevel="h1">{periodTitle(body.period)}</Title>
-          </ToolbarItem>
-          <ToolbarItem alignSelf="center">
-            <InvoiceState invoice={body} />{" "}
-            <ReconciliationBadge checks={checksOf(body.reconciliation)} />
-          </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
-            <Files invoice={body} />
-            <CopyAs recipe={recipeOf(body)} />
-          </ToolbarItem>
-        </ToolbarContent>
-      </Toolbar>
+    <>
+      <PageHeader
+        title={periodTitle(invoice.period)}
+        parent={{ to: "/invoices", title: "Invoices" }}
+        state={
+          <>
+            <InvoiceState invoice={invoice} /> <ReconciliationBadge checks={checks} />
+          </>
+        }
+        actions={
+          <>
+            <Files invoice={invoice} />
+            <CopyAs recipe={recipeOf(invoice)} />
+          </>
+        }
+      />
       <div className="hr-stack">
-        <Figures invoice={body} />
-        <Card component="section" aria-label="Lines">
-          <CardTitle component="h2">Lines</CardTitle>
-          <CardBody>
-            <Lines invoice={body} file={file.data} />
-          </CardBody>
-        </Card>
+        <Sums invoice={invoice} />
+        <Section title="Lines">
+          <Lines invoice={invoice} file={file.data} />
+        </Section>
         {file.isError && <Problem error={file.error} />}
-        <Reconciliation checks={checksOf(body.reconciliation)} />
+        <Reconciliation checks={checks} />
         <p className="hr-muted">
-          Drawn by <RunLink id={body.run_id} />. Every usage report draws it anew; it stays a draft,
-          for this release issues none.
+          Drawn by <RunLink id={invoice.run_id} />. Every usage report draws it anew; it stays a
+          draft, for this release issues none.
         </p>
       </div>
-    </PageSection>
+    </>
   );
 }
 
@@ -149,43 +127,28 @@ function rateSpan(invoice: InvoiceBody): string {
     : "";
 }
 
-function Figures({ invoice }: { invoice: InvoiceBody }) {
+function Sums({ invoice }: { invoice: InvoiceBody }) {
+  const { currency, amount_per_month: perMonth } = invoice;
   return (
-    <dl className="hr-figures">
-      <div className="hr-figure">
-        <dt>Total</dt>
-        <dd>{money(invoice.total, invoice.currency)}</dd>
-      </div>
-      <div className="hr-figure">
-        <dt>Metered so far</dt>
-        <dd>
-          {money(invoice.metered_exact, invoice.currency)}
-          <span className="hr-exact">{exactly(invoice.metered_exact)}</span>
-        </dd>
-      </div>
-      <div className="hr-figure">
-        <dt>At this rate, per month</dt>
-        <dd>
-          {invoice.amount_per_month
-            ? money(invoice.amount_per_month, invoice.currency)
-            : "too early to say"}
-          <span className="hr-exact">{rateSpan(invoice)}</span>
-        </dd>
-      </div>
-      <div className="hr-figure hr-words">
-        <dt>Knows of usage until</dt>
-        <dd>{moment(invoice.as_of).slice(0, 19)} UTC</dd>
-      </div>
-      <div className="hr-figure hr-words">
-        <dt>Price book</dt>
-        <dd>
-          {invoice.price_book_version}
-          <span className="hr-exact">
-            at least {money(invoice.monthly_minimum, invoice.currency)} a month
-          </span>
-        </dd>
-      </div>
-    </dl>
+    <Figures>
+      <Figure term="Total">{money(invoice.total, currency)}</Figure>
+      <Figure term="Metered so far" note={exactly(invoice.metered_exact)}>
+        {money(invoice.metered_exact, currency)}
+      </Figure>
+      <Figure term="At this rate, per month" note={rateSpan(invoice)}>
+        {perMonth ? money(perMonth, currency) : "too early to say"}
+      </Figure>
+      <Figure term="Knows of usage until" isText>
+        {moment(invoice.as_of).slice(0, 19)} UTC
+      </Figure>
+      <Figure
+        term="Price book"
+        note={`at least ${money(invoice.monthly_minimum, currency)} a month`}
+        isText
+      >
+        {invoice.price_book_version}
+      </Figure>
+    </Figures>
   );
 }
 

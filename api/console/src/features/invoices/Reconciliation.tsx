@@ -1,7 +1,8 @@
 // Does this bill hold? Six questions, each with its figures; one red blocks the invoice.
 
-import { Card, CardBody, CardTitle, ExpandableSection, Label } from "@patternfly/react-core";
+import { ExpandableSection, Label } from "@patternfly/react-core";
 import { grouped } from "../../lib/decimal";
+import { Section } from "../../ui/Section";
 import { type Check, checkTitle, isGreen } from "./invoice";
 
 export function ReconciliationBadge({ checks }: { checks: Check[] }) {
@@ -28,42 +29,34 @@ type Props = { checks: Check[]; title?: string };
 
 export function Reconciliation({ checks, title = "Reconciliation" }: Props) {
   return (
-    <Card component="section" aria-label={title}>
-      <CardTitle component="h2">
-        {title} <ReconciliationBadge checks={checks} />
-      </CardTitle>
-      <CardBody>
-        <p className="hr-muted">
-          Every figure is compared with one that was made from another source. Where one differs,
-          the invoice is blocked. Invoices stay drafts: this release issues none.
-        </p>
-        <ul className="hr-checks">
-          {checks.map((check) => (
-            <li key={check.name}>
-              <Label status={isGreen(check) ? "success" : "danger"}>
-                {isGreen(check) ? "Agrees" : "Differs"}
-              </Label>{" "}
-              <strong>{checkTitle(check)}</strong>
-              <p className="hr-break">{check.detail}</p>
-              {Object.keys(check.figures).length > 0 && (
-                <ExpandableSection
-                  toggleText="Figures"
-                  toggleAriaLabel={`Figures of ${check.name}`}
-                >
-                  <dl className="hr-pairs">
-                    {Object.entries(check.figures).map(([name, value]) => (
-                      <div key={name}>
-                        <dt>{name.replaceAll("_", " ")}</dt>
-                        <dd>{figure(value)}</dd>
-                      </div>
-                    ))}
-                  </dl>
-                </ExpandableSection>
-              )}
-            </li>
-          ))}
-        </ul>
-      </CardBody>
-    </Card>
+    <Section title={title} badge={<ReconciliationBadge checks={checks} />}>
+      <p className="hr-muted">
+        Every figure is compared with one that was made from another source. Where one differs, the
+        invoice is blocked. Invoices stay drafts: this release issues none.
+      </p>
+      <ul className="hr-checks">
+        {checks.map((check) => (
+          <li key={check.name}>
+            <Label status={isGreen(check) ? "success" : "danger"}>
+              {isGreen(check) ? "Agrees" : "Differs"}
+            </Label>{" "}
+            <strong>{checkTitle(check)}</strong>
+            <p className="hr-break">{check.detail}</p>
+            {Object.keys(check.figures).length > 0 && (
+              <ExpandableSection toggleText="Figures" toggleAriaLabel={`Figures of ${check.name}`}>
+                <dl className="hr-pairs">
+                  {Object.entries(check.figures).map(([name, value]) => (
+                    <div key={name}>
+                      <dt>{name.replaceAll("_", " ")}</dt>
+                      <dd>{figure(value)}</dd>
+                    </div>
+                  ))}
+                </dl>
+              </ExpandableSection>
+            )}
+          </li>
+        ))}
+      </ul>
+    </Section>
   );
 }

@@ -1,14 +1,14 @@
 // From a line down: which topics, which days and hours, and for ingress which offsets of which log.
 
 import { Button } from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
-import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { grouped, money, trimmed } from "../../lib/decimal";
 import { bucketTitle, count, moment, size } from "../../lib/format";
 import { METERS, shown } from "../../lib/meters";
 import { stack } from "../../lib/stacks";
 import { StackedBars } from "../../ui/charts/StackedBars";
+import { type Column, DataTable } from "../../ui/DataTable";
+import { TopicLink } from "../../ui/TopicLink";
 import type { HourShare, Line, OffsetRange, TopicShare, Trail } from "./invoice";
 
 const RANGES_MAX = 200;
@@ -33,38 +33,41 @@ export function LineTrail({ line, trail }: { line: Line; trail: Trail }) {
   );
 }
 
+function topicColumns(line: Line): Column<TopicShare>[] {
+  return [
+    {
+      title: "Topic",
+      width: 40,
+      wrap: "anywhere",
+      cell: (topic) => <TopicLink id={topic.topic_id} name={topic.topic} />,
+    },
+    {
+      title: "Quantity",
+      isNumber: true,
+      cell: (topic) => shown(line.sku, topic.quantity, line.unit),
+    },
+    {
+      title: "Exactly",
+      isNumber: true,
+      cell: (topic) => grouped(trimmed(topic.amount_exact)),
+    },
+    {
+      title: "Its part of the line",
+      isNumber: true,
+      cell: (topic) => money(topic.amount, line.currency),
+    },
+  ];
+}
+
 function Topics({ line, topics }: { line: Line; topics: TopicShare[] }) {
   return (
-    <Table aria-label={`${line.description}, by topic`} variant="compact">
-      <Thead>
-        <Tr>
-          <Th width={40}>Topic</Th>
-          <Th className="hr-number">Quantity</Th>
-          <Th className="hr-number">Exactly</Th>
-          <Th className="hr-number">Its part of the line</Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {topics.map((topic) => (
-          <Tr key={topic.topic_id}>
-            <Td dataLabel="Topic" modifier="breakWord">
-              <Link to="/topics/$topicId" params={{ topicId: topic.topic_id }}>
-                {topic.topic}
-              </Link>
-            </Td>
-            <Td dataLabel="Quantity" className="hr-number">
-              {shown(line.sku, topic.quantity, line.unit)}
-            </Td>
-            <Td dataLabel="Exactly" className="hr-number">
-              {grouped(trimmed(topic.amount_exact))}
-            </Td>
-            <Td dataLabel="Its part of the line" className="hr-number">
-              {money(topic.amount, line.currency)}
-            </Td>
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
+    <DataTable
+      label={`${line.description}, by topic`}
+      columns={topicColumns(line)}
+      rows={topics}
+      keyOf={(topic) => topic.topic_id}
+      isCompact
+    />
   );
 }
 
@@ -111,50 +114,43 @@ function offsetsOf({ first_offset: first, end_offset: end }: OffsetRange): strin
   return `${count(BigInt(first))} to ${count(BigInt(end) - 1n)}`;
 }
 
+/** `names`: of the topics, by id. */
+function offsetColumns(names: Map<string, string>): Column<OffsetRange>[] {
+  return [
+    {
+      title: "Hour (UTC)",
+      wrap: "never",
+      cell: (range) => moment(new Date(Number(range.hour_us) / 1000).toISOString()).slice(0, 16),
+    },
+    {
+      title: "Topic",
+      width: 25,
+      wrap: "anywhere",
+      cell: (range) => names.get(range.topic_id) ?? range.topic_id,
+    },
+    { title: "Partition", isNumber: true, cell: (range) => range.partition },
+    { title: "Offsets", isNumber: true, cell: offsetsOf },
+    { title: "Records", isNumber: true, cell: (range) => count(BigInt(range.records)) },
+    {
+      title: "Bytes",
+      isNumber: true,
+      wrap: "never",
+      cell: (range) => size(BigInt(range.bytes)),
+    },
+  ];
+}
+
 function Offsets({ ranges, topics }: { ranges: OffsetRange[]; topics: TopicShare[] }) {
   const names = new Map(topics.map((topic) => [topic.topic_id, topic.topic]));
   return (
     <>
-      <Table aria-label="Where in the logs it lies" variant="compact">
-        <Thead>
-          <Tr>
-            <Th modifier="nowrap">Hour (UTC)</Th>
-            <Th width={25}>Topic</Th>
-            <Th className="hr-number" modifier="nowrap">
-              Partition
-            </Th>
-            <Th className="hr-number">Offsets</Th>
-            <Th className="hr-number" modifier="nowrap">
-              Records
-            </Th>
-            <Th className="hr-number">Bytes</Th>
-          </Tr>
-        </Thead>
-        <Tbody>
-          {ranges.slice(0, RANGES_MAX).map((range) => (
-            <Tr key={`${range.topic_id}/${range.partition}/${range.hour_us}`}>
-              <Td dataLabel="Hour (UTC)" className="hr-nowrap">
-                {moment(new Date(Number(range.hour_us) / 1000).toISOString()).slice(0, 16)}
-              </Td>
-              <Td dataLabel="Topic" modifier="breakWord">
-                {names.get(range.topic_id) ?? range.topic_id}
-              </Td>
-              <Td dataLabel="Partition" className="hr-number">
-                {range.partition}
-              </Td>
-              <Td dataLabel="Offsets" className="hr-number">
-                {offsetsOf(range)}
-              </Td>
-              <Td dataLabel="Records" className="hr-number">
-                {count(BigInt(range.records))}
-              </Td>
-              <Td dataLabel="Bytes" className="hr-number hr-nowrap">
-                {size(BigInt(range.bytes))}
-              </Td>
-            </Tr>
-          ))}
-        </Tbody>
-      </Table>
+      <DataTable
+        label="Where in the logs it lies"
+        columns={offsetColumns(names)}
+        rows={ranges.slice(0, RANGES_MAX)}
+        keyOf={(range) => `${range.topic_id}/${range.partition}/${range.hour_us}`}
+        isCompact
+      />
       {ranges.length > RANGES_MAX && (
         <p className="hr-note">
           The first {RANGES_MAX} of {ranges.length} hours; the JSON of the invoice holds them all.

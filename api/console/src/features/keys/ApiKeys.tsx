@@ -1,27 +1,18 @@
 // The keys of the organization: what each may do, until when, and whether the nodes know it.
 
-import {
-  Button,
-  EmptyState,
-  EmptyStateBody,
-  PageSection,
-  Spinner,
-  Switch,
-  Title,
-  Toolbar,
-  ToolbarContent,
-  ToolbarItem,
-} from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
+import { Button, Switch, ToolbarItem } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useMay } from "../../hooks/useSession";
 import { type ApiKey, all } from "../../lib/client";
 import { moment } from "../../lib/format";
 import { curl, python } from "../../lib/recipe";
-import { CopyAs } from "../../ui/CopyAs";
-import { Problem } from "../../ui/Problem";
-import { State } from "../../ui/Why";
+import type { Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { List } from "../../ui/List";
+import { ListPage } from "../../ui/ListPage";
+import { State } from "../../ui/ObjectState";
+import { RowButton } from "../../ui/RowButton";
 import { CreateKey } from "./CreateKey";
 import { RevokeKey } from "./RevokeKey";
 
@@ -46,6 +37,31 @@ const RECIPE = {
   python: python("print(b.admin.keys())"),
 };
 
+const COLUMNS: Column<ApiKey>[] = [
+  {
+    title: "Name",
+    width: 25,
+    cell: (key) => (
+      <>
+        {key.name}
+        {key.display_name && <div className="hr-muted hr-title">{key.display_name}</div>}
+      </>
+    ),
+  },
+  {
+    title: "State",
+    wrap: "never",
+    cell: (key) => <State id={key.id} name={key.name} {...state(key)} />,
+  },
+  { title: "Role", cell: (key) => `${key.spec.role}${key.operator ? ", operator" : ""}` },
+  {
+    title: "Ends (UTC)",
+    wrap: "never",
+    cell: (key) => (key.spec.expires_at ? moment(key.spec.expires_at).slice(0, 16) : "never"),
+  },
+  { title: "Created (UTC)", wrap: "never", cell: (key) => moment(key.created_at).slice(0, 16) },
+];
+
 export function ApiKeys() {
   const [creating, setCreating] = useState(false);
   const [revoking, setRevoking] = useState<ApiKey | null>(null);
@@ -57,100 +73,51 @@ export function ApiKeys() {
     queryFn: () => all<ApiKey>("/v1/api-keys"),
     refetchInterval: 3000,
   });
-  const shown = (keys.data ?? []).filter((key) => past || !key.revoked_at);
   return (
-    <PageSection>
-      <Toolbar>
-        <ToolbarContent alignItems="center">
-          <ToolbarItem>
-            <Title headingLevel="h1">API keys</Title>
-          </ToolbarItem>
-          <ToolbarItem>
-            <Switch
-              id="past"
-              label="Revoked ones too"
-              isChecked={past}
-              onChange={(_, on) => setPast(on)}
-            />
-          </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
-            <CopyAs recipe={RECIPE} />
-            {mayCreate && <Button onClick={() => setCreating(true)}>Create key</Button>}
-          </ToolbarItem>
-        </ToolbarContent>
-      </Toolbar>
-      <p className="hr-muted">
-        A key is who a program is, on the nodes and here. Its secret is shown once; sessions of this
-        console have keys of their own, which are not listed.
-        {!mayCreate && " To create or revoke one takes a key with the role owner."}
-      </p>
-      {keys.isPending && <Spinner aria-label="Loading" />}
-      {keys.isError && <Problem error={keys.error} />}
-      {keys.data && shown.length === 0 && (
-        <EmptyState titleText="No keys yet" headingLevel="h2">
-          <EmptyStateBody>
-            Give every program a key of its own: then one can be revoked without the others, and the
-            bill says who sent what.
-          </EmptyStateBody>
-        </EmptyState>
-      )}
-      {shown.length > 0 && <List keys={shown} onRevoke={mayRevoke ? setRevoking : undefined} />}
+    <ListPage
+      title="API keys"
+      tools={
+        <ToolbarItem>
+          <Switch
+            id="past"
+            label="Revoked ones too"
+            isChecked={past}
+            onChange={(_, on) => setPast(on)}
+          />
+        </ToolbarItem>
+      }
+      about={
+        <>
+          A key is who a program is, on the nodes and here. Its secret is shown once; sessions of
+          this console have keys of their own, which are not listed.
+          {!mayCreate && " To create or revoke one takes a key with the role owner."}
+        </>
+      }
+      recipe={RECIPE}
+      actions={mayCreate && <Button onClick={() => setCreating(true)}>Create key</Button>}
+    >
+      <List
+        label="API keys"
+        noun="key"
+        query={keys}
+        items={(keys.data ?? []).filter((key) => past || !key.revoked_at)}
+        columns={COLUMNS}
+        keyOf={(key) => key.id}
+        actions={(key) =>
+          mayRevoke &&
+          !key.revoked_at && (
+            <RowButton act="Revoke" of={key.name} onClick={() => setRevoking(key)} />
+          )
+        }
+        empty={
+          <Empty
+            title="No keys yet"
+            body="Give every program a key of its own: then one can be revoked without the others, and the bill says who sent what."
+          />
+        }
+      />
       {creating && <CreateKey onClose={() => setCreating(false)} />}
       {revoking && <RevokeKey shown={revoking} onClose={() => setRevoking(null)} />}
-    </PageSection>
-  );
-}
-
-function List({ keys, onRevoke }: { keys: ApiKey[]; onRevoke?: (key: ApiKey) => void }) {
-  return (
-    <Table aria-label="API keys">
-      <Thead>
-        <Tr>
-          <Th modifier="nowrap" width={25}>
-            Name
-          </Th>
-          <Th modifier="nowrap">State</Th>
-          <Th modifier="nowrap">Role</Th>
-          <Th modifier="nowrap">Ends (UTC)</Th>
-          <Th modifier="nowrap">Created (UTC)</Th>
-          <Th screenReaderText="Actions" />
-        </Tr>
-      </Thead>
-      <Tbody>
-        {keys.map((key) => (
-          <Tr key={key.id}>
-            <Td dataLabel="Name">
-              {key.name}
-              {key.display_name && <div className="hr-muted hr-title">{key.display_name}</div>}
-            </Td>
-            <Td dataLabel="State" modifier="nowrap">
-              <State id={key.id} name={key.name} {...state(key)} />
-            </Td>
-            <Td dataLabel="Role">
-              {key.spec.role}
-              {key.operator && ", operator"}
-            </Td>
-            <Td dataLabel="Ends (UTC)" modifier="nowrap">
-              {key.spec.expires_at ? moment(key.spec.expires_at).slice(0, 16) : "never"}
-            </Td>
-            <Td dataLabel="Created (UTC)" modifier="nowrap">
-              {moment(key.created_at).slice(0, 16)}
-            </Td>
-            <Td isActionCell>
-              {onRevoke && !key.revoked_at && (
-                <Button
-                  variant="link"
-                  isDanger
-                  aria-label={`Revoke ${key.name}`}
-                  onClick={() => onRevoke(key)}
-                >
-                  Revoke
-                </Button>
-              )}
-            </Td>
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
+    </ListPage>
   );
 }

@@ -1,34 +1,27 @@
-import {
-  Alert,
-  Button,
-  Form,
-  FormGroup,
-  FormHelperText,
-  FormSelect,
-  FormSelectOption,
-  HelperText,
-  HelperTextItem,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
-  TextInput,
-} from "@patternfly/react-core";
+import { Alert, Button } from "@patternfly/react-core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "../../hooks/useAct";
 import { type CreatedKey, call } from "../../lib/client";
 import { curl, python, shell } from "../../lib/recipe";
-import { CopyAs, Snippet } from "../../ui/CopyAs";
-import { Problem } from "../../ui/Problem";
+import { Snippet } from "../../ui/CopyAs";
+import { Dialog } from "../../ui/Dialog";
+import { SelectField, TextField } from "../../ui/Field";
+import { FormDialog } from "../../ui/FormDialog";
 
-const ROLES = {
-  editor: "editor: topics, and their messages, both ways",
-  viewer: "viewer: reads everything, changes nothing",
-  "billing-viewer": "billing-viewer: usage and cost alone",
-  owner: "owner: also keys, projects and the audit",
-};
-const LIVES = { "30": "30 days", "": "90 days", "365": "a year", never: "never" };
+const ROLES: [string, string][] = [
+  ["editor", "editor: topics, and their messages, both ways"],
+  ["viewer", "viewer: reads everything, changes nothing"],
+  ["billing-viewer", "billing-viewer: usage and cost alone"],
+  ["owner", "owner: also keys, projects and the audit"],
+];
+/** Days that a key lasts; without any, as long as the API says. */
+const LIVES: [string, string][] = [
+  ["30", "30 days"],
+  ["", "90 days"],
+  ["365", "a year"],
+  ["never", "never"],
+];
 const DAY_MS = 86_400_000;
 
 /** A key is made and its secret shown, this once. */
@@ -62,89 +55,60 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
     python: python(`print(b.admin.create_key(${JSON.stringify(told)}, role="${role}")["secret"])`),
   };
   return (
-    <Modal isOpen onClose={onClose} variant="small" aria-label="Create key">
-      <ModalHeader title="Create key" />
-      <ModalBody>
-        <Form
-          id="create-key"
-          onSubmit={(event) => {
-            event.preventDefault();
-            create.mutate();
-          }}
-        >
-          {create.isError && <Problem error={create.error} />}
-          <FormGroup label="Name" fieldId="key-name" isRequired>
-            <TextInput
-              id="key-name"
-              isRequired
-              value={name}
-              onChange={(_, value) => setName(value)}
-            />
-            <FormHelperText>
-              <HelperText>
-                <HelperTextItem>
-                  Lower-case letters, digits and -, such as billing-worker.
-                </HelperTextItem>
-              </HelperText>
-            </FormHelperText>
-          </FormGroup>
-          <FormGroup label="Description" fieldId="key-description">
-            <TextInput
-              id="key-description"
-              value={description}
-              onChange={(_, value) => setDescription(value)}
-            />
-          </FormGroup>
-          <FormGroup label="Role" fieldId="key-role">
-            <FormSelect id="key-role" value={role} onChange={(_, value) => setRole(value)}>
-              {Object.entries(ROLES).map(([value, label]) => (
-                <FormSelectOption key={value} value={value} label={label} />
-              ))}
-            </FormSelect>
-          </FormGroup>
-          <FormGroup label="Ends after" fieldId="key-life">
-            <FormSelect id="key-life" value={life} onChange={(_, value) => setLife(value)}>
-              {Object.entries(LIVES).map(([value, label]) => (
-                <FormSelectOption key={value} value={value} label={label} />
-              ))}
-            </FormSelect>
-          </FormGroup>
-        </Form>
-      </ModalBody>
-      <ModalFooter>
-        <Button type="submit" form="create-key" isDisabled={!name} isLoading={create.isPending}>
-          Create
-        </Button>
-        <Button variant="link" onClick={onClose}>
-          Cancel
-        </Button>
-        <CopyAs recipe={recipe} />
-      </ModalFooter>
-    </Modal>
+    <FormDialog
+      title="Create key"
+      submit="Create"
+      isReady={name !== ""}
+      act={create}
+      recipe={recipe}
+      onClose={onClose}
+    >
+      <TextField
+        id="key-name"
+        label="Name"
+        hint="Lower-case letters, digits and -, such as billing-worker."
+        isRequired
+        value={name}
+        onChange={setName}
+      />
+      <TextField
+        id="key-description"
+        label="Description"
+        value={description}
+        onChange={setDescription}
+      />
+      <SelectField id="key-role" label="Role" value={role} onChange={setRole} options={ROLES} />
+      <SelectField
+        id="key-life"
+        label="Ends after"
+        value={life}
+        onChange={setLife}
+        options={LIVES}
+      />
+    </FormDialog>
   );
 }
 
 function Shown({ made, onClose }: { made: CreatedKey; onClose: () => void }) {
   return (
-    <Modal isOpen onClose={onClose} variant="medium" aria-label="The secret of the key">
-      <ModalHeader title={`Key ${made.name} is made`} />
-      <ModalBody>
-        <div className="hr-stack">
-          <Alert
-            variant="warning"
-            isInline
-            component="h2"
-            title="Keep the secret now: it is shown this once and kept nowhere"
-          >
-            Lost ones are replaced: revoke the key and create another.
-          </Alert>
-          <Snippet title="Secret" code={made.secret ?? ""} />
-          <Snippet title="For a program" code={`export HEADRACE_KEY=${made.secret ?? ""}`} />
-        </div>
-      </ModalBody>
-      <ModalFooter>
-        <Button onClick={onClose}>I have kept it</Button>
-      </ModalFooter>
-    </Modal>
+    <Dialog
+      title={`Key ${made.name} is made`}
+      size="medium"
+      footer={<Button onClick={onClose}>I have kept it</Button>}
+      onClose={onClose}
+    >
+      <div className="hr-stack">
+        <Alert
+          variant="warning"
+          isInline
+          component="h2"
+          title="Keep the secret now: it is shown this once and kept nowhere"
+        >
+          Lost ones are replaced: revoke the key and create another.
+        </Alert>
+        <Snippet title="Secret" code={made.secret ?? ""} />
+        <Snippet title="For a program" code={`export HEADRACE_KEY=${made.secret ?? ""}`} />
+      </div>
+    </Dialog>
   );
 }

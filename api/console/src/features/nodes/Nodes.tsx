@@ -1,23 +1,14 @@
 // The nodes of every cluster, as they answer now. For whoever runs the service.
 
-import {
-  EmptyState,
-  EmptyStateBody,
-  PageSection,
-  Spinner,
-  Title,
-  Toolbar,
-  ToolbarContent,
-  ToolbarItem,
-} from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useQuery } from "@tanstack/react-query";
 import { all, type Cluster, type Node } from "../../lib/client";
 import { ago, known, moment } from "../../lib/format";
 import { curl, python } from "../../lib/recipe";
-import { CopyAs } from "../../ui/CopyAs";
-import { Problem } from "../../ui/Problem";
-import { Why } from "../../ui/Why";
+import type { Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { List } from "../../ui/List";
+import { ListPage } from "../../ui/ListPage";
+import { ObjectState } from "../../ui/ObjectState";
 
 type Row = { cluster: Cluster; node: Node };
 
@@ -30,6 +21,40 @@ async function everyNode(): Promise<Row[]> {
   return (await Promise.all(lists)).flat();
 }
 
+const COLUMNS: Column<Row>[] = [
+  {
+    title: "Node",
+    cell: ({ cluster, node }) => (
+      <>
+        {cluster.name}/{node.name}
+        <div className="hr-muted hr-mono">{node.id}</div>
+        <div className="hr-muted hr-mono">{node.spec.address}</div>
+      </>
+    ),
+  },
+  { title: "State", wrap: "never", cell: (row) => <NodeState {...row} /> },
+  { title: "Version", cell: ({ node }) => node.status.said?.version ?? "unknown" },
+  { title: "Shards", isNumber: true, cell: ({ node }) => known(node.status.said?.shards) },
+  {
+    title: "Runs for",
+    cell: ({ node: { status } }) =>
+      status.said ? (
+        <span title={`since ${moment(status.said.started_at)} UTC`}>
+          {ago(status.said.started_at)}
+        </span>
+      ) : (
+        "unknown"
+      ),
+  },
+  {
+    title: "Last heard (UTC)",
+    cell: ({ node: { status } }) =>
+      status.said
+        ? `${status.said.answered_at.slice(11, 19)}, in ${status.said.answer_ms} ms`
+        : "does not answer",
+  },
+];
+
 export function Nodes() {
   const nodes = useQuery({ queryKey: ["nodes"], queryFn: everyNode, refetchInterval: 5000 });
   const first = nodes.data?.[0]?.cluster.id ?? "CLUSTER";
@@ -39,87 +64,39 @@ export function Nodes() {
     python: python('print(b.admin.objects("node"))'),
   };
   return (
-    <PageSection>
-      <Toolbar>
-        <ToolbarContent alignItems="center">
-          <ToolbarItem>
-            <Title headingLevel="h1">Nodes</Title>
-          </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }}>
-            <CopyAs recipe={recipe} />
-          </ToolbarItem>
-        </ToolbarContent>
-      </Toolbar>
-      <p className="hr-muted">
-        A node stores partitions and serves them. Each is asked every few seconds, for a second at
-        most.
-      </p>
-      {nodes.isPending && <Spinner aria-label="Loading" />}
-      {nodes.isError && <Problem error={nodes.error} />}
-      {nodes.data?.length === 0 && (
-        <EmptyState titleText="No nodes yet" headingLevel="h2">
-          <EmptyStateBody>`headrace up` registers the first one when it starts.</EmptyStateBody>
-        </EmptyState>
-      )}
-      {nodes.data && nodes.data.length > 0 && <List rows={nodes.data} />}
-    </PageSection>
+    <ListPage
+      title="Nodes"
+      about="A node stores partitions and serves them. Each is asked every few seconds, for a second at most."
+      recipe={recipe}
+    >
+      <List
+        label="Nodes"
+        noun="node"
+        query={nodes}
+        items={nodes.data ?? []}
+        columns={COLUMNS}
+        keyOf={({ node }) => node.id}
+        empty={
+          <Empty
+            title="No nodes yet"
+            body="`headrace up` registers the first one when it starts."
+          />
+        }
+      />
+    </ListPage>
   );
 }
 
-function List({ rows }: { rows: Row[] }) {
+function NodeState({ cluster, node }: Row) {
+  const conditions = node.status.conditions ?? [];
+  const reachable = conditions[0];
   return (
-    <Table aria-label="Nodes">
-      <Thead>
-        <Tr>
-          <Th modifier="nowrap">Node</Th>
-          <Th modifier="nowrap">State</Th>
-          <Th modifier="nowrap">Version</Th>
-          <Th modifier="nowrap" className="hr-number">
-            Shards
-          </Th>
-          <Th modifier="nowrap">Runs for</Th>
-          <Th modifier="nowrap">Last heard (UTC)</Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {rows.map(({ cluster, node }) => {
-          const said = node.status.said;
-          const name = `${cluster.name}/${node.name}`;
-          const reachable = node.status.conditions?.[0];
-          return (
-            <Tr key={node.id}>
-              <Td dataLabel="Node">
-                {name}
-                <div className="hr-muted hr-mono">{node.id}</div>
-                <div className="hr-muted hr-mono">{node.spec.address}</div>
-              </Td>
-              <Td dataLabel="State" modifier="nowrap">
-                <Why
-                  shown={{ id: node.id, status: { conditions: node.status.conditions ?? [] } }}
-                  name={name}
-                />
-                {reachable?.message && <div className="hr-muted">{reachable.message}</div>}
-              </Td>
-              <Td dataLabel="Version">{said?.version ?? "unknown"}</Td>
-              <Td dataLabel="Shards" className="hr-number">
-                {known(said?.shards)}
-              </Td>
-              <Td dataLabel="Runs for">
-                {said ? (
-                  <span title={`since ${moment(said.started_at)} UTC`}>{ago(said.started_at)}</span>
-                ) : (
-                  "unknown"
-                )}
-              </Td>
-              <Td dataLabel="Last heard (UTC)">
-                {said
-                  ? `${said.answered_at.slice(11, 19)}, in ${said.answer_ms} ms`
-                  : "does not answer"}
-              </Td>
-            </Tr>
-          );
-        })}
-      </Tbody>
-    </Table>
+    <>
+      <ObjectState
+        shown={{ id: node.id, status: { conditions } }}
+        name={`${cluster.name}/${node.name}`}
+      />
+      {reachable?.message && <div className="hr-muted">{reachable.message}</div>}
+    </>
   );
 }

@@ -1,19 +1,6 @@
 // Receipts of changes: what was asked for, and what became of it. The newest first.
 
-import {
-  EmptyState,
-  EmptyStateBody,
-  PageSection,
-  Spinner,
-  Switch,
-  Title,
-  ToggleGroup,
-  ToggleGroupItem,
-  Toolbar,
-  ToolbarContent,
-  ToolbarItem,
-} from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
+import { Switch, ToggleGroup, ToggleGroupItem, ToolbarItem } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
@@ -21,10 +8,11 @@ import { usePages } from "../../hooks/usePages";
 import { type ApiKey, all, type Operation, type Stream, type Topic } from "../../lib/client";
 import { ago, moment } from "../../lib/format";
 import { curl, python } from "../../lib/recipe";
-import { CopyAs } from "../../ui/CopyAs";
-import { More } from "../../ui/More";
-import { Problem } from "../../ui/Problem";
-import { State } from "../../ui/Why";
+import type { Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { List } from "../../ui/List";
+import { ListPage } from "../../ui/ListPage";
+import { State } from "../../ui/ObjectState";
 
 const PATH = "/v1/operations?newest_first=true&page_size=50";
 
@@ -68,116 +56,118 @@ export function Operations() {
     curl: curl("GET", path),
     python: python('print(b.admin.explain("OBJECT"))'),
   };
-  return (
-    <PageSection>
-      <Toolbar>
-        <ToolbarContent alignItems="center">
-          <ToolbarItem>
-            <Title headingLevel="h1">Operations</Title>
-          </ToolbarItem>
-          <ToolbarItem>
-            <ToggleGroup aria-label="Which operations" isCompact>
-              {(Object.keys(SHOWN) as Shown[]).map((each) => (
-                <ToggleGroupItem
-                  key={each}
-                  text={each}
-                  isSelected={shown === each}
-                  onChange={() => setShown(each)}
-                />
-              ))}
-            </ToggleGroup>
-          </ToolbarItem>
-          <ToolbarItem alignSelf="center">
-            <Switch
-              id="sessions"
-              label="Console sessions too"
-              isChecked={sessions}
-              onChange={(_, on) => setSessions(on)}
+  const tools = (
+    <>
+      <ToolbarItem>
+        <ToggleGroup aria-label="Which operations" isCompact>
+          {(Object.keys(SHOWN) as Shown[]).map((each) => (
+            <ToggleGroupItem
+              key={each}
+              text={each}
+              isSelected={shown === each}
+              onChange={() => setShown(each)}
             />
-          </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }}>
-            <CopyAs recipe={recipe} />
-          </ToolbarItem>
-        </ToolbarContent>
-      </Toolbar>
-      <p className="hr-muted">
-        Every change leaves one: it succeeds once workers have seen on the nodes that it is so.
-        Signing in and out makes and ends the key of a session: those are shown if you ask for them.
-      </p>
-      {operations.isPending && <Spinner aria-label="Loading" />}
-      {operations.isError && <Problem error={operations.error} />}
-      {operations.data && found.length === 0 && (
-        <EmptyState
-          titleText={
-            shown === "All" ? "No operations yet" : `None of those is ${shown.toLowerCase()}`
-          }
-          headingLevel="h2"
-        >
-          <EmptyStateBody>
-            <Link to="/topics">Create a topic</Link>, or change one, and its operation stands here.
-          </EmptyStateBody>
-        </EmptyState>
-      )}
-      {found.length > 0 && <List operations={found} names={names.data ?? new Map()} />}
-      <More pages={operations}>Older operations</More>
-    </PageSection>
+          ))}
+        </ToggleGroup>
+      </ToolbarItem>
+      <ToolbarItem alignSelf="center">
+        <Switch
+          id="sessions"
+          label="Console sessions too"
+          isChecked={sessions}
+          onChange={(_, on) => setSessions(on)}
+        />
+      </ToolbarItem>
+    </>
+  );
+  return (
+    <ListPage
+      title="Operations"
+      tools={tools}
+      about="Every change leaves one: it succeeds once workers have seen on the nodes that it is so. Signing in and out makes and ends the key of a session: those are shown if you ask for them."
+      recipe={recipe}
+    >
+      <List
+        label="Operations"
+        noun="operation"
+        query={operations}
+        items={found}
+        columns={columnsOf(names.data ?? new Map())}
+        keyOf={(operation) => operation.id}
+        isCompact
+        pages={operations}
+        more="Older operations"
+        empty={
+          <Empty
+            title={
+              shown === "All" ? "No operations yet" : `None of those is ${shown.toLowerCase()}`
+            }
+            body={
+              <>
+                <Link to="/topics">Create a topic</Link>, or change one, and its operation stands
+                here.
+              </>
+            }
+          />
+        }
+      />
+    </ListPage>
   );
 }
 
-type ListProps = { operations: Operation[]; names: Map<string, string> };
+const whatOf = (operation: Operation) => operation.kind.replaceAll("_", " ");
 
-function List({ operations, names }: ListProps) {
+/** `names`: of the objects, and of the keys that acted, by id. */
+function columnsOf(names: Map<string, string>): Column<Operation>[] {
+  return [
+    { title: "What", wrap: "never", cell: whatOf },
+    {
+      title: "State",
+      wrap: "never",
+      cell: (each) => <OperationState operation={each} name={names.get(each.target.id)} />,
+    },
+    {
+      title: "Object",
+      cell: (each) => (
+        <Target {...each.target} name={names.get(each.target.id) ?? ofSession(each)} />
+      ),
+    },
+    {
+      title: "Began (UTC)",
+      wrap: "never",
+      cell: (each) => moment(each.created_at).slice(0, 19),
+    },
+    {
+      title: "Took",
+      wrap: "never",
+      cell: (each) =>
+        each.finished_at
+          ? ago(each.created_at, Date.parse(each.finished_at))
+          : `${ago(each.created_at)} so far`,
+    },
+    {
+      title: "By",
+      cell: (each) => (
+        <span title={each.created_by}>{names.get(each.created_by) ?? actor(each)}</span>
+      ),
+    },
+  ];
+}
+
+function OperationState({ operation, name }: { operation: Operation; name?: string }) {
+  const known = STATES[operation.state as keyof typeof STATES];
+  const error = operation.error?.detail;
   return (
-    <Table aria-label="Operations" variant="compact">
-      <Thead>
-        <Tr>
-          <Th modifier="nowrap">What</Th>
-          <Th modifier="nowrap">State</Th>
-          <Th modifier="nowrap">Object</Th>
-          <Th modifier="nowrap">Began (UTC)</Th>
-          <Th modifier="nowrap">Took</Th>
-          <Th modifier="nowrap">By</Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {operations.map((each) => {
-          const known = STATES[each.state as keyof typeof STATES];
-          const what = each.kind.replaceAll("_", " ");
-          const error = each.error?.detail;
-          return (
-            <Tr key={each.id}>
-              <Td dataLabel="What" modifier="nowrap">
-                {what}
-              </Td>
-              <Td dataLabel="State" modifier="nowrap">
-                <State
-                  id={each.target.id}
-                  orElse={each.id}
-                  name={`${what} ${names.get(each.target.id) ?? each.target.id}`}
-                  text={known?.text ?? each.state}
-                  status={known?.status ?? "info"}
-                />
-                {typeof error === "string" && <div className="hr-muted hr-wrap">{error}</div>}
-              </Td>
-              <Td dataLabel="Object">
-                <Target {...each.target} name={names.get(each.target.id) ?? ofSession(each)} />
-              </Td>
-              <Td dataLabel="Began (UTC)" modifier="nowrap">
-                {moment(each.created_at).slice(0, 19)}
-              </Td>
-              <Td dataLabel="Took" modifier="nowrap">
-                {each.finished_at
-                  ? ago(each.created_at, Date.parse(each.finished_at))
-                  : `${ago(each.created_at)} so far`}
-              </Td>
-              <Td dataLabel="By">
-                <span title={each.created_by}>{names.get(each.created_by) ?? actor(each)}</span>
-              </Td>
-            </Tr>
-          );
-        })}
-      </Tbody>
-    </Table>
+    <>
+      <State
+        id={operation.target.id}
+        orElse={operation.id}
+        name={`${whatOf(operation)} ${name ?? operation.target.id}`}
+        text={known?.text ?? operation.state}
+        status={known?.status ?? "info"}
+      />
+      {typeof error === "string" && <div className="hr-muted hr-wrap">{error}</div>}
+    </>
   );
 }
 

@@ -1,11 +1,13 @@
 // What a run published: its files by digest, and the figures of its manifest.
 
-import { Alert, Button, Card, CardBody, CardTitle, Label } from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
+import { Alert, Button, Label } from "@patternfly/react-core";
+import { Table, Tbody, Td, Th, Tr } from "@patternfly/react-table";
 import { Link } from "@tanstack/react-router";
 import { grouped } from "../../lib/decimal";
 import { size } from "../../lib/format";
 import { fileAddress, type ReportRun } from "../../lib/reports";
+import { type Column, DataTable } from "../../ui/DataTable";
+import { Section } from "../../ui/Section";
 import { type PublishedFile, type Result, resultOf } from "./run";
 
 /** States of partitions in which log and meter agree, or will once more is read. */
@@ -38,59 +40,55 @@ export function Published({ run }: { run: ReportRun }) {
   );
 }
 
+const FILE_COLUMNS: Column<PublishedFile>[] = [
+  { title: "Name", width: 45, wrap: "anywhere", cell: (file) => file.name },
+  { title: "Size", isNumber: true, cell: (file) => size(BigInt(file.bytes)) },
+  {
+    title: "SHA-256",
+    cell: (file) => (
+      <span className="hr-mono" title={file.sha256}>
+        {file.sha256.slice(0, 16)}…
+      </span>
+    ),
+  },
+];
+
 function Files({ runId, files }: { runId: string; files: PublishedFile[] }) {
   // Pages first: they are what people open.
   const order = files.toSorted((a, b) => Number(isPage(b)) - Number(isPage(a)));
   return (
-    <Card component="section" aria-label="Files">
-      <CardTitle component="h2">Files</CardTitle>
-      <CardBody>
-        <Table aria-label="Files" variant="compact">
-          <Thead>
-            <Tr>
-              <Th width={45}>Name</Th>
-              <Th className="hr-number">Size</Th>
-              <Th>SHA-256</Th>
-              <Th screenReaderText="Actions" />
-            </Tr>
-          </Thead>
-          <Tbody>
-            {order.map((file) => (
-              <Tr key={file.name}>
-                <Td dataLabel="Name" modifier="breakWord">
-                  {file.name}
-                </Td>
-                <Td dataLabel="Size" className="hr-number">
-                  {size(BigInt(file.bytes))}
-                </Td>
-                <Td dataLabel="SHA-256">
-                  <span className="hr-mono" title={file.sha256}>
-                    {file.sha256.slice(0, 16)}…
-                  </span>
-                </Td>
-                <Td isActionCell>
-                  <Button
-                    component="a"
-                    variant={isPage(file) ? "primary" : "link"}
-                    size="sm"
-                    href={fileAddress(runId, file.name)}
-                    {...(isPage(file)
-                      ? { target: "_blank", rel: "noopener noreferrer" }
-                      : { download: file.name })}
-                    aria-label={`${isPage(file) ? "Open" : "Download"} ${file.name}`}
-                  >
-                    {isPage(file) ? "Open" : "Download"}
-                  </Button>
-                </Td>
-              </Tr>
-            ))}
-          </Tbody>
-        </Table>
-        <p className="hr-note">
-          Pages open by themselves in a sandbox: no script runs, nothing is fetched.
-        </p>
-      </CardBody>
-    </Card>
+    <Section title="Files">
+      <DataTable
+        label="Files"
+        columns={FILE_COLUMNS}
+        rows={order}
+        keyOf={(file) => file.name}
+        actions={(file) => <Address file={file} href={fileAddress(runId, file.name)} />}
+        isCompact
+      />
+      <p className="hr-note">
+        Pages open by themselves in a sandbox: no script runs, nothing is fetched.
+      </p>
+    </Section>
+  );
+}
+
+/** A page is opened, anything else is downloaded. */
+function Address({ file, href }: { file: PublishedFile; href: string }) {
+  const word = isPage(file) ? "Open" : "Download";
+  return (
+    <Button
+      component="a"
+      variant={isPage(file) ? "primary" : "link"}
+      size="sm"
+      href={href}
+      {...(isPage(file)
+        ? { target: "_blank", rel: "noopener noreferrer" }
+        : { download: file.name })}
+      aria-label={`${word} ${file.name}`}
+    >
+      {word}
+    </Button>
   );
 }
 
@@ -100,46 +98,40 @@ function isPage(file: PublishedFile): boolean {
 
 function Evidence({ result }: { result: Result }) {
   return (
-    <Card component="section" aria-label="Evidence">
-      <CardTitle component="h2">Evidence</CardTitle>
-      <CardBody>
-        <p>
-          {result.complete === null && <Label status="info">Completeness not stated</Label>}
-          {result.complete === true && <Label status="success">Complete</Label>}
-          {result.complete === false && <Label status="danger">Not complete</Label>}{" "}
-          {result.partitions.map(([state, number]) => (
-            <Label key={state} status={GOOD.has(state) ? "success" : "danger"}>
-              {grouped(String(number))} {state.toLowerCase()}
-            </Label>
-          ))}
-        </p>
-        <p className="hr-note">
-          Computed from frozen inputs; the same inputs give the same files again.
-        </p>
-        <p className="hr-mono hr-break">{result.input}</p>
-      </CardBody>
-    </Card>
+    <Section title="Evidence">
+      <p>
+        {result.complete === null && <Label status="info">Completeness not stated</Label>}
+        {result.complete === true && <Label status="success">Complete</Label>}
+        {result.complete === false && <Label status="danger">Not complete</Label>}{" "}
+        {result.partitions.map(([state, number]) => (
+          <Label key={state} status={GOOD.has(state) ? "success" : "danger"}>
+            {grouped(String(number))} {state.toLowerCase()}
+          </Label>
+        ))}
+      </p>
+      <p className="hr-note">
+        Computed from frozen inputs; the same inputs give the same files again.
+      </p>
+      <p className="hr-mono hr-break">{result.input}</p>
+    </Section>
   );
 }
 
 function Totals({ result }: { result: Result }) {
   return (
-    <Card component="section" aria-label="Totals">
-      <CardTitle component="h2">Totals</CardTitle>
-      <CardBody>
-        <Table aria-label="Totals" variant="compact" borders={false}>
-          <Tbody>
-            {result.totals.map(([name, value]) => (
-              <Tr key={name}>
-                <Th scope="row">{name.replaceAll("_", " ")}</Th>
-                <Td className="hr-number hr-break">
-                  {/^-?[0-9]+(\.[0-9]+)?$/.test(value) ? grouped(value) : value}
-                </Td>
-              </Tr>
-            ))}
-          </Tbody>
-        </Table>
-      </CardBody>
-    </Card>
+    <Section title="Totals">
+      <Table aria-label="Totals" variant="compact" borders={false}>
+        <Tbody>
+          {result.totals.map(([name, value]) => (
+            <Tr key={name}>
+              <Th scope="row">{name.replaceAll("_", " ")}</Th>
+              <Td className="hr-number hr-break">
+                {/^-?[0-9]+(\.[0-9]+)?$/.test(value) ? grouped(value) : value}
+              </Td>
+            </Tr>
+          ))}
+        </Tbody>
+      </Table>
+    </Section>
   );
 }

@@ -1,26 +1,14 @@
 // One report run: how far it is, why it failed, or what it published.
 
-import "../../ui/figures.css";
 import {
   Alert,
-  Breadcrumb,
-  BreadcrumbItem,
   Button,
-  Card,
-  CardBody,
-  CardTitle,
   ExpandableSection,
-  PageSection,
   ProgressStep,
   ProgressStepper,
-  Spinner,
-  Title,
-  Toolbar,
-  ToolbarContent,
-  ToolbarItem,
 } from "@patternfly/react-core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useParams } from "@tanstack/react-router";
+import { useParams } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { useMay } from "../../hooks/useSession";
 import { useStartReport } from "../../hooks/useStartReport";
@@ -29,17 +17,17 @@ import { moment } from "../../lib/format";
 import { curl, python } from "../../lib/recipe";
 import { KINDS, kindTitle, type ReportRun } from "../../lib/reports";
 import { CopyAs } from "../../ui/CopyAs";
-import { Missing } from "../../ui/Missing";
+import { DetailPage } from "../../ui/DetailPage";
+import { PageHeader } from "../../ui/PageHeader";
 import { Problem } from "../../ui/Problem";
+import { Section } from "../../ui/Section";
 import { Published } from "./Published";
-import { RunState } from "./Runs";
+import { RunState } from "./RunState";
 import { failureOf, isOver, pollAfter, took } from "./run";
 
 export function Run() {
   const { runId } = useParams({ from: "/reports/$runId" });
   const queries = useQueryClient();
-  const start = useStartReport();
-  const mayRun = useMay("reports:create");
   const run = useQuery({
     queryKey: ["report-run", runId],
     queryFn: () => call<ReportRun>("GET", `/v1/report-runs/${encodeURIComponent(runId)}`),
@@ -54,32 +42,26 @@ export function Run() {
       }
     }
   }, [state, queries]);
-  if (run.isPending) {
-    return (
-      <PageSection>
-        <Spinner aria-label="Loading" />
-      </PageSection>
-    );
-  }
-  if (!run.data) return <Missing what="run" error={run.error} to="/reports" all="All reports" />;
-  const body = run.data;
-  const kind = KINDS.find((each) => each === body.kind);
   return (
-    <PageSection>
-      <Breadcrumb aria-label="Where this is">
-        <BreadcrumbItem render={() => <Link to="/reports">Reports</Link>} />
-        <BreadcrumbItem isActive>{body.id}</BreadcrumbItem>
-      </Breadcrumb>
-      <Toolbar>
-        <ToolbarContent alignItems="center">
-          <ToolbarItem>
-            <Title headingLevel="h1">{kindTitle(body.kind)}</Title>
-          </ToolbarItem>
-          <ToolbarItem alignSelf="center">
-            <RunState run={body} />
-          </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
-            {mayRun && kind && isOver(body) && (
+    <DetailPage query={run} noun="run" parent={{ to: "/reports", all: "All reports" }}>
+      {(body) => <Shown run={body} />}
+    </DetailPage>
+  );
+}
+
+function Shown({ run }: { run: ReportRun }) {
+  const start = useStartReport();
+  const mayRun = useMay("reports:create");
+  const kind = KINDS.find((each) => each === run.kind);
+  return (
+    <>
+      <PageHeader
+        title={kindTitle(run.kind)}
+        parent={{ to: "/reports", title: "Reports", as: run.id }}
+        state={<RunState run={run} />}
+        actions={
+          <>
+            {mayRun && kind && isOver(run) && (
               <Button
                 variant="secondary"
                 isLoading={start.isPending}
@@ -88,23 +70,20 @@ export function Run() {
                 Run it again
               </Button>
             )}
-            <CopyAs recipe={recipeOf(body)} />
-          </ToolbarItem>
-        </ToolbarContent>
-      </Toolbar>
+            <CopyAs recipe={recipeOf(run)} />
+          </>
+        }
+      />
       <div className="hr-stack">
         {start.isError && <Problem error={start.error} />}
-        <Card component="section" aria-label="Progress">
-          <CardTitle component="h2">Progress</CardTitle>
-          <CardBody>
-            <Steps run={body} />
-            <Receipt runId={body.id} state={body.state} />
-          </CardBody>
-        </Card>
-        {body.state === "FAILED" && <Failure run={body} />}
-        <Published run={body} />
+        <Section title="Progress">
+          <Steps run={run} />
+          <Receipt runId={run.id} state={run.state} />
+        </Section>
+        {run.state === "FAILED" && <Failure run={run} />}
+        <Published run={run} />
       </div>
-    </PageSection>
+    </>
   );
 }
 

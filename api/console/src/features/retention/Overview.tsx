@@ -1,13 +1,15 @@
 // How old what is there is, what went and why, and what goes next: three charts, one table.
 
-import { Card, CardBody, CardTitle } from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { sum } from "../../lib/decimal";
 import { count, size } from "../../lib/format";
 import { stack } from "../../lib/stacks";
 import { StackedBars } from "../../ui/charts/StackedBars";
+import { type Column, DataTable } from "../../ui/DataTable";
+import { Figure, Figures } from "../../ui/Figures";
+import { Section } from "../../ui/Section";
+import { TopicLink } from "../../ui/TopicLink";
 import {
   ageBuckets,
   ageParts,
@@ -47,7 +49,7 @@ export function Overview({ topics, summary, days, asOf }: Props) {
   }, [topics, summary, asOf, ages]);
   return (
     <div className="hr-stack hr-panel">
-      <Figures summary={summary} />
+      <Sums summary={summary} />
       <StackedBars
         title="What is there, by age"
         of="Age of the records"
@@ -71,83 +73,60 @@ export function Overview({ topics, summary, days, asOf }: Props) {
   );
 }
 
-function Figures({ summary }: { summary: Summary }) {
+function Sums({ summary }: { summary: Summary }) {
   const deleted = (name: "bytes" | "records") => sum(summary.deleted.map((each) => each[name]));
   const violations = Object.values(summary.violations).reduce((total, each) => total + each, 0);
   const due = summary.upcoming.find((each) => each.within === "24h");
-  const figures: [string, string, string?][] = [
-    ["Stored", bytes(summary.live_bytes)],
-    ["Deleted", bytes(deleted("bytes")), `${count(BigInt(deleted("records")))} records`],
-    ["Due in 24 hours", due ? bytes(due.bytes) : "unknown"],
-    ["Kept by holds alone", bytes(summary.hold_blocked_bytes)],
-  ];
   return (
-    <dl className="hr-figures">
-      {figures.map(([term, value, more]) => (
-        <div className="hr-figure" key={term}>
-          <dt>{term}</dt>
-          <dd>
-            {value}
-            {more && <span className="hr-exact">{more}</span>}
-          </dd>
-        </div>
-      ))}
-      <div className="hr-figure">
-        <dt>Violations</dt>
-        <dd>
-          <Link to="/retention" search={{ tab: "violations" }}>
-            {violations}
-          </Link>
-        </dd>
-      </div>
-    </dl>
+    <Figures>
+      <Figure term="Stored">{bytes(summary.live_bytes)}</Figure>
+      <Figure term="Deleted" note={`${count(BigInt(deleted("records")))} records`}>
+        {bytes(deleted("bytes"))}
+      </Figure>
+      <Figure term="Due in 24 hours">{due ? bytes(due.bytes) : "unknown"}</Figure>
+      <Figure term="Kept by holds alone">{bytes(summary.hold_blocked_bytes)}</Figure>
+      <Figure term="Violations">
+        <Link to="/retention" search={{ tab: "violations" }}>
+          {violations}
+        </Link>
+      </Figure>
+    </Figures>
   );
 }
 
+const COLUMNS: Column<TopicReport>[] = [
+  {
+    title: "Topic",
+    width: 30,
+    wrap: "anywhere",
+    cell: (topic) => <TopicLink id={topic.topic_id} name={topic.topic} />,
+  },
+  { title: "Stored", isNumber: true, cell: (topic) => bytes(topic.live_bytes) },
+  ...HORIZONS.map(
+    ([name, title]): Column<TopicReport> => ({
+      title,
+      isNumber: true,
+      cell: (topic) => (topic.upcoming[name] ? bytes(topic.upcoming[name].bytes) : "unknown"),
+    }),
+  ),
+];
+
 function Upcoming({ topics, of }: { topics: TopicReport[]; of: number }) {
-  const lasting = topics.filter((topic) => topic.exists);
+  const title = "What policies take, from each topic";
   return (
-    <Card component="section" aria-label="What policies take">
-      <CardTitle component="h2">What policies take, from each topic</CardTitle>
-      <CardBody>
-        <Table aria-label="What policies take, from each topic" variant="compact">
-          <Thead>
-            <Tr>
-              <Th width={30}>Topic</Th>
-              <Th className="hr-number">Stored</Th>
-              {HORIZONS.map(([name, title]) => (
-                <Th key={name} className="hr-number">
-                  {title}
-                </Th>
-              ))}
-            </Tr>
-          </Thead>
-          <Tbody>
-            {lasting.map((topic) => (
-              <Tr key={topic.topic_id}>
-                <Td dataLabel="Topic" modifier="breakWord">
-                  <Link to="/topics/$topicId" params={{ topicId: topic.topic_id }}>
-                    {topic.topic}
-                  </Link>
-                </Td>
-                <Td dataLabel="Stored" className="hr-number">
-                  {bytes(topic.live_bytes)}
-                </Td>
-                {HORIZONS.map(([name, title]) => (
-                  <Td key={name} dataLabel={title} className="hr-number">
-                    {topic.upcoming[name] ? bytes(topic.upcoming[name].bytes) : "unknown"}
-                  </Td>
-                ))}
-              </Tr>
-            ))}
-          </Tbody>
-        </Table>
-        {of > topics.length && (
-          <p className="hr-note">
-            The {topics.length} largest of {of} topics; the CSV holds them all.
-          </p>
-        )}
-      </CardBody>
-    </Card>
+    <Section title={title}>
+      <DataTable
+        label={title}
+        columns={COLUMNS}
+        rows={topics.filter((topic) => topic.exists)}
+        keyOf={(topic) => topic.topic_id}
+        isCompact
+      />
+      {of > topics.length && (
+        <p className="hr-note">
+          The {topics.length} largest of {of} topics; the CSV holds them all.
+        </p>
+      )}
+    </Section>
   );
 }

@@ -1,24 +1,11 @@
-import {
-  Button,
-  ExpandableSection,
-  Form,
-  FormGroup,
-  FormSelect,
-  FormSelectOption,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
-  TextArea,
-  TextInput,
-} from "@patternfly/react-core";
+import { ExpandableSection, TextArea } from "@patternfly/react-core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "../../hooks/useAct";
 import { all, call, type Topic } from "../../lib/client";
 import { curl, python, shell } from "../../lib/recipe";
-import { CopyAs } from "../../ui/CopyAs";
-import { Hint } from "../../ui/Hint";
+import { Field, SelectField, TextField } from "../../ui/Field";
+import { FormDialog } from "../../ui/FormDialog";
 import { Problem } from "../../ui/Problem";
 import type { Hold } from "./hold";
 
@@ -49,96 +36,72 @@ export function PlaceHold({ onClose }: { onClose: () => void }) {
     },
   });
   const isFit = [partition, from].every((text) => text === "" || WHOLE.test(text));
+  const isWrong = (number: string) => number !== "" && !WHOLE.test(number);
   return (
-    <Modal isOpen onClose={onClose} variant="small" aria-label="Hold a topic">
-      <ModalHeader title="Hold a topic" />
-      <ModalBody>
-        {place.isError && <Problem error={place.error} />}
-        {topics.isError && <Problem error={topics.error} />}
-        <Form
-          id="place-hold"
-          onSubmit={(event) => {
-            event.preventDefault();
-            place.mutate();
-          }}
-        >
-          <FormGroup label="Topic" fieldId="hold-topic" isRequired>
-            <FormSelect
-              id="hold-topic"
-              value={topic?.id ?? ""}
-              onChange={(_, value) => setChosen(value)}
-            >
-              {(topics.data ?? []).map((each) => (
-                <FormSelectOption
-                  key={each.id}
-                  value={each.id}
-                  label={`${each.stream}/${each.name}`}
-                />
-              ))}
-            </FormSelect>
-          </FormGroup>
-          <FormGroup label="Case" fieldId="hold-case" isRequired>
-            <TextInput
-              id="hold-case"
-              isRequired
-              maxLength={128}
-              value={caseId}
-              onChange={(_, value) => setCaseId(value)}
-            />
-            <Hint>What it is for, such as CASE-7. Holds are found by it.</Hint>
-          </FormGroup>
-          <FormGroup label="Reason" fieldId="hold-reason" isRequired>
-            <TextArea
-              id="hold-reason"
-              isRequired
-              maxLength={1024}
-              value={reason}
-              // One line: it stands in lists and reports.
-              onChange={(_, value) => setReason(value.replaceAll(/\s+/g, " "))}
-            />
-            <Hint>One line, for whoever reads the audit in years to come.</Hint>
-          </FormGroup>
-          <ExpandableSection toggleText="Only a part of it">
-            <div className="hr-stack">
-              <FormGroup label="Partition" fieldId="hold-partition">
-                <TextInput
-                  id="hold-partition"
-                  inputMode="numeric"
-                  value={partition}
-                  validated={partition === "" || WHOLE.test(partition) ? "default" : "error"}
-                  onChange={(_, value) => setPartition(value)}
-                />
-                <Hint>Empty: all of them, also those to come.</Hint>
-              </FormGroup>
-              <FormGroup label="From offset" fieldId="hold-from">
-                <TextInput
-                  id="hold-from"
-                  inputMode="numeric"
-                  value={from}
-                  validated={from === "" || WHOLE.test(from) ? "default" : "error"}
-                  onChange={(_, value) => setFrom(value)}
-                />
-                <Hint>Empty: everything that is there. What lies below may still go.</Hint>
-              </FormGroup>
-            </div>
-          </ExpandableSection>
-        </Form>
-      </ModalBody>
-      <ModalFooter>
-        <Button
-          type="submit"
-          form="place-hold"
-          isDisabled={!topic || !body.case_id || !body.reason || !isFit}
-          isLoading={place.isPending}
-        >
-          Hold
-        </Button>
-        <Button variant="link" onClick={onClose}>
-          Cancel
-        </Button>
-        <CopyAs recipe={recipeOf(topic, body)} />
-      </ModalFooter>
-    </Modal>
+    <FormDialog
+      title="Hold a topic"
+      submit="Hold"
+      isReady={topic !== undefined && body.case_id !== "" && body.reason !== "" && isFit}
+      act={place}
+      recipe={recipeOf(topic, body)}
+      onClose={onClose}
+    >
+      {topics.isError && <Problem error={topics.error} />}
+      <SelectField
+        id="hold-topic"
+        label="Topic"
+        isRequired
+        value={topic?.id ?? ""}
+        onChange={setChosen}
+        options={(topics.data ?? []).map((each) => [each.id, `${each.stream}/${each.name}`])}
+      />
+      <TextField
+        id="hold-case"
+        label="Case"
+        hint="What it is for, such as CASE-7. Holds are found by it."
+        isRequired
+        maxLength={128}
+        value={caseId}
+        onChange={setCaseId}
+      />
+      <Field
+        id="hold-reason"
+        label="Reason"
+        hint="One line, for whoever reads the audit in years to come."
+        isRequired
+      >
+        <TextArea
+          id="hold-reason"
+          isRequired
+          maxLength={1024}
+          value={reason}
+          // One line: it stands in lists and reports.
+          onChange={(_, value) => setReason(value.replaceAll(/\s+/g, " "))}
+        />
+      </Field>
+      <ExpandableSection toggleText="Only a part of it">
+        <div className="hr-stack">
+          <TextField
+            id="hold-partition"
+            label="Partition"
+            hint="Empty: all of them, also those to come."
+            inputMode="numeric"
+            isInvalid={isWrong(partition)}
+            value={partition}
+            onChange={setPartition}
+          />
+          <TextField
+            id="hold-from"
+            label="From offset"
+            hint="Empty: everything that is there. What lies below may still go."
+            inputMode="numeric"
+            isInvalid={isWrong(from)}
+            value={from}
+            onChange={setFrom}
+          />
+        </div>
+      </ExpandableSection>
+    </FormDialog>
   );
 }
 

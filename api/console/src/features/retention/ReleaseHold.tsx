@@ -1,25 +1,12 @@
 // Releasing is for ever: the server says what would go, then the case is typed.
 
-import {
-  Alert,
-  Button,
-  Form,
-  FormGroup,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
-  Spinner,
-  TextInput,
-} from "@patternfly/react-core";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useQueryClient } from "@tanstack/react-query";
 import { useAct } from "../../hooks/useAct";
-import { call, type Plan } from "../../lib/client";
+import { usePlan } from "../../hooks/usePlan";
+import { call } from "../../lib/client";
 import { size } from "../../lib/format";
 import { curl, python } from "../../lib/recipe";
-import { CopyAs } from "../../ui/CopyAs";
-import { Problem } from "../../ui/Problem";
+import { ConfirmDialog } from "../../ui/ConfirmDialog";
 import { type Hold, scopeOf } from "./hold";
 
 function goes(bytes: string | undefined): string {
@@ -30,15 +17,10 @@ function goes(bytes: string | undefined): string {
 
 export function ReleaseHold({ hold, onClose }: { hold: Hold; onClose: () => void }) {
   const queries = useQueryClient();
-  const [typed, setTyped] = useState("");
   const path = `/v1/legal-holds/${hold.id}`;
   // The etag is of the hold as it was read here: a release of what another changed is refused.
   const { etag } = hold;
-  const plan = useQuery({
-    queryKey: ["plan", path, etag],
-    queryFn: () => call<{ plan?: Plan }>("DELETE", `${path}?dry_run=true`, { etag }),
-    retry: false,
-  });
+  const plan = usePlan(path, etag);
   const release = useAct({
     mutationFn: () => call("DELETE", path, { etag }),
     onSuccess: async () => {
@@ -53,46 +35,21 @@ export function ReleaseHold({ hold, onClose }: { hold: Hold; onClose: () => void
   };
   const loss = plan.data?.plan?.data_loss;
   return (
-    <Modal isOpen onClose={onClose} variant="small" aria-label="Release the hold">
-      <ModalHeader title="Release the hold?" titleIconVariant="warning" />
-      <ModalBody>
-        {plan.isPending && <Spinner aria-label="Planning" />}
-        {plan.isError && <Problem error={plan.error} />}
-        {release.isError && <Problem error={release.error} />}
-        {plan.data && (
-          <Form onSubmit={(event) => event.preventDefault()}>
-            <Alert variant="warning" isInline title="This cannot be undone" component="h2">
-              <p>
-                {hold.topic}, {scopeOf(hold)}: {goes(loss?.bytes)}
-              </p>
-              {plan.data.plan?.warnings?.map((warning) => (
-                <p key={warning}>{warning}</p>
-              ))}
-            </Alert>
-            <FormGroup label={`Type ${hold.case_id} to confirm`} fieldId="confirm-release">
-              <TextInput
-                id="confirm-release"
-                value={typed}
-                onChange={(_, value) => setTyped(value)}
-              />
-            </FormGroup>
-          </Form>
-        )}
-      </ModalBody>
-      <ModalFooter>
-        <Button
-          variant="danger"
-          isDisabled={!plan.data || typed !== hold.case_id}
-          isLoading={release.isPending}
-          onClick={() => release.mutate()}
-        >
-          Release
-        </Button>
-        <Button variant="link" onClick={onClose}>
-          Cancel
-        </Button>
-        <CopyAs recipe={recipe} />
-      </ModalFooter>
-    </Modal>
+    <ConfirmDialog
+      title="Release the hold?"
+      word={hold.case_id}
+      button="Release"
+      act={release}
+      plan={plan}
+      recipe={recipe}
+      onClose={onClose}
+    >
+      <p>
+        {hold.topic}, {scopeOf(hold)}: {goes(loss?.bytes)}
+      </p>
+      {plan.data?.plan?.warnings?.map((warning) => (
+        <p key={warning}>{warning}</p>
+      ))}
+    </ConfirmDialog>
   );
 }

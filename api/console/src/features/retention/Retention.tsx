@@ -1,6 +1,5 @@
 // Retention: what is there and how old it is, what went and why, what goes next, and what is held.
 
-import "../../ui/figures.css";
 import { PageSection, Tab, Tabs, TabTitleText, Title } from "@patternfly/react-core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { Holds } from "./Holds";

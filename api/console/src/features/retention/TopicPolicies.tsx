@@ -1,10 +1,11 @@
 // What rules each topic, where that comes from, and what was deleted by it.
 
 import { Card, CardBody, CardTitle, ExpandableSection, Label } from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
-import { Link } from "@tanstack/react-router";
-import { count, duration, moment, size } from "../../lib/format";
-import { causeTitle, type Policy, type TopicReport } from "./report";
+import { count, counted, duration, moment, size } from "../../lib/format";
+import { type Column, DataTable } from "../../ui/DataTable";
+import { Figure, Figures } from "../../ui/Figures";
+import { TopicLink } from "../../ui/TopicLink";
+import { causeTitle, type Deleted, type Policy, type TopicReport } from "./report";
 
 const UNLIMITED = "-1";
 
@@ -18,8 +19,10 @@ function limits(policy: Policy): string {
   return [age, most].filter(Boolean).join(", ") || "nothing is ever deleted";
 }
 
-function origin(policy: Policy): string {
-  return [...new Set(Object.values(policy.sources))].join(", ");
+/** Where each limit comes from, since when, and who set it. */
+function setBy(policy: Policy): string {
+  const origins = [...new Set(Object.values(policy.sources))].join(", ");
+  return `from: ${origins}; since ${moment(policy.changed_at).slice(0, 16)} UTC by ${policy.by}`;
 }
 
 /** An age in the unit that fits. */
@@ -39,42 +42,26 @@ export function TopicPolicies({ topics }: { topics: TopicReport[] }) {
         <Card key={topic.topic_id} component="section" aria-label={topic.topic}>
           <CardTitle component="h2">
             <span className="hr-break">
-              {topic.exists ? (
-                <Link to="/topics/$topicId" params={{ topicId: topic.topic_id }}>
-                  {topic.topic}
-                </Link>
-              ) : (
-                topic.topic
-              )}
+              {topic.exists ? <TopicLink id={topic.topic_id} name={topic.topic} /> : topic.topic}
             </span>{" "}
             {!topic.exists && <Label>Deleted</Label>}{" "}
             {topic.violations.length > 0 && (
-              <Label status="danger">
-                {topic.violations.length}{" "}
-                {topic.violations.length === 1 ? "violation" : "violations"}
-              </Label>
+              <Label status="danger">{counted(topic.violations.length, "violation")}</Label>
             )}
           </CardTitle>
           <CardBody>
-            <dl className="hr-figures">
-              <Figure term="Policy">
+            <Figures>
+              <Figure term="Policy" note={topic.policy && setBy(topic.policy)} isText>
                 {topic.policy ? limits(topic.policy) : "unknown to the control plane"}
-                {topic.policy && (
-                  <span className="hr-exact">
-                    from: {origin(topic.policy)}; since{" "}
-                    {moment(topic.policy.changed_at).slice(0, 16)} UTC by {topic.policy.by}
-                  </span>
-                )}
               </Figure>
-              <Figure term="Stored">
+              <Figure term="Stored" note={`${count(BigInt(topic.live_records))} records`} isText>
                 {size(BigInt(topic.live_bytes))}
-                <span className="hr-exact">{count(BigInt(topic.live_records))} records</span>
               </Figure>
-              <Figure term="Oldest record">
+              <Figure term="Oldest record" isText>
                 {topic.oldest_at ? `${moment(topic.oldest_at).slice(0, 16)} UTC` : "none"}
               </Figure>
-            </dl>
-            <Deleted topic={topic} />
+            </Figures>
+            <Deletions topic={topic} />
             {topic.history.length > 1 && <History topic={topic} />}
           </CardBody>
         </Card>
@@ -83,50 +70,30 @@ export function TopicPolicies({ topics }: { topics: TopicReport[] }) {
   );
 }
 
-function Figure({ term, children }: { term: string; children: React.ReactNode }) {
-  return (
-    <div className="hr-figure hr-words">
-      <dt>{term}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
+const COLUMNS: Column<Deleted>[] = [
+  { title: "Cause", cell: (each) => causeTitle(each.cause) },
+  { title: "Deletions", isNumber: true, cell: (each) => count(BigInt(each.trims)) },
+  { title: "Bytes", isNumber: true, cell: (each) => size(BigInt(each.bytes)) },
+  { title: "Records", isNumber: true, cell: (each) => count(BigInt(each.records)) },
+  {
+    title: "Age when deleted: least, median, most",
+    isNumber: true,
+    cell: (each) => [each.age_min_ms, each.age_p50_ms, each.age_max_ms].map(age).join(", "),
+  },
+];
 
-function Deleted({ topic }: { topic: TopicReport }) {
+function Deletions({ topic }: { topic: TopicReport }) {
   if (topic.deleted.length === 0) return <p className="hr-note">Nothing of it was deleted yet.</p>;
   return (
-    <Table aria-label={`What was deleted of ${topic.topic}`} variant="compact" className="hr-panel">
-      <Thead>
-        <Tr>
-          <Th>Cause</Th>
-          <Th className="hr-number">Deletions</Th>
-          <Th className="hr-number">Bytes</Th>
-          <Th className="hr-number">Records</Th>
-          <Th className="hr-number" modifier="wrap">
-            Age when deleted: least, median, most
-          </Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {topic.deleted.map((each) => (
-          <Tr key={each.cause}>
-            <Td dataLabel="Cause">{causeTitle(each.cause)}</Td>
-            <Td dataLabel="Deletions" className="hr-number">
-              {count(BigInt(each.trims))}
-            </Td>
-            <Td dataLabel="Bytes" className="hr-number">
-              {size(BigInt(each.bytes))}
-            </Td>
-            <Td dataLabel="Records" className="hr-number">
-              {count(BigInt(each.records))}
-            </Td>
-            <Td dataLabel="Age when deleted" className="hr-number">
-              {[each.age_min_ms, each.age_p50_ms, each.age_max_ms].map(age).join(", ")}
-            </Td>
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
+    <div className="hr-panel">
+      <DataTable
+        label={`What was deleted of ${topic.topic}`}
+        columns={COLUMNS}
+        rows={topic.deleted}
+        keyOf={(each) => each.cause}
+        isCompact
+      />
+    </div>
   );
 }
 

@@ -1,64 +1,50 @@
 // Promises that are broken: which, where, and the rule that says so.
 
-import { EmptyState, EmptyStateBody, Label } from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
-import { Link } from "@tanstack/react-router";
-import { RULES, type TopicReport } from "./report";
+import { Label } from "@patternfly/react-core";
+import { type Column, DataTable } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { TopicLink } from "../../ui/TopicLink";
+import { RULES, type TopicReport, type Violation } from "./report";
 
 const SHOWN_MAX = 500;
 
+type Row = Violation & { topic: TopicReport };
+
+const COLUMNS: Column<Row>[] = [
+  { title: "Rule", cell: (each) => <Label status="danger">{wordsOf(each.code)}</Label> },
+  {
+    title: "Topic",
+    width: 25,
+    wrap: "anywhere",
+    cell: ({ topic }) => <TopicLink id={topic.topic_id} name={topic.topic} />,
+  },
+  { title: "Partition", isNumber: true, cell: (each) => each.partition },
+  { title: "Group", wrap: "anywhere", cell: (each) => each.group ?? "–" },
+  { title: "What was found", width: 40, wrap: "anywhere", cell: (each) => each.detail },
+];
+
 export function Violations({ topics }: { topics: TopicReport[] }) {
-  const found = topics.flatMap((topic) => topic.violations.map((each) => ({ topic, ...each })));
+  const found = topics.flatMap((topic) =>
+    topic.violations.map((each): Row => ({ ...each, topic })),
+  );
   if (found.length === 0) {
     return (
-      <EmptyState titleText="Every promise is kept" headingLevel="h2">
-        <EmptyStateBody>
-          Nothing stays longer than its policy and one segment, nothing went too soon, nodes keep
-          what the control plane wishes, and no reader has lost or is about to lose unread records.
-        </EmptyStateBody>
-      </EmptyState>
+      <Empty
+        title="Every promise is kept"
+        body="Nothing stays longer than its policy and one segment, nothing went too soon, nodes keep what the control plane wishes, and no reader has lost or is about to lose unread records."
+      />
     );
   }
   const broken = [...new Set(found.map((each) => each.code))].sort();
   return (
     <div className="hr-stack hr-panel">
-      <Table aria-label="Violations">
-        <Thead>
-          <Tr>
-            <Th>Rule</Th>
-            <Th width={25}>Topic</Th>
-            <Th className="hr-number" modifier="nowrap">
-              Partition
-            </Th>
-            <Th>Group</Th>
-            <Th width={40}>What was found</Th>
-          </Tr>
-        </Thead>
-        <Tbody>
-          {found.slice(0, SHOWN_MAX).map((each, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: one partition may break a rule twice.
-            <Tr key={index}>
-              <Td dataLabel="Rule">
-                <Label status="danger">{wordsOf(each.code)}</Label>
-              </Td>
-              <Td dataLabel="Topic" modifier="breakWord">
-                <Link to="/topics/$topicId" params={{ topicId: each.topic.topic_id }}>
-                  {each.topic.topic}
-                </Link>
-              </Td>
-              <Td dataLabel="Partition" className="hr-number">
-                {each.partition}
-              </Td>
-              <Td dataLabel="Group" modifier="breakWord">
-                {each.group ?? "–"}
-              </Td>
-              <Td dataLabel="What was found" modifier="breakWord">
-                {each.detail}
-              </Td>
-            </Tr>
-          ))}
-        </Tbody>
-      </Table>
+      <DataTable
+        label="Violations"
+        columns={COLUMNS}
+        rows={found.slice(0, SHOWN_MAX)}
+        // One partition may break a rule twice.
+        keyOf={(_, index) => index}
+      />
       {found.length > SHOWN_MAX && (
         <p className="hr-muted">
           The first {SHOWN_MAX} of {found.length} of these topics; the CSV holds them all.

@@ -1,16 +1,4 @@
-import {
-  Button,
-  ExpandableSection,
-  Form,
-  FormGroup,
-  FormSelect,
-  FormSelectOption,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
-  TextInput,
-} from "@patternfly/react-core";
+import { ExpandableSection } from "@patternfly/react-core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
@@ -18,9 +6,15 @@ import { useAct } from "../../hooks/useAct";
 import { all, call, type Stream, type Topic } from "../../lib/client";
 import { milliseconds } from "../../lib/format";
 import { curl, python, shell } from "../../lib/recipe";
-import { CopyAs } from "../../ui/CopyAs";
-import { Hint } from "../../ui/Hint";
-import { Problem } from "../../ui/Problem";
+import { SelectField, TextField } from "../../ui/Field";
+import { FormDialog } from "../../ui/FormDialog";
+
+const CODECS: [string, string][] = [
+  ["", "the default"],
+  ["none", "none"],
+  ["lz4", "lz4"],
+  ["zstd", "zstd"],
+];
 
 /** Two fields for most topics: name and retention. The rest is folded. */
 export function CreateTopic({ onClose }: { onClose: () => void }) {
@@ -58,76 +52,59 @@ export function CreateTopic({ onClose }: { onClose: () => void }) {
     python: python(`b.admin.create_topic(${JSON.stringify(full)}, spec=${JSON.stringify(spec)})`),
   };
   return (
-    <Modal isOpen onClose={onClose} variant="small" aria-label="Create topic">
-      <ModalHeader title="Create topic" />
-      <ModalBody>
-        {create.isError && <Problem error={create.error} />}
-        <Form
-          id="create-topic"
-          onSubmit={(event) => {
-            event.preventDefault();
-            create.mutate();
-          }}
-        >
-          <FormGroup label="Name" fieldId="name" isRequired>
-            <TextInput id="name" isRequired value={name} onChange={(_, value) => setName(value)} />
-            <Hint>Letters, digits, . _ and -, such as orders.</Hint>
-          </FormGroup>
-          <FormGroup label="Retention" fieldId="retention" isRequired>
-            <TextInput
-              id="retention"
-              value={retention}
-              validated={retentionMs ? "default" : "error"}
-              onChange={(_, value) => setRetention(value)}
-            />
-            <Hint>How long records shall stay: 7d, 12h, 30m or unlimited.</Hint>
-          </FormGroup>
-          <ExpandableSection toggleText="More">
-            <div className="hr-stack">
-              <FormGroup label="Partitions" fieldId="partitions">
-                <TextInput
-                  id="partitions"
-                  type="number"
-                  min={1}
-                  max={1024}
-                  value={partitions}
-                  onChange={(_, value) => setPartitions(value)}
-                />
-                <Hint>Readers of a group share them. They can become more, never fewer.</Hint>
-              </FormGroup>
-              <FormGroup label="Stream" fieldId="stream">
-                <FormSelect id="stream" value={streamId} onChange={(_, value) => setStream(value)}>
-                  {(streams.data ?? []).map((each) => (
-                    <FormSelectOption key={each.id} value={each.id} label={each.name} />
-                  ))}
-                </FormSelect>
-              </FormGroup>
-              <FormGroup label="Compression" fieldId="codec">
-                <FormSelect id="codec" value={codec} onChange={(_, value) => setCodec(value)}>
-                  <FormSelectOption value="" label="the default" />
-                  {["none", "lz4", "zstd"].map((each) => (
-                    <FormSelectOption key={each} value={each} label={each} />
-                  ))}
-                </FormSelect>
-              </FormGroup>
-            </div>
-          </ExpandableSection>
-        </Form>
-      </ModalBody>
-      <ModalFooter>
-        <Button
-          type="submit"
-          form="create-topic"
-          isDisabled={!name || !retentionMs}
-          isLoading={create.isPending}
-        >
-          Create
-        </Button>
-        <Button variant="link" onClick={onClose}>
-          Cancel
-        </Button>
-        <CopyAs recipe={recipe} />
-      </ModalFooter>
-    </Modal>
+    <FormDialog
+      title="Create topic"
+      submit="Create"
+      isReady={name !== "" && retentionMs !== null}
+      act={create}
+      recipe={recipe}
+      onClose={onClose}
+    >
+      <TextField
+        id="name"
+        label="Name"
+        hint="Letters, digits, . _ and -, such as orders."
+        isRequired
+        value={name}
+        onChange={setName}
+      />
+      <TextField
+        id="retention"
+        label="Retention"
+        hint="How long records shall stay: 7d, 12h, 30m or unlimited."
+        isRequired
+        isInvalid={retentionMs === null}
+        value={retention}
+        onChange={setRetention}
+      />
+      <ExpandableSection toggleText="More">
+        <div className="hr-stack">
+          <TextField
+            id="partitions"
+            label="Partitions"
+            hint="Readers of a group share them. They can become more, never fewer."
+            type="number"
+            min={1}
+            max={1024}
+            value={partitions}
+            onChange={setPartitions}
+          />
+          <SelectField
+            id="stream"
+            label="Stream"
+            value={streamId ?? ""}
+            onChange={setStream}
+            options={(streams.data ?? []).map((each) => [each.id, each.name])}
+          />
+          <SelectField
+            id="codec"
+            label="Compression"
+            value={codec}
+            onChange={setCodec}
+            options={CODECS}
+          />
+        </div>
+      </ExpandableSection>
+    </FormDialog>
   );
 }

@@ -3,8 +3,6 @@
 import {
   Button,
   Checkbox,
-  EmptyState,
-  EmptyStateBody,
   FormSelect,
   FormSelectOption,
   Spinner,
@@ -19,10 +17,12 @@ import { useEffect, useState } from "react";
 import { useMay } from "../../hooks/useSession";
 import { call, type Message, type MessagePage, type Topic } from "../../lib/client";
 import { copied } from "../../lib/clipboard";
+import { counted } from "../../lib/format";
 import { isTyping } from "../../lib/keyboard";
 import { textOf } from "../../lib/payload";
 import { curl, python, shell } from "../../lib/recipe";
 import { CopyAs, Snippet } from "../../ui/CopyAs";
+import { Empty } from "../../ui/Empty";
 import { Problem } from "../../ui/Problem";
 import { MessageTable } from "./MessageTable";
 import { MessageView } from "./MessageView";
@@ -135,7 +135,7 @@ export function Messages({ topic }: { topic: Topic }) {
         {live && <span className="hr-live" aria-hidden="true" />}
         {live
           ? `${paused ? "Paused" : tail.connected ? "Following" : "Connecting"} · ${tail.seen} came since${tail.problem && ` · ${tail.problem}`}`
-          : page.data && `${messages.length} ${messages.length === 1 ? "message" : "messages"}`}
+          : page.data && counted(messages.length, "message")}
       </p>
       {page.isError && !live && <Problem error={page.error} />}
       {page.isPending && !live && <Spinner aria-label="Reading" />}
@@ -238,14 +238,16 @@ type NothingProps = { topic: Topic; live: boolean; maySend: boolean };
 function Nothing({ topic, live, maySend }: NothingProps) {
   const name = shell(`${topic.stream}/${topic.name}`);
   return (
-    <EmptyState titleText={live ? "Nothing new yet" : "No messages here"} headingLevel="h2">
-      <EmptyStateBody>
-        {live
+    <Empty
+      title={live ? "Nothing new yet" : "No messages here"}
+      body={
+        live
           ? "What is sent from now on appears by itself."
-          : "Nothing was sent, retention let it go, or it lies before the place you chose."}
-        {maySend && <Snippet title="Send one" code={`echo hello | headrace produce ${name}`} />}
-      </EmptyStateBody>
-    </EmptyState>
+          : "Nothing was sent, retention let it go, or it lies before the place you chose."
+      }
+    >
+      {maySend && <Snippet title="Send one" code={`echo hello | headrace produce ${name}`} />}
+    </Empty>
   );
 }
 

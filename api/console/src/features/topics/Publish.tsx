@@ -1,24 +1,12 @@
-import {
-  Alert,
-  Button,
-  Form,
-  FormGroup,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
-  TextArea,
-  TextInput,
-} from "@patternfly/react-core";
+import { Alert, TextArea } from "@patternfly/react-core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "../../hooks/useAct";
 import { call, type Topic } from "../../lib/client";
 import { base64Of } from "../../lib/payload";
 import { curl, python, shell } from "../../lib/recipe";
-import { CopyAs } from "../../ui/CopyAs";
-import { Hint } from "../../ui/Hint";
-import { Problem } from "../../ui/Problem";
+import { Field, TextField } from "../../ui/Field";
+import { FormDialog } from "../../ui/FormDialog";
 
 type Header = { key: string; value: string };
 type Published = { partition: number; offset: string };
@@ -73,49 +61,33 @@ export function Publish({ topic, onClose }: { topic: Topic; onClose: () => void 
     python: python(`b.topic(${JSON.stringify(name)}).send(${words})`),
   };
   return (
-    <Modal isOpen onClose={onClose} variant="small" aria-label="Publish a message">
-      <ModalHeader title="Publish a message" description={`Readers of ${name} will see it.`} />
-      <ModalBody>
-        <Form
-          id="publish"
-          onSubmit={(event) => {
-            event.preventDefault();
-            publish.mutate();
-          }}
-        >
-          {publish.isError && <Problem error={publish.error} />}
-          {publish.data && (
-            <Alert variant="success" isInline title="It is stored" component="h2">
-              Partition {publish.data.partition}, offset {publish.data.offset}.
-            </Alert>
-          )}
-          <FormGroup label="Key" fieldId="key">
-            <TextInput id="key" value={key} onChange={(_, text) => setKey(text)} />
-            <Hint>Messages of one key stay in order. Without one any partition will do.</Hint>
-          </FormGroup>
-          <FormGroup label="Value" fieldId="value">
-            <TextArea id="value" rows={5} value={value} onChange={(_, text) => setValue(text)} />
-          </FormGroup>
-          <FormGroup label="Headers" fieldId="headers">
-            <TextArea
-              id="headers"
-              rows={2}
-              value={headers}
-              onChange={(_, text) => setHeaders(text)}
-            />
-            <Hint>One a line, as name: value.</Hint>
-          </FormGroup>
-        </Form>
-      </ModalBody>
-      <ModalFooter>
-        <Button type="submit" form="publish" isLoading={publish.isPending}>
-          Publish
-        </Button>
-        <Button variant="link" onClick={onClose}>
-          Close
-        </Button>
-        <CopyAs recipe={recipe} />
-      </ModalFooter>
-    </Modal>
+    <FormDialog
+      title="Publish a message"
+      about={`Readers of ${name} will see it.`}
+      submit="Publish"
+      cancel="Close"
+      act={publish}
+      recipe={recipe}
+      onClose={onClose}
+    >
+      {publish.data && (
+        <Alert variant="success" isInline title="It is stored" component="h2">
+          Partition {publish.data.partition}, offset {publish.data.offset}.
+        </Alert>
+      )}
+      <TextField
+        id="key"
+        label="Key"
+        hint="Messages of one key stay in order. Without one any partition will do."
+        value={key}
+        onChange={setKey}
+      />
+      <Field id="value" label="Value">
+        <TextArea id="value" rows={5} value={value} onChange={(_, text) => setValue(text)} />
+      </Field>
+      <Field id="headers" label="Headers" hint="One a line, as name: value.">
+        <TextArea id="headers" rows={2} value={headers} onChange={(_, text) => setHeaders(text)} />
+      </Field>
+    </FormDialog>
   );
 }

@@ -1,25 +1,15 @@
 // What may change of a topic. What is destructive is planned by the server before it is done.
 
-import {
-  Alert,
-  AlertActionLink,
-  Button,
-  Checkbox,
-  Form,
-  FormGroup,
-  FormSelect,
-  FormSelectOption,
-  TextInput,
-} from "@patternfly/react-core";
+import { Alert, AlertActionLink, Button, Checkbox, Form } from "@patternfly/react-core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "../../hooks/useAct";
 import { useMay } from "../../hooks/useSession";
 import { call, type Plan, type Topic, type TopicSpec } from "../../lib/client";
-import { count, duration, milliseconds, moment, size } from "../../lib/format";
+import { counted, duration, milliseconds, moment, size } from "../../lib/format";
 import { curl, python, shell } from "../../lib/recipe";
 import { CopyAs } from "../../ui/CopyAs";
-import { Hint } from "../../ui/Hint";
+import { SelectField, TextField } from "../../ui/Field";
 import { Problem } from "../../ui/Problem";
 
 /** Of a shorter retention. A figure that no node gave in time is the word `unknown`. */
@@ -135,7 +125,7 @@ function Editor({ topic, isSaved, onSaved }: EditorProps) {
     },
   });
   const edit = <T,>(set: (value: T) => void) => {
-    return (_: unknown, value: T) => {
+    return (value: T) => {
       review.reset();
       save.reset();
       set(value);
@@ -162,52 +152,50 @@ function Editor({ topic, isSaved, onSaved }: EditorProps) {
         else review.mutate();
       }}
     >
-      <FormGroup label="Retention" fieldId="set-retention">
-        <TextInput
-          id="set-retention"
-          value={retention}
-          validated={retentionMs ? "default" : "error"}
-          onChange={edit(setRetention)}
-        />
-        <Hint>7d, 12h, 30m or unlimited.</Hint>
-      </FormGroup>
-      <FormGroup label="Partitions" fieldId="set-partitions">
-        <TextInput
-          id="set-partitions"
-          type="number"
-          min={now.partitions}
-          max={1024}
-          value={partitions}
-          onChange={edit(setPartitions)}
-        />
-        <Hint>They can become more, never fewer.</Hint>
-      </FormGroup>
-      <FormGroup label="Compression" fieldId="set-codec">
-        <FormSelect id="set-codec" value={codec} onChange={edit(setCodec)}>
-          {["none", "lz4", "zstd"].map((each) => (
-            <FormSelectOption key={each} value={each} label={each} />
-          ))}
-        </FormSelect>
-      </FormGroup>
+      <TextField
+        id="set-retention"
+        label="Retention"
+        hint="7d, 12h, 30m or unlimited."
+        isInvalid={retentionMs === null}
+        value={retention}
+        onChange={edit(setRetention)}
+      />
+      <TextField
+        id="set-partitions"
+        label="Partitions"
+        hint="They can become more, never fewer."
+        type="number"
+        min={now.partitions}
+        max={1024}
+        value={partitions}
+        onChange={edit(setPartitions)}
+      />
+      <SelectField
+        id="set-codec"
+        label="Compression"
+        value={codec}
+        onChange={edit(setCodec)}
+        options={CODECS}
+      />
       <Checkbox
         id="set-guarded"
         label="Protect from deletion"
         isChecked={guarded}
-        onChange={edit(setGuarded)}
+        onChange={(_, on) => edit(setGuarded)(on)}
       />
       <Checkbox
         id="set-paused"
         label="Paused"
         description="No worker looks at the topic or changes it; what is wished here is stored."
         isChecked={paused}
-        onChange={edit(setPaused)}
+        onChange={(_, on) => edit(setPaused)(on)}
       />
       <Checkbox
         id="set-managed"
         label="Managed"
         description="Without it, workers look at the topic and change nothing."
         isChecked={managed}
-        onChange={edit(setManaged)}
+        onChange={(_, on) => edit(setManaged)(on)}
       />
       {review.isError && <Problem error={review.error} />}
       {save.isError && <Problem error={save.error} />}
@@ -227,6 +215,8 @@ function Editor({ topic, isSaved, onSaved }: EditorProps) {
     </Form>
   );
 }
+
+const CODECS = ["none", "lz4", "zstd"].map((each): [string, string] => [each, each]);
 
 const NAMES: Record<string, string> = {
   retention_ms: "Retention",
@@ -273,8 +263,8 @@ function going(plan?: ShorterPlan): string[] {
   const loss = plan?.data_loss;
   if (!loss || loss.records === "unknown" || loss.partitions === "unknown") return [];
   if (loss.records === "0") return ["No record that is stored now would go."];
-  const records = loss.records === "1" ? "1 record" : `${count(BigInt(loss.records))} records`;
-  const places = loss.partitions === 1 ? "1 partition" : `${count(loss.partitions)} partitions`;
+  const records = counted(BigInt(loss.records), "record");
+  const places = counted(loss.partitions, "partition");
   const oldest = loss.oldest_at
     ? `, the oldest from ${moment(loss.oldest_at).slice(0, 19)} UTC,`
     : "";

@@ -1,86 +1,62 @@
 // One topic: its figures of now, its messages, its partitions, its settings.
 
-import {
-  Breadcrumb,
-  BreadcrumbItem,
-  Button,
-  PageSection,
-  Spinner,
-  Tab,
-  Tabs,
-  TabTitleText,
-  Title,
-  Toolbar,
-  ToolbarContent,
-  ToolbarItem,
-} from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
+import { Button, Tab, Tabs, TabTitleText } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { useMay } from "../../hooks/useSession";
-import { call, type Topic as TopicBody } from "../../lib/client";
+import { call, type Partition, type Topic as TopicBody } from "../../lib/client";
 import { count, duration, held, moment, size } from "../../lib/format";
+import { type Column, DataTable } from "../../ui/DataTable";
 import { DeleteDialog } from "../../ui/DeleteDialog";
-import { Missing } from "../../ui/Missing";
-import { Problem } from "../../ui/Problem";
-import { Why } from "../../ui/Why";
+import { DetailPage } from "../../ui/DetailPage";
+import { Figure, Figures } from "../../ui/Figures";
+import { ObjectState } from "../../ui/ObjectState";
+import { PageHeader } from "../../ui/PageHeader";
 import { Messages } from "./Messages";
 import { Settings } from "./Settings";
+import type { TABS } from "./search";
 
 export function Topic() {
   const { topicId } = useParams({ from: "/topics/$topicId" });
-  const { tab = "messages" } = useSearch({ from: "/topics/$topicId" });
-  const navigate = useNavigate();
-  const [deleting, setDeleting] = useState(false);
-  const mayDelete = useMay("topics:delete");
   const topic = useQuery({
     queryKey: ["topic", topicId],
     queryFn: () => call<TopicBody>("GET", `/v1/topics/${encodeURIComponent(topicId)}?live=true`),
     refetchInterval: 3000,
   });
-  if (topic.isPending) {
-    return (
-      <PageSection>
-        <Spinner aria-label="Loading" />
-      </PageSection>
-    );
-  }
-  if (!topic.data)
-    return <Missing what="topic" error={topic.error} to="/topics" all="All topics" />;
-  const body = topic.data;
-  const name = `${body.stream}/${body.name}`;
-  const choose = (chosen: string | number) => {
-    const to = chosen as "messages" | "partitions" | "settings";
-    navigate({ to: "/topics/$topicId", params: { topicId }, search: { tab: to } });
-  };
   return (
-    <PageSection>
-      <Breadcrumb aria-label="Where this is">
-        <BreadcrumbItem render={() => <Link to="/topics">Topics</Link>} />
-        <BreadcrumbItem isActive>{name}</BreadcrumbItem>
-      </Breadcrumb>
-      <Toolbar>
-        <ToolbarContent alignItems="center">
-          <ToolbarItem>
-            <Title headingLevel="h1" className="hr-title">
-              {name}
-            </Title>
-          </ToolbarItem>
-          <ToolbarItem alignSelf="center">
-            <Why shown={body} name={name} />
-          </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }}>
-            {mayDelete && (
-              <Button variant="secondary" isDanger onClick={() => setDeleting(true)}>
-                Delete topic
-              </Button>
-            )}
-          </ToolbarItem>
-        </ToolbarContent>
-      </Toolbar>
-      {topic.isError && <Problem error={topic.error} />}
-      <Figures topic={body} />
+    <DetailPage query={topic} noun="topic" parent={{ to: "/topics", all: "All topics" }}>
+      {(body) => <Shown topic={body} />}
+    </DetailPage>
+  );
+}
+
+function Shown({ topic }: { topic: TopicBody }) {
+  const { tab = "messages" } = useSearch({ from: "/topics/$topicId" });
+  const navigate = useNavigate();
+  const [deleting, setDeleting] = useState(false);
+  const mayDelete = useMay("topics:delete");
+  const name = `${topic.stream}/${topic.name}`;
+  const choose = (chosen: string | number) =>
+    navigate({
+      to: "/topics/$topicId",
+      params: { topicId: topic.id },
+      search: { tab: chosen as (typeof TABS)[number] },
+    });
+  const remove = (
+    <Button variant="secondary" isDanger onClick={() => setDeleting(true)}>
+      Delete topic
+    </Button>
+  );
+  return (
+    <>
+      <PageHeader
+        title={name}
+        parent={{ to: "/topics", title: "Topics" }}
+        state={<ObjectState shown={topic} name={name} />}
+        actions={mayDelete && remove}
+      />
+      <Now topic={topic} />
       <br />
       <Tabs
         activeKey={tab}
@@ -88,50 +64,68 @@ export function Topic() {
         aria-label="Views of the topic"
       >
         <Tab eventKey="messages" title={<TabTitleText>Messages</TabTitleText>}>
-          {tab === "messages" && <Messages key={body.id} topic={body} />}
+          {tab === "messages" && <Messages key={topic.id} topic={topic} />}
         </Tab>
         <Tab eventKey="partitions" title={<TabTitleText>Partitions</TabTitleText>}>
-          {tab === "partitions" && <Partitions topic={body} />}
+          {tab === "partitions" && <Partitions topic={topic} />}
         </Tab>
         <Tab eventKey="settings" title={<TabTitleText>Settings</TabTitleText>}>
-          {tab === "settings" && <Settings key={body.id} topic={body} />}
+          {tab === "settings" && <Settings key={topic.id} topic={topic} />}
         </Tab>
       </Tabs>
       {deleting && (
         <DeleteDialog
           kind="topic"
-          path={`/v1/topics/${body.id}`}
+          path={`/v1/topics/${topic.id}`}
           name={name}
-          etag={body.etag}
+          etag={topic.etag}
           onClose={() => setDeleting(false)}
           onDone={() => navigate({ to: "/topics" })}
         />
       )}
-    </PageSection>
+    </>
   );
 }
 
-function Figures({ topic }: { topic: TopicBody }) {
+function Now({ topic }: { topic: TopicBody }) {
   const what = held(topic.status.partitions);
   const effective = topic.status.effective;
-  const figures = [
-    ["Records", what ? count(what.records) : "unknown"],
-    ["Size", what ? size(what.bytes) : "unknown"],
-    ["Partitions", String(effective.partitions)],
-    ["Retention", duration(effective.retention_ms)],
-    ["Replicas", String(effective.replication_factor)],
-    ["Compression", effective.codec],
-  ];
   return (
-    <dl className="hr-figures">
-      {figures.map(([term, value]) => (
-        <div className="hr-figure" key={term}>
-          <dt>{term}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <Figures>
+      <Figure term="Records">{what ? count(what.records) : "unknown"}</Figure>
+      <Figure term="Size">{what ? size(what.bytes) : "unknown"}</Figure>
+      <Figure term="Partitions">{effective.partitions}</Figure>
+      <Figure term="Retention">{duration(effective.retention_ms)}</Figure>
+      <Figure term="Replicas">{effective.replication_factor}</Figure>
+      <Figure term="Compression">{effective.codec}</Figure>
+    </Figures>
   );
+}
+
+function columnsOf(topicId: string): Column<Partition>[] {
+  return [
+    {
+      title: "Partition",
+      isNumber: true,
+      cell: ({ index }) => (
+        <Link to="/topics/$topicId" params={{ topicId }} search={{ tab: "messages", p: index }}>
+          {index}
+        </Link>
+      ),
+    },
+    { title: "State", cell: (each) => each.state },
+    { title: "Reason", cell: (each) => each.reason || "–" },
+    { title: "First offset", isNumber: true, cell: (each) => count(BigInt(each.start_offset)) },
+    { title: "End offset", isNumber: true, cell: (each) => count(BigInt(each.end_offset)) },
+    {
+      title: "Records",
+      isNumber: true,
+      cell: (each) => count(BigInt(each.end_offset) - BigInt(each.start_offset)),
+    },
+    { title: "Size", isNumber: true, cell: (each) => size(BigInt(each.bytes)) },
+    { title: "Primary", isMono: true, cell: (each) => each.primary },
+    { title: "As of (UTC)", cell: (each) => (each.observed_at ? moment(each.observed_at) : "–") },
+  ];
 }
 
 function Partitions({ topic }: { topic: TopicBody }) {
@@ -143,63 +137,14 @@ function Partitions({ topic }: { topic: TopicBody }) {
     );
   }
   return (
-    <Table className="hr-panel" aria-label="Partitions" variant="compact">
-      <Thead>
-        <Tr>
-          <Th modifier="nowrap" className="hr-number">
-            Partition
-          </Th>
-          <Th modifier="nowrap">State</Th>
-          <Th modifier="nowrap">Reason</Th>
-          <Th modifier="nowrap" className="hr-number">
-            First offset
-          </Th>
-          <Th modifier="nowrap" className="hr-number">
-            End offset
-          </Th>
-          <Th modifier="nowrap" className="hr-number">
-            Records
-          </Th>
-          <Th modifier="nowrap" className="hr-number">
-            Size
-          </Th>
-          <Th modifier="nowrap">Primary</Th>
-          <Th modifier="nowrap">As of (UTC)</Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {topic.status.partitions.map((each) => (
-          <Tr key={each.index}>
-            <Td dataLabel="Partition" className="hr-number">
-              <Link
-                to="/topics/$topicId"
-                params={{ topicId: topic.id }}
-                search={{ tab: "messages", p: each.index }}
-              >
-                {each.index}
-              </Link>
-            </Td>
-            <Td dataLabel="State">{each.state}</Td>
-            <Td dataLabel="Reason">{each.reason || "–"}</Td>
-            <Td dataLabel="First offset" className="hr-number">
-              {count(BigInt(each.start_offset))}
-            </Td>
-            <Td dataLabel="End offset" className="hr-number">
-              {count(BigInt(each.end_offset))}
-            </Td>
-            <Td dataLabel="Records" className="hr-number">
-              {count(BigInt(each.end_offset) - BigInt(each.start_offset))}
-            </Td>
-            <Td dataLabel="Size" className="hr-number">
-              {size(BigInt(each.bytes))}
-            </Td>
-            <Td dataLabel="Primary" className="hr-mono">
-              {each.primary}
-            </Td>
-            <Td dataLabel="As of (UTC)">{each.observed_at ? moment(each.observed_at) : "–"}</Td>
-          </Tr>
-        ))}
-      </Tbody>
-    </Table>
+    <div className="hr-panel">
+      <DataTable
+        label="Partitions"
+        columns={columnsOf(topic.id)}
+        rows={topic.status.partitions}
+        keyOf={(each) => each.index}
+        isCompact
+      />
+    </div>
   );
 }

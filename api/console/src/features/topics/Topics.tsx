@@ -1,32 +1,22 @@
-import {
-  Button,
-  EmptyState,
-  EmptyStateActions,
-  EmptyStateBody,
-  EmptyStateFooter,
-  PageSection,
-  SearchInput,
-  Spinner,
-  Title,
-  Toolbar,
-  ToolbarContent,
-  ToolbarItem,
-} from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
+// The topics, how they are, and what they hold.
+
+import { Button } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { useFilter } from "../../hooks/useFilter";
 import { useMay } from "../../hooks/useSession";
 import { all, type Topic } from "../../lib/client";
 import { count, duration, held, size } from "../../lib/format";
 import { curl, python } from "../../lib/recipe";
-import { CopyAs, Snippet } from "../../ui/CopyAs";
-import { NoMatch } from "../../ui/NoMatch";
-import { Problem } from "../../ui/Problem";
-import { Why } from "../../ui/Why";
+import { Snippet } from "../../ui/CopyAs";
+import type { Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { List } from "../../ui/List";
+import { ListPage } from "../../ui/ListPage";
+import { ObjectState } from "../../ui/ObjectState";
+import { SearchBox } from "../../ui/SearchBox";
+import { TopicLink } from "../../ui/TopicLink";
 import { CreateTopic } from "./CreateTopic";
-
-const SHOWN_MAX = 200;
 
 const RECIPE = {
   cli: "headrace topic list",
@@ -34,146 +24,95 @@ const RECIPE = {
   python: python("print(b.admin.topics())"),
 };
 
+const nameOf = (topic: Topic) => `${topic.stream}/${topic.name}`;
+
+const COLUMNS: Column<Topic>[] = [
+  {
+    title: "Topic",
+    width: 30,
+    cell: (topic) => <TopicLink id={topic.id} name={nameOf(topic)} />,
+  },
+  { title: "State", cell: (topic) => <ObjectState shown={topic} name={nameOf(topic)} /> },
+  { title: "Partitions", isNumber: true, cell: (topic) => topic.status.effective.partitions },
+  {
+    title: "Records",
+    isNumber: true,
+    cell: (topic) => {
+      const what = held(topic.status.partitions);
+      return what ? count(what.records) : "unknown";
+    },
+  },
+  {
+    title: "Size",
+    isNumber: true,
+    cell: (topic) => {
+      const what = held(topic.status.partitions);
+      return what ? size(what.bytes) : "unknown";
+    },
+  },
+  {
+    title: "Retention",
+    isNumber: true,
+    cell: (topic) => duration(topic.status.effective.retention_ms),
+  },
+];
+
 export function Topics() {
   const [creating, setCreating] = useState(false);
-  const [search, setSearch] = useState("");
   const mayCreate = useMay("topics:create");
   const topics = useQuery({
     queryKey: ["topics"],
     queryFn: () => all<Topic>("/v1/topics?live=true"),
     refetchInterval: 5000,
   });
-  const found = (topics.data ?? []).filter((topic) =>
-    `${topic.stream}/${topic.name}`.toLowerCase().includes(search.toLowerCase()),
-  );
+  const items = topics.data ?? [];
+  const filter = useFilter(items, nameOf);
+  const create = mayCreate && <Button onClick={() => setCreating(true)}>Create topic</Button>;
   return (
-    <PageSection>
-      <Toolbar>
-        <ToolbarContent alignItems="center">
-          <ToolbarItem>
-            <Title headingLevel="h1">Topics</Title>
-          </ToolbarItem>
-          <ToolbarItem className="hr-search">
-            <SearchInput
-              aria-label="Search topics"
-              placeholder="Search ( / )"
-              value={search}
-              onChange={(_, value) => setSearch(value)}
-              onClear={() => setSearch("")}
-            />
-          </ToolbarItem>
-          <ToolbarItem align={{ default: "alignEnd" }} className="hr-acts">
-            <CopyAs recipe={RECIPE} />
-            {mayCreate && <Button onClick={() => setCreating(true)}>Create topic</Button>}
-          </ToolbarItem>
-        </ToolbarContent>
-      </Toolbar>
-      {topics.isPending && <Spinner aria-label="Loading" />}
-      {topics.isError && <Problem error={topics.error} />}
-      {topics.data?.length === 0 &&
-        (mayCreate ? <NoTopics onCreate={() => setCreating(true)} /> : <NoneToRead />)}
-      {topics.data && topics.data.length > 0 && found.length === 0 && (
-        <NoMatch of="topic" onClear={() => setSearch("")} />
-      )}
-      {found.length > 0 && <List topics={found} />}
+    <ListPage
+      title="Topics"
+      tools={<SearchBox label="Search topics" filter={filter} />}
+      recipe={RECIPE}
+      actions={create}
+    >
+      <List
+        label="Topics"
+        noun="topic"
+        query={topics}
+        items={items}
+        filter={filter}
+        columns={COLUMNS}
+        keyOf={(topic) => topic.id}
+        empty={mayCreate ? <NoTopics create={create} /> : <NoneToRead />}
+      />
       {creating && <CreateTopic onClose={() => setCreating(false)} />}
-    </PageSection>
-  );
-}
-
-function List({ topics }: { topics: Topic[] }) {
-  const shown = topics.slice(0, SHOWN_MAX);
-  return (
-    <>
-      <Table aria-label="Topics">
-        <Thead>
-          <Tr>
-            <Th modifier="nowrap" width={30}>
-              Topic
-            </Th>
-            <Th modifier="nowrap">State</Th>
-            <Th modifier="nowrap" className="hr-number">
-              Partitions
-            </Th>
-            <Th modifier="nowrap" className="hr-number">
-              Records
-            </Th>
-            <Th modifier="nowrap" className="hr-number">
-              Size
-            </Th>
-            <Th modifier="nowrap" className="hr-number">
-              Retention
-            </Th>
-          </Tr>
-        </Thead>
-        <Tbody>
-          {shown.map((topic) => {
-            const what = held(topic.status.partitions);
-            const name = `${topic.stream}/${topic.name}`;
-            return (
-              <Tr key={topic.id}>
-                <Td dataLabel="Topic">
-                  <Link to="/topics/$topicId" params={{ topicId: topic.id }}>
-                    {name}
-                  </Link>
-                </Td>
-                <Td dataLabel="State">
-                  <Why shown={topic} name={name} />
-                </Td>
-                <Td dataLabel="Partitions" className="hr-number">
-                  {topic.status.effective.partitions}
-                </Td>
-                <Td dataLabel="Records" className="hr-number">
-                  {what ? count(what.records) : "unknown"}
-                </Td>
-                <Td dataLabel="Size" className="hr-number">
-                  {what ? size(what.bytes) : "unknown"}
-                </Td>
-                <Td dataLabel="Retention" className="hr-number">
-                  {duration(topic.status.effective.retention_ms)}
-                </Td>
-              </Tr>
-            );
-          })}
-        </Tbody>
-      </Table>
-      <p className="hr-muted" aria-live="polite">
-        {shown.length < topics.length
-          ? `The first ${shown.length} of ${topics.length}; search to narrow them.`
-          : `${topics.length} ${topics.length === 1 ? "topic" : "topics"}`}
-      </p>
-    </>
+    </ListPage>
   );
 }
 
 function NoneToRead() {
   return (
-    <EmptyState titleText="No topics yet" headingLevel="h2" variant="lg">
-      <EmptyStateBody>
-        A topic holds records in order of their keys until its retention lets them go. To create one
-        takes a key with the role editor or owner; yours reads.
-      </EmptyStateBody>
-    </EmptyState>
+    <Empty
+      title="No topics yet"
+      size="lg"
+      body="A topic holds records in order of their keys until its retention lets them go. To create one takes a key with the role editor or owner; yours reads."
+    />
   );
 }
 
-function NoTopics({ onCreate }: { onCreate: () => void }) {
+function NoTopics({ create }: { create: React.ReactNode }) {
   return (
-    <EmptyState titleText="No topics yet" headingLevel="h2" variant="lg">
-      <EmptyStateBody>
-        A topic holds records in order of their keys until its retention lets them go. Create one
-        here or from a shell, then send the first record.
-      </EmptyStateBody>
-      <EmptyStateFooter>
-        <EmptyStateActions>
-          <Button onClick={onCreate}>Create topic</Button>
-        </EmptyStateActions>
-        <Snippet
-          title="Shell"
-          code={"headrace topic create orders\necho hello | headrace produce orders"}
-        />
-        <Snippet title="Python" code={python('b.topic("orders").send({"id": 7}, key="cust-42")')} />
-      </EmptyStateFooter>
-    </EmptyState>
+    <Empty
+      title="No topics yet"
+      size="lg"
+      body="A topic holds records in order of their keys until its retention lets them go. Create one here or from a shell, then send the first record."
+      action={create}
+    >
+      <Snippet
+        title="Shell"
+        code={"headrace topic create orders\necho hello | headrace produce orders"}
+      />
+      <Snippet title="Python" code={python('b.topic("orders").send({"id": 7}, key="cust-42")')} />
+    </Empty>
   );
 }

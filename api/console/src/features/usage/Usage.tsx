@@ -1,21 +1,6 @@
 // Usage and cost: by day or hour, stacked by topic or meter, as the last report run summed them.
 
-import "../../ui/figures.css";
-import {
-  Button,
-  EmptyState,
-  EmptyStateActions,
-  EmptyStateBody,
-  EmptyStateFooter,
-  PageSection,
-  Spinner,
-  Title,
-  ToggleGroup,
-  ToggleGroupItem,
-  Toolbar,
-  ToolbarContent,
-  ToolbarItem,
-} from "@patternfly/react-core";
+import { Button, PageSection, Spinner, ToggleGroup, ToggleGroupItem } from "@patternfly/react-core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
@@ -28,7 +13,10 @@ import { curl, python, shell } from "../../lib/recipe";
 import { fileAddress } from "../../lib/reports";
 import { CopyAs } from "../../ui/CopyAs";
 import { StackedBars } from "../../ui/charts/StackedBars";
+import { Empty } from "../../ui/Empty";
+import { Figure, Figures } from "../../ui/Figures";
 import { NoReport } from "../../ui/NoReport";
+import { PageHeader } from "../../ui/PageHeader";
 import { Problem } from "../../ui/Problem";
 import { RunLink } from "../../ui/RunLink";
 import { Filters } from "./Filters";
@@ -70,13 +58,11 @@ export function Usage() {
   const failed = usage.error ?? topics.error;
   return (
     <PageSection>
-      <Toolbar>
-        <ToolbarContent alignItems="center">
-          <ToolbarItem>
-            <Title headingLevel="h1">Usage and cost</Title>
-          </ToolbarItem>
-          {usage.data?.run_id && (
-            <ToolbarItem align={{ default: "alignEnd" }}>
+      <PageHeader
+        title="Usage and cost"
+        actions={
+          usage.data?.run_id && (
+            <>
               {mayDownload && (
                 <Button
                   component="a"
@@ -87,10 +73,10 @@ export function Usage() {
                 </Button>
               )}
               <CopyAs recipe={recipeOf(search, span)} />
-            </ToolbarItem>
-          )}
-        </ToolbarContent>
-      </Toolbar>
+            </>
+          )
+        }
+      />
       {failed && <Problem error={failed} />}
       {usage.isPending && <Spinner aria-label="Loading" />}
       {usage.data && !usage.data.run_id && <NoReport kind="usage" />}
@@ -103,7 +89,7 @@ export function Usage() {
             meters={metersOf(topics.data, search.meter)}
             onChange={change}
           />
-          <Figures usage={usage.data} search={search} span={span} onChange={change} />
+          <Shown usage={usage.data} search={search} span={span} onChange={change} />
           <div className="hr-grid hr-panel">
             <MeterTable usage={usage.data} />
             <TopicTable topics={found} currency={usage.data.cost[0]?.currency ?? ""} />
@@ -122,14 +108,14 @@ function metersOf(usage: UsageBody | undefined, chosen: string | undefined): str
   return [...meters];
 }
 
-type FiguresProps = {
+type ShownProps = {
   usage: UsageBody;
   search: UsageSearch;
   span: Span;
   onChange: (change: UsageSearch) => void;
 };
 
-function Figures({ usage, search, span, onChange }: FiguresProps) {
+function Shown({ usage, search, span, onChange }: ShownProps) {
   const meter = search.meter ?? "";
   const unit = usage.totals.find((each) => each.meter === meter)?.unit ?? "";
   const currency = usage.cost[0]?.currency ?? "";
@@ -142,23 +128,23 @@ function Figures({ usage, search, span, onChange }: FiguresProps) {
   }, [usage, span, meter, unit, currency, by]);
   if (usage.items.length === 0) {
     return (
-      <EmptyState titleText="Nothing was used in this time" headingLevel="h2" variant="sm">
-        <EmptyStateBody>
-          {search.topic || meter
+      <Empty
+        title="Nothing was used in this time"
+        size="sm"
+        body={
+          search.topic || meter
             ? "Or the topic and the meter above leave nothing over."
-            : "Nothing was written, kept or read, or no report has counted it yet."}
-        </EmptyStateBody>
-        <EmptyStateFooter>
-          <EmptyStateActions>
-            <Button
-              variant="secondary"
-              onClick={() => onChange({ range: "30d", topic: undefined, meter: undefined })}
-            >
-              Show the last 30 days
-            </Button>
-          </EmptyStateActions>
-        </EmptyStateFooter>
-      </EmptyState>
+            : "Nothing was written, kept or read, or no report has counted it yet."
+        }
+        action={
+          <Button
+            variant="secondary"
+            onClick={() => onChange({ range: "30d", topic: undefined, meter: undefined })}
+          >
+            Show the last 30 days
+          </Button>
+        }
+      />
     );
   }
   const pick = (index: number) => {
@@ -169,25 +155,18 @@ function Figures({ usage, search, span, onChange }: FiguresProps) {
   const what = meter ? (METERS[meter]?.title ?? meter) : "Cost";
   return (
     <div className="hr-stack">
-      <dl className="hr-figures">
-        <div className="hr-figure">
-          <dt>Cost</dt>
-          <dd>
-            {usage.cost.map((each) => (
-              <span key={each.currency}>
-                {money(each.amount, each.currency)}
-                <span className="hr-exact">{exactly(each.amount)}</span>
-              </span>
-            ))}
-          </dd>
-        </div>
-        {usage.totals.map((each) => (
-          <div className="hr-figure" key={each.meter}>
-            <dt>{METERS[each.meter]?.title ?? each.meter}</dt>
-            <dd>{shown(each.meter, each.quantity, each.unit)}</dd>
-          </div>
+      <Figures>
+        {usage.cost.map((each) => (
+          <Figure key={each.currency} term="Cost" note={exactly(each.amount)}>
+            {money(each.amount, each.currency)}
+          </Figure>
         ))}
-      </dl>
+        {usage.totals.map((each) => (
+          <Figure key={each.meter} term={METERS[each.meter]?.title ?? each.meter}>
+            {shown(each.meter, each.quantity, each.unit)}
+          </Figure>
+        ))}
+      </Figures>
       <StackedBars
         title={`${what} per ${step}`}
         of={span.hourly ? "Hour (UTC)" : "Day (UTC)"}

@@ -1,21 +1,11 @@
 // The state of an object in a word, and "Why?": what was asked, done and answered, and what is next.
 
-import {
-  Button,
-  Label,
-  type LabelProps,
-  Modal,
-  ModalBody,
-  ModalHeader,
-  ProgressStep,
-  ProgressStepper,
-  Spinner,
-} from "@patternfly/react-core";
+import { type LabelProps, ProgressStep, ProgressStepper, Spinner } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { ApiError, type Condition, call, type Explanation } from "../lib/client";
 import { moment } from "../lib/format";
 import { Problem } from "./Problem";
+import { StateLabel } from "./StateLabel";
 
 type Shown = { id: string; deleted_at?: string | null; status: { conditions: Condition[] } };
 
@@ -31,9 +21,9 @@ function word(shown: Shown): { text: string; status: "success" | "warning" | "da
   return { text: ready.status === "False" ? "Not ready" : "On its way", status: "info" };
 }
 
-export function Why({ shown, name }: { shown: Shown; name: string }) {
-  const state = word(shown);
-  return <State id={shown.id} name={name} {...state} />;
+/** The state that the conditions of an object come to. */
+export function ObjectState({ shown, name }: { shown: Shown; name: string }) {
+  return <State id={shown.id} name={name} {...word(shown)} />;
 }
 
 type StateProps = {
@@ -44,25 +34,13 @@ type StateProps = {
   status: LabelProps["status"];
 };
 
-/** A state that is known already, and its "Why?": of `id`, or of `orElse` if that is gone. */
+/** A state that is known already, explained: of `id`, or of `orElse` if that is gone. */
 export function State({ id, orElse, name, text, status }: StateProps) {
-  const [open, setOpen] = useState(false);
+  const title = `Why is ${name} ${text.toLowerCase()}?`;
   return (
-    <span className="hr-state">
-      <Label status={status}>{text}</Label>
-      <Button
-        variant="link"
-        isInline
-        onClick={() => setOpen(true)}
-        aria-label={`Why is ${name} so?`}
-      >
-        Why?
-      </Button>
-      <Modal isOpen={open} onClose={() => setOpen(false)} variant="medium" aria-label="Why?">
-        <ModalHeader title={`Why is ${name} ${text.toLowerCase()}?`} />
-        <ModalBody tabIndex={0}>{open && <Explained id={id} orElse={orElse} />}</ModalBody>
-      </Modal>
-    </span>
+    <StateLabel name={name} text={text} status={status} title={title} size="medium">
+      <Explained id={id} orElse={orElse} />
+    </StateLabel>
   );
 }
 

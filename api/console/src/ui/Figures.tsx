@@ -1,0 +1,27 @@
+import type { ReactNode } from "react";
+
+/** Figures beside each other, with their names above them. */
+export function Figures({ isTiled, children }: { isTiled?: boolean; children: ReactNode }) {
+  return <dl className={isTiled ? "hr-figures hr-tiles" : "hr-figures"}>{children}</dl>;
+}
+
+type Props = {
+  term: string;
+  /** A line below: the exact amount, or what it is of. */
+  note?: ReactNode;
+  isTile?: boolean;
+  /** Words, which are set smaller than numbers. */
+  isText?: boolean;
+  children: ReactNode;
+};
+
+export function Figure({ term, note, isTile, isText, children }: Props) {
+  const names = ["hr-figure", isTile && "hr-tile", isText && "hr-words"].filter(Boolean);
+  return (
+    <div className={names.join(" ")}>
+      <dt>{term}</dt>
+      <dd>{children}</dd>
+      {note && <dd className="hr-note">{note}</dd>}
+    </div>
+  );
+}

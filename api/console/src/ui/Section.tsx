@@ -1,0 +1,16 @@
+import { Card, CardBody, CardTitle } from "@patternfly/react-core";
+import type { ReactNode } from "react";
+
+type Props = { title: string; badge?: ReactNode; children: ReactNode };
+
+/** A part of a page, under its own heading. */
+export function Section({ title, badge, children }: Props) {
+  return (
+    <Card component="section" aria-label={title}>
+      <CardTitle component="h2">
+        {title} {badge}
+      </CardTitle>
+      <CardBody>{children}</CardBody>
+    </Card>
+  );
+}
