@@ -130,8 +130,8 @@ def test_unknown_operation_stops_its_group_by_name_and_no_other() -> None:
         assert after.read(0, 0) == "OP_UNKNOWN"
         assert state(after, 0) == OP_UNKNOWN
         found = after.statistics()
-        assert (found.groups_op_unknown, found.refused_op_unknown) == (1, 1)
-        assert found.groups_damaged == 0
+        assert (found.replicas_op_unknown, found.refused_op_unknown) == (1, 1)
+        assert found.replicas_damaged == 0
         assert after.append(client_part(1), 1).base_offset == 3 + life
         after.run()
         disk.crash()

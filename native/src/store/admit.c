@@ -39,11 +39,11 @@ enum status store_produce(struct store *store, const struct store_produce *reque
     enum status status = batch_check_client(request->batch, request->batch_size,
                                             request->message_bytes_max, &client);
     if (status != STATUS_OK) return status;
-    struct store_group *group;
-    status = store_group_open(store, &request->id, &group);
+    struct replica *replica;
+    status = registry_open(store, &request->id, &replica);
     if (status != STATUS_OK) return status;
-    if (group->corrupt) return STATUS_CORRUPT;
-    const struct store_topic *topic = store_topic_find(store, group->topic);
+    if (replica->corrupt) return STATUS_CORRUPT;
+    const struct store_topic *topic = store_topic_find(store, replica->topic);
     /* Commits, fences, seals, metadata and usage need no more room than the journal has already:
      * they go on, so that groups read and topics can be deleted. */
     if (store->storage_full && !(topic->flags & ENGINE_TOPIC_SYSTEM)) {
@@ -53,22 +53,22 @@ enum status store_produce(struct store *store, const struct store_produce *reque
     status = store_admit_op(store, BATCH_SERVER_HEADER_BYTES + request->batch_size);
     if (status != STATUS_OK) return status;
 
-    group->state.segment_next = topic->segment_limit;
-    group->state.now_us = store_time_us(store);
-    group->state.closing = (topic->flags & ENGINE_TOPIC_CLOSING) != 0;
-    if (!group->state.closing) {
-        status = store_producers_share(store, group, &client);
+    replica->state.segment_next = topic->segment_limit;
+    replica->state.now_us = store_time_us(store);
+    replica->state.closing = (topic->flags & ENGINE_TOPIC_CLOSING) != 0;
+    if (!replica->state.closing) {
+        status = store_producers_share(store, replica, &client);
         if (status != STATUS_OK) return status;
     }
     struct partition_admission admission =
-        partition_admit_batch(&group->state, &client, request->principal);
+        partition_admit_batch(&replica->state, &client, request->principal);
     if (store_call_has_data(&admission)) {
         store_call_answer(store, request->token, &admission);
         return STATUS_OK;
     }
     if (admission.status == STATUS_SEGMENT_POOL_FULL) store_retention_relieve(store);
     if (admission.status != STATUS_OK) return admission.status;
-    store_prepare_batch(store, group, request, &client);
+    store_prepare_batch(store, replica, request, &client);
     return STATUS_OK;
 }
 
@@ -76,12 +76,12 @@ static enum status store_call_op(struct store *store, const struct engine_partit
                                  enum partition_op operation, const uint8_t *body, size_t size,
                                  uint64_t token)
 {
-    struct store_group *group;
-    enum status status = store_group_open(store, id, &group);
+    struct replica *replica;
+    enum status status = registry_open(store, id, &replica);
     if (status != STATUS_OK) return status;
     status = store_admit_op(store, size);
     if (status != STATUS_OK) return status;
-    store_prepare_op(store, &store->data, group, (uint16_t)operation, body, size, token, 1);
+    store_prepare_op(store, &store->data, replica, (uint16_t)operation, body, size, token, 1);
     return STATUS_OK;
 }
 
@@ -113,13 +113,13 @@ enum status store_group_fence(struct store *store, const struct engine_partition
 enum status store_group_state(struct store *store, const struct engine_partition_id *id,
                               uint64_t number, struct engine_group_state *state)
 {
-    struct store_group *group;
+    struct replica *replica;
     memset(state, 0, sizeof *state);
-    enum status status = store_group_lookup(store, id, &group);
+    enum status status = registry_lookup(store, id, &replica);
     if (status != STATUS_OK) return status;
-    if (!group) return STATUS_OK;
+    if (!replica) return STATUS_OK;
     struct group_state own;
-    if (partition_group_state(&group->state, number, &own) != STATUS_OK) return STATUS_OK;
+    if (partition_group_state(&replica->state, number, &own) != STATUS_OK) return STATUS_OK;
     state->generation = own.generation;
     state->committed = own.committed;
     state->has_committed = own.has_committed;
@@ -130,36 +130,36 @@ enum status store_group_state(struct store *store, const struct engine_partition
 enum status store_describe(struct store *store, const struct engine_partition_id *id,
                            struct engine_partition_state *state)
 {
-    struct store_group *group;
+    struct replica *replica;
     memset(state, 0, sizeof *state);
     state->state = 1;
-    enum status status = store_group_lookup(store, id, &group);
+    enum status status = registry_lookup(store, id, &replica);
     if (status == STATUS_DAMAGED) {
         state->state = 3;
         return STATUS_OK;
     }
     if (status != STATUS_OK) return status;
-    if (!group) {
+    if (!replica) {
         /* Without operations and closing: as good as sealed, none can come. */
         if (store_topic_find(store, id->topic)->flags & ENGINE_TOPIC_CLOSING) state->state = 4;
         return STATUS_OK;
     }
-    state->log_start = group->state.log_start;
-    state->high_watermark = state->log_end = group->state.next_offset;
-    state->bytes = partition_bytes(&group->state);
-    state->cumulative_bytes = group->state.cumulative_bytes;
-    state->held = group->state.retention.held != 0;
-    state->held_from = group->state.retention.held_from_offset;
-    state->hold_intent_op = group->state.retention.hold_intent_op;
-    state->held_bytes = group->held_bytes;
-    const struct segment *oldest = partition_segment(&group->state, 0);
+    state->log_start = replica->state.log_start;
+    state->high_watermark = state->log_end = replica->state.next_offset;
+    state->bytes = partition_bytes(&replica->state);
+    state->cumulative_bytes = replica->state.cumulative_bytes;
+    state->held = replica->state.retention.held != 0;
+    state->held_from = replica->state.retention.held_from_offset;
+    state->hold_intent_op = replica->state.retention.hold_intent_op;
+    state->held_bytes = replica->held_bytes;
+    const struct segment *oldest = partition_segment(&replica->state, 0);
     if (oldest) {
         state->oldest_us = oldest->min_time_us;
-        state->newest_us = group->state.append_time_us;
+        state->newest_us = replica->state.append_time_us;
     }
-    if (group->expiry_at != 0 && group->expiry_us > 0) state->expires_us = group->expiry_us;
-    if (partition_sealed(&group->state)) state->state = 4;
-    if (group->vsr.status == VSR_DAMAGED || group->corrupt) state->state = 3;
-    if (state->state != 3 && group->unknown_op != 0) state->state = 5;
+    if (replica->expiry_at != 0 && replica->expiry_us > 0) state->expires_us = replica->expiry_us;
+    if (partition_sealed(&replica->state)) state->state = 4;
+    if (replica->vsr.status == VSR_DAMAGED || replica->corrupt) state->state = 3;
+    if (state->state != 3 && replica->unknown_op != 0) state->state = 5;
     return STATUS_OK;
 }

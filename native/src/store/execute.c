@@ -20,26 +20,25 @@ static void execute_answer(struct store *store, const struct store_record *recor
     store_outcome_push(store, outcome);
 }
 
-static void execute_batch(struct store *store, struct store_group *group,
-                          struct store_record *record, uint64_t position,
-                          const struct partition_result *result)
+static void execute_batch(struct store *store, struct replica *replica, struct store_record *record,
+                          uint64_t position, const struct partition_result *result)
 {
     if (result->append) {
         store->statistics.produce_batches++;
         store->statistics.produce_bytes += record->batch_bytes;
         store->statistics.produce_records += result->record_count;
-        store_batch_queue(store, group, record, position, result);
-        store_advance_push(store, group);
-        store_meter_appended(store, group);
-        store_stored_add(store, group, record->batch_bytes);
-        if (result->place.opened) store_retention_touch(store, group);
+        store_batch_queue(store, replica, record, position, result);
+        store_advance_push(store, replica);
+        store_meter_appended(store, replica);
+        store_stored_add(store, replica, record->batch_bytes);
+        if (result->place.opened) store_retention_touch(store, replica);
     } else if (result->duplicate) {
         store->statistics.duplicates++;
     }
 }
 
 /* What the shard does about an operation that its partition has applied. */
-static void execute_result(struct store *store, struct store_group *group,
+static void execute_result(struct store *store, struct replica *replica,
                            struct store_record *record, uint64_t position,
                            const struct partition_result *result)
 {
@@ -56,32 +55,32 @@ static void execute_result(struct store *store, struct store_group *group,
     outcome.group.has_committed = result->group.has_committed;
     outcome.group.closed = result->group.closed;
     switch ((enum partition_op)record->operation) {
-    case PARTITION_BATCH: execute_batch(store, group, record, position, result); break;
+    case PARTITION_BATCH: execute_batch(store, replica, record, position, result); break;
     case PARTITION_COMMIT_OFFSET: outcome.base_offset = result->group.committed; break;
-    case PARTITION_IN_FLIGHT: store_advance_push(store, group); break;
+    case PARTITION_IN_FLIGHT: store_advance_push(store, replica); break;
     case PARTITION_FREEZE:
-    case PARTITION_CLOSE: store_advance_push(store, group); break;
+    case PARTITION_CLOSE: store_advance_push(store, replica); break;
     case PARTITION_METER_CLOSE:
-        store_meter_closed(store, group, result->status);
+        store_meter_closed(store, replica, result->status);
         outcome.status = STATUS_OK;
-        outcome.base_offset = group->state.meter.sequence;
-        outcome.expected = group->state.meter.acked_here;
+        outcome.base_offset = replica->state.meter.sequence;
+        outcome.expected = replica->state.meter.acked_here;
         break;
-    case PARTITION_EXPIRE_PRODUCERS: group->expire_busy = 0; break;
+    case PARTITION_EXPIRE_PRODUCERS: replica->expire_busy = 0; break;
     case PARTITION_TRIM:
     case PARTITION_SET_HOLD:
-        store_retention_executed(store, group, result, (enum partition_op)record->operation,
+        store_retention_executed(store, replica, result, (enum partition_op)record->operation,
                                  &outcome);
         break;
     case PARTITION_SEAL:
-        store_advance_push(store, group); /* group fetches that wait learn that it is closed */
-        store_seal_executed(store, group, result->status);
+        store_advance_push(store, replica); /* group fetches that wait learn that it is closed */
+        store_seal_executed(store, replica, result->status);
         break;
     }
     execute_answer(store, record, &outcome);
 }
 
-static void execute_prepare(struct store *store, struct store_group *group,
+static void execute_prepare(struct store *store, struct replica *replica,
                             struct store_record *record, uint64_t position)
 {
     uint8_t *entry = store_record_entry(record);
@@ -96,11 +95,10 @@ static void execute_prepare(struct store *store, struct store_group *group,
     }
     struct partition_result result = {0};
     enum status status =
-        partition_apply(&group->state, prepare.op, (enum partition_op)prepare.operation,
+        partition_apply(&replica->state, prepare.op, (enum partition_op)prepare.operation,
                         prepare.append_time_us, body, prepare.payload_bytes, &result);
     if (status != STATUS_OK) {
-        /* This replica cannot go on with the group: a newer release wrote the op, or pools are too
-         * small. */
+        /* The replica cannot go on: a newer release wrote the op, or pools are too small. */
         store_fail(store, status);
         return;
     }
@@ -108,8 +106,8 @@ static void execute_prepare(struct store *store, struct store_group *group,
         .kind = VSR_EXECUTED, .op = prepare.op, .time_us = prepare.append_time_us};
     memcpy(event.checksum, prepare.checksum, 16);
     struct vsr_update update;
-    vsr_step(&group->vsr, &event, &update);
-    execute_result(store, group, record, position, &result);
+    vsr_step(&replica->vsr, &event, &update);
+    execute_result(store, replica, record, position, &result);
 }
 
 void execute_committed(struct store *store, struct store_ring *ring,
@@ -118,9 +116,9 @@ void execute_committed(struct store *store, struct store_ring *ring,
     for (uint32_t index = 0; index < committed->count; index++) {
         uint64_t position = committed->positions[index];
         struct store_record *record = store_ring_at(ring, position);
-        struct store_group *group = &store->groups[record->group];
+        struct replica *replica = &store->replicas[record->replica];
         if (record->kind == JOURNAL_PREPARE) {
-            execute_prepare(store, group, record, position);
+            execute_prepare(store, replica, record, position);
             continue;
         }
         assert(record->kind == JOURNAL_VIEW_STATE);
@@ -129,7 +127,7 @@ void execute_committed(struct store *store, struct store_ring *ring,
         enum status status =
             entry_view_state_get(store_record_body(record), ENTRY_VIEW_STATE_BYTES, &state);
         assert(status == STATUS_OK);
-        group->state.config.segment_bytes = state.segment_bytes;
-        group->state.config.segment_us = state.segment_us;
+        replica->state.config.segment_bytes = state.segment_bytes;
+        replica->state.config.segment_us = state.segment_us;
     }
 }

@@ -1,5 +1,5 @@
-/* store/metadata.c: the metadata group: its ops are journaled like any other's and executed by the
- * host (A8).
+/* store/metadata.c: the metadata replica: its ops are journaled like any other's and executed by
+ * the host (A8).
  *
  *     submit -> prepare -> round -> committed -> handed out in order -> [host] -> applied ->
  *     commit_min + 1 -> outcome
@@ -14,9 +14,9 @@ enum { METADATA_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES
 enum status store_metadata_submit(struct store *store, const uint8_t *command, size_t size,
                                   uint64_t token)
 {
-    struct store_group *group = store->metadata_group;
-    if (!group) return STATUS_NOT_FOUND;
-    if (group->vsr.status == VSR_DAMAGED) return STATUS_DAMAGED;
+    struct replica *replica = store->metadata_replica;
+    if (!replica) return STATUS_NOT_FOUND;
+    if (replica->vsr.status == VSR_DAMAGED) return STATUS_DAMAGED;
     uint64_t entry_size = METADATA_HEADERS_BYTES + size;
     if (entry_size > journal_entry_bytes_max(&store->journal.config))
         return STATUS_MESSAGE_TOO_LARGE;
@@ -24,7 +24,7 @@ enum status store_metadata_submit(struct store *store, const uint8_t *command, s
     if (held + entry_size > store->metadata.size / 2) return STATUS_BUSY;
     enum status status = store_admit(store, &store->metadata, entry_size + 512);
     if (status != STATUS_OK) return status;
-    store_prepare_op(store, &store->metadata, group, VSR_OPERATION_METADATA, command, size, token,
+    store_prepare_op(store, &store->metadata, replica, VSR_OPERATION_METADATA, command, size, token,
                      1);
     return STATUS_OK;
 }
@@ -69,7 +69,7 @@ int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_
 enum status store_metadata_applied(struct store *store, uint64_t op, const uint8_t *result,
                                    size_t size)
 {
-    struct store_group *group = store->metadata_group;
+    struct replica *replica = store->metadata_replica;
     uint64_t position = store_metadata_at(store, store->metadata_applied);
     if (position >= store->metadata_handed) return STATUS_INVALID;
     struct store_record *record = store_ring_at(&store->metadata, position);
@@ -82,7 +82,7 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
     struct vsr_event event = {.kind = VSR_EXECUTED, .op = op, .time_us = prepare.append_time_us};
     memcpy(event.checksum, prepare.checksum, 16);
     struct vsr_update update;
-    vsr_step(&group->vsr, &event, &update);
+    vsr_step(&replica->vsr, &event, &update);
     store->metadata_applied = position + record->size;
     record->state = STORE_RECORD_DONE;
     if (record->outcome) {
@@ -108,7 +108,7 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
 int store_metadata_snapshot_due(struct store *store, uint64_t *op)
 {
     struct store_snapshot *snapshot = &store->snapshot;
-    if (!store->metadata_group || snapshot->busy || snapshot->wanted || snapshot->borrowed)
+    if (!store->metadata_replica || snapshot->busy || snapshot->wanted || snapshot->borrowed)
         return 0;
     if (snapshot->ops_since < store->config.snapshot_ops
         && snapshot->bytes_since < STORE_SNAPSHOT_BYTES)
@@ -126,8 +126,9 @@ enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint
                                     size_t size)
 {
     struct store_snapshot *snapshot = &store->snapshot;
-    struct store_group *group = store->metadata_group;
-    if (!group || !snapshot->wanted || snapshot->busy || op != snapshot->op) return STATUS_INVALID;
+    struct replica *replica = store->metadata_replica;
+    if (!replica || !snapshot->wanted || snapshot->busy || op != snapshot->op)
+        return STATUS_INVALID;
     /* Whatever comes of it: one that cannot be taken now is wanted again. */
     snapshot->wanted = 0;
     /* No bytes is "not now", never an empty state: storing it would wipe the metadata. */
@@ -136,9 +137,9 @@ enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_CHECKPOINT_BYTES,
                                         .kind = JOURNAL_CHECKPOINT,
                                         .op = op,
-                                        .log_view = group->vsr.log_view,
-                                        .tenure = group->vsr.tenure,
-                                        .epoch = group->vsr.epoch};
+                                        .log_view = replica->vsr.log_view,
+                                        .tenure = replica->vsr.tenure,
+                                        .epoch = replica->vsr.epoch};
     if (!store_ring_fits(&store->control, entry.size)) return STATUS_BUSY;
     memcpy(snapshot->buffer, bytes, size);
     snapshot->size = size;
@@ -153,14 +154,14 @@ enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint
 void store_snapshot_blob_done(struct store *store)
 {
     struct store_snapshot *snapshot = &store->snapshot;
-    struct store_group *group = store->metadata_group;
+    struct replica *replica = store->metadata_replica;
     assert(snapshot->busy);
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_CHECKPOINT_BYTES,
                                         .kind = JOURNAL_CHECKPOINT,
                                         .op = snapshot->op,
-                                        .log_view = group->vsr.log_view,
-                                        .tenure = group->vsr.tenure,
-                                        .epoch = group->vsr.epoch};
+                                        .log_view = replica->vsr.log_view,
+                                        .tenure = replica->vsr.tenure,
+                                        .epoch = replica->vsr.epoch};
     if (!store_ring_fits(&store->control, entry.size)) {
         store->blob_retry[1] = 1; /* the ring drains by itself: write the file again then */
         return;
@@ -168,11 +169,11 @@ void store_snapshot_blob_done(struct store *store)
     struct store_record *record =
         store_entry_begin(store, &store->control, &entry, &snapshot->record);
     struct entry_checkpoint checkpoint =
-        store_checkpoint_entry(group, 1, snapshot->size, snapshot->digest);
+        store_checkpoint_entry(replica, 1, snapshot->size, snapshot->digest);
     memcpy(checkpoint.checksum, snapshot->checksum, 16);
     checkpoint.append_time_us = snapshot->time_us;
     entry_checkpoint_put(store_record_body(record), &checkpoint);
-    record->group = store_group_index(store, group);
+    record->replica = registry_index(store, replica);
     record->token = UINT64_MAX;
     store_entry_ready(record);
 }
@@ -181,19 +182,20 @@ void store_snapshot_blob_done(struct store *store)
 void store_snapshot_durable(struct store *store, const struct store_record *record)
 {
     struct store_snapshot *snapshot = &store->snapshot;
-    struct store_group *group = store->metadata_group;
-    if (group->checkpoint_is_file && memcmp(group->checkpoint_digest, snapshot->digest, 16) != 0) {
-        store_garbage_add(store, group->checkpoint_digest);
+    struct replica *replica = store->metadata_replica;
+    if (replica->checkpoint_is_file
+        && memcmp(replica->checkpoint_digest, snapshot->digest, 16) != 0) {
+        store_garbage_add(store, replica->checkpoint_digest);
     }
-    group->checkpoint_op = record->op;
-    group->checkpoint_is_file = 1;
-    group->checkpoint_bytes = (uint32_t)snapshot->size;
-    memcpy(group->checkpoint_digest, snapshot->digest, 16);
+    replica->checkpoint_op = record->op;
+    replica->checkpoint_is_file = 1;
+    replica->checkpoint_bytes = (uint32_t)snapshot->size;
+    memcpy(replica->checkpoint_digest, snapshot->digest, 16);
     snapshot->ops_since -= snapshot->ops_wanted;
     snapshot->bytes_since -= snapshot->bytes_wanted;
     uint64_t dead =
-        snapshot->bytes_wanted < group->live_bytes ? snapshot->bytes_wanted : group->live_bytes;
-    group->live_bytes -= dead;
+        snapshot->bytes_wanted < replica->live_bytes ? snapshot->bytes_wanted : replica->live_bytes;
+    replica->live_bytes -= dead;
     store->live_bytes -= dead;
     snapshot->busy = 0;
     store->statistics.checkpoints++;
@@ -202,12 +204,12 @@ void store_snapshot_durable(struct store *store, const struct store_record *reco
 void store_metadata_recovery(struct store *store, uint64_t *snapshot_op, const uint8_t **bytes,
                              size_t *size, uint64_t *last_op)
 {
-    struct store_group *group = store->metadata_group;
-    assert(group != NULL);
-    *snapshot_op = group->checkpoint_is_file ? group->checkpoint_op : 0;
+    struct replica *replica = store->metadata_replica;
+    assert(replica != NULL);
+    *snapshot_op = replica->checkpoint_is_file ? replica->checkpoint_op : 0;
     *bytes = store->snapshot.buffer;
-    *size = group->checkpoint_is_file ? store->snapshot.size : 0;
-    *last_op = group->vsr.op;
+    *size = replica->checkpoint_is_file ? store->snapshot.size : 0;
+    *last_op = replica->vsr.op;
 }
 
 void store_metadata_recovered(struct store *store)

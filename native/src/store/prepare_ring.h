@@ -26,8 +26,8 @@ enum store_record_state {
 };
 
 struct store_record {
-    uint32_t size;  /* of the record, aligned */
-    uint32_t group; /* index */
+    uint32_t size;    /* of the record, aligned */
+    uint32_t replica; /* index */
     uint8_t state;
     uint8_t outcome; /* 1 = somebody waits for its token */
     uint8_t
@@ -37,7 +37,7 @@ struct store_record {
     uint32_t record_count;
     uint64_t token;
     uint64_t op;
-    uint64_t previous; /* batch before it in the same group: position + 1; 0 = none */
+    uint64_t previous; /* batch before it in the same replica: position + 1; 0 = none */
     uint64_t next;     /* batch after it that waits for its segment write; position + 1; 0 = none */
     uint64_t base_offset;
     uint64_t segment;  /* base offset of the segment it goes to */

@@ -40,7 +40,7 @@ enum status store_admit(struct store *store, struct store_ring *ring, uint64_t e
     return STATUS_OK;
 }
 
-/* An op with `payload_size` bytes of this group, and the view state that may have to go before
+/* An op with `payload_size` bytes of this replica, and the view state that may have to go before
  * it. */
 enum status store_admit_op(struct store *store, uint64_t payload_size)
 {
@@ -59,7 +59,7 @@ struct store_record *store_entry_begin(struct store *store, struct store_ring *r
     memset(bytes, 0, JOURNAL_ENTRY_HEADER_BYTES);
     journal_entry_put(bytes, entry);
     record->op = entry->op;
-    record->group = UINT32_MAX;
+    record->replica = UINT32_MAX;
     store->statistics.entries++;
     return record;
 }
@@ -71,111 +71,111 @@ void store_entry_ready(struct store_record *record)
     record->state = STORE_RECORD_READY;
 }
 
-struct entry_view_state store_view_state(const struct store_group *group,
+struct entry_view_state store_view_state(const struct replica *replica,
                                          const struct segment_limit *limit)
 {
     return (struct entry_view_state){
-        .view = group->vsr.view,
-        .log_view = group->vsr.log_view,
+        .view = replica->vsr.view,
+        .log_view = replica->vsr.log_view,
         .segment_bytes = limit->bytes,
         .segment_us = limit->time_us,
-        .members_count = group->vsr.members_count,
-        .epoch = group->vsr.epoch,
-        .tenure = group->vsr.tenure,
-        .metered = group->metered,
+        .members_count = replica->vsr.members_count,
+        .epoch = replica->vsr.epoch,
+        .tenure = replica->vsr.tenure,
+        .metered = replica->metered,
     };
 }
 
-static struct journal_entry store_group_entry(const struct store_group *group, uint16_t kind,
-                                              uint64_t body_size)
+static struct journal_entry replica_entry(const struct replica *replica, uint16_t kind,
+                                          uint64_t body_size)
 {
     return (struct journal_entry){
         .size = (uint32_t)(JOURNAL_ENTRY_HEADER_BYTES + body_size),
         .kind = kind,
-        .topic = group->topic,
-        .partition = group->partition,
-        .created_revision = group->created_revision,
-        .op = group->vsr.op,
-        .log_view = group->vsr.log_view,
-        .tenure = group->vsr.tenure,
-        .epoch = group->vsr.epoch,
+        .topic = replica->topic,
+        .partition = replica->partition,
+        .created_revision = replica->created_revision,
+        .op = replica->vsr.op,
+        .log_view = replica->vsr.log_view,
+        .tenure = replica->vsr.tenure,
+        .epoch = replica->vsr.epoch,
     };
 }
 
 /* Durable before or with the first op that depends on it: it stands before that op in the same
  * ring. */
-void store_view_state_entry(struct store *store, struct store_group *group)
+void store_view_state_entry(struct store *store, struct replica *replica)
 {
-    struct store_ring *ring = group == store->metadata_group ? &store->metadata : &store->data;
+    struct store_ring *ring = replica == store->metadata_replica ? &store->metadata : &store->data;
     const struct journal_entry entry =
-        store_group_entry(group, JOURNAL_VIEW_STATE, ENTRY_VIEW_STATE_BYTES);
+        replica_entry(replica, JOURNAL_VIEW_STATE, ENTRY_VIEW_STATE_BYTES);
     uint64_t position;
     struct store_record *record = store_entry_begin(store, ring, &entry, &position);
-    record->group = store_group_index(store, group);
-    const struct entry_view_state state = store_view_state(group, &group->segment_limit);
+    record->replica = registry_index(store, replica);
+    const struct entry_view_state state = store_view_state(replica, &replica->segment_limit);
     entry_view_state_put(store_record_body(record), &state);
     store_entry_ready(record);
-    group->configured = 1;
+    replica->configured = 1;
 }
 
-void store_abstain_entry(struct store *store, struct store_group *group)
+void store_abstain_entry(struct store *store, struct replica *replica)
 {
-    struct journal_entry entry = store_group_entry(group, JOURNAL_ABSTAIN, ENTRY_ABSTAIN_BYTES);
-    entry.op = group->vsr.op;
+    struct journal_entry entry = replica_entry(replica, JOURNAL_ABSTAIN, ENTRY_ABSTAIN_BYTES);
+    entry.op = replica->vsr.op;
     uint64_t position;
     struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
-    record->group = store_group_index(store, group);
-    const struct entry_abstain abstain = {.op_good = group->vsr.op,
-                                          .op_lost = group->vsr.damaged_to};
+    record->replica = registry_index(store, replica);
+    const struct entry_abstain abstain = {.op_good = replica->vsr.op,
+                                          .op_lost = replica->vsr.damaged_to};
     entry_abstain_put(store_record_body(record), &abstain);
     store_entry_ready(record);
 }
 
 /* The topic's row may have changed since: the next op is the first under the new configuration. */
-static void store_group_configure(struct store *store, struct store_group *group)
+static void propose_configuration(struct store *store, struct replica *replica)
 {
-    const struct store_topic *topic = store_topic_find(store, group->topic);
-    const struct segment_limit *limit = topic ? &topic->segment_limit : &group->segment_limit;
-    if (limit->bytes != group->segment_limit.bytes
-        || limit->time_us != group->segment_limit.time_us) {
-        group->segment_limit = *limit;
-        group->configured = 0;
+    const struct store_topic *topic = store_topic_find(store, replica->topic);
+    const struct segment_limit *limit = topic ? &topic->segment_limit : &replica->segment_limit;
+    if (limit->bytes != replica->segment_limit.bytes
+        || limit->time_us != replica->segment_limit.time_us) {
+        replica->segment_limit = *limit;
+        replica->configured = 0;
     }
-    if (!group->configured) store_view_state_entry(store, group);
+    if (!replica->configured) store_view_state_entry(store, replica);
 }
 
 /* The step, and the record with all its headers; the caller puts the payload behind them. */
 static struct store_record *store_prepare_begin(struct store *store, struct store_ring *ring,
-                                                struct store_group *group, struct vsr_event *event,
+                                                struct replica *replica, struct vsr_event *event,
                                                 uint64_t *position)
 {
-    store_group_configure(store, group);
+    propose_configuration(store, replica);
     event->kind = VSR_REQUEST;
     event->time_us = store_time_us(store);
     struct vsr_update update;
-    vsr_step(&group->vsr, event, &update);
+    vsr_step(&replica->vsr, event, &update);
     assert(update.status == STATUS_OK);
     assert(update.journal);
     event->prepare = update.prepare;
 
-    struct journal_entry entry = store_group_entry(
-        group, JOURNAL_PREPARE, ENTRY_PREPARE_BYTES + (uint64_t)update.prepare.payload_bytes);
+    struct journal_entry entry = replica_entry(
+        replica, JOURNAL_PREPARE, ENTRY_PREPARE_BYTES + (uint64_t)update.prepare.payload_bytes);
     entry.op = update.prepare.op;
     struct store_record *record = store_entry_begin(store, ring, &entry, position);
     memcpy(store_record_body(record), update.header, ENTRY_PREPARE_BYTES);
-    record->group = store_group_index(store, group);
+    record->replica = registry_index(store, replica);
     record->operation = event->prepare.operation;
     return record;
 }
 
-void store_prepare_op(struct store *store, struct store_ring *ring, struct store_group *group,
+void store_prepare_op(struct store *store, struct store_ring *ring, struct replica *replica,
                       uint16_t operation, const uint8_t *body, size_t size, uint64_t token,
                       int outcome)
 {
     struct vsr_event event = {.prepare = {.operation = operation, .payload_bytes = (uint32_t)size}};
     vsr_digest(body, size, event.prepare.digest);
     uint64_t position;
-    struct store_record *record = store_prepare_begin(store, ring, group, &event, &position);
+    struct store_record *record = store_prepare_begin(store, ring, replica, &event, &position);
     memcpy(store_record_payload(record), body, size);
     record->token = token;
     record->outcome = outcome != 0;
@@ -183,7 +183,7 @@ void store_prepare_op(struct store *store, struct store_ring *ring, struct store
     store_entry_ready(record);
 }
 
-void store_prepare_batch(struct store *store, struct store_group *group,
+void store_prepare_batch(struct store *store, struct replica *replica,
                          const struct store_produce *request, const struct batch_client *client)
 {
     uint32_t batch_bytes = (uint32_t)(BATCH_SERVER_HEADER_BYTES + request->batch_size);
@@ -193,7 +193,7 @@ void store_prepare_batch(struct store *store, struct store_group *group,
     vsr_digest(request->batch, request->batch_size, event.prepare.digest);
     uint64_t position;
     struct store_record *record =
-        store_prepare_begin(store, &store->data, group, &event, &position);
+        store_prepare_begin(store, &store->data, replica, &event, &position);
     uint8_t *stored = store_record_payload(record);
     const struct batch_server server = {
         .size_bytes = batch_bytes,

@@ -1,7 +1,7 @@
-/* store/registry.c: which topics this shard knows, and the groups behind their partitions.
+/* store/registry.c: which topics this shard knows, and the replicas behind their partitions.
  *
- * A topic is a row of the compiled tables. A group exists from the first operation on its partition
- * until its topic goes; a partition that nobody wrote to costs nothing: no memory, no entry, no
+ * A topic is a row of the compiled tables. A replica exists from the first operation on its
+ * partition until its topic goes; a partition that nobody wrote to costs nothing: no memory, no entry, no
  * folder. */
 #include "store/state.h"
 
@@ -26,26 +26,27 @@ struct store_topic *store_topic_find(struct store *store, uint64_t topic)
     return index == 0 ? NULL : &store->topics[index - 1];
 }
 
-static uint32_t *store_group_bucket(struct store *store, uint64_t topic, uint32_t partition)
+static uint32_t *registry_bucket(struct store *store, uint64_t topic, uint32_t partition)
 {
-    return &store->group_buckets[store_hash(topic, partition) & (store->group_buckets_count - 1)];
+    return &store->replica_buckets[store_hash(topic, partition)
+                                   & (store->replica_buckets_count - 1)];
 }
 
-struct store_group *store_group_find(struct store *store, uint64_t topic, uint32_t partition)
+struct replica *registry_find(struct store *store, uint64_t topic, uint32_t partition)
 {
-    uint32_t index = *store_group_bucket(store, topic, partition);
+    uint32_t index = *registry_bucket(store, topic, partition);
     while (index != 0) {
-        struct store_group *group = &store->groups[index - 1];
-        if (group->topic == topic && group->partition == partition) return group;
-        index = group->next;
+        struct replica *replica = &store->replicas[index - 1];
+        if (replica->topic == topic && replica->partition == partition) return replica;
+        index = replica->next;
     }
     return NULL;
 }
 
-uint32_t store_group_index(const struct store *store, const struct store_group *group)
+uint32_t registry_index(const struct store *store, const struct replica *replica)
 {
-    assert(group >= store->groups && group < store->groups + store->groups_max);
-    return (uint32_t)(group - store->groups);
+    assert(replica >= store->replicas && replica < store->replicas + store->replicas_max);
+    return (uint32_t)(replica - store->replicas);
 }
 
 /* Records outlive their time by the age of their segment at most: so much of it. */
@@ -59,30 +60,29 @@ static int64_t store_segment_us(int64_t time_us)
 /* Before its log says where its segments end. */
 const struct segment_limit store_limit_unknown = {.bytes = 1};
 
-struct store_group *store_group_make(struct store *store, uint64_t topic, uint64_t created_revision,
-                                     uint32_t partition, const struct segment_limit *limit,
-                                     int metered)
+struct replica *registry_make(struct store *store, uint64_t topic, uint64_t created_revision,
+                              uint32_t partition, const struct segment_limit *limit, int metered)
 {
-    assert(store_group_find(store, topic, partition) == NULL);
-    if (store->groups_free == 0) return NULL;
-    struct store_group *group = &store->groups[store->groups_free - 1];
-    store->groups_free = group->next;
-    memset(group, 0, sizeof *group);
-    group->used = 1;
-    group->topic = topic;
-    group->created_revision = created_revision;
-    group->partition = partition;
-    group->segment_limit = *limit;
-    group->metered = group->metered_wanted = metered != 0;
-    vsr_init(&group->vsr, 0, 0);
+    assert(registry_find(store, topic, partition) == NULL);
+    if (store->replicas_free == 0) return NULL;
+    struct replica *replica = &store->replicas[store->replicas_free - 1];
+    store->replicas_free = replica->next;
+    memset(replica, 0, sizeof *replica);
+    replica->used = 1;
+    replica->topic = topic;
+    replica->created_revision = created_revision;
+    replica->partition = partition;
+    replica->segment_limit = *limit;
+    replica->metered = replica->metered_wanted = metered != 0;
+    vsr_init(&replica->vsr, 0, 0);
     const struct partition_config config = {
         .segment_bytes = limit->bytes, .segment_us = limit->time_us, .metered = metered != 0};
-    partition_init(&group->state, &store->pools, &config);
-    uint32_t *bucket = store_group_bucket(store, topic, partition);
-    group->next = *bucket;
-    *bucket = store_group_index(store, group) + 1;
-    store->groups_count++;
-    return group;
+    partition_init(&replica->state, &store->pools, &config);
+    uint32_t *bucket = registry_bucket(store, topic, partition);
+    replica->next = *bucket;
+    *bucket = registry_index(store, replica) + 1;
+    store->replicas_count++;
+    return replica;
 }
 
 static void store_link_remove(struct queue_link *link)
@@ -90,40 +90,40 @@ static void store_link_remove(struct queue_link *link)
     if (link->queue) queue_remove((struct queue *)(uintptr_t)link->queue, link);
 }
 
-void store_group_drop(struct store *store, struct store_group *group)
+void registry_drop(struct store *store, struct replica *replica)
 {
-    assert(group->used);
-    assert(!group->write_busy);
-    uint32_t *index = store_group_bucket(store, group->topic, group->partition);
-    uint32_t self = store_group_index(store, group) + 1;
-    while (*index != self) index = &store->groups[*index - 1].next;
-    *index = group->next;
-    store_link_remove(&group->pin_link);
-    store_link_remove(&group->write_link);
-    store_link_remove(&group->advance_link);
-    store_link_remove(&group->window_link);
-    store_link_remove(&group->closes_link);
-    store_link_remove(&group->removal_link);
-    store_link_remove(&group->trim_link);
-    store_link_remove(&group->events_link);
-    store_retention_forget(store, group);
-    store_stored_forget(store, group);
-    /* The slot's next group must not meet an open file of this one. */
-    int closed = store_files_forget(store, group, UINT64_MAX);
+    assert(replica->used);
+    assert(!replica->write_busy);
+    uint32_t *index = registry_bucket(store, replica->topic, replica->partition);
+    uint32_t self = registry_index(store, replica) + 1;
+    while (*index != self) index = &store->replicas[*index - 1].next;
+    *index = replica->next;
+    store_link_remove(&replica->pin_link);
+    store_link_remove(&replica->write_link);
+    store_link_remove(&replica->advance_link);
+    store_link_remove(&replica->window_link);
+    store_link_remove(&replica->closes_link);
+    store_link_remove(&replica->removal_link);
+    store_link_remove(&replica->trim_link);
+    store_link_remove(&replica->events_link);
+    store_retention_forget(store, replica);
+    store_stored_forget(store, replica);
+    /* The slot's next replica must not meet an open file of this one. */
+    int closed = store_files_forget(store, replica, UINT64_MAX);
     assert(closed);
-    store->live_bytes -= group->live_bytes;
-    partition_deinit(&group->state);
-    group->used = 0;
-    group->next = store->groups_free;
-    store->groups_free = self;
-    store->groups_count--;
+    store->live_bytes -= replica->live_bytes;
+    partition_deinit(&replica->state);
+    replica->used = 0;
+    replica->next = store->replicas_free;
+    store->replicas_free = self;
+    store->replicas_count--;
 }
 
-/* The topic's row and the group, NULL while nothing happened in the partition. */
-enum status store_group_lookup(struct store *store, const struct engine_partition_id *id,
-                               struct store_group **group)
+/* The topic's row and the replica, NULL while nothing happened in the partition. */
+enum status registry_lookup(struct store *store, const struct engine_partition_id *id,
+                            struct replica **replica)
 {
-    *group = NULL;
+    *replica = NULL;
     if (id->topic == OWNER_METADATA_TOPIC) return STATUS_NOT_FOUND;
     const struct store_topic *topic = store_topic_find(store, id->topic);
     if (!topic) {
@@ -134,56 +134,56 @@ enum status store_group_lookup(struct store *store, const struct engine_partitio
     if (id->partition >= topic->partitions_count) return STATUS_NOT_FOUND;
     if (owner_of(id->topic, id->partition, store->config.shards_count) != store->config.shard)
         return STATUS_NOT_FOUND;
-    *group = store_group_find(store, id->topic, id->partition);
+    *replica = registry_find(store, id->topic, id->partition);
     /* Nothing is known of the partition, and of what was known something is lost. */
-    if (!*group && store_unseen(store, topic->created_revision)) return STATUS_DAMAGED;
-    /* Revision 0: damage named the group and took all else that was known of it. */
-    uint64_t revision = *group ? (*group)->created_revision : 0;
-    if (*group
-        && ((*group)->removal.phase != RECONCILE_NONE
+    if (!*replica && store_unseen(store, topic->created_revision)) return STATUS_DAMAGED;
+    /* Revision 0: damage named the replica and took all else that was known of it. */
+    uint64_t revision = *replica ? (*replica)->created_revision : 0;
+    if (*replica
+        && ((*replica)->removal.phase != RECONCILE_NONE
             || (revision != 0 && revision != id->created_revision))) {
-        *group = NULL;
+        *replica = NULL;
         return STATUS_REBUILDING;
     }
     return STATUS_OK;
 }
 
 /* The same, made if absent: only for calls that are about to journal something. */
-enum status store_group_open(struct store *store, const struct engine_partition_id *id,
-                             struct store_group **group)
+enum status registry_open(struct store *store, const struct engine_partition_id *id,
+                          struct replica **replica)
 {
-    enum status status = store_group_lookup(store, id, group);
+    enum status status = registry_lookup(store, id, replica);
     if (status != STATUS_OK) return status;
     const struct store_topic *topic = store_topic_find(store, id->topic);
     int metered = !(topic->flags & ENGINE_TOPIC_SYSTEM);
-    if (!*group) {
+    if (!*replica) {
         if (topic->flags & ENGINE_TOPIC_CLOSING) return STATUS_CLOSED;
-        *group = store_group_make(store, id->topic, id->created_revision, id->partition,
-                                  &topic->segment_limit, metered);
+        *replica = registry_make(store, id->topic, id->created_revision, id->partition,
+                                 &topic->segment_limit, metered);
         /* Not BUSY: a wait does not help, a partition has to go or partitions_max to grow. */
-        if (!*group) return STATUS_PARTITIONS_FULL;
+        if (!*replica) return STATUS_PARTITIONS_FULL;
         const struct vsr_event event = {.kind = VSR_RECOVERED};
         struct vsr_update update;
-        vsr_step(&(*group)->vsr, &event, &update);
+        vsr_step(&(*replica)->vsr, &event, &update);
     }
-    if ((*group)->vsr.status == VSR_DAMAGED) {
+    if ((*replica)->vsr.status == VSR_DAMAGED) {
         store->statistics.refused_damaged++;
         return STATUS_DAMAGED;
     }
-    if ((*group)->unknown_op != 0) {
+    if ((*replica)->unknown_op != 0) {
         store->statistics.refused_op_unknown++;
         return STATUS_OP_UNKNOWN;
     }
     return STATUS_OK;
 }
 
-void store_group_pin(struct store *store, struct store_group *group, uint64_t generation)
+void replica_pin(struct store *store, struct replica *replica, uint64_t generation)
 {
     assert(generation >= store->journal.generation_oldest);
-    if (group->pin_link.queue)
-        queue_remove((struct queue *)(uintptr_t)group->pin_link.queue, &group->pin_link);
-    group->pin = generation;
-    queue_push(&store->pins[generation % store->journal.config.extents_count], &group->pin_link);
+    if (replica->pin_link.queue)
+        queue_remove((struct queue *)(uintptr_t)replica->pin_link.queue, &replica->pin_link);
+    replica->pin = generation;
+    queue_push(&store->pins[generation % store->journal.config.extents_count], &replica->pin_link);
 }
 
 /* 0 = for ever, as more than any clock will ever say is. */

@@ -16,7 +16,7 @@ enum {
     STORE_WALKS_COUNT = 8, /* segments of one partition verified at once by different readers */
 };
 
-/* Segment files that a group's log no longer names are on their way out (store/files/trim.c). */
+/* Segment files that a replica's log no longer names are on their way out (store/files/trim.c). */
 enum store_trim_phase {
     STORE_TRIM_NONE = 0,
     STORE_TRIM_WAITING,
@@ -57,7 +57,7 @@ struct store_resume {
     uint32_t used;
 };
 
-struct store_group {
+struct replica {
     uint64_t topic;
     uint64_t created_revision;
     uint32_t partition;
@@ -104,7 +104,7 @@ struct store_group {
     uint32_t organization;    /* 0 = not asked for yet (store/accounting/producer_quota.c) */
     uint32_t account;         /* it adds its bytes to, index + 1; 0 = none */
     uint64_t stored_bytes;    /* in it */
-    struct reconcile removal; /* its phase is NONE while the group lives */
+    struct reconcile removal; /* its phase is NONE while the replica lives */
     struct queue_link removal_link;
     struct queue_link write_link;
     struct queue_link advance_link;

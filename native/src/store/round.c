@@ -3,7 +3,7 @@
  *     gathered --round_start--> in flight --sync, round_synced--> durable, taken with round_next
  *
  * Owns what enters a round and in which order. Refuses to know what durable entries mean: the turn
- * asks the groups (store/turn.c).
+ * asks the replicas (store/turn.c).
  *
  * Three rings feed a round: control (checkpoints, abstentions, what is appended again) first, since
  * it makes room; then metadata, then data. Within a ring the order is the order of acceptance. Only
@@ -26,7 +26,7 @@ int round_pending(const struct store *store)
 static struct journal_mark *round_mark(struct store *store, const struct store_record *record,
                                        struct journal_mark *nobody)
 {
-    return record->group == UINT32_MAX ? nobody : &store->groups[record->group].mark;
+    return record->replica == UINT32_MAX ? nobody : &store->replicas[record->replica].mark;
 }
 
 /* Take what fits of one ring. 0 = the round is full. */

@@ -8,47 +8,47 @@
  * whoever is told BUSY, or crashes, asks again. Refuses to decide when a topic is deleted. */
 #include "store/state.h"
 
-static void store_seal_answer(struct store *store, struct store_group *group, enum status status)
+static void store_seal_answer(struct store *store, struct replica *replica, enum status status)
 {
     struct store_outcome outcome = {
-        .token = group->seal_token, .status = status, .persisted = 1, .replicas = 1};
-    assert(group->sealing);
+        .token = replica->seal_token, .status = status, .persisted = 1, .replicas = 1};
+    assert(replica->sealing);
     if (status == STATUS_OK) {
-        assert(partition_sealed(&group->state));
-        assert(group->state.meter.open_count == 0);
-        outcome.sealed.log_end = group->state.next_offset;
-        outcome.sealed.meter_sequence = group->state.meter.sequence;
-        outcome.sealed.meter_acked = partition_meter_acked(&group->state);
-        outcome.sealed.trim_sequence = group->state.retention.sequence;
-        outcome.sealed.trim_acked = retention_acked(&group->state.retention);
+        assert(partition_sealed(&replica->state));
+        assert(replica->state.meter.open_count == 0);
+        outcome.sealed.log_end = replica->state.next_offset;
+        outcome.sealed.meter_sequence = replica->state.meter.sequence;
+        outcome.sealed.meter_acked = partition_meter_acked(&replica->state);
+        outcome.sealed.trim_sequence = replica->state.retention.sequence;
+        outcome.sealed.trim_acked = retention_acked(&replica->state.retention);
     }
-    group->sealing = 0;
+    replica->sealing = 0;
     assert(store->accepted > 0);
     store->accepted--;
     store_outcome_push(store, &outcome);
 }
 
 /* As far as it goes without waiting. */
-void store_seal_advance(struct store *store, struct store_group *group)
+void store_seal_advance(struct store *store, struct replica *replica)
 {
-    if (!group->sealing || !partition_sealed(&group->state) || group->meter_busy) return;
-    if (group->state.meter.open_count == 0) {
-        store_seal_answer(store, group, STATUS_OK);
+    if (!replica->sealing || !partition_sealed(&replica->state) || replica->meter_busy) return;
+    if (replica->state.meter.open_count == 0) {
+        store_seal_answer(store, replica, STATUS_OK);
         return;
     }
-    enum status status = store_meter_propose(store, group, 1, 0, 0);
+    enum status status = store_meter_propose(store, replica, 1, 0, 0);
     /* Not due though something is open: all closes are unacknowledged. */
     if (status == STATUS_NOT_FOUND) status = STATUS_BUSY;
-    if (status != STATUS_OK) store_seal_answer(store, group, status);
+    if (status != STATUS_OK) store_seal_answer(store, replica, status);
 }
 
-void store_seal_executed(struct store *store, struct store_group *group, enum status status)
+void store_seal_executed(struct store *store, struct replica *replica, enum status status)
 {
-    if (!group->sealing) return; /* proposed before the last restart */
+    if (!replica->sealing) return; /* proposed before the last restart */
     if (status != STATUS_OK)
-        store_seal_answer(store, group, status);
+        store_seal_answer(store, replica, status);
     else
-        store_seal_advance(store, group);
+        store_seal_advance(store, replica);
 }
 
 static enum status store_seal_empty(struct store *store, const struct engine_partition_id *id,
@@ -65,27 +65,27 @@ static enum status store_seal_empty(struct store *store, const struct engine_par
 enum status store_seal(struct store *store, const struct engine_partition_id *id,
                        uint64_t intent_op, uint64_t token)
 {
-    struct store_group *group;
+    struct replica *replica;
     if (intent_op == 0) return STATUS_INVALID;
-    enum status status = store_group_lookup(store, id, &group);
+    enum status status = registry_lookup(store, id, &replica);
     if (status != STATUS_OK) return status;
-    if (!group) return store_seal_empty(store, id, token);
-    if (group->vsr.status == VSR_DAMAGED) {
+    if (!replica) return store_seal_empty(store, id, token);
+    if (replica->vsr.status == VSR_DAMAGED) {
         store->statistics.refused_damaged++;
         return STATUS_DAMAGED;
     }
-    if (group->sealing) return STATUS_BUSY;
+    if (replica->sealing) return STATUS_BUSY;
     status = store_admit_op(store, PARTITION_SEAL_BYTES);
     if (status != STATUS_OK) return status;
-    if (group->state.seal_intent_op != intent_op) {
+    if (replica->state.seal_intent_op != intent_op) {
         const struct partition_seal seal = {.intent_op = intent_op};
         uint8_t body[PARTITION_SEAL_BYTES];
         partition_encode_seal(&seal, body);
-        store_prepare_op(store, &store->data, group, PARTITION_SEAL, body, sizeof body, 0, 0);
+        store_prepare_op(store, &store->data, replica, PARTITION_SEAL, body, sizeof body, 0, 0);
     }
-    group->sealing = 1;
-    group->seal_token = token;
+    replica->sealing = 1;
+    replica->seal_token = token;
     store->accepted++;
-    if (group->state.seal_intent_op == intent_op) store_seal_advance(store, group);
+    if (replica->state.seal_intent_op == intent_op) store_seal_advance(store, replica);
     return STATUS_OK;
 }

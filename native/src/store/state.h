@@ -5,11 +5,11 @@
  *     round.c                         records into rounds
  *     turn.c                          what became durable, and what is committed by it
  *     execute.c                       what is committed
- *     metadata.c                      the group of topic 0, its snapshot file
- *     registry.c                      topics, groups that come
+ *     metadata.c                      the replica of topic 0, its snapshot file
+ *     registry.c                      topics, replicas that come
  *     seal.c                          a partition's last operations, when its topic goes
  *     files/segment_writer.c          executed batches into segment files
- *     files/retire.c                  groups that go
+ *     files/retire.c                  replicas that go
  *     files/trim.c                    segment files that no log names any more
  *     checkpoint/checkpoint.c         checkpoints, and extents given back
  *     checkpoint/duplicate_entries.c  entries that lie in the journal twice
@@ -72,7 +72,7 @@ enum store_limit {
     STORE_RETRY_AFTER_NS = 500000000, /* a full disk is asked again */
 };
 
-#define STORE_NOBODY UINT64_MAX /* topic of entries that belong to no group */
+#define STORE_NOBODY UINT64_MAX /* topic of entries that belong to no replica */
 
 enum store_io_kind {
     STORE_IO_ROUND = 1,
@@ -85,14 +85,14 @@ enum store_io_kind {
     STORE_IO_RELEASE_READ,
     STORE_IO_BLOB, /* all but the last request of a checkpoint file */
     STORE_IO_BLOB_DONE,
-    STORE_IO_REMOVE, /* files and folder of a group whose topic is gone */
-    STORE_IO_TRIM,   /* segment files of a group that lives */
+    STORE_IO_REMOVE, /* files and folder of a replica whose topic is gone */
+    STORE_IO_TRIM,   /* segment files of a replica that lives */
 };
 
 struct store_io {
     struct io_request request;
     struct store_io *next; /* in the free list, or of those that finished */
-    uint32_t group;
+    uint32_t replica;
     uint32_t file; /* index in files + 1; 0 = none */
     uint64_t bytes;
     uint32_t records;
@@ -103,7 +103,7 @@ struct store_io {
 struct store_file {
     struct queue_link link; /* least recently used first */
     uint64_t segment;
-    uint32_t group;
+    uint32_t replica;
     uint32_t users; /* requests of ours in flight */
     uint32_t next;  /* in its bucket, index + 1 */
     uint8_t open;
@@ -131,10 +131,10 @@ struct store_account {
     uint64_t byte_seconds;
     uint64_t told;
     uint64_t told_ns;
-    uint64_t turn;   /* in which it was told last */
-    int64_t told_us; /* where its next window begins */
-    uint32_t groups; /* partitions that add to it */
-    uint32_t next;   /* in its bucket or the free list; 0 = none */
+    uint64_t turn;     /* in which it was told last */
+    int64_t told_us;   /* where its next window begins */
+    uint32_t replicas; /* partitions that add to it */
+    uint32_t next;     /* in its bucket or the free list; 0 = none */
     struct queue_link link;
 };
 
@@ -151,9 +151,9 @@ enum store_release_phase {
 };
 
 struct store_release_item {
-    uint32_t group;
+    uint32_t replica;
     uint8_t is_file;
-    uint8_t withdrawn; /* its group was doomed before the entry left */
+    uint8_t withdrawn; /* its replica was doomed before the entry left */
     uint64_t record;   /* in the control ring */
     uint64_t batches;  /* must be written before the entry may go */
     uint64_t pin;
@@ -170,7 +170,7 @@ struct store_release {
     uint32_t count;
     uint32_t syncs;
     uint32_t blob_used;
-    uint32_t all_cursor; /* checkpoint_all: next group to look at */
+    uint32_t all_cursor; /* checkpoint_all: next replica to look at */
     uint8_t all;
     uint8_t all_after; /* when this release is over */
     uint8_t read_done;
@@ -179,7 +179,7 @@ struct store_release {
     uint64_t skip; /* live entries of the extent appended already */
     uint64_t seen;
     uint32_t sync_cursor;
-    struct queue reappend; /* groups whose live entries are copied from the extent */
+    struct queue reappend; /* replicas whose live entries are copied from the extent */
     struct store_release_item items[STORE_RELEASE_BATCH_MAX];
 };
 
@@ -226,25 +226,25 @@ struct store {
     struct store_ring control;
     struct store_ring metadata;
     struct store_ring data;
-    /* groups and topics */
-    struct store_group *groups;
-    uint32_t groups_max;
-    uint32_t groups_free;
-    uint32_t *group_buckets;
-    uint32_t group_buckets_count;
-    uint32_t groups_count;
+    /* replicas and topics */
+    struct replica *replicas;
+    uint32_t replicas_max;
+    uint32_t replicas_free;
+    uint32_t *replica_buckets;
+    uint32_t replica_buckets_count;
+    uint32_t replicas_count;
     struct store_topic *topics;
     uint32_t topics_free;
     uint32_t *topic_buckets;
     uint32_t topic_buckets_count;
     struct gone_topics gone;
     struct store_account *accounts;
-    uint32_t *account_buckets; /* group_buckets_count; 0 = none */
+    uint32_t *account_buckets; /* replica_buckets_count; 0 = none */
     uint32_t accounts_free;
     struct queue accounts_changed; /* since they were last told */
     struct queue accounts_quiet;   /* the others with bytes, oldest told first */
     uint64_t stored_turn;
-    struct store_group *metadata_group;
+    struct replica *metadata_replica;
     uint64_t metadata_handed; /* metadata ring: next to hand out, next to be applied */
     uint64_t metadata_applied;
     uint64_t floor_wanted;   /* before the next tombstone (V8) */
@@ -260,7 +260,7 @@ struct store {
     uint64_t outcomes_head;
     uint64_t outcomes_tail;
     uint64_t accepted;     /* calls without an outcome yet */
-    struct queue removals; /* groups whose topic is gone, until their files are */
+    struct queue removals; /* replicas whose topic is gone, until their files are */
     uint32_t removing_now; /* index + 1 of the one whose list lies in removal_names */
     uint8_t *removal_names;
     uint64_t removal_at;
@@ -273,7 +273,7 @@ struct store {
     struct queue events_ready;
     struct queue events_waiting;
     struct queue trims;
-    uint32_t *expiries; /* a heap of groups by expiry_us */
+    uint32_t *expiries; /* a heap of replicas by expiry_us */
     uint32_t expiries_count;
     uint64_t relieved_ns; /* when checkpoints were last asked for to free chunks of segments */
     struct queue *pins;   /* by generation mod extents */
@@ -301,7 +301,7 @@ struct store {
     struct store_copy copies[STORE_COPIES_MAX];
     struct store_resume resumes[STORE_RESUMES_MAX];
     uint64_t producers_at_ns;  /* the next look */
-    uint32_t producers_cursor; /* the next group whose silent producers are looked for */
+    uint32_t producers_cursor; /* the next replica whose silent producers are looked for */
     uint32_t resume_next;      /* the way to be given up next */
     /* rounds */
     struct committed committed; /* of the ring that is gone through */
@@ -326,7 +326,7 @@ void store_outcome_push(struct store *store, const struct store_outcome *outcome
 void store_fail(struct store *store, enum status status);
 int64_t store_time_us(const struct store *store);
 void store_clock_tick(struct store *store);
-void store_advance_push(struct store *store, struct store_group *group);
+void store_advance_push(struct store *store, struct replica *replica);
 struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
                                enum io_operation operation);
 void store_io_return(struct store *store, struct store_io *io);
@@ -337,18 +337,17 @@ enum status store_perform(struct store *store, struct io_request *request);
 
 /* store/registry.c */
 struct store_topic *store_topic_find(struct store *store, uint64_t topic);
-struct store_group *store_group_find(struct store *store, uint64_t topic, uint32_t partition);
+struct replica *registry_find(struct store *store, uint64_t topic, uint32_t partition);
 extern const struct segment_limit store_limit_unknown;
-struct store_group *store_group_make(struct store *store, uint64_t topic, uint64_t created_revision,
-                                     uint32_t partition, const struct segment_limit *limit,
-                                     int metered);
-void store_group_drop(struct store *store, struct store_group *group);
-enum status store_group_lookup(struct store *store, const struct engine_partition_id *id,
-                               struct store_group **group);
-enum status store_group_open(struct store *store, const struct engine_partition_id *id,
-                             struct store_group **group);
-uint32_t store_group_index(const struct store *store, const struct store_group *group);
-void store_group_pin(struct store *store, struct store_group *group, uint64_t generation);
+struct replica *registry_make(struct store *store, uint64_t topic, uint64_t created_revision,
+                              uint32_t partition, const struct segment_limit *limit, int metered);
+void registry_drop(struct store *store, struct replica *replica);
+enum status registry_lookup(struct store *store, const struct engine_partition_id *id,
+                            struct replica **replica);
+enum status registry_open(struct store *store, const struct engine_partition_id *id,
+                          struct replica **replica);
+uint32_t registry_index(const struct store *store, const struct replica *replica);
+void replica_pin(struct store *store, struct replica *replica, uint64_t generation);
 
 /* store/propose.c */
 enum status store_admit(struct store *store, struct store_ring *ring, uint64_t entry_size);
@@ -356,16 +355,16 @@ enum status store_admit_op(struct store *store, uint64_t payload_size);
 struct store_record *store_entry_begin(struct store *store, struct store_ring *ring,
                                        const struct journal_entry *entry, uint64_t *position);
 void store_entry_ready(struct store_record *record);
-void store_prepare_op(struct store *store, struct store_ring *ring, struct store_group *group,
+void store_prepare_op(struct store *store, struct store_ring *ring, struct replica *replica,
                       uint16_t operation, const uint8_t *body, size_t size, uint64_t token,
                       int outcome);
-void store_prepare_batch(struct store *store, struct store_group *group,
+void store_prepare_batch(struct store *store, struct replica *replica,
                          const struct store_produce *request, const struct batch_client *client);
-/* What the journal says of the group's place in its log, and of its configuration. */
-struct entry_view_state store_view_state(const struct store_group *group,
+/* What the journal says of the replica's place in its log, and of its configuration. */
+struct entry_view_state store_view_state(const struct replica *replica,
                                          const struct segment_limit *limit);
-void store_view_state_entry(struct store *store, struct store_group *group);
-void store_abstain_entry(struct store *store, struct store_group *group);
+void store_view_state_entry(struct store *store, struct replica *replica);
+void store_abstain_entry(struct store *store, struct replica *replica);
 
 /* store/round.c */
 void round_start(struct store *store);
@@ -376,19 +375,19 @@ struct store_record *round_next(struct store_ring *ring, uint64_t *position);
 
 /* store/read/read_cursor.c */
 const struct store_resume *store_resume_find(const struct store *store,
-                                             const struct store_group *group, uint64_t offset);
-void store_resume_keep(struct store *store, const struct store_group *group,
+                                             const struct replica *replica, uint64_t offset);
+void store_resume_keep(struct store *store, const struct replica *replica,
                        const struct store_resume *found);
 
 /* store/files/segment_writer.c */
-void store_group_path(const struct store_group *group, char path[IO_PATH_SIZE]);
-void store_segment_path(const struct store_group *group, uint64_t segment, char path[IO_PATH_SIZE]);
-struct store_file *store_file_open(struct store *store, struct store_group *group, uint64_t segment,
+void replica_path(const struct replica *replica, char path[IO_PATH_SIZE]);
+void store_segment_path(const struct replica *replica, uint64_t segment, char path[IO_PATH_SIZE]);
+struct store_file *store_file_open(struct store *store, struct replica *replica, uint64_t segment,
                                    uint32_t flags);
-int store_files_forget(struct store *store, const struct store_group *group, uint64_t below);
-void store_batches_discard(struct store *store, struct store_group *group);
+int store_files_forget(struct store *store, const struct replica *replica, uint64_t below);
+void store_batches_discard(struct store *store, struct replica *replica);
 uint32_t store_file_slot(const struct store *store, const struct store_file *file);
-void store_batch_queue(struct store *store, struct store_group *group, struct store_record *record,
+void store_batch_queue(struct store *store, struct replica *replica, struct store_record *record,
                        uint64_t position, const struct partition_result *result);
 void store_segments_write(struct store *store);
 /* One step of the partition that waits longest. 0 = none was possible. */
@@ -401,10 +400,10 @@ void store_release_blob_done(struct store *store);
 void store_release_read_done(struct store *store);
 int store_release_due(const struct store *store);
 int store_release_holds(const struct store *store);
-void store_release_withdraw(struct store *store, struct store_group *group);
-void store_checkpoint_durable(struct store *store, struct store_group *group,
+void store_release_withdraw(struct store *store, struct replica *replica);
+void store_checkpoint_durable(struct store *store, struct replica *replica,
                               const struct store_record *record);
-struct entry_checkpoint store_checkpoint_entry(const struct store_group *group, int is_file,
+struct entry_checkpoint store_checkpoint_entry(const struct replica *replica, int is_file,
                                                uint64_t blob_size, const uint8_t digest[16]);
 void store_blob_path(const uint8_t digest[16], char path[IO_PATH_SIZE]);
 int store_blob_write(struct store *store, uint32_t slot, const uint8_t digest[16], uint8_t *data,
@@ -422,36 +421,36 @@ void store_snapshot_blob_done(struct store *store);
 void store_snapshot_durable(struct store *store, const struct store_record *record);
 
 /* store/accounting/usage_windows.c */
-void store_meter_appended(struct store *store, struct store_group *group);
-void store_meter_closed(struct store *store, struct store_group *group, enum status status);
+void store_meter_appended(struct store *store, struct replica *replica);
+void store_meter_closed(struct store *store, struct replica *replica, enum status status);
 void store_meter_tick(struct store *store);
-void store_meter_watch(struct store *store, struct store_group *group);
-enum status store_meter_propose(struct store *store, struct store_group *group, int force,
+void store_meter_watch(struct store *store, struct replica *replica);
+enum status store_meter_propose(struct store *store, struct replica *replica, int force,
                                 uint64_t token, int outcome);
 
 /* store/accounting/storage_meter.c */
-uint32_t store_accounts_max(uint32_t groups_max);
+uint32_t store_accounts_max(uint32_t replicas_max);
 void store_stored_init(struct store *store);
-void store_stored_add(struct store *store, struct store_group *group, uint64_t bytes);
-void store_stored_take(struct store *store, struct store_group *group, uint64_t bytes);
+void store_stored_add(struct store *store, struct replica *replica, uint64_t bytes);
+void store_stored_take(struct store *store, struct replica *replica, uint64_t bytes);
 /* All that recovery found. */
-void store_stored_recovered(struct store *store, struct store_group *group);
-/* The group goes: it stores nothing any more. */
-void store_stored_forget(struct store *store, struct store_group *group);
+void store_stored_recovered(struct store *store, struct replica *replica);
+/* The replica goes: it stores nothing any more. */
+void store_stored_forget(struct store *store, struct replica *replica);
 
 /* store/accounting/retention.c */
-void store_retention_touch(struct store *store, struct store_group *group);
+void store_retention_touch(struct store *store, struct replica *replica);
 void store_retention_policy(struct store *store, const struct store_topic *topic);
-void store_retention_forget(struct store *store, struct store_group *group);
-void store_retention_executed(struct store *store, struct store_group *group,
+void store_retention_forget(struct store *store, struct replica *replica);
+void store_retention_executed(struct store *store, struct replica *replica,
                               const struct partition_result *result, enum partition_op operation,
                               struct store_outcome *outcome);
-void store_retention_watch(struct store *store, struct store_group *group);
+void store_retention_watch(struct store *store, struct replica *replica);
 void store_retention_tick(struct store *store);
 void store_retention_relieve(struct store *store);
 
 /* store/files/trim.c */
-void store_trim_begin(struct store *store, struct store_group *group);
+void store_trim_begin(struct store *store, struct replica *replica);
 void store_trims_step(struct store *store);
 int store_trims_rest(const struct store *store);
 void store_trim_done(struct store *store, const struct store_io *io);
@@ -459,12 +458,12 @@ void store_trim_done(struct store *store, const struct store_io *io);
 /* store/accounting/producer_quota.c */
 void store_producers_tick(struct store *store);
 /* May a producer that is new here take an entry? OK, PRODUCERS_SHARE. */
-enum status store_producers_share(struct store *store, struct store_group *group,
+enum status store_producers_share(struct store *store, struct replica *replica,
                                   const struct batch_client *client);
 
 /* store/seal.c */
-void store_seal_executed(struct store *store, struct store_group *group, enum status status);
-void store_seal_advance(struct store *store, struct store_group *group);
+void store_seal_executed(struct store *store, struct replica *replica, enum status status);
+void store_seal_advance(struct store *store, struct replica *replica);
 
 /* store/files/retire.c */
 void store_removals_step(struct store *store);

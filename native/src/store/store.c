@@ -102,7 +102,7 @@ struct store_sizes {
     struct store_config config;
     struct journal_config journal;
     struct partition_limits partitions;
-    uint32_t groups;
+    uint32_t replicas;
     size_t metadata_ring;
     size_t snapshot;
     size_t results;
@@ -114,7 +114,7 @@ static struct store_sizes store_measure(const struct store_config *given)
     sizes.journal = store_journal_config(&sizes.config);
     sizes.partitions = store_partition_limits(&sizes.config);
     int first = sizes.config.shard == 0;
-    sizes.groups = sizes.config.partitions_max + (first ? 1u : 0u);
+    sizes.replicas = sizes.config.partitions_max + (first ? 1u : 0u);
     sizes.metadata_ring = first ? STORE_METADATA_RING_BYTES : ARENA_PAGE_BYTES;
     sizes.snapshot = first ? STORE_SNAPSHOT_MAX : ARENA_PAGE_BYTES;
     sizes.results = first ? STORE_RESULTS_BYTES : ARENA_PAGE_BYTES;
@@ -126,11 +126,11 @@ size_t store_memory_bytes(const struct store_config *given)
     struct store_sizes sizes = store_measure(given);
     size_t total = arena_size(sizeof(struct store)) + arena_size(sizeof(struct journal_report));
     total += journal_memory_bytes(&sizes.journal) + partition_pools_bytes(&sizes.partitions);
-    total += arena_size(sizes.groups * sizeof(struct store_group))
+    total += arena_size(sizes.replicas * sizeof(struct replica))
              + arena_size(STORE_TOPICS_MAX * sizeof(struct store_topic));
-    total += 2 * arena_size(store_buckets(sizes.groups) * sizeof(uint32_t));
-    total += arena_size(store_accounts_max(sizes.groups) * sizeof(struct store_account));
-    total += arena_size(sizes.groups * sizeof(uint32_t));
+    total += 2 * arena_size(store_buckets(sizes.replicas) * sizeof(uint32_t));
+    total += arena_size(store_accounts_max(sizes.replicas) * sizeof(struct store_account));
+    total += arena_size(sizes.replicas * sizeof(uint32_t));
     total += arena_size(store_buckets(STORE_TOPICS_MAX) * sizeof(uint32_t))
              + arena_size(STORE_FILES_MAX * sizeof(uint32_t));
     total += arena_size(STORE_OUTCOMES_MAX * sizeof(struct store_outcome));
@@ -146,10 +146,10 @@ size_t store_memory_bytes(const struct store_config *given)
 
 static void store_free_lists(struct store *store)
 {
-    for (uint32_t index = 0; index < store->groups_max; index++) {
-        store->groups[index].next = index + 1 < store->groups_max ? index + 2 : 0;
+    for (uint32_t index = 0; index < store->replicas_max; index++) {
+        store->replicas[index].next = index + 1 < store->replicas_max ? index + 2 : 0;
     }
-    store->groups_free = 1;
+    store->replicas_free = 1;
     for (uint32_t index = 0; index < STORE_TOPICS_MAX; index++) {
         store->topics[index].next = index + 1 < STORE_TOPICS_MAX ? index + 2 : 0;
     }
@@ -189,16 +189,17 @@ struct store *store_allocate(const struct store_config *given, struct arena *are
     struct store *store = arena_take(arena, sizeof *store);
     if (!store) return NULL;
     store->config = sizes.config;
-    store->groups_max = sizes.groups;
-    store->group_buckets_count = store_buckets(sizes.groups);
+    store->replicas_max = sizes.replicas;
+    store->replica_buckets_count = store_buckets(sizes.replicas);
     store->topic_buckets_count = store_buckets(STORE_TOPICS_MAX);
     store->report = arena_take(arena, sizeof *store->report);
-    store->groups = arena_take(arena, sizes.groups * sizeof *store->groups);
+    store->replicas = arena_take(arena, sizes.replicas * sizeof *store->replicas);
     store->topics = arena_take(arena, STORE_TOPICS_MAX * sizeof *store->topics);
-    store->group_buckets = arena_take(arena, store->group_buckets_count * sizeof(uint32_t));
-    store->account_buckets = arena_take(arena, store->group_buckets_count * sizeof(uint32_t));
-    store->accounts = arena_take(arena, store_accounts_max(sizes.groups) * sizeof *store->accounts);
-    store->expiries = arena_take(arena, sizes.groups * sizeof *store->expiries);
+    store->replica_buckets = arena_take(arena, store->replica_buckets_count * sizeof(uint32_t));
+    store->account_buckets = arena_take(arena, store->replica_buckets_count * sizeof(uint32_t));
+    store->accounts =
+        arena_take(arena, store_accounts_max(sizes.replicas) * sizeof *store->accounts);
+    store->expiries = arena_take(arena, sizes.replicas * sizeof *store->expiries);
     store->topic_buckets = arena_take(arena, store->topic_buckets_count * sizeof(uint32_t));
     store->file_buckets = arena_take(arena, STORE_FILES_MAX * sizeof(uint32_t));
     store->outcomes = arena_take(arena, STORE_OUTCOMES_MAX * sizeof *store->outcomes);
@@ -227,19 +228,19 @@ int store_outcome_next(struct store *store, struct store_outcome *outcome)
     return 1;
 }
 
-void store_advance_push(struct store *store, struct store_group *group)
+void store_advance_push(struct store *store, struct replica *replica)
 {
-    if (group->advance_link.queue == NULL) queue_push(&store->advances, &group->advance_link);
+    if (replica->advance_link.queue == NULL) queue_push(&store->advances, &replica->advance_link);
 }
 
 int store_advance_next(struct store *store, struct engine_partition_id *id)
 {
     if (queue_empty(&store->advances)) return 0;
-    struct store_group *group =
-        queue_element(queue_pop(&store->advances), struct store_group, advance_link);
-    *id = (struct engine_partition_id){.topic = group->topic,
-                                       .created_revision = group->created_revision,
-                                       .partition = group->partition};
+    struct replica *replica =
+        queue_element(queue_pop(&store->advances), struct replica, advance_link);
+    *id = (struct engine_partition_id){.topic = replica->topic,
+                                       .created_revision = replica->created_revision,
+                                       .partition = replica->partition};
     return 1;
 }
 
@@ -254,7 +255,7 @@ enum status store_failed(const struct store *store)
     return store->failed;
 }
 
-/* C1, C2: not confirmed = the last time that was, so that a group stamps its last + 1, and one
+/* C1, C2: not confirmed = the last time that was, so that a replica stamps its last + 1, and one
  * without any stamp does not begin in 1970: its producers would expire when the clock is right. */
 int64_t store_time_us(const struct store *store)
 {
@@ -273,7 +274,7 @@ struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
     io->request.kind = kind;
     io->request.token = (uint64_t)(io - store->ios);
     io->file = 0;
-    io->group = 0;
+    io->replica = 0;
     io->records = 0;
     return io;
 }
@@ -346,9 +347,9 @@ void store_clock_confirm(struct store *store, struct store_now now)
 void store_statistics(const struct store *store, struct store_statistics *statistics)
 {
     *statistics = store->statistics;
-    statistics->groups_live = store->groups_count;
+    statistics->replicas_live = store->replicas_count;
     statistics->producers_used = store->pools.producers.count - store->pools.producers.free_count;
-    statistics->groups_removing = store->removals.count;
+    statistics->replicas_removing = store->removals.count;
     statistics->partitions_trimming = store->trims.count;
     statistics->clock_uncertain = store->clock_uncertain;
     statistics->storage_full = store->storage_full;

@@ -1,4 +1,4 @@
-/* store/store.h: one shard's state: its journal, its VSR groups and the partitions they replicate.
+/* store/store.h: one shard's state: its journal, its replicas and the partitions they hold.
  *
  * Pure: no clock, no system call, no allocation after store_open. It is driven by calls and
  * completions and answers through queues that its caller drains once a turn:
@@ -11,7 +11,7 @@
  * The simulator and the shard drive the same functions. Every call either answers at once with a
  * status other than STATUS_OK, or is accepted and later gives exactly one outcome with its token.
  *
- * The group of the cluster's metadata has topic 0; only shard 0 has it. */
+ * The replica of the cluster's metadata has topic 0; only shard 0 has it. */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
@@ -258,11 +258,11 @@ struct store_statistics {
         duplicates;
     uint64_t refused_busy, refused_full, refused_damaged, out_of_sequence, checkpoints,
         extents_released;
-    uint64_t segments_opened, segments_sealed, groups_live, groups_damaged, prepares_bytes_used,
+    uint64_t segments_opened, segments_sealed, replicas_live, replicas_damaged, prepares_bytes_used,
         journal_bytes_live;
-    uint64_t groups_removing, removal_failures, refused_producers_share, producers_used;
-    uint64_t storage_full;                          /* 1 = writes are refused until the next try */
-    uint64_t refused_op_unknown, groups_op_unknown; /* their log is of a newer release */
+    uint64_t replicas_removing, removal_failures, refused_producers_share, producers_used;
+    uint64_t storage_full; /* 1 = writes are refused until the next try */
+    uint64_t refused_op_unknown, replicas_op_unknown; /* their log is of a newer release */
     uint64_t trims, trims_held, trims_full, trimmed_bytes, trimmed_records;
     uint64_t partitions_trimming, trim_failures; /* files of what was trimmed */
     uint64_t stored_unattributed;                /* topics whose bytes found no account */

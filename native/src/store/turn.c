@@ -13,22 +13,22 @@
 #include "store/state.h"
 
 /* Live in the extent that the round lies in. */
-static void turn_lives(struct store *store, struct store_group *group,
+static void turn_lives(struct store *store, struct replica *replica,
                        const struct store_record *record)
 {
-    group->live_bytes += record->entry_bytes;
+    replica->live_bytes += record->entry_bytes;
     store->live_bytes += record->entry_bytes;
 }
 
-/* What its log says of the group: ops that this made committed, and what stands between them. */
-static void turn_log_durable(struct store *store, struct store_group *group,
+/* What its log says of the replica: ops that this made committed, and what stands between them. */
+static void turn_log_durable(struct store *store, struct replica *replica,
                              const struct store_record *record, uint64_t position)
 {
-    turn_lives(store, group, record);
+    turn_lives(store, replica, record);
     if (record->kind == JOURNAL_PREPARE) {
         const struct vsr_event event = {.kind = VSR_PERSISTED, .op = record->op};
         struct vsr_update update;
-        vsr_step(&group->vsr, &event, &update);
+        vsr_step(&replica->vsr, &event, &update);
         /* The ring is in order, and of one member: what became durable is what is committed. */
         assert(update.committed.count == 1);
         assert(update.committed.first == record->op);
@@ -36,21 +36,21 @@ static void turn_log_durable(struct store *store, struct store_group *group,
     committed_add(&store->committed, position);
 }
 
-/* Checkpoints, tombstones and what the journal says of no group: they are this shard's own. */
-static void turn_own_durable(struct store *store, struct store_group *group,
+/* Checkpoints, tombstones and what the journal says of no replica: they are this shard's own. */
+static void turn_own_durable(struct store *store, struct replica *replica,
                              const struct store_record *record, uint64_t generation)
 {
     switch ((enum journal_entry_kind)record->kind) {
     case JOURNAL_CHECKPOINT:
-        if (group == store->metadata_group)
+        if (replica == store->metadata_replica)
             store_snapshot_durable(store, record);
         else
-            store_checkpoint_durable(store, group, record);
+            store_checkpoint_durable(store, replica, record);
         break;
     case JOURNAL_FORGET:
         /* From here on the tombstone alone must live. */
-        reconcile_forgotten(&group->removal);
-        store_group_pin(store, group, generation);
+        reconcile_forgotten(&replica->removal);
+        replica_pin(store, replica, generation);
         break;
     case JOURNAL_ABSTAIN: break;
     case JOURNAL_PREPARE:
@@ -67,21 +67,21 @@ static void turn_entry_durable(struct store *store, struct store_record *record,
     int logged = !record->reappended
                  && (record->kind == JOURNAL_PREPARE || record->kind == JOURNAL_VIEW_STATE);
     if (!logged) record->state = STORE_RECORD_DONE;
-    if (record->group == UINT32_MAX) {
+    if (record->replica == UINT32_MAX) {
         store_nobody_pin(store, generation);
         return;
     }
-    assert(record->group < store->groups_max);
-    struct store_group *group = &store->groups[record->group];
-    /* A copy says nothing new, and its group may have gone meanwhile. */
+    assert(record->replica < store->replicas_max);
+    struct replica *replica = &store->replicas[record->replica];
+    /* A copy says nothing new, and its replica may have gone meanwhile. */
     if (record->reappended) return;
-    assert(group->used);
-    if (group->pin == 0 && record->kind != JOURNAL_CHECKPOINT)
-        store_group_pin(store, group, generation);
+    assert(replica->used);
+    if (replica->pin == 0 && record->kind != JOURNAL_CHECKPOINT)
+        replica_pin(store, replica, generation);
     if (logged)
-        turn_log_durable(store, group, record, position);
+        turn_log_durable(store, replica, record, position);
     else
-        turn_own_durable(store, group, record, generation);
+        turn_own_durable(store, replica, record, generation);
 }
 
 static void turn_ring_durable(struct store *store, struct store_ring *ring)
@@ -117,9 +117,9 @@ static void store_control_done(struct store *store, const struct store_io *io)
     struct store_file *file = io->file != 0 ? &store->files[io->file - 1] : NULL;
     /* What follows a folder or file that could not be made finds none: all of it again later. */
     int follows = file && status == STATUS_FILE_NOT_FOUND
-                  && (file->broken || !store->groups[io->group].folder_made);
+                  && (file->broken || !store->replicas[io->replica].folder_made);
     if (file) file->broken = 1;
-    if (io->request.operation == IO_MKDIR) store->groups[io->group].folder_made = 0;
+    if (io->request.operation == IO_MKDIR) store->replicas[io->replica].folder_made = 0;
     if (status == STATUS_STORAGE_FULL || follows) {
         store->storage_full = 1;
         store->storage_retry_ns = store->now.monotonic_ns + STORE_RETRY_AFTER_NS;

@@ -103,7 +103,7 @@ def test_a_partition_without_operations_is_sealed_by_its_closing_topic_alone() -
     refused = lib.store_commit_offset(store.store, store.id(), 3, 0, 0, store.token())
     assert name(refused) == "CLOSED"
     assert store.statistics().entries == entries
-    assert store.statistics().groups_live == 1  # the metadata group
+    assert store.statistics().replicas_live == 1  # the metadata group
 
 
 def test_unacknowledged_windows_hold_the_last_close_back() -> None:

@@ -95,7 +95,7 @@ def test_a_partition_without_records_has_no_file_and_reads_empty() -> None:
     store = opened(disk)
     assert store.read(0) == b""
     assert store.read(1) == "OFFSET_OUT_OF_RANGE"
-    assert store.statistics().groups_live == 1  # the metadata group
+    assert store.statistics().replicas_live == 1  # the metadata group
     store.append(client_part(1))
     store.run()
     assert disk.exists(f"topics/{TOPIC:016x}-{REVISION}-0/{0:020d}.log")
@@ -474,7 +474,7 @@ def test_a_topic_that_goes_takes_its_files_with_it() -> None:
     assert store.produce(client_part(1)) == "TOPIC_NOT_FOUND"
     disk.crash()
     after = Store(disk, topic=False)
-    assert after.statistics().groups_live == 1
+    assert after.statistics().replicas_live == 1
 
 
 def test_a_snapshot_that_was_refused_is_asked_for_again() -> None:

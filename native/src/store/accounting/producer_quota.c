@@ -28,41 +28,41 @@ static int producers_scarce(const struct store *store)
     return producers_free(store) <= (pool->count - pool->reserve) / 2;
 }
 
-/* Whose topic it is; asked of the tables once for a group that a start found. */
-static uint32_t producers_organization(struct store *store, struct store_group *group)
+/* Whose topic it is; asked of the tables once for a replica that a start found. */
+static uint32_t producers_organization(struct store *store, struct replica *replica)
 {
-    if (group->organization != 0) return group->organization;
-    const struct store_topic *topic = store_topic_find(store, group->topic);
-    if (topic) group->organization = topic->organization;
-    return group->organization;
+    if (replica->organization != 0) return replica->organization;
+    const struct store_topic *topic = store_topic_find(store, replica->topic);
+    if (topic) replica->organization = topic->organization;
+    return replica->organization;
 }
 
 static uint64_t producers_held(struct store *store, uint32_t organization)
 {
     uint64_t held = 0;
-    for (uint32_t index = 0; index < store->groups_max; index++) {
-        struct store_group *group = &store->groups[index];
-        if (!group->used || group == store->metadata_group) continue;
-        if (producers_organization(store, group) != organization) continue;
-        held += group->state.producers.remembered_count + group->state.producers.admitted_count;
+    for (uint32_t index = 0; index < store->replicas_max; index++) {
+        struct replica *replica = &store->replicas[index];
+        if (!replica->used || replica == store->metadata_replica) continue;
+        if (producers_organization(store, replica) != organization) continue;
+        held += replica->state.producers.remembered_count + replica->state.producers.admitted_count;
     }
     return held;
 }
 
-enum status store_producers_share(struct store *store, struct store_group *group,
+enum status store_producers_share(struct store *store, struct replica *replica,
                                   const struct batch_client *client)
 {
     if (!producers_scarce(store)) return STATUS_OK;
     struct producer_id producer;
     memcpy(producer.bytes, client->producer_id, sizeof producer.bytes);
-    if (producer_table_knows(&group->state.producers, &producer)) return STATUS_OK;
-    uint64_t held = producers_held(store, producers_organization(store, group));
+    if (producer_table_knows(&replica->state.producers, &producer)) return STATUS_OK;
+    uint64_t held = producers_held(store, producers_organization(store, replica));
     if (producers_free(store) == 0 || held < producers_free(store)) return STATUS_OK;
     store->statistics.refused_producers_share++;
     return STATUS_PRODUCERS_SHARE;
 }
 
-static enum status producers_expire(struct store *store, struct store_group *group,
+static enum status producers_expire(struct store *store, struct replica *replica,
                                     int64_t used_until_us)
 {
     enum status status = store_admit_op(store, PARTITION_EXPIRE_BYTES);
@@ -70,9 +70,9 @@ static enum status producers_expire(struct store *store, struct store_group *gro
     const struct partition_expire expire = {.used_until_us = used_until_us};
     uint8_t body[PARTITION_EXPIRE_BYTES];
     partition_encode_expire(&expire, body);
-    store_prepare_op(store, &store->data, group, PARTITION_EXPIRE_PRODUCERS, body, sizeof body, 0,
+    store_prepare_op(store, &store->data, replica, PARTITION_EXPIRE_PRODUCERS, body, sizeof body, 0,
                      0);
-    group->expire_busy = 1;
+    replica->expire_busy = 1;
     return STATUS_OK;
 }
 
@@ -84,12 +84,13 @@ void store_producers_tick(struct store *store)
     store->producers_at_ns = store->now.monotonic_ns + PRODUCERS_TICK_NS;
     int64_t until_us = now_us - (int64_t)PRODUCER_IDLE_MINUTES * 60000000;
     uint32_t proposals = 0;
-    for (uint32_t step = 0; step < PRODUCERS_GROUPS_PER_TICK && step < store->groups_max; step++) {
-        struct store_group *group = &store->groups[store->producers_cursor++ % store->groups_max];
-        if (!group->used || group == store->metadata_group || group->expire_busy) continue;
-        if (group->vsr.status != VSR_NORMAL || group->removal.phase != RECONCILE_NONE) continue;
-        if (!producer_table_idle(&group->state.producers, until_us)) continue;
-        if (producers_expire(store, group, until_us) != STATUS_OK) return;
+    for (uint32_t step = 0; step < PRODUCERS_GROUPS_PER_TICK && step < store->replicas_max;
+         step++) {
+        struct replica *replica = &store->replicas[store->producers_cursor++ % store->replicas_max];
+        if (!replica->used || replica == store->metadata_replica || replica->expire_busy) continue;
+        if (replica->vsr.status != VSR_NORMAL || replica->removal.phase != RECONCILE_NONE) continue;
+        if (!producer_table_idle(&replica->state.producers, until_us)) continue;
+        if (producers_expire(store, replica, until_us) != STATUS_OK) return;
         if (++proposals == PRODUCERS_PROPOSALS_PER_TICK) return;
     }
 }

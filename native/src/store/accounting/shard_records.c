@@ -58,7 +58,7 @@ static void unseen_entry(struct store *store, struct store_ring *ring, uint64_t 
     struct store_record *record = store_entry_begin(store, ring, &entry, &position);
     const struct entry_abstain abstain = {0};
     entry_abstain_put(store_record_body(record), &abstain);
-    record->group = UINT32_MAX;
+    record->replica = UINT32_MAX;
     store_entry_ready(record);
 }
 

@@ -1,4 +1,4 @@
-/* store/accounting/shard_records.h: what the journal says of no one group: how far the
+/* store/accounting/shard_records.h: what the journal says of no replica alone: how far the
  * metadata's effects went (V8), and what damage that names nobody may have taken (J4).
  *
  * Such entries never die: of each kind the newest is live, in which extent it lies is kept by

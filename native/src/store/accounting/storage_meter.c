@@ -16,15 +16,15 @@ enum { STORED_MS = 1000 };
 /* What does not change is told so often: a crash loses that much of it. */
 #define STORED_TOLD_NS UINT64_C(60000000000)
 
-uint32_t store_accounts_max(uint32_t groups_max)
+uint32_t store_accounts_max(uint32_t replicas_max)
 {
     /* One for nobody; and of those that were deleted, what the next window tells. */
-    return 1 + 2 * groups_max;
+    return 1 + 2 * replicas_max;
 }
 
 void store_stored_init(struct store *store)
 {
-    uint32_t count = store_accounts_max(store->groups_max);
+    uint32_t count = store_accounts_max(store->replicas_max);
     for (uint32_t index = count - 1; index > 0; index--) {
         store->accounts[index].next = store->accounts_free;
         store->accounts_free = index;
@@ -34,7 +34,7 @@ void store_stored_init(struct store *store)
 static uint32_t *account_bucket(struct store *store, uint64_t topic, uint64_t created_revision)
 {
     uint64_t mixed = (topic + created_revision) * UINT64_C(0x9E3779B97F4A7C15);
-    return &store->account_buckets[(mixed >> 33) & (store->group_buckets_count - 1)];
+    return &store->account_buckets[(mixed >> 33) & (store->replica_buckets_count - 1)];
 }
 
 static struct store_account *account_open(struct store *store, uint64_t topic,
@@ -71,14 +71,15 @@ static void account_close(struct store *store, struct store_account *account)
     store->accounts_free = self;
 }
 
-static struct store_account *account_of(struct store *store, struct store_group *group)
+static struct store_account *account_of(struct store *store, struct replica *replica)
 {
-    if (group->account == 0) {
-        struct store_account *account = account_open(store, group->topic, group->created_revision);
-        account->groups++;
-        group->account = (uint32_t)(account - store->accounts) + 1;
+    if (replica->account == 0) {
+        struct store_account *account =
+            account_open(store, replica->topic, replica->created_revision);
+        account->replicas++;
+        replica->account = (uint32_t)(account - store->accounts) + 1;
     }
-    return &store->accounts[group->account - 1];
+    return &store->accounts[replica->account - 1];
 }
 
 /* Up to now. */
@@ -105,37 +106,37 @@ static void account_change(struct store *store, struct store_account *account, u
     queue_push(&store->accounts_changed, &account->link);
 }
 
-void store_stored_add(struct store *store, struct store_group *group, uint64_t bytes)
+void store_stored_add(struct store *store, struct replica *replica, uint64_t bytes)
 {
-    if (store->recovering || !group->metered || bytes == 0) return;
-    account_change(store, account_of(store, group), bytes, 0);
-    group->stored_bytes += bytes;
+    if (store->recovering || !replica->metered || bytes == 0) return;
+    account_change(store, account_of(store, replica), bytes, 0);
+    replica->stored_bytes += bytes;
 }
 
-void store_stored_take(struct store *store, struct store_group *group, uint64_t bytes)
+void store_stored_take(struct store *store, struct replica *replica, uint64_t bytes)
 {
-    if (store->recovering || group->account == 0 || bytes == 0) return;
-    assert(group->stored_bytes >= bytes);
-    account_change(store, account_of(store, group), 0, bytes);
-    group->stored_bytes -= bytes;
+    if (store->recovering || replica->account == 0 || bytes == 0) return;
+    assert(replica->stored_bytes >= bytes);
+    account_change(store, account_of(store, replica), 0, bytes);
+    replica->stored_bytes -= bytes;
 }
 
-void store_stored_recovered(struct store *store, struct store_group *group)
+void store_stored_recovered(struct store *store, struct replica *replica)
 {
-    uint64_t bytes = partition_bytes(&group->state);
-    if (!group->metered || bytes == 0) return;
-    account_change(store, account_of(store, group), bytes, 0);
-    group->stored_bytes = bytes;
+    uint64_t bytes = partition_bytes(&replica->state);
+    if (!replica->metered || bytes == 0) return;
+    account_change(store, account_of(store, replica), bytes, 0);
+    replica->stored_bytes = bytes;
 }
 
-void store_stored_forget(struct store *store, struct store_group *group)
+void store_stored_forget(struct store *store, struct replica *replica)
 {
-    if (group->account == 0) return;
-    struct store_account *account = account_of(store, group);
-    account_change(store, account, 0, group->stored_bytes);
-    account->groups--;
-    group->account = 0;
-    group->stored_bytes = 0;
+    if (replica->account == 0) return;
+    struct store_account *account = account_of(store, replica);
+    account_change(store, account, 0, replica->stored_bytes);
+    account->replicas--;
+    replica->account = 0;
+    replica->stored_bytes = 0;
 }
 
 void store_stored_turn(struct store *store)
@@ -178,7 +179,7 @@ int store_stored_next(struct store *store, int all, int64_t from_us, int64_t end
         queue_remove((struct queue *)(uintptr_t)account->link.queue, &account->link);
         if (account->bytes > 0)
             queue_push(&store->accounts_quiet, &account->link);
-        else if (account->groups == 0)
+        else if (account->replicas == 0)
             account_close(store, account);
         if (delta > 0) return 1;
     }

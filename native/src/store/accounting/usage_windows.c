@@ -10,14 +10,14 @@
 #define STORE_CLOSES_AGAIN_NS UINT64_C(5000000000)
 
 /* At most one close is in flight per partition: the next is proposed when this one was applied. */
-enum status store_meter_propose(struct store *store, struct store_group *group, int force,
+enum status store_meter_propose(struct store *store, struct replica *replica, int force,
                                 uint64_t token, int outcome)
 {
     struct partition_meter_close close;
-    if (group->vsr.status != VSR_NORMAL || group->removal.phase != RECONCILE_NONE
-        || group->unknown_op != 0)
+    if (replica->vsr.status != VSR_NORMAL || replica->removal.phase != RECONCILE_NONE
+        || replica->unknown_op != 0)
         return STATUS_REBUILDING;
-    if (!partition_meter_due(&group->state, store->metering_us, store->config.metering_window_s,
+    if (!partition_meter_due(&replica->state, store->metering_us, store->config.metering_window_s,
                              force, &close)) {
         return STATUS_NOT_FOUND;
     }
@@ -25,67 +25,66 @@ enum status store_meter_propose(struct store *store, struct store_group *group, 
     if (status != STATUS_OK) return status;
     uint8_t body[PARTITION_METER_CLOSE_BYTES];
     partition_encode_meter_close(&close, body);
-    store_prepare_op(store, &store->data, group, PARTITION_METER_CLOSE, body, sizeof body, token,
+    store_prepare_op(store, &store->data, replica, PARTITION_METER_CLOSE, body, sizeof body, token,
                      outcome);
-    group->meter_busy = 1;
+    replica->meter_busy = 1;
     return STATUS_OK;
 }
 
-void store_meter_appended(struct store *store, struct store_group *group)
+void store_meter_appended(struct store *store, struct replica *replica)
 {
-    if (!group->metered || group->window_link.queue != NULL) return;
-    queue_push(&store->windows, &group->window_link);
+    if (!replica->metered || replica->window_link.queue != NULL) return;
+    queue_push(&store->windows, &replica->window_link);
 }
 
-void store_meter_watch(struct store *store, struct store_group *group)
+void store_meter_watch(struct store *store, struct replica *replica)
 {
     const struct meter_sum *sums;
-    if (!partition_meter_next(&group->state, group->state.meter.acked_here, &sums)) return;
-    if (group->closes_link.queue == &store->closes_waiting)
-        queue_remove(&store->closes_waiting, &group->closes_link);
-    if (group->closes_link.queue == NULL) queue_push(&store->closes_ready, &group->closes_link);
+    if (!partition_meter_next(&replica->state, replica->state.meter.acked_here, &sums)) return;
+    if (replica->closes_link.queue == &store->closes_waiting)
+        queue_remove(&store->closes_waiting, &replica->closes_link);
+    if (replica->closes_link.queue == NULL) queue_push(&store->closes_ready, &replica->closes_link);
 }
 
-void store_meter_closed(struct store *store, struct store_group *group, enum status status)
+void store_meter_closed(struct store *store, struct replica *replica, enum status status)
 {
-    group->meter_busy = 0;
+    replica->meter_busy = 0;
     maybe(status == STATUS_OK);
-    if (group->state.meter.open_count == 0) {
-        if (group->window_link.queue) queue_remove(&store->windows, &group->window_link);
-    } else if (group->window_link.queue) {
+    if (replica->state.meter.open_count == 0) {
+        if (replica->window_link.queue) queue_remove(&store->windows, &replica->window_link);
+    } else if (replica->window_link.queue) {
         /* Appended to while the close was on its way: a new window, which ends last. */
-        queue_remove(&store->windows, &group->window_link);
-        queue_push(&store->windows, &group->window_link);
+        queue_remove(&store->windows, &replica->window_link);
+        queue_push(&store->windows, &replica->window_link);
     } else {
-        queue_push(&store->windows, &group->window_link);
+        queue_push(&store->windows, &replica->window_link);
     }
-    store_meter_watch(store, group);
-    if (group->sealing) store_seal_advance(store, group);
+    store_meter_watch(store, replica);
+    if (replica->sealing) store_seal_advance(store, replica);
 }
 
 void store_meter_tick(struct store *store)
 {
     uint64_t count = store->windows.count;
     while (count-- > 0) {
-        struct store_group *group =
-            queue_element(store->windows.head, struct store_group, window_link);
+        struct replica *replica = queue_element(store->windows.head, struct replica, window_link);
         enum status status =
-            group->meter_busy ? STATUS_BUSY : store_meter_propose(store, group, 0, 0, 0);
+            replica->meter_busy ? STATUS_BUSY : store_meter_propose(store, replica, 0, 0, 0);
         /* Not due: nor is anyone behind it. But with all closes unacknowledged it may wait while
          * others are due. */
-        int full = group->state.meter.closes_count == METER_CLOSES_MAX;
+        int full = replica->state.meter.closes_count == METER_CLOSES_MAX;
         if (status == STATUS_NOT_FOUND && !full) break;
-        if (status != STATUS_OK && status != STATUS_NOT_FOUND && !group->meter_busy) break;
-        queue_remove(&store->windows, &group->window_link);
-        queue_push(&store->windows, &group->window_link);
+        if (status != STATUS_OK && status != STATUS_NOT_FOUND && !replica->meter_busy) break;
+        queue_remove(&store->windows, &replica->window_link);
+        queue_push(&store->windows, &replica->window_link);
     }
     while (!queue_empty(&store->closes_waiting)) {
-        struct store_group *group =
-            queue_element(store->closes_waiting.head, struct store_group, closes_link);
-        if (store->now.monotonic_ns - group->closes_at_ns < STORE_CLOSES_AGAIN_NS) break;
-        group->closes_handed = group->state.meter.acked_here;
-        queue_remove(&store->closes_waiting, &group->closes_link);
-        queue_push(&store->closes_ready, &group->closes_link);
+        struct replica *replica =
+            queue_element(store->closes_waiting.head, struct replica, closes_link);
+        if (store->now.monotonic_ns - replica->closes_at_ns < STORE_CLOSES_AGAIN_NS) break;
+        replica->closes_handed = replica->state.meter.acked_here;
+        queue_remove(&store->closes_waiting, &replica->closes_link);
+        queue_push(&store->closes_ready, &replica->closes_link);
     }
 }
 
@@ -93,25 +92,25 @@ int store_meter_next(struct store *store, struct engine_meter_close *close,
                      struct engine_meter_sum *sums, uint32_t sums_max)
 {
     while (!queue_empty(&store->closes_ready)) {
-        struct store_group *group =
-            queue_element(store->closes_ready.head, struct store_group, closes_link);
-        uint64_t after = group->closes_handed;
-        if (after < group->state.meter.acked_here) after = group->state.meter.acked_here;
+        struct replica *replica =
+            queue_element(store->closes_ready.head, struct replica, closes_link);
+        uint64_t after = replica->closes_handed;
+        if (after < replica->state.meter.acked_here) after = replica->state.meter.acked_here;
         const struct meter_sum *own;
-        const struct meter_close *next = partition_meter_next(&group->state, after, &own);
+        const struct meter_close *next = partition_meter_next(&replica->state, after, &own);
         if (!next) {
-            queue_remove(&store->closes_ready, &group->closes_link);
-            if (partition_meter_next(&group->state, group->state.meter.acked_here, &own)) {
-                group->closes_at_ns = store->now.monotonic_ns;
-                queue_push(&store->closes_waiting, &group->closes_link);
+            queue_remove(&store->closes_ready, &replica->closes_link);
+            if (partition_meter_next(&replica->state, replica->state.meter.acked_here, &own)) {
+                replica->closes_at_ns = store->now.monotonic_ns;
+                queue_push(&store->closes_waiting, &replica->closes_link);
             }
             continue;
         }
         assert(next->sums_count <= sums_max);
         *close = (struct engine_meter_close){
-            .id = {.topic = group->topic,
-                   .created_revision = group->created_revision,
-                   .partition = group->partition},
+            .id = {.topic = replica->topic,
+                   .created_revision = replica->created_revision,
+                   .partition = replica->partition},
             .sequence = next->sequence,
             .from_op = next->from_op,
             .to_op = next->to_op,
@@ -127,7 +126,7 @@ int store_meter_next(struct store *store, struct engine_meter_close *close,
                 .batches = own[index].batches,
             };
         }
-        group->closes_handed = next->sequence;
+        replica->closes_handed = next->sequence;
         return 1;
     }
     return 0;
@@ -136,15 +135,15 @@ int store_meter_next(struct store *store, struct engine_meter_close *close,
 enum status store_meter_ack(struct store *store, const struct engine_partition_id *id,
                             uint64_t sequence)
 {
-    struct store_group *group;
-    enum status status = store_group_lookup(store, id, &group);
+    struct replica *replica;
+    enum status status = registry_lookup(store, id, &replica);
     if (status != STATUS_OK) return status;
-    if (!group) return STATUS_NOT_FOUND;
-    partition_meter_ack(&group->state, sequence);
+    if (!replica) return STATUS_NOT_FOUND;
+    partition_meter_ack(&replica->state, sequence);
     const struct meter_sum *own;
-    if (group->closes_link.queue == &store->closes_waiting
-        && !partition_meter_next(&group->state, group->state.meter.acked_here, &own)) {
-        queue_remove(&store->closes_waiting, &group->closes_link);
+    if (replica->closes_link.queue == &store->closes_waiting
+        && !partition_meter_next(&replica->state, replica->state.meter.acked_here, &own)) {
+        queue_remove(&store->closes_waiting, &replica->closes_link);
     }
     return STATUS_OK;
 }
@@ -152,17 +151,17 @@ enum status store_meter_ack(struct store *store, const struct engine_partition_i
 enum status store_meter_flush(struct store *store, const struct engine_partition_id *id,
                               uint64_t token)
 {
-    struct store_group *group;
-    enum status status = store_group_lookup(store, id, &group);
+    struct replica *replica;
+    enum status status = registry_lookup(store, id, &replica);
     if (status != STATUS_OK) return status;
-    if (group && group->meter_busy) return STATUS_BUSY;
-    status = group ? store_meter_propose(store, group, 1, token, 1) : STATUS_NOT_FOUND;
+    if (replica && replica->meter_busy) return STATUS_BUSY;
+    status = replica ? store_meter_propose(store, replica, 1, token, 1) : STATUS_NOT_FOUND;
     if (status != STATUS_NOT_FOUND) return status;
     struct store_outcome outcome = {
         .token = token, .status = STATUS_OK, .persisted = 1, .replicas = 1};
-    if (group) {
-        outcome.base_offset = group->state.meter.sequence;
-        outcome.expected = group->state.meter.acked_here;
+    if (replica) {
+        outcome.base_offset = replica->state.meter.sequence;
+        outcome.expected = replica->state.meter.acked_here;
     }
     store_outcome_push(store, &outcome);
     return STATUS_OK;

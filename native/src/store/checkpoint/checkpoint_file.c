@@ -88,10 +88,10 @@ static int store_blob_wanted(const struct store *store, const uint8_t digest[16]
     for (uint32_t index = 0; index < store->release.count; index++) {
         if (memcmp(store->release.items[index].digest, digest, 16) == 0) return 1;
     }
-    for (uint32_t index = 0; index < store->groups_max; index++) {
-        const struct store_group *group = &store->groups[index];
-        if (!group->used || !group->checkpoint_is_file) continue;
-        if (memcmp(group->checkpoint_digest, digest, 16) == 0) return 1;
+    for (uint32_t index = 0; index < store->replicas_max; index++) {
+        const struct replica *replica = &store->replicas[index];
+        if (!replica->used || !replica->checkpoint_is_file) continue;
+        if (memcmp(replica->checkpoint_digest, digest, 16) == 0) return 1;
     }
     return 0;
 }

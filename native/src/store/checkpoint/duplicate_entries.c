@@ -3,7 +3,7 @@
  *
  * An entry that is appended again (J5) lives on in its copy once the extent of the old one is given
  * back. A crash in between leaves both. Were both taken for live, every crash would add a copy of a
- * stopped group, until giving an extent back takes more room than it makes. Recovery notes the
+ * stopped replica, until giving an extent back takes more room than it makes. Recovery notes the
  * copies that it meets; of those only the newest lives.
  *
  * Forgetting is safe: what is not in the table is live. */

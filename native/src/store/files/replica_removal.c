@@ -56,7 +56,7 @@ void reconcile_found(struct reconcile *removal, uint64_t now_ns)
 static enum reconcile_action reconcile_step_doomed(const struct reconcile_seen *seen)
 {
     if (seen->held) return RECONCILE_WITHDRAW;
-    /* A tombstone before other entries of the group would let those bring it back (REC-2). */
+    /* A tombstone before other entries of the replica would let those bring it back (REC-2). */
     if (seen->undurable || seen->leaving) return RECONCILE_WAIT;
     return RECONCILE_FORGET;
 }

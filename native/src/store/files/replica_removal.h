@@ -10,7 +10,7 @@
  * after any failure or a restart, gets to the same end.
  *
  * Two phases, two kinds of durable: a tombstone (FORGET, behind the metadata floor, behind every
- * entry of the group) before the first file goes; every file and the folder gone, durably, before
+ * entry of the replica) before the first file goes; every file and the folder gone, durably, before
  * the tombstone and the state in memory may go. Refuses to know paths, rings and files. */
 #ifndef STORE_FILES_REPLICA_REMOVAL_H
 #define STORE_FILES_REPLICA_REMOVAL_H
@@ -57,7 +57,7 @@ struct reconcile {
     uint64_t retry_ns;
 };
 
-/* What the shard sees of the group, and of the turn. */
+/* What the shard sees of the replica, and of the turn. */
 struct reconcile_seen {
     uint8_t undurable; /* operations of it are on their way to the journal */
     uint8_t held;      /* a checkpoint of it can still be taken back */

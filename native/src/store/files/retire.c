@@ -1,15 +1,15 @@
 /* store/files/retire.c: partitions whose topic is gone leave the shard: the hands of
  * store/files/replica_removal.c.
  *
- *     store_topic_gone -> doomed groups wait in `removals` -> every flush takes each as far as it
+ *     store_topic_gone -> doomed replicas wait in `removals` -> every flush takes each as far as it
  *     goes
  *
  * The tombstone goes through the control ring, which has room when the data ring is full and the
- * disk too: deleting is how a full disk is helped. It is put only when nothing of the group can
- * come behind it. It stays live, appended again like a stopped group's entries, until no file is
+ * disk too: deleting is how a full disk is helped. It is put only when nothing of the replica can
+ * come behind it. It stays live, appended again like a stopped replica's entries, until no file is
  * left; a start that finds it goes on.
  *
- * One group at a time lists and unlinks; one that fails gives the turn to the next. */
+ * One replica at a time lists and unlinks; one that fails gives the turn to the next. */
 #include "store/state.h"
 
 #include <stdio.h>
@@ -18,47 +18,48 @@ enum { REMOVE_UNLINKS_MAX = 64 };
 
 /* ---- the turn ---- */
 
-static int remove_files_open(const struct store *store, const struct store_group *group)
+static int remove_files_open(const struct store *store, const struct replica *replica)
 {
-    uint32_t index = store_group_index(store, group);
+    uint32_t index = registry_index(store, replica);
     queue_each(&store->files_used, link)
     {
-        if (queue_element(link, struct store_file, link)->group == index) return 1;
+        if (queue_element(link, struct store_file, link)->replica == index) return 1;
     }
     return 0;
 }
 
-static struct reconcile_seen remove_see(const struct store *store, const struct store_group *group)
+static struct reconcile_seen remove_see(const struct store *store, const struct replica *replica)
 {
-    uint32_t self = store_group_index(store, group) + 1;
-    int held = group->in_release && store_release_holds(store);
+    uint32_t self = registry_index(store, replica) + 1;
+    int held = replica->in_release && store_release_holds(store);
     return (struct reconcile_seen){
-        .undurable = group->vsr.status == VSR_NORMAL && group->vsr.op != group->vsr.commit_min,
+        .undurable =
+            replica->vsr.status == VSR_NORMAL && replica->vsr.op != replica->vsr.commit_min,
         .held = held != 0,
         .leaving =
-            (group->in_release && !held) || group->pin_link.queue == &store->release.reappend,
-        .writing = group->write_busy || group->trim.flights > 0,
-        .queued = group->write_first != 0,
-        .files = group->removal.phase == RECONCILE_FORGOTTEN && remove_files_open(store, group),
+            (replica->in_release && !held) || replica->pin_link.queue == &store->release.reappend,
+        .writing = replica->write_busy || replica->trim.flights > 0,
+        .queued = replica->write_first != 0,
+        .files = replica->removal.phase == RECONCILE_FORGOTTEN && remove_files_open(store, replica),
         .turn = store->removing_now == 0 || store->removing_now == self,
         .names = store->removal_at < store->removal_size,
     };
 }
 
 /* Floor, then tombstone. 0 = no room now. */
-static int remove_forget(struct store *store, struct store_group *group)
+static int remove_forget(struct store *store, struct replica *replica)
 {
     if (!store_ring_fits(&store->control, 1024)) return 0;
     if (store->floor_wanted > store->nobody.floor_op) store_floor_entry(store, store->floor_wanted);
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES,
                                         .kind = JOURNAL_FORGET,
-                                        .topic = group->topic,
-                                        .partition = group->partition,
-                                        .created_revision = group->created_revision,
-                                        .op = group->vsr.op};
+                                        .topic = replica->topic,
+                                        .partition = replica->partition,
+                                        .created_revision = replica->created_revision,
+                                        .op = replica->vsr.op};
     uint64_t position;
     struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
-    record->group = store_group_index(store, group);
+    record->replica = registry_index(store, replica);
     store_entry_ready(record);
     return 1;
 }
@@ -70,40 +71,39 @@ static const enum io_operation remove_operations[] = {
     [RECONCILE_SYNC_PARENT] = IO_SYNC_DIR,
 };
 
-static void remove_describe(struct store *store, const struct store_group *group,
+static void remove_describe(struct store *store, const struct replica *replica,
                             enum reconcile_action action, struct io_request *request)
 {
     if (action == RECONCILE_SYNC_PARENT)
         snprintf(request->path, IO_PATH_SIZE, "topics");
     else
-        store_group_path(group, request->path);
+        replica_path(replica, request->path);
     if (action != RECONCILE_LIST) return;
     request->buffer = store->removal_names;
     request->size = STORE_REMOVAL_NAMES_BYTES;
     store->removal_at = store->removal_size = 0;
 }
 
-static int remove_issue(struct store *store, struct store_group *group,
-                        enum reconcile_action action)
+static int remove_issue(struct store *store, struct replica *replica, enum reconcile_action action)
 {
     struct store_io *io = store_io_take(store, STORE_IO_REMOVE, remove_operations[action]);
     if (!io) return 0;
-    remove_describe(store, group, action, &io->request);
-    io->group = store_group_index(store, group);
-    store->removing_now = io->group + 1;
-    reconcile_move(&group->removal, action, 1);
+    remove_describe(store, replica, action, &io->request);
+    io->replica = registry_index(store, replica);
+    store->removing_now = io->replica + 1;
+    reconcile_move(&replica->removal, action, 1);
     store_io_send(store, io);
     return 1;
 }
 
 /* The path of the next name of the list. */
-static void remove_next_path(struct store *store, const struct store_group *group,
+static void remove_next_path(struct store *store, const struct replica *replica,
                              char path[IO_PATH_SIZE])
 {
     const char *name = (const char *)store->removal_names + store->removal_at;
     size_t length = strlen(name);
     assert(store->removal_at + length < store->removal_size);
-    store_group_path(group, path);
+    replica_path(replica, path);
     size_t at = strlen(path);
     /* A name that is cut is no name of ours: it is absent, and the folder cannot go. */
     int size = snprintf(path + at, IO_PATH_SIZE - at, "/%s", name);
@@ -111,45 +111,45 @@ static void remove_next_path(struct store *store, const struct store_group *grou
     store->removal_at += length + 1;
 }
 
-static int remove_unlink(struct store *store, struct store_group *group)
+static int remove_unlink(struct store *store, struct replica *replica)
 {
     struct store_io *ios[REMOVE_UNLINKS_MAX];
     uint32_t count = 0;
     while (count < REMOVE_UNLINKS_MAX && store->removal_at < store->removal_size) {
         struct store_io *io = store_io_take(store, STORE_IO_REMOVE, IO_UNLINK);
         if (!io) break;
-        remove_next_path(store, group, io->request.path);
-        io->group = store_group_index(store, group);
+        remove_next_path(store, replica, io->request.path);
+        io->replica = registry_index(store, replica);
         ios[count++] = io;
     }
     if (count == 0) return 0;
-    reconcile_move(&group->removal, RECONCILE_UNLINK, count);
+    reconcile_move(&replica->removal, RECONCILE_UNLINK, count);
     for (uint32_t index = 0; index < count; index++) store_io_send(store, ios[index]);
     return 1;
 }
 
 /* 1 = done, look again; 0 = nothing to do now. */
-static int remove_act(struct store *store, struct store_group *group, enum reconcile_action action)
+static int remove_act(struct store *store, struct replica *replica, enum reconcile_action action)
 {
     switch (action) {
     case RECONCILE_WAIT: return 0;
-    case RECONCILE_WITHDRAW: store_release_withdraw(store, group); return 1;
+    case RECONCILE_WITHDRAW: store_release_withdraw(store, replica); return 1;
     case RECONCILE_FORGET:
-        if (!remove_forget(store, group)) return 0;
-        reconcile_move(&group->removal, RECONCILE_FORGET, 0);
+        if (!remove_forget(store, replica)) return 0;
+        reconcile_move(&replica->removal, RECONCILE_FORGET, 0);
         return 0;
-    case RECONCILE_DISCARD: store_batches_discard(store, group); return 1;
-    case RECONCILE_CLOSE: return store_files_forget(store, group, UINT64_MAX);
-    case RECONCILE_UNLINK: return remove_unlink(store, group);
+    case RECONCILE_DISCARD: store_batches_discard(store, replica); return 1;
+    case RECONCILE_CLOSE: return store_files_forget(store, replica, UINT64_MAX);
+    case RECONCILE_UNLINK: return remove_unlink(store, replica);
     case RECONCILE_LIST:
     case RECONCILE_SYNC_FOLDER:
     case RECONCILE_PART:
-    case RECONCILE_SYNC_PARENT: return remove_issue(store, group, action);
+    case RECONCILE_SYNC_PARENT: return remove_issue(store, replica, action);
     case RECONCILE_PAUSE: store->removing_now = 0; return 0;
     case RECONCILE_DROP:
         store->removing_now = 0;
-        if (group->checkpoint_is_file) store_garbage_add(store, group->checkpoint_digest);
-        store_group_drop(store, group);
+        if (replica->checkpoint_is_file) store_garbage_add(store, replica->checkpoint_digest);
+        registry_drop(store, replica);
         return 0;
     }
     unreachable();
@@ -160,15 +160,15 @@ static int remove_pass(struct store *store)
 {
     uint32_t turn = store->removing_now;
     for (uint64_t count = store->removals.count; count > 0; count--) {
-        struct store_group *group =
-            queue_element(queue_pop(&store->removals), struct store_group, removal_link);
-        queue_push(&store->removals, &group->removal_link);
+        struct replica *replica =
+            queue_element(queue_pop(&store->removals), struct replica, removal_link);
+        queue_push(&store->removals, &replica->removal_link);
         int moved = 1;
-        while (moved && store->failed == STATUS_OK && group->used) {
-            struct reconcile_seen seen = remove_see(store, group);
+        while (moved && store->failed == STATUS_OK && replica->used) {
+            struct reconcile_seen seen = remove_see(store, replica);
             enum reconcile_action action =
-                reconcile_step(&group->removal, &seen, store->now.monotonic_ns);
-            moved = remove_act(store, group, action);
+                reconcile_step(&replica->removal, &seen, store->now.monotonic_ns);
+            moved = remove_act(store, replica, action);
         }
     }
     return turn != 0 && store->removing_now == 0;
@@ -181,11 +181,11 @@ void store_removals_step(struct store *store)
 
 void store_removal_done(struct store *store, const struct store_io *io)
 {
-    struct store_group *group = &store->groups[io->group];
-    assert(group->used && group->removal.phase >= RECONCILE_LISTING);
+    struct replica *replica = &store->replicas[io->replica];
+    assert(replica->used && replica->removal.phase >= RECONCILE_LISTING);
     if (io->request.operation == IO_LIST && io->request.status == STATUS_OK)
         store->removal_size = io->request.result_bytes;
-    if (reconcile_done(&group->removal, io->request.status)) store->statistics.removal_failures++;
+    if (reconcile_done(&replica->removal, io->request.status)) store->statistics.removal_failures++;
 }
 
 /* All that could move has: what is left waits for its next attempt. */
@@ -193,9 +193,9 @@ int store_removals_rest(const struct store *store)
 {
     queue_each(&store->removals, link)
     {
-        const struct store_group *group = queue_element(link, struct store_group, removal_link);
-        const struct reconcile *removal = &group->removal;
-        int paused = removal->phase == RECONCILE_FORGOTTEN && !group->write_busy
+        const struct replica *replica = queue_element(link, struct replica, removal_link);
+        const struct reconcile *removal = &replica->removal;
+        int paused = removal->phase == RECONCILE_FORGOTTEN && !replica->write_busy
                      && store->now.monotonic_ns < removal->retry_ns;
         if (!paused) return 0;
     }
@@ -204,22 +204,22 @@ int store_removals_rest(const struct store *store)
 
 /* ---- who goes ---- */
 
-static void remove_doom(struct store *store, struct store_group *group, uint64_t op)
+static void remove_doom(struct store *store, struct replica *replica, uint64_t op)
 {
-    if (group->removal.phase != RECONCILE_NONE) return;
-    assert(group != store->metadata_group);
+    if (replica->removal.phase != RECONCILE_NONE) return;
+    assert(replica != store->metadata_replica);
     if (op > store->floor_wanted) store->floor_wanted = op;
-    reconcile_doom(&group->removal);
-    store_stored_forget(store, group);
-    store_advance_push(store, group); /* fetches that wait learn that nothing will come */
-    queue_push(&store->removals, &group->removal_link);
+    reconcile_doom(&replica->removal);
+    store_stored_forget(store, replica);
+    store_advance_push(store, replica); /* fetches that wait learn that nothing will come */
+    queue_push(&store->removals, &replica->removal_link);
 }
 
 void store_topic_doom(struct store *store, uint64_t number, uint64_t op)
 {
-    for (uint32_t index = 0; index < store->groups_max; index++) {
-        struct store_group *group = &store->groups[index];
-        if (group->used && group->topic == number) remove_doom(store, group, op);
+    for (uint32_t index = 0; index < store->replicas_max; index++) {
+        struct replica *replica = &store->replicas[index];
+        if (replica->used && replica->topic == number) remove_doom(store, replica, op);
     }
 }
 
@@ -229,11 +229,12 @@ void store_topic_doom(struct store *store, uint64_t number, uint64_t op)
 void store_tables_complete(struct store *store, uint64_t op)
 {
     if (store->topics_refused > 0) return;
-    for (uint32_t index = 0; index < store->groups_max; index++) {
-        struct store_group *group = &store->groups[index];
-        if (!group->used || group == store->metadata_group) continue;
-        if (group->topic >= store->topic_highest || store_topic_find(store, group->topic)) continue;
-        remove_doom(store, group, op);
+    for (uint32_t index = 0; index < store->replicas_max; index++) {
+        struct replica *replica = &store->replicas[index];
+        if (!replica->used || replica == store->metadata_replica) continue;
+        if (replica->topic >= store->topic_highest || store_topic_find(store, replica->topic))
+            continue;
+        remove_doom(store, replica, op);
     }
 }
 
@@ -248,11 +249,11 @@ static enum status remove_perform(struct store *store, enum io_operation operati
 }
 
 /* All of it, now. Anything but OK: something is left. */
-static enum status remove_now(struct store *store, const struct store_group *name)
+static enum status remove_now(struct store *store, const struct replica *name)
 {
     struct io_request list = {
         .operation = IO_LIST, .buffer = store->removal_names, .size = STORE_REMOVAL_NAMES_BYTES};
-    store_group_path(name, list.path);
+    replica_path(name, list.path);
     enum status status = store_perform(store, &list);
     store->removal_at = 0;
     store->removal_size = list.result_bytes;
@@ -273,18 +274,19 @@ static enum status remove_now(struct store *store, const struct store_group *nam
 enum status store_removal_found(struct store *store, const struct journal_entry *entry,
                                 uint64_t generation)
 {
-    struct store_group *group = store_group_find(store, entry->topic, entry->partition);
-    if (group && group->created_revision == entry->created_revision) store_group_drop(store, group);
-    const struct store_group name = {.topic = entry->topic,
-                                     .created_revision = entry->created_revision,
-                                     .partition = entry->partition};
+    struct replica *replica = registry_find(store, entry->topic, entry->partition);
+    if (replica && replica->created_revision == entry->created_revision)
+        registry_drop(store, replica);
+    const struct replica name = {.topic = entry->topic,
+                                 .created_revision = entry->created_revision,
+                                 .partition = entry->partition};
     if (remove_now(store, &name) == STATUS_OK) return STATUS_OK;
     store->statistics.removal_failures++;
-    group = store_group_make(store, entry->topic, entry->created_revision, entry->partition,
-                             &store_limit_unknown, 0);
-    if (!group) return STATUS_NO_MEMORY;
-    group->pin = generation;
-    reconcile_found(&group->removal, store->now.monotonic_ns);
-    queue_push(&store->removals, &group->removal_link);
+    replica = registry_make(store, entry->topic, entry->created_revision, entry->partition,
+                            &store_limit_unknown, 0);
+    if (!replica) return STATUS_NO_MEMORY;
+    replica->pin = generation;
+    reconcile_found(&replica->removal, store->now.monotonic_ns);
+    queue_push(&store->removals, &replica->removal_link);
     return STATUS_OK;
 }

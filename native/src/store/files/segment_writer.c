@@ -1,46 +1,46 @@
 /* store/files/segment_writer.c: executed batches go to segment files, in order, from the ring
  * they lie in (J8).
  *
- * One write of a group is in flight at a time; what is executed meanwhile is gathered into the
+ * One write of a replica is in flight at a time; what is executed meanwhile is gathered into the
  * next. A batch stays pinned in the ring until its write completed. Sealing writes the footer
  * behind the data and syncs the file; the active segment is synced when a checkpoint needs it.
- * Order within a group: data, footer of the old segment, its sync, data of the new one.
+ * Order within a replica: data, footer of the old segment, its sync, data of the new one.
  *
  * Files are opened when needed and closed when others need their slot. */
 #include "store/state.h"
 
 #include <stdio.h>
 
-void store_group_path(const struct store_group *group, char path[IO_PATH_SIZE])
+void replica_path(const struct replica *replica, char path[IO_PATH_SIZE])
 {
     int size =
-        snprintf(path, IO_PATH_SIZE, "topics/%016llx-%llu-%u", (unsigned long long)group->topic,
-                 (unsigned long long)group->created_revision, group->partition);
+        snprintf(path, IO_PATH_SIZE, "topics/%016llx-%llu-%u", (unsigned long long)replica->topic,
+                 (unsigned long long)replica->created_revision, replica->partition);
     assert(size > 0 && size < IO_PATH_SIZE);
 }
 
-void store_segment_path(const struct store_group *group, uint64_t segment, char path[IO_PATH_SIZE])
+void store_segment_path(const struct replica *replica, uint64_t segment, char path[IO_PATH_SIZE])
 {
     char name[SEGMENT_NAME_SIZE];
-    store_group_path(group, path);
+    replica_path(replica, path);
     segment_name(segment, name);
     size_t at = strlen(path);
     int size = snprintf(path + at, IO_PATH_SIZE - at, "/%s", name);
     assert(size > 0 && (size_t)size < IO_PATH_SIZE - at);
 }
 
-static uint32_t *store_file_bucket(struct store *store, uint32_t group, uint64_t segment)
+static uint32_t *store_file_bucket(struct store *store, uint32_t replica, uint64_t segment)
 {
-    uint64_t mixed = (segment * 31 + group) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t mixed = (segment * 31 + replica) * UINT64_C(0x9E3779B97F4A7C15);
     return &store->file_buckets[(mixed >> 32) & (STORE_FILES_MAX - 1)];
 }
 
-static struct store_file *store_file_find(struct store *store, uint32_t group, uint64_t segment)
+static struct store_file *store_file_find(struct store *store, uint32_t replica, uint64_t segment)
 {
-    uint32_t index = *store_file_bucket(store, group, segment);
+    uint32_t index = *store_file_bucket(store, replica, segment);
     while (index != 0) {
         struct store_file *file = &store->files[index - 1];
-        if (file->group == group && file->segment == segment) return file;
+        if (file->replica == replica && file->segment == segment) return file;
         index = file->next;
     }
     return NULL;
@@ -58,7 +58,7 @@ static int store_file_close(struct store *store, struct store_file *file)
     assert(file->users == 0);
     struct store_io *io = store_io_take(store, STORE_IO_CONTROL, IO_CLOSE);
     if (!io) return 0;
-    uint32_t *index = store_file_bucket(store, file->group, file->segment);
+    uint32_t *index = store_file_bucket(store, file->replica, file->segment);
     uint32_t self = (uint32_t)(file - store->files) + 1;
     while (*index != self) index = &store->files[*index - 1].next;
     *index = file->next;
@@ -71,15 +71,15 @@ static int store_file_close(struct store *store, struct store_file *file)
 
 /* Close what nothing is in flight for, of segments below `below`; the slots may be taken again. 1 =
  * none is left open. */
-int store_files_forget(struct store *store, const struct store_group *group, uint64_t below)
+int store_files_forget(struct store *store, const struct replica *replica, uint64_t below)
 {
-    uint32_t index = store_group_index(store, group);
+    uint32_t index = registry_index(store, replica);
     int left = 0;
     struct queue_link *next = NULL;
     for (struct queue_link *link = store->files_used.head; link; link = next) {
         next = link->next;
         struct store_file *file = queue_element(link, struct store_file, link);
-        if (file->group != index || file->segment >= below) continue;
+        if (file->replica != index || file->segment >= below) continue;
         if (file->users > 0 || !store_file_close(store, file)) {
             left = 1;
             continue;
@@ -108,10 +108,10 @@ static struct store_file *store_file_free(struct store *store)
 }
 
 /* The file of a segment, opened if it is not. NULL = no slot or request is free: later. */
-struct store_file *store_file_open(struct store *store, struct store_group *group, uint64_t segment,
+struct store_file *store_file_open(struct store *store, struct replica *replica, uint64_t segment,
                                    uint32_t flags)
 {
-    uint32_t index = store_group_index(store, group);
+    uint32_t index = registry_index(store, replica);
     struct store_file *file = store_file_find(store, index, segment);
     if (file && file->broken && file->users == 0) {
         if (!store_file_close(store, file)) return NULL;
@@ -125,7 +125,7 @@ struct store_file *store_file_open(struct store *store, struct store_group *grou
         if (!file) return NULL;
     }
     struct store_io *io = store_io_take(store, STORE_IO_CONTROL, IO_OPEN);
-    *file = (struct store_file){.group = index, .segment = segment, .open = 1};
+    *file = (struct store_file){.replica = index, .segment = segment, .open = 1};
     uint32_t *bucket = store_file_bucket(store, index, segment);
     file->next = *bucket;
     *bucket = (uint32_t)(file - store->files) + 1;
@@ -135,18 +135,18 @@ struct store_file *store_file_open(struct store *store, struct store_group *grou
         file->broken = 1;
         return NULL;
     }
-    io->group = index;
+    io->replica = index;
     io->file = (uint32_t)(file - store->files) + 1;
     io->request.file = store_file_slot(store, file);
     io->request.flags = flags;
-    store_segment_path(group, segment, io->request.path);
+    store_segment_path(replica, segment, io->request.path);
     store_io_send(store, io);
     return file;
 }
 
 /* A batch was executed: chain it for its write. The entry's headers are spent, a footer may lie
  * over them. */
-void store_batch_queue(struct store *store, struct store_group *group, struct store_record *record,
+void store_batch_queue(struct store *store, struct replica *replica, struct store_record *record,
                        uint64_t position, const struct partition_result *result)
 {
     assert(result->append);
@@ -157,9 +157,9 @@ void store_batch_queue(struct store *store, struct store_group *group, struct st
     record->position = result->place.position;
     record->opened = result->place.opened;
     record->sealed = result->place.sealed;
-    record->previous = group->hot_last;
-    group->hot_last = position + 1;
-    group->batches_executed++;
+    record->previous = replica->hot_last;
+    replica->hot_last = position + 1;
+    replica->batches_executed++;
     if (record->sealed) {
         static_assert(SEGMENT_FOOTER_BYTES <= JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES,
                       "a footer fits there");
@@ -167,13 +167,13 @@ void store_batch_queue(struct store *store, struct store_group *group, struct st
         record->sealed_bytes = result->place.sealed_data_bytes;
         memcpy(store_record_entry(record), result->place.footer, SEGMENT_FOOTER_BYTES);
     }
-    if (group->write_first == 0)
-        group->write_first = position + 1;
+    if (replica->write_first == 0)
+        replica->write_first = position + 1;
     else
-        store_ring_at(&store->data, group->write_last - 1)->next = position + 1;
-    group->write_last = position + 1;
-    if (!group->write_busy && group->write_link.queue == NULL)
-        queue_push(&store->writes, &group->write_link);
+        store_ring_at(&store->data, replica->write_last - 1)->next = position + 1;
+    replica->write_last = position + 1;
+    if (!replica->write_busy && replica->write_link.queue == NULL)
+        queue_push(&store->writes, &replica->write_link);
 }
 
 static uint8_t *store_record_batch(struct store_record *record)
@@ -182,10 +182,10 @@ static uint8_t *store_record_batch(struct store_record *record)
 }
 
 /* Footer and sync of the segment before this batch. */
-static int store_segment_seal(struct store *store, struct store_group *group,
+static int store_segment_seal(struct store *store, struct replica *replica,
                               struct store_record *record)
 {
-    struct store_file *file = store_file_open(store, group, record->sealed_segment, IO_CREATE);
+    struct store_file *file = store_file_open(store, replica, record->sealed_segment, IO_CREATE);
     if (!file) return 0;
     struct store_io *footer = store_io_take(store, STORE_IO_FOOTER, IO_WRITE);
     struct store_io *sync = store_io_take(store, STORE_IO_SEAL_SYNC, IO_SYNC);
@@ -199,10 +199,10 @@ static int store_segment_seal(struct store *store, struct store_group *group,
     footer->request.size = SEGMENT_FOOTER_BYTES;
     footer->request.offset = record->sealed_bytes;
     footer->request.file = sync->request.file = store_file_slot(store, file);
-    footer->group = sync->group = store_group_index(store, group);
+    footer->replica = sync->replica = registry_index(store, replica);
     footer->file = sync->file = (uint32_t)(file - store->files) + 1;
     file->users += 2;
-    group->write_busy = 1;
+    replica->write_busy = 1;
     store->statistics.segments_sealed++;
     store->statistics.syncs++;
     store_io_send(store, footer);
@@ -212,37 +212,37 @@ static int store_segment_seal(struct store *store, struct store_group *group,
 
 /* The folder and an empty file for a segment that begins here. Nothing is written to it before that
  * is done: on a full disk all of it is tried again. */
-static int store_segment_begin(struct store *store, struct store_group *group,
+static int store_segment_begin(struct store *store, struct replica *replica,
                                struct store_record *record)
 {
-    if (!group->folder_made) {
+    if (!replica->folder_made) {
         struct store_io *make = store_io_take(store, STORE_IO_CONTROL, IO_MKDIR);
         if (!make) return 0;
-        make->group = store_group_index(store, group);
-        store_group_path(group, make->request.path);
+        make->replica = registry_index(store, replica);
+        replica_path(replica, make->request.path);
         store_io_send(store, make);
-        group->folder_made = 1;
+        replica->folder_made = 1;
     }
-    struct store_file *file = store_file_open(store, group, record->segment, IO_CREATE);
+    struct store_file *file = store_file_open(store, replica, record->segment, IO_CREATE);
     if (!file) return 0;
     struct store_io *cut = store_io_take(store, STORE_IO_BEGIN, IO_TRUNCATE);
     if (!cut) return 0;
-    cut->group = store_group_index(store, group);
+    cut->replica = registry_index(store, replica);
     cut->file = (uint32_t)(file - store->files) + 1;
     cut->request.file = store_file_slot(store, file);
     cut->request.size = 0;
     file->users++;
-    group->write_busy = 1;
-    group->folder_dirty = 1;
+    replica->write_busy = 1;
+    replica->folder_dirty = 1;
     store_io_send(store, cut);
     return 1;
 }
 
 /* As many batches as lie end to end in one segment. */
-static int store_segment_append(struct store *store, struct store_group *group)
+static int store_segment_append(struct store *store, struct replica *replica)
 {
-    struct store_record *record = store_ring_at(&store->data, group->write_first - 1);
-    struct store_file *file = store_file_open(store, group, record->segment, IO_CREATE);
+    struct store_record *record = store_ring_at(&store->data, replica->write_first - 1);
+    struct store_file *file = store_file_open(store, replica, record->segment, IO_CREATE);
     if (!file) return 0;
     struct store_io *io = store_io_take(store, STORE_IO_BATCHES, IO_WRITE);
     if (!io) return 0;
@@ -250,7 +250,7 @@ static int store_segment_append(struct store *store, struct store_group *group)
     request->file = store_file_slot(store, file);
     request->offset = record->position;
     uint64_t end = record->position;
-    uint64_t position = group->write_first;
+    uint64_t position = replica->write_first;
     while (position != 0 && request->vectors_count < IO_VECTORS_MAX) {
         struct store_record *next = store_ring_at(&store->data, position - 1);
         if (request->vectors_count > 0 && (next->sealed || next->opened || next->position != end))
@@ -263,35 +263,34 @@ static int store_segment_append(struct store *store, struct store_group *group)
     request->size = end - record->position;
     io->records = request->vectors_count;
     io->bytes = request->size;
-    io->group = store_group_index(store, group);
+    io->replica = registry_index(store, replica);
     io->file = (uint32_t)(file - store->files) + 1;
     file->users++;
-    group->write_busy = 1;
+    replica->write_busy = 1;
     store_io_send(store, io);
     return 1;
 }
 
-static int store_segment_step(struct store *store, struct store_group *group)
+static int store_segment_step(struct store *store, struct replica *replica)
 {
-    assert(group->write_first != 0);
-    assert(!group->write_busy);
-    struct store_record *record = store_ring_at(&store->data, group->write_first - 1);
-    if (record->sealed) return store_segment_seal(store, group, record);
-    if (record->opened) return store_segment_begin(store, group, record);
-    return store_segment_append(store, group);
+    assert(replica->write_first != 0);
+    assert(!replica->write_busy);
+    struct store_record *record = store_ring_at(&store->data, replica->write_first - 1);
+    if (record->sealed) return store_segment_seal(store, replica, record);
+    if (record->opened) return store_segment_begin(store, replica, record);
+    return store_segment_append(store, replica);
 }
 
 int store_segment_write(struct store *store)
 {
     if (store->storage_full || store->failed != STATUS_OK || queue_empty(&store->writes)) return 0;
-    struct store_group *group =
-        queue_element(queue_pop(&store->writes), struct store_group, write_link);
-    if (store_segment_step(store, group)) return 1;
-    queue_push(&store->writes, &group->write_link);
+    struct replica *replica = queue_element(queue_pop(&store->writes), struct replica, write_link);
+    if (store_segment_step(store, replica)) return 1;
+    queue_push(&store->writes, &replica->write_link);
     return 0;
 }
 
-/* One step for each group that has something to write; what finds no slot waits for the next
+/* One step for each replica that has something to write; what finds no slot waits for the next
  * turn. */
 void store_segments_write(struct store *store)
 {
@@ -300,42 +299,42 @@ void store_segments_write(struct store *store)
     }
 }
 
-static void store_batches_written(struct store *store, struct store_group *group,
+static void store_batches_written(struct store *store, struct replica *replica,
                                   const struct store_io *io)
 {
     for (uint32_t index = 0; index < io->records; index++) {
-        assert(group->write_first != 0);
-        struct store_record *record = store_ring_at(&store->data, group->write_first - 1);
+        assert(replica->write_first != 0);
+        struct store_record *record = store_ring_at(&store->data, replica->write_first - 1);
         assert(record->state == STORE_RECORD_EXECUTED);
-        group->written_segment = record->segment;
-        group->written_position = record->position + record->batch_bytes;
-        group->write_first = record->next;
+        replica->written_segment = record->segment;
+        replica->written_position = record->position + record->batch_bytes;
+        replica->write_first = record->next;
         record->state = STORE_RECORD_DONE;
-        group->batches_written++;
+        replica->batches_written++;
     }
-    if (group->write_first == 0) group->write_last = 0;
-    group->data_dirty = 1;
+    if (replica->write_first == 0) replica->write_last = 0;
+    replica->data_dirty = 1;
     store_ring_settle(&store->data);
 }
 
-/* Nobody will read them: their group is forgotten. The ring has their room back. */
-void store_batches_discard(struct store *store, struct store_group *group)
+/* Nobody will read them: their replica is forgotten. The ring has their room back. */
+void store_batches_discard(struct store *store, struct replica *replica)
 {
-    assert(!group->write_busy);
-    while (group->write_first != 0) {
-        struct store_record *record = store_ring_at(&store->data, group->write_first - 1);
+    assert(!replica->write_busy);
+    while (replica->write_first != 0) {
+        struct store_record *record = store_ring_at(&store->data, replica->write_first - 1);
         assert(record->state == STORE_RECORD_EXECUTED);
         record->state = STORE_RECORD_DONE;
-        group->write_first = record->next;
+        replica->write_first = record->next;
     }
-    group->write_last = 0;
-    if (group->write_link.queue) queue_remove(&store->writes, &group->write_link);
+    replica->write_last = 0;
+    if (replica->write_link.queue) queue_remove(&store->writes, &replica->write_link);
     store_ring_settle(&store->data);
 }
 
 void store_segment_done(struct store *store, struct store_io *io)
 {
-    struct store_group *group = &store->groups[io->group];
+    struct replica *replica = &store->replicas[io->replica];
     struct store_file *file = &store->files[io->file - 1];
     enum status status = io->request.status;
     assert(file->users > 0);
@@ -348,18 +347,18 @@ void store_segment_done(struct store *store, struct store_io *io)
     } else if (status != STATUS_OK) {
         store_fail(store, status);
     } else if (io->request.kind == STORE_IO_BEGIN) {
-        store_ring_at(&store->data, group->write_first - 1)->opened = 0;
+        store_ring_at(&store->data, replica->write_first - 1)->opened = 0;
         store->statistics.segments_opened++;
     } else if (io->request.kind == STORE_IO_BATCHES) {
-        store_batches_written(store, group, io);
-    } else if (io->request.kind == STORE_IO_SEAL_SYNC && !group->footer_failed) {
-        store_ring_at(&store->data, group->write_first - 1)->sealed = 0;
+        store_batches_written(store, replica, io);
+    } else if (io->request.kind == STORE_IO_SEAL_SYNC && !replica->footer_failed) {
+        store_ring_at(&store->data, replica->write_first - 1)->sealed = 0;
     }
     if (io->request.kind == STORE_IO_FOOTER) {
-        group->footer_failed = status != STATUS_OK;
+        replica->footer_failed = status != STATUS_OK;
         return; /* its sync follows */
     }
-    group->write_busy = 0;
-    if (group->write_first != 0 && group->write_link.queue == NULL)
-        queue_push(&store->writes, &group->write_link);
+    replica->write_busy = 0;
+    if (replica->write_first != 0 && replica->write_link.queue == NULL)
+        queue_push(&store->writes, &replica->write_link);
 }

@@ -13,7 +13,7 @@
  * later checkpoint, which is asked for after a minute. While a checkpoint is being made nothing
  * is unlinked: nobody knows yet which of the two a start will find.
  *
- * One group at a time, removals of store/files/retire.c included: they share the list of names. */
+ * One replica at a time, removals of store/files/retire.c included: they share the list of names. */
 #include "foundation/machine.h"
 #include "store/state.h"
 
@@ -34,46 +34,46 @@ static const struct machine_state trim_states[STORE_TRIM_PHASES_COUNT] = {
     [STORE_TRIM_SYNCING] = {"syncing", 1u << STORE_TRIM_WAITING | 1u << STORE_TRIM_NONE},
 };
 
-static void trim_enter(struct store_group *group, enum store_trim_phase phase)
+static void trim_enter(struct replica *replica, enum store_trim_phase phase)
 {
     struct machine machine;
-    machine_init(&machine, trim_states, STORE_TRIM_PHASES_COUNT, group->trim.phase);
+    machine_init(&machine, trim_states, STORE_TRIM_PHASES_COUNT, replica->trim.phase);
     machine_move(&machine, (uint8_t)phase);
-    group->trim.phase = machine.current;
+    replica->trim.phase = machine.current;
 }
 
-void store_trim_begin(struct store *store, struct store_group *group)
+void store_trim_begin(struct store *store, struct replica *replica)
 {
-    group->trim.again = 1;
-    if (group->trim.phase != STORE_TRIM_NONE || group->removal.phase != RECONCILE_NONE) return;
-    group->trim = (struct store_trim){.again = 1, .asked_ns = store->now.monotonic_ns};
-    trim_enter(group, STORE_TRIM_WAITING);
-    queue_push(&store->trims, &group->trim_link);
+    replica->trim.again = 1;
+    if (replica->trim.phase != STORE_TRIM_NONE || replica->removal.phase != RECONCILE_NONE) return;
+    replica->trim = (struct store_trim){.again = 1, .asked_ns = store->now.monotonic_ns};
+    trim_enter(replica, STORE_TRIM_WAITING);
+    queue_push(&store->trims, &replica->trim_link);
 }
 
 /* ---- which files ---- */
 
 /* Files of segments below it are of no use. */
-static uint64_t trim_first(struct store_group *group)
+static uint64_t trim_first(struct replica *replica)
 {
-    const struct segment *first = partition_segment(&group->state, 0);
-    return first ? first->base_offset : group->state.next_offset;
+    const struct segment *first = partition_segment(&replica->state, 0);
+    return first ? first->base_offset : replica->state.next_offset;
 }
 
 /* The lowest segment that something is still to be written to, or is being written. */
-static uint64_t trim_pending(struct store *store, const struct store_group *group)
+static uint64_t trim_pending(struct store *store, const struct replica *replica)
 {
-    if (group->write_first == 0) return UINT64_MAX;
-    const struct store_record *record = store_ring_at(&store->data, group->write_first - 1);
+    if (replica->write_first == 0) return UINT64_MAX;
+    const struct store_record *record = store_ring_at(&store->data, replica->write_first - 1);
     return record->sealed ? record->sealed_segment : record->segment;
 }
 
 /* 1 = a file that the log does not name must stay for now. */
-static int trim_blocked(struct store *store, struct store_group *group)
+static int trim_blocked(struct store *store, struct replica *replica)
 {
-    uint64_t first = trim_first(group);
-    int active = group->checkpoint_active != 0 && group->checkpoint_active - 1 < first;
-    return active || trim_pending(store, group) < first;
+    uint64_t first = trim_first(replica);
+    int active = replica->checkpoint_active != 0 && replica->checkpoint_active - 1 < first;
+    return active || trim_pending(store, replica) < first;
 }
 
 /* The segment whose file this is; 0 = none of ours. */
@@ -90,20 +90,20 @@ static int trim_parse(const char *name, uint64_t *segment)
 }
 
 /* The next file that goes; 0 = the list is at its end. */
-static int trim_next_path(struct store *store, struct store_group *group, char path[IO_PATH_SIZE])
+static int trim_next_path(struct store *store, struct replica *replica, char path[IO_PATH_SIZE])
 {
     while (store->removal_at < store->removal_size) {
         const char *name = (const char *)store->removal_names + store->removal_at;
         store->removal_at += strlen(name) + 1;
         uint64_t segment;
-        if (!trim_parse(name, &segment) || segment >= trim_first(group)) continue;
-        if (segment >= trim_pending(store, group) || segment + 1 == group->checkpoint_active) {
-            group->trim.kept = 1;
+        if (!trim_parse(name, &segment) || segment >= trim_first(replica)) continue;
+        if (segment >= trim_pending(store, replica) || segment + 1 == replica->checkpoint_active) {
+            replica->trim.kept = 1;
             continue;
         }
         /* No checkpoint syncs it any more, which would make it again. */
-        if (segment == group->written_segment) group->data_dirty = 0;
-        store_segment_path(group, segment, path);
+        if (segment == replica->written_segment) replica->data_dirty = 0;
+        store_segment_path(replica, segment, path);
         return 1;
     }
     return 0;
@@ -111,27 +111,27 @@ static int trim_next_path(struct store *store, struct store_group *group, char p
 
 /* ---- steps ---- */
 
-static int trim_issue(struct store *store, struct store_group *group, enum io_operation operation)
+static int trim_issue(struct store *store, struct replica *replica, enum io_operation operation)
 {
     struct store_io *io = store_io_take(store, STORE_IO_TRIM, operation);
     if (!io) return 0;
-    store_group_path(group, io->request.path);
-    io->group = store_group_index(store, group);
-    store->removing_now = io->group + 1;
+    replica_path(replica, io->request.path);
+    io->replica = registry_index(store, replica);
+    store->removing_now = io->replica + 1;
     if (operation == IO_LIST) {
         io->request.buffer = store->removal_names;
         io->request.size = STORE_REMOVAL_NAMES_BYTES;
         store->removal_at = store->removal_size = 0;
-        group->trim.again = group->trim.kept = 0;
+        replica->trim.again = replica->trim.kept = 0;
     }
-    trim_enter(group, operation == IO_LIST ? STORE_TRIM_LISTING : STORE_TRIM_SYNCING);
-    group->trim.flights = 1;
+    trim_enter(replica, operation == IO_LIST ? STORE_TRIM_LISTING : STORE_TRIM_SYNCING);
+    replica->trim.flights = 1;
     store_io_send(store, io);
     return 1;
 }
 
 /* Requests, as many as there are; -1 = none could be made now, 0 = nothing is left to do. */
-static int trim_unlink(struct store *store, struct store_group *group)
+static int trim_unlink(struct store *store, struct replica *replica)
 {
     struct store_io *ios[TRIM_UNLINKS_MAX];
     int count = 0;
@@ -139,55 +139,55 @@ static int trim_unlink(struct store *store, struct store_group *group)
         struct store_io *io = store_io_take(store, STORE_IO_TRIM, IO_UNLINK);
         if (!io && count == 0) return -1;
         if (!io) break;
-        if (!trim_next_path(store, group, io->request.path)) {
+        if (!trim_next_path(store, replica, io->request.path)) {
             store_io_return(store, io);
             break;
         }
-        io->group = store_group_index(store, group);
+        io->replica = registry_index(store, replica);
         ios[count++] = io;
     }
     if (count == 0) return 0;
-    trim_enter(group, STORE_TRIM_UNLINKING);
-    group->trim.flights = (uint32_t)count;
+    trim_enter(replica, STORE_TRIM_UNLINKING);
+    replica->trim.flights = (uint32_t)count;
     for (int index = 0; index < count; index++) store_io_send(store, ios[index]);
     return count;
 }
 
 /* The turn goes to another; `phase` is where this one goes on, or NONE. */
-static void trim_leave(struct store *store, struct store_group *group, enum store_trim_phase phase)
+static void trim_leave(struct store *store, struct replica *replica, enum store_trim_phase phase)
 {
-    if (store->removing_now == store_group_index(store, group) + 1) store->removing_now = 0;
+    if (store->removing_now == registry_index(store, replica) + 1) store->removing_now = 0;
     if (phase != STORE_TRIM_NONE) {
-        if (group->trim.phase != STORE_TRIM_WAITING) trim_enter(group, phase);
+        if (replica->trim.phase != STORE_TRIM_WAITING) trim_enter(replica, phase);
         return;
     }
-    trim_enter(group, STORE_TRIM_NONE);
-    queue_remove(&store->trims, &group->trim_link);
+    trim_enter(replica, STORE_TRIM_NONE);
+    queue_remove(&store->trims, &replica->trim_link);
 }
 
-static void trim_over(struct store *store, struct store_group *group)
+static void trim_over(struct store *store, struct replica *replica)
 {
-    group->trim.pauses = 0;
-    int more = group->trim.again || group->trim.kept;
-    trim_leave(store, group, more ? STORE_TRIM_WAITING : STORE_TRIM_NONE);
+    replica->trim.pauses = 0;
+    int more = replica->trim.again || replica->trim.kept;
+    trim_leave(store, replica, more ? STORE_TRIM_WAITING : STORE_TRIM_NONE);
 }
 
-static void trim_pause(struct store *store, struct store_group *group)
+static void trim_pause(struct store *store, struct replica *replica)
 {
-    struct store_trim *trim = &group->trim;
+    struct store_trim *trim = &replica->trim;
     trim->retry_ns = store->now.monotonic_ns + (TRIM_PAUSE_NS << trim->pauses);
     if (trim->pauses < TRIM_PAUSES_MAX) trim->pauses++;
     trim->failed = 0;
     trim->again = 1;
-    trim_leave(store, group, STORE_TRIM_WAITING);
+    trim_leave(store, replica, STORE_TRIM_WAITING);
 }
 
-static int trim_wait(struct store *store, struct store_group *group)
+static int trim_wait(struct store *store, struct replica *replica)
 {
-    struct store_trim *trim = &group->trim;
+    struct store_trim *trim = &replica->trim;
     uint64_t now_ns = store->now.monotonic_ns;
-    if (group->in_release || now_ns < trim->retry_ns) return 0;
-    int blocked = trim_blocked(store, group);
+    if (replica->in_release || now_ns < trim->retry_ns) return 0;
+    int blocked = trim_blocked(store, replica);
     if (blocked && now_ns - trim->asked_ns >= TRIM_CHECKPOINT_AFTER_NS) {
         trim->asked_ns = now_ns;
         store_checkpoint_all(store);
@@ -195,40 +195,40 @@ static int trim_wait(struct store *store, struct store_group *group)
     }
     if (!trim->again && blocked) return 0;
     if (store->removing_now != 0) return 0;
-    (void)store_files_forget(store, group,
-                             trim_first(group) < trim_pending(store, group)
-                                 ? trim_first(group)
-                                 : trim_pending(store, group));
-    return trim_issue(store, group, IO_LIST);
+    (void)store_files_forget(store, replica,
+                             trim_first(replica) < trim_pending(store, replica)
+                                 ? trim_first(replica)
+                                 : trim_pending(store, replica));
+    return trim_issue(store, replica, IO_LIST);
 }
 
 /* 1 = moved, look again. */
-static int trim_step(struct store *store, struct store_group *group)
+static int trim_step(struct store *store, struct replica *replica)
 {
-    struct store_trim *trim = &group->trim;
+    struct store_trim *trim = &replica->trim;
     if (trim->flights > 0) return 0;
-    if (group->removal.phase != RECONCILE_NONE) {
+    if (replica->removal.phase != RECONCILE_NONE) {
         /* All of its files go, another way, which waits for our requests. */
-        assert(group->removal.phase < RECONCILE_LISTING);
-        trim_leave(store, group, STORE_TRIM_NONE);
+        assert(replica->removal.phase < RECONCILE_LISTING);
+        trim_leave(store, replica, STORE_TRIM_NONE);
         return 0;
     }
     if (trim->failed) {
-        trim_pause(store, group);
+        trim_pause(store, replica);
         return 0;
     }
     switch ((enum store_trim_phase)trim->phase) {
-    case STORE_TRIM_WAITING: return trim_wait(store, group);
+    case STORE_TRIM_WAITING: return trim_wait(store, replica);
     case STORE_TRIM_LISTING:
     case STORE_TRIM_UNLINKING: {
-        if (group->in_release) return 0;
-        int issued = trim_unlink(store, group);
+        if (replica->in_release) return 0;
+        int issued = trim_unlink(store, replica);
         if (issued != 0) return 0;
-        if (trim->phase == STORE_TRIM_UNLINKING) return trim_issue(store, group, IO_SYNC_DIR);
-        trim_over(store, group);
+        if (trim->phase == STORE_TRIM_UNLINKING) return trim_issue(store, replica, IO_SYNC_DIR);
+        trim_over(store, replica);
         return 0;
     }
-    case STORE_TRIM_SYNCING: trim_over(store, group); return 0;
+    case STORE_TRIM_SYNCING: trim_over(store, replica); return 0;
     case STORE_TRIM_NONE:
     case STORE_TRIM_PHASES_COUNT: unreachable();
     }
@@ -238,21 +238,21 @@ static int trim_step(struct store *store, struct store_group *group)
 void store_trims_step(struct store *store)
 {
     for (uint64_t count = store->trims.count; count > 0; count--) {
-        struct store_group *group =
-            queue_element(queue_pop(&store->trims), struct store_group, trim_link);
-        queue_push(&store->trims, &group->trim_link);
-        while (store->failed == STATUS_OK && group->trim.phase != STORE_TRIM_NONE
-               && trim_step(store, group)) {
+        struct replica *replica =
+            queue_element(queue_pop(&store->trims), struct replica, trim_link);
+        queue_push(&store->trims, &replica->trim_link);
+        while (store->failed == STATUS_OK && replica->trim.phase != STORE_TRIM_NONE
+               && trim_step(store, replica)) {
         }
     }
 }
 
 void store_trim_done(struct store *store, const struct store_io *io)
 {
-    struct store_group *group = &store->groups[io->group];
-    struct store_trim *trim = &group->trim;
+    struct replica *replica = &store->replicas[io->replica];
+    struct store_trim *trim = &replica->trim;
     enum status status = io->request.status;
-    assert(group->used && trim->flights > 0);
+    assert(replica->used && trim->flights > 0);
     trim->flights--;
     if (io->request.operation == IO_LIST && status == STATUS_OK)
         store->removal_size = io->request.result_bytes;
@@ -267,8 +267,8 @@ int store_trims_rest(const struct store *store)
 {
     queue_each(&store->trims, link)
     {
-        struct store_group *group = queue_element(link, struct store_group, trim_link);
-        const struct store_trim *trim = &group->trim;
+        struct replica *replica = queue_element(link, struct replica, trim_link);
+        const struct store_trim *trim = &replica->trim;
         if (trim->phase != STORE_TRIM_WAITING) return 0;
         if (trim->again && store->now.monotonic_ns >= trim->retry_ns) return 0;
     }

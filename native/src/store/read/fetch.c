@@ -12,22 +12,22 @@ enum { STORE_WALK_BYTES_MIN = 4096 };
 /* G2: the first data of an assignment leaves after InFlight was applied. Proposed once, by the
  * first fetch. */
 static enum status store_fetch_group(struct store *store, const struct engine_partition_id *id,
-                                     struct store_group **group, uint64_t number,
-                                     uint64_t generation)
+                                     struct replica **replica, uint64_t number, uint64_t generation)
 {
-    enum status status = store_group_open(store, id, group);
+    enum status status = registry_open(store, id, replica);
     if (status != STATUS_OK) return status;
-    status = partition_group_fetch(&(*group)->state, number, generation);
+    status = partition_group_fetch(&(*replica)->state, number, generation);
     if (status != STATUS_GROUP_PENDING) return status;
-    if (!partition_in_flight_due(&(*group)->state, number, generation)) return STATUS_GROUP_PENDING;
-    if (group_table_proposed(&(*group)->state.groups, number)) return STATUS_GROUP_PENDING;
+    if (!partition_in_flight_due(&(*replica)->state, number, generation))
+        return STATUS_GROUP_PENDING;
+    if (group_table_proposed(&(*replica)->state.groups, number)) return STATUS_GROUP_PENDING;
     status = store_admit_op(store, PARTITION_IN_FLIGHT_BYTES);
     if (status != STATUS_OK) return status;
     const struct partition_in_flight in_flight = {.group = number, .generation = generation};
     uint8_t body[PARTITION_IN_FLIGHT_BYTES];
     partition_encode_in_flight(&in_flight, body);
-    store_prepare_op(store, &store->data, *group, PARTITION_IN_FLIGHT, body, sizeof body, 0, 0);
-    group_table_propose(&(*group)->state.groups, number);
+    store_prepare_op(store, &store->data, *replica, PARTITION_IN_FLIGHT, body, sizeof body, 0, 0);
+    group_table_propose(&(*replica)->state.groups, number);
     return STATUS_GROUP_PENDING;
 }
 
@@ -51,12 +51,12 @@ static void store_fetch_gather(struct store_record *const seen[STORE_FETCH_BATCH
 }
 
 /* From the newest batch back. All batches that are not yet in files are here. */
-static int store_fetch_memory(struct store *store, const struct store_group *group, uint64_t offset,
+static int store_fetch_memory(struct store *store, const struct replica *replica, uint64_t offset,
                               uint32_t bytes_max, struct store_fetch *result)
 {
     const struct store_ring *ring = &store->data;
     struct store_record *seen[STORE_FETCH_BATCHES_MAX];
-    uint64_t position = group->hot_last;
+    uint64_t position = replica->hot_last;
     for (uint32_t step = 0; position != 0 && position - 1 >= ring->tail; step++) {
         struct store_record *record = store_ring_at(ring, position - 1);
         if (step >= STORE_FETCH_BATCHES_MAX && record->state == STORE_RECORD_DONE) return 0;
@@ -72,60 +72,60 @@ static int store_fetch_memory(struct store *store, const struct store_group *gro
     return 0;
 }
 
-static struct segment *store_segment_of(struct store_group *group, uint64_t base_offset)
+static struct segment *store_segment_of(struct replica *replica, uint64_t base_offset)
 {
-    return segment_find(&group->state.segments, base_offset);
+    return segment_find(&replica->state.segments, base_offset);
 }
 
-static struct store_walk *store_walk_find(struct store_group *group, uint64_t segment)
+static struct store_walk *store_walk_find(struct replica *replica, uint64_t segment)
 {
     for (uint32_t index = 0; index < STORE_WALKS_COUNT; index++) {
-        struct store_walk *walk = &group->walks[index];
+        struct store_walk *walk = &replica->walks[index];
         if (walk->used && walk->segment == segment) return walk;
     }
     return NULL;
 }
 
 /* The walk of a segment, begun if it is not under way. */
-static struct store_walk *store_walk_begin(struct store_group *group, struct segment *segment)
+static struct store_walk *store_walk_begin(struct replica *replica, struct segment *segment)
 {
-    struct store_walk *walk = store_walk_find(group, segment->base_offset);
+    struct store_walk *walk = store_walk_find(replica, segment->base_offset);
     if (walk) return walk;
-    walk = &group->walks[group->walk_next++ % STORE_WALKS_COUNT];
+    walk = &replica->walks[replica->walk_next++ % STORE_WALKS_COUNT];
     *walk = (struct store_walk){
         .segment = segment->base_offset, .offset = segment->base_offset, .used = 1};
-    segment_walk_begin(&group->state.segments, segment);
+    segment_walk_begin(&replica->state.segments, segment);
     return walk;
 }
 
-static void store_fetch_file(struct store *store, struct store_group *group, uint64_t offset,
+static void store_fetch_file(struct store *store, struct replica *replica, uint64_t offset,
                              uint32_t bytes_max, struct store_fetch *result)
 {
-    struct partition_place place = partition_find(&group->state, offset);
+    struct partition_place place = partition_find(&replica->state, offset);
     assert(place.status == STATUS_OK);
     uint64_t end = place.segment_data_bytes;
-    if (place.segment_base_offset == group->written_segment && group->written_position < end)
-        end = group->written_position;
+    if (place.segment_base_offset == replica->written_segment && replica->written_position < end)
+        end = replica->written_position;
     uint64_t way = place.stride_bytes;
     if (way > store->config.fetch_way_bytes) way = store->config.fetch_way_bytes;
     uint64_t size = (uint64_t)bytes_max + way;
     uint64_t position = place.position;
-    struct segment *segment = store_segment_of(group, place.segment_base_offset);
+    struct segment *segment = store_segment_of(replica, place.segment_base_offset);
     assert(segment != NULL);
-    int walking = !place.indexed && offset >= store_walk_begin(group, segment)->offset;
+    int walking = !place.indexed && offset >= store_walk_begin(replica, segment)->offset;
     if (walking) {
         position = segment->index.walked_bytes;
         size = bytes_max > STORE_WALK_BYTES_MIN ? bytes_max : STORE_WALK_BYTES_MIN;
     }
     /* A walk takes every byte in its turn: a resume beyond it waits. */
-    const struct store_resume *resume = store_resume_find(store, group, offset);
+    const struct store_resume *resume = store_resume_find(store, replica, offset);
     if (resume && resume->segment == place.segment_base_offset
         && (walking ? resume->position == position : resume->position >= position)) {
         position = resume->position;
         if (size < resume->bytes) size = resume->bytes;
     }
     if (size > end - position) size = end - position;
-    struct store_file *file = store_file_open(store, group, place.segment_base_offset, IO_CREATE);
+    struct store_file *file = store_file_open(store, replica, place.segment_base_offset, IO_CREATE);
     if (!file) {
         result->status = STATUS_BUSY;
         return;
@@ -141,45 +141,45 @@ void store_fetch(struct store *store, const struct engine_partition_id *id, uint
                  struct store_fetch *result)
 {
     memset(result, 0, sizeof *result);
-    struct store_group *group;
-    result->status = number != 0 ? store_fetch_group(store, id, &group, number, generation)
-                                 : store_group_lookup(store, id, &group);
+    struct replica *replica;
+    result->status = number != 0 ? store_fetch_group(store, id, &replica, number, generation)
+                                 : registry_lookup(store, id, &replica);
     if (result->status == STATUS_OK || result->status == STATUS_GROUP_PENDING) {
-        if (group) {
-            result->log_start = group->state.log_start;
-            result->high_watermark = result->log_end = group->state.next_offset;
+        if (replica) {
+            result->log_start = replica->state.log_start;
+            result->high_watermark = result->log_end = replica->state.next_offset;
         }
     }
     if (result->status != STATUS_OK) return;
-    if (!group) {
+    if (!replica) {
         if (offset > 0) result->status = STATUS_OFFSET_OUT_OF_RANGE;
         return;
     }
-    if (group->vsr.status == VSR_DAMAGED)
+    if (replica->vsr.status == VSR_DAMAGED)
         result->status = STATUS_DAMAGED;
-    else if (group->unknown_op != 0)
+    else if (replica->unknown_op != 0)
         result->status = STATUS_OP_UNKNOWN; /* it may have taken back what lies before it */
-    else if (group->corrupt)
+    else if (replica->corrupt)
         result->status = STATUS_CORRUPT;
-    else if (offset < group->state.log_start)
+    else if (offset < replica->state.log_start)
         result->status = STATUS_TRUNCATED;
-    else if (offset > group->state.next_offset)
+    else if (offset > replica->state.next_offset)
         result->status = STATUS_OFFSET_OUT_OF_RANGE;
-    if (result->status != STATUS_OK || offset == group->state.next_offset) return;
-    if (store_fetch_memory(store, group, offset, bytes_max, result)) return;
-    store_fetch_file(store, group, offset, bytes_max, result);
+    if (result->status != STATUS_OK || offset == replica->state.next_offset) return;
+    if (store_fetch_memory(store, replica, offset, bytes_max, result)) return;
+    store_fetch_file(store, replica, offset, bytes_max, result);
 }
 
 /* Bytes that continue the walk of a sealed segment: verify them and note the index. */
-static enum status store_fetch_walk(struct store_group *group, uint64_t first_offset,
+static enum status store_fetch_walk(struct replica *replica, uint64_t first_offset,
                                     const uint8_t *bytes, size_t size)
 {
-    struct segment *segment = store_segment_of(group, first_offset);
-    struct store_walk *walk = segment ? store_walk_find(group, segment->base_offset) : NULL;
+    struct segment *segment = store_segment_of(replica, first_offset);
+    struct store_walk *walk = segment ? store_walk_find(replica, segment->base_offset) : NULL;
     if (!walk || walk->offset != first_offset) return STATUS_OK;
     if (segment->index.walked_bytes >= segment->data_bytes) return STATUS_OK;
     size_t consumed = 0;
-    enum status status = segment_walk(&group->state.segments, segment, bytes, size, &consumed);
+    enum status status = segment_walk(&replica->state.segments, segment, bytes, size, &consumed);
     if (status != STATUS_OK) return status;
     size_t at = 0;
     while (at < consumed) {
@@ -194,15 +194,15 @@ static enum status store_fetch_walk(struct store_group *group, uint64_t first_of
 }
 
 /* Where in its segment the batch of this offset begins, as far as anyone knows. 0 = nobody does. */
-static int store_fetch_position(const struct store *store, struct store_group *group,
-                                uint64_t offset, uint64_t first_offset, struct store_resume *resume)
+static int store_fetch_position(const struct store *store, struct replica *replica, uint64_t offset,
+                                uint64_t first_offset, struct store_resume *resume)
 {
-    struct segment *segment = store_segment_of(group, first_offset);
+    struct segment *segment = store_segment_of(replica, first_offset);
     if (!segment) return 0;
     *resume = (struct store_resume){
         .offset = offset, .segment = segment->base_offset, .batch_offset = first_offset};
-    const struct store_resume *known = store_resume_find(store, group, offset);
-    struct store_walk *walk = store_walk_find(group, segment->base_offset);
+    const struct store_resume *known = store_resume_find(store, replica, offset);
+    struct store_walk *walk = store_walk_find(replica, segment->base_offset);
     struct offset_index_entry entry =
         offset_index_find(&segment->index, segment->base_offset, first_offset);
     if (entry.offset == first_offset)
@@ -263,10 +263,10 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
                              size_t *begin, size_t *end)
 {
     *begin = *end = 0;
-    struct store_group *group;
-    enum status status = store_group_lookup(store, id, &group);
+    struct replica *replica;
+    enum status status = registry_lookup(store, id, &replica);
     if (status != STATUS_OK) return status;
-    if (!group) return STATUS_NOT_FOUND;
+    if (!replica) return STATUS_NOT_FOUND;
     struct batch_server first;
     struct store_resume resume;
     struct store_cut cut = {0};
@@ -274,8 +274,8 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
     status = size == 0 ? STATUS_BATCH_SHORT : batch_decode_server(bytes, size, &first);
     if (status == STATUS_OK) {
         cut.batch_offset = first.base_offset;
-        known = store_fetch_position(store, group, offset, first.base_offset, &resume);
-        status = store_fetch_walk(group, first.base_offset, bytes, size);
+        known = store_fetch_position(store, replica, offset, first.base_offset, &resume);
+        status = store_fetch_walk(replica, first.base_offset, bytes, size);
     }
     if (status == STATUS_OK) status = store_fetch_cut(offset, bytes_max, bytes, size, &cut);
     if (status == STATUS_OK) {
@@ -285,13 +285,13 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
             resume.position += cut.at;
             resume.batch_offset = cut.batch_offset;
             resume.bytes = cut.bytes;
-            store_resume_keep(store, group, &resume);
+            store_resume_keep(store, replica, &resume);
         }
         return STATUS_OK;
     }
     if (status == STATUS_NO_MEMORY) return STATUS_BUSY;
-    if (!group->corrupt) store->statistics.groups_damaged++;
-    group->corrupt = 1;
+    if (!replica->corrupt) store->statistics.replicas_damaged++;
+    replica->corrupt = 1;
     return STATUS_CORRUPT;
 }
 

@@ -6,40 +6,40 @@
  * or read by two at once, costs a repeated read and nothing else. */
 #include "store/state.h"
 
-static uint32_t store_resume_set(const struct store_group *group, uint64_t offset)
+static uint32_t store_resume_set(const struct replica *replica, uint64_t offset)
 {
-    uint64_t mixed = (group->topic * 31 + group->partition) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t mixed = (replica->topic * 31 + replica->partition) * UINT64_C(0x9E3779B97F4A7C15);
     mixed = (mixed ^ offset) * UINT64_C(0x9E3779B97F4A7C15);
     return (uint32_t)(mixed >> 40) % (STORE_RESUMES_MAX / STORE_RESUME_WAYS) * STORE_RESUME_WAYS;
 }
 
 const struct store_resume *store_resume_find(const struct store *store,
-                                             const struct store_group *group, uint64_t offset)
+                                             const struct replica *replica, uint64_t offset)
 {
-    uint32_t set = store_resume_set(group, offset);
+    uint32_t set = store_resume_set(replica, offset);
     for (uint32_t way = 0; way < STORE_RESUME_WAYS; way++) {
         const struct store_resume *resume = &store->resumes[set + way];
-        if (resume->used && resume->offset == offset && resume->topic == group->topic
-            && resume->partition == group->partition
-            && resume->created_revision == group->created_revision)
+        if (resume->used && resume->offset == offset && resume->topic == replica->topic
+            && resume->partition == replica->partition
+            && resume->created_revision == replica->created_revision)
             return resume;
     }
     return NULL;
 }
 
-void store_resume_keep(struct store *store, const struct store_group *group,
+void store_resume_keep(struct store *store, const struct replica *replica,
                        const struct store_resume *found)
 {
-    const struct store_resume *known = store_resume_find(store, group, found->offset);
+    const struct store_resume *known = store_resume_find(store, replica, found->offset);
     /* Two read for the same offset: the further one counts. */
     if (known && known->position > found->position) return;
     uint32_t slot =
         known ? (uint32_t)(known - store->resumes)
-              : store_resume_set(group, found->offset) + store->resume_next++ % STORE_RESUME_WAYS;
+              : store_resume_set(replica, found->offset) + store->resume_next++ % STORE_RESUME_WAYS;
     struct store_resume *resume = &store->resumes[slot];
     *resume = *found;
-    resume->topic = group->topic;
-    resume->created_revision = group->created_revision;
-    resume->partition = group->partition;
+    resume->topic = replica->topic;
+    resume->created_revision = replica->created_revision;
+    resume->partition = replica->partition;
     resume->used = 1;
 }

@@ -8,14 +8,14 @@
 #include "store/state.h"
 
 /* The first segment that holds something kept and as late as `time_us`. NULL = none. */
-static struct segment *store_time_segment(struct store_group *group, int64_t time_us)
+static struct segment *store_time_segment(struct replica *replica, int64_t time_us)
 {
-    struct segment_list *list = &group->state.segments;
+    struct segment_list *list = &replica->state.segments;
     for (struct segment_chunk *chunk = list->first; chunk; chunk = chunk->next) {
         if (chunk->count == 0 || chunk->segments[chunk->count - 1].max_time_us < time_us) continue;
         for (uint32_t index = 0; index < chunk->count; index++) {
             struct segment *segment = &chunk->segments[index];
-            if (segment->end_offset <= group->state.log_start) continue;
+            if (segment->end_offset <= replica->state.log_start) continue;
             if (segment->max_time_us >= time_us) return segment;
         }
     }
@@ -39,17 +39,17 @@ void store_time_find(struct store *store, const struct engine_partition_id *id, 
                      struct store_time *found)
 {
     *found = (struct store_time){0};
-    struct store_group *group;
-    found->status = store_group_lookup(store, id, &group);
-    if (found->status != STATUS_OK || !group) return;
-    found->log_start = group->state.log_start;
-    found->high_watermark = found->offset = group->state.next_offset;
-    if (group->vsr.status == VSR_DAMAGED)
+    struct replica *replica;
+    found->status = registry_lookup(store, id, &replica);
+    if (found->status != STATUS_OK || !replica) return;
+    found->log_start = replica->state.log_start;
+    found->high_watermark = found->offset = replica->state.next_offset;
+    if (replica->vsr.status == VSR_DAMAGED)
         found->status = STATUS_DAMAGED;
-    else if (group->corrupt)
+    else if (replica->corrupt)
         found->status = STATUS_CORRUPT;
     if (found->status != STATUS_OK) return;
-    const struct segment *segment = store_time_segment(group, time_us);
+    const struct segment *segment = store_time_segment(replica, time_us);
     if (segment) store_time_in(segment, time_us, found);
 }
 

@@ -124,11 +124,11 @@ static enum status store_sweep_checkpoints(struct store *store)
     while (at < list.result_bytes) {
         const char *name = (const char *)store->extent_buffer + at;
         int wanted = 0;
-        for (uint32_t index = 0; index < store->groups_max && !wanted; index++) {
-            const struct store_group *group = &store->groups[index];
-            if (!group->used || !group->checkpoint_is_file) continue;
+        for (uint32_t index = 0; index < store->replicas_max && !wanted; index++) {
+            const struct replica *replica = &store->replicas[index];
+            if (!replica->used || !replica->checkpoint_is_file) continue;
             char path[IO_PATH_SIZE];
-            store_blob_path(group->checkpoint_digest, path);
+            store_blob_path(replica->checkpoint_digest, path);
             wanted = strcmp(path + strlen("checkpoints/"), name) == 0;
         }
         struct io_request unlink = {.operation = IO_UNLINK};
@@ -140,7 +140,7 @@ static enum status store_sweep_checkpoints(struct store *store)
     return STATUS_OK;
 }
 
-/* Whose ops may be lost. What the journal cannot name concerns every group. */
+/* Whose ops may be lost. What the journal cannot name concerns every replica. */
 static void store_apply_damage(struct store *store)
 {
     const struct journal_report *report = store->report;
@@ -156,26 +156,25 @@ static void store_apply_damage(struct store *store)
             everybody |= (int)abstained;
             continue;
         }
-        struct store_group *group =
-            store_group_find(store, damage->item.topic, damage->item.partition);
-        if (!group)
-            group = store_group_make(store, damage->item.topic, 0, damage->item.partition,
-                                     &store_limit_unknown, 0);
-        if (!group || group->removal.phase != RECONCILE_NONE) continue;
+        struct replica *replica = registry_find(store, damage->item.topic, damage->item.partition);
+        if (!replica)
+            replica = registry_make(store, damage->item.topic, 0, damage->item.partition,
+                                    &store_limit_unknown, 0);
+        if (!replica || replica->removal.phase != RECONCILE_NONE) continue;
         /* What stopped it may be known from nowhere else. */
         const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND,
                                         .op = damage->item.op_last + abstained};
         struct vsr_update update;
-        vsr_step(&group->vsr, &event, &update);
+        vsr_step(&replica->vsr, &event, &update);
     }
     if (!everybody) return;
     store_unseen_found(store);
-    for (uint32_t index = 0; index < store->groups_max; index++) {
-        struct store_group *group = &store->groups[index];
-        if (!group->used || group->removal.phase != RECONCILE_NONE) continue;
-        const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = group->vsr.op + 1};
+    for (uint32_t index = 0; index < store->replicas_max; index++) {
+        struct replica *replica = &store->replicas[index];
+        if (!replica->used || replica->removal.phase != RECONCILE_NONE) continue;
+        const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = replica->vsr.op + 1};
         struct vsr_update update;
-        vsr_step(&group->vsr, &event, &update);
+        vsr_step(&replica->vsr, &event, &update);
     }
 }
 
@@ -200,34 +199,34 @@ static void store_tail_closed(struct store *store)
     store_entry_ready(record);
 }
 
-/* Every group has been shown all there is: who goes on, who is stopped; what is live where; what is
+/* Every replica has been shown all there is: who goes on, who is stopped; what is live where; what is
  * open. */
-static void store_recover_groups(struct store *store)
+static void store_recover_replicas(struct store *store)
 {
-    for (uint32_t index = 0; index < store->groups_max; index++) {
-        struct store_group *group = &store->groups[index];
-        if (!group->used) continue;
+    for (uint32_t index = 0; index < store->replicas_max; index++) {
+        struct replica *replica = &store->replicas[index];
+        if (!replica->used) continue;
         const struct vsr_event event = {.kind = VSR_RECOVERED};
         struct vsr_update update;
-        vsr_step(&group->vsr, &event, &update);
-        int stop_dies = group->stop_generation != 0
-                        && group->stop_generation < store->journal.generation_oldest;
-        if (update.damaged || stop_dies) store_abstain_entry(store, group);
-        if (group->vsr.status == VSR_DAMAGED) store->statistics.groups_damaged++;
-        if (group->vsr.append_time_us > store->stamp_max_us)
-            store->stamp_max_us = group->vsr.append_time_us;
-        if (group->pin != 0) {
+        vsr_step(&replica->vsr, &event, &update);
+        int stop_dies = replica->stop_generation != 0
+                        && replica->stop_generation < store->journal.generation_oldest;
+        if (update.damaged || stop_dies) store_abstain_entry(store, replica);
+        if (replica->vsr.status == VSR_DAMAGED) store->statistics.replicas_damaged++;
+        if (replica->vsr.append_time_us > store->stamp_max_us)
+            store->stamp_max_us = replica->vsr.append_time_us;
+        if (replica->pin != 0) {
             uint64_t oldest = store->journal.generation_oldest;
-            store_group_pin(store, group, group->pin > oldest ? group->pin : oldest);
+            replica_pin(store, replica, replica->pin > oldest ? replica->pin : oldest);
         }
-        if (group->vsr.status != VSR_NORMAL || group == store->metadata_group) continue;
-        if (group->unknown_op != 0) continue;
-        if (group->state.meter.open_count > 0) store_meter_appended(store, group);
-        store_meter_watch(store, group);
-        store_retention_watch(store, group);
-        store_stored_recovered(store, group);
+        if (replica->vsr.status != VSR_NORMAL || replica == store->metadata_replica) continue;
+        if (replica->unknown_op != 0) continue;
+        if (replica->state.meter.open_count > 0) store_meter_appended(store, replica);
+        store_meter_watch(store, replica);
+        store_retention_watch(store, replica);
+        store_stored_recovered(store, replica);
         /* What the last trims left behind; a log that was never trimmed has nothing. */
-        if (group->state.log_start > 0) store_trim_begin(store, group);
+        if (replica->state.log_start > 0) store_trim_begin(store, replica);
     }
     while (!queue_empty(&store->advances)) (void)queue_pop(&store->advances);
 }
@@ -271,7 +270,7 @@ static enum status store_open_steps(struct store_recovery *recovery)
     if (status == STATUS_OK) status = store_recover_ops(recovery);
     if (status != STATUS_OK) return status;
     store_apply_damage(store);
-    store_recover_groups(store);
+    store_recover_replicas(store);
     store_nobody_recovered(store);
     store_tail_closed(store);
     status = store_recover_witness(store);
@@ -288,9 +287,9 @@ enum status store_open(struct store *store, struct io *io, struct store_now now,
     store->clock_reference = now;
     store->recovering = 1;
     if (store->config.shard == 0) {
-        /* A node has its metadata group from the first start on, whatever its journal shows. */
-        store->metadata_group = store_group_make(store, 0, 0, 0, &store_limit_unknown, 0);
-        assert(store->metadata_group != NULL);
+        /* A node has its metadata replica from the first start on, whatever its journal shows. */
+        store->metadata_replica = registry_make(store, 0, 0, 0, &store_limit_unknown, 0);
+        assert(store->metadata_replica != NULL);
     }
     struct store_recovery recovery = {.store = store, .now = now};
     enum status status = store_open_steps(&recovery);

@@ -6,98 +6,99 @@
 #include <stdio.h>
 
 /* Its checkpoint or its segments are damaged: nothing above them can be executed. */
-static void recover_damage(struct store_group *group)
+static void recover_damage(struct replica *replica)
 {
-    group->corrupt = 1;
-    const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = group->vsr.op + 1};
+    replica->corrupt = 1;
+    const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = replica->vsr.op + 1};
     struct vsr_update update;
-    vsr_step(&group->vsr, &event, &update);
+    vsr_step(&replica->vsr, &event, &update);
 }
 
-static struct store_group *recover_group(struct store *store, const struct journal_entry *entry)
+static struct replica *recover_group(struct store *store, const struct journal_entry *entry)
 {
-    if (entry->topic == 0 && !store->metadata_group) return NULL;
-    struct store_group *group = store_group_find(store, entry->topic, entry->partition);
-    if (group && group != store->metadata_group
-        && group->created_revision != entry->created_revision) {
-        store_group_drop(store, group);
-        group = NULL;
+    if (entry->topic == 0 && !store->metadata_replica) return NULL;
+    struct replica *replica = registry_find(store, entry->topic, entry->partition);
+    if (replica && replica != store->metadata_replica
+        && replica->created_revision != entry->created_revision) {
+        registry_drop(store, replica);
+        replica = NULL;
     }
-    if (!group)
-        group = store_group_make(store, entry->topic, entry->created_revision, entry->partition,
-                                 &store_limit_unknown, 0);
-    return group;
+    if (!replica)
+        replica = registry_make(store, entry->topic, entry->created_revision, entry->partition,
+                                &store_limit_unknown, 0);
+    return replica;
 }
 
-static enum status recover_configure(struct store *store, struct store_group *group,
+static enum status recover_configure(struct store *store, struct replica *replica,
                                      const struct entry_view_state *state)
 {
-    if (state->segment_bytes == 0 && group != store->metadata_group) return STATUS_JOURNAL_DAMAGED;
-    group->metered = group->metered_wanted = state->metered;
-    group->segment_limit =
+    if (state->segment_bytes == 0 && replica != store->metadata_replica)
+        return STATUS_JOURNAL_DAMAGED;
+    replica->metered = replica->metered_wanted = state->metered;
+    replica->segment_limit =
         (struct segment_limit){.bytes = state->segment_bytes, .time_us = state->segment_us};
-    group->state.config.metered = group->metered;
-    group->state.config.segment_bytes = state->segment_bytes;
-    group->state.config.segment_us = state->segment_us;
-    group->vsr.view = state->view;
-    group->vsr.log_view = state->log_view;
-    group->vsr.epoch = state->epoch;
-    group->vsr.tenure = state->tenure;
-    group->configured = 1;
+    replica->state.config.metered = replica->metered;
+    replica->state.config.segment_bytes = state->segment_bytes;
+    replica->state.config.segment_us = state->segment_us;
+    replica->vsr.view = state->view;
+    replica->vsr.log_view = state->log_view;
+    replica->vsr.epoch = state->epoch;
+    replica->vsr.tenure = state->tenure;
+    replica->configured = 1;
     return STATUS_OK;
 }
 
-static enum status recover_view_state(struct store *store, struct store_group *group,
+static enum status recover_view_state(struct store *store, struct replica *replica,
                                       const uint8_t *body, uint64_t body_size)
 {
     struct entry_view_state state;
     enum status status = entry_view_state_get(body, body_size, &state);
-    return status == STATUS_OK ? recover_configure(store, group, &state) : status;
+    return status == STATUS_OK ? recover_configure(store, replica, &state) : status;
 }
 
-static enum status recover_blob(struct store *store, struct store_group *group, const uint8_t *blob,
+static enum status recover_blob(struct store *store, struct replica *replica, const uint8_t *blob,
                                 uint64_t size)
 {
     uint8_t digest[16];
     vsr_digest(blob, size, digest);
-    if (memcmp(digest, group->checkpoint_digest, 16) != 0) return STATUS_CHECKPOINT_DAMAGED;
-    const struct partition_config config = group->state.config;
-    partition_deinit(&group->state);
-    partition_init(&group->state, &store->pools, &config);
-    return partition_checkpoint_decode(&group->state, blob, size);
+    if (memcmp(digest, replica->checkpoint_digest, 16) != 0) return STATUS_CHECKPOINT_DAMAGED;
+    const struct partition_config config = replica->state.config;
+    partition_deinit(&replica->state);
+    partition_init(&replica->state, &store->pools, &config);
+    return partition_checkpoint_decode(&replica->state, blob, size);
 }
 
 /* The latest stands for all before it. */
-static enum status recover_checkpoint(struct store *store, struct store_group *group,
+static enum status recover_checkpoint(struct store *store, struct replica *replica,
                                       const uint8_t *body, uint64_t body_size,
                                       const struct journal_entry *entry, uint64_t generation)
 {
     if (body_size < ENTRY_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
-    if (entry->op < group->checkpoint_op) return STATUS_OK;
+    if (entry->op < replica->checkpoint_op) return STATUS_OK;
     struct entry_checkpoint found;
     enum status status = entry_checkpoint_get(body, body_size, &found);
-    if (status == STATUS_OK) status = recover_configure(store, group, &found.view_state);
+    if (status == STATUS_OK) status = recover_configure(store, replica, &found.view_state);
     if (status != STATUS_OK) return status;
     struct vsr_event event = {
         .kind = VSR_CHECKPOINT_FOUND, .op = entry->op, .time_us = found.append_time_us};
     memcpy(event.checksum, found.checksum, 16);
     struct vsr_update update;
-    vsr_step(&group->vsr, &event, &update);
-    group->checkpoint_op = entry->op;
-    group->checkpoint_is_file = found.is_file;
-    group->checkpoint_bytes = found.size;
-    memcpy(group->checkpoint_digest, found.digest, 16);
-    /* What stopped the group lies further back than a checkpoint appended again: it lives (J4). */
-    if (group->pin == 0 || group->vsr.damaged_from == 0) group->pin = generation;
-    store->live_bytes += entry->size - group->live_bytes;
-    group->live_bytes = entry->size;
-    if (group->checkpoint_is_file) return STATUS_OK;
-    if (group->checkpoint_bytes != body_size - ENTRY_CHECKPOINT_BYTES)
+    vsr_step(&replica->vsr, &event, &update);
+    replica->checkpoint_op = entry->op;
+    replica->checkpoint_is_file = found.is_file;
+    replica->checkpoint_bytes = found.size;
+    memcpy(replica->checkpoint_digest, found.digest, 16);
+    /* What stopped the replica lies further back than a checkpoint appended again: it lives (J4). */
+    if (replica->pin == 0 || replica->vsr.damaged_from == 0) replica->pin = generation;
+    store->live_bytes += entry->size - replica->live_bytes;
+    replica->live_bytes = entry->size;
+    if (replica->checkpoint_is_file) return STATUS_OK;
+    if (replica->checkpoint_bytes != body_size - ENTRY_CHECKPOINT_BYTES)
         return STATUS_CHECKPOINT_DAMAGED;
-    return recover_blob(store, group, body + ENTRY_CHECKPOINT_BYTES, group->checkpoint_bytes);
+    return recover_blob(store, replica, body + ENTRY_CHECKPOINT_BYTES, replica->checkpoint_bytes);
 }
 
-static enum status recover_abstention(struct store_group *group, const uint8_t *body,
+static enum status recover_abstention(struct replica *replica, const uint8_t *body,
                                       uint64_t body_size, uint64_t generation)
 {
     struct entry_abstain abstain;
@@ -106,9 +107,9 @@ static enum status recover_abstention(struct store_group *group, const uint8_t *
     const struct vsr_event event = {
         .kind = VSR_ABSTAINED, .op = abstain.op_good, .op_to = abstain.op_lost};
     struct vsr_update update;
-    vsr_step(&group->vsr, &event, &update);
-    group->stop_generation = generation;
-    if (group->pin == 0) group->pin = generation;
+    vsr_step(&replica->vsr, &event, &update);
+    replica->stop_generation = generation;
+    if (replica->pin == 0) replica->pin = generation;
     return STATUS_OK;
 }
 
@@ -119,32 +120,33 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     struct store *store = ((struct store_recovery *)context)->store;
     const uint8_t *body = bytes + JOURNAL_ENTRY_HEADER_BYTES;
     uint64_t body_size = entry->size - JOURNAL_ENTRY_HEADER_BYTES;
-    struct store_group *group = NULL;
+    struct replica *replica = NULL;
     enum status status;
     store_copy_note(store, bytes, entry->origin_lsn, lsn);
     if (entry->topic == STORE_NOBODY) store_nobody_found(store, entry, generation);
     switch ((enum journal_entry_kind)entry->kind) {
     case JOURNAL_PREPARE: return STATUS_OK;
     case JOURNAL_CHECKPOINT:
-        group = recover_group(store, entry);
-        if (!group) return STATUS_NO_MEMORY;
-        status = recover_checkpoint(store, group, body, body_size, entry, generation);
+        replica = recover_group(store, entry);
+        if (!replica) return STATUS_NO_MEMORY;
+        status = recover_checkpoint(store, replica, body, body_size, entry, generation);
         /* Pools smaller than before are no damage: the operator can give them back. */
         if (status == STATUS_NO_MEMORY || status == STATUS_JOURNAL_DAMAGED) return status;
-        if (status != STATUS_OK) recover_damage(group);
+        if (status != STATUS_OK) recover_damage(replica);
         return STATUS_OK;
     case JOURNAL_VIEW_STATE:
         if (body_size < ENTRY_VIEW_STATE_BYTES) return STATUS_JOURNAL_DAMAGED;
-        group = recover_group(store, entry);
-        if (!group) return STATUS_NO_MEMORY;
-        status = group->configured ? STATUS_OK : recover_view_state(store, group, body, body_size);
-        if (group->pin == 0) group->pin = generation;
+        replica = recover_group(store, entry);
+        if (!replica) return STATUS_NO_MEMORY;
+        status =
+            replica->configured ? STATUS_OK : recover_view_state(store, replica, body, body_size);
+        if (replica->pin == 0) replica->pin = generation;
         return status;
     case JOURNAL_ABSTAIN:
         if (entry->topic == STORE_NOBODY) return STATUS_OK;
-        group = recover_group(store, entry);
-        if (!group) return STATUS_NO_MEMORY;
-        return recover_abstention(group, body, body_size, generation);
+        replica = recover_group(store, entry);
+        if (!replica) return STATUS_NO_MEMORY;
+        return recover_abstention(replica, body, body_size, generation);
     case JOURNAL_FORGET: return store_removal_found(store, entry, generation);
     case JOURNAL_METADATA_FLOOR:
     case JOURNAL_TAIL_CLOSED: return STATUS_OK;
@@ -153,34 +155,34 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     return STATUS_OP_UNKNOWN;
 }
 
-static enum status recover_blob_file(struct store *store, struct store_group *group)
+static enum status recover_blob_file(struct store *store, struct replica *replica)
 {
-    int is_metadata = group == store->metadata_group;
+    int is_metadata = replica == store->metadata_replica;
     uint8_t *target = is_metadata ? store->snapshot.buffer : store->blob;
     uint64_t room = is_metadata ? STORE_SNAPSHOT_MAX : STORE_BLOB_MAX;
-    if (group->checkpoint_bytes > room) return STATUS_CHECKPOINT_DAMAGED;
+    if (replica->checkpoint_bytes > room) return STATUS_CHECKPOINT_DAMAGED;
     struct io_request request = {.operation = IO_OPEN, .file = STORE_SLOT_CHECKPOINT};
-    store_blob_path(group->checkpoint_digest, request.path);
+    store_blob_path(replica->checkpoint_digest, request.path);
     enum status status = store_perform(store, &request);
     if (status != STATUS_OK)
         return status == STATUS_FILE_NOT_FOUND ? STATUS_CHECKPOINT_DAMAGED : status;
     struct io_request read = {.operation = IO_READ,
                               .file = STORE_SLOT_CHECKPOINT,
-                              .size = group->checkpoint_bytes,
+                              .size = replica->checkpoint_bytes,
                               .buffer = target};
     status = store_perform(store, &read);
     struct io_request close = {.operation = IO_CLOSE, .file = STORE_SLOT_CHECKPOINT};
     (void)store_perform(store, &close);
     if (status != STATUS_OK) return status;
     if (read.result_bytes != read.size) return STATUS_CHECKPOINT_DAMAGED;
-    if (!is_metadata) return recover_blob(store, group, target, group->checkpoint_bytes);
+    if (!is_metadata) return recover_blob(store, replica, target, replica->checkpoint_bytes);
     uint8_t digest[16];
-    vsr_digest(target, group->checkpoint_bytes, digest);
-    store->snapshot.size = group->checkpoint_bytes;
-    store->snapshot.op = group->checkpoint_op;
+    vsr_digest(target, replica->checkpoint_bytes, digest);
+    store->snapshot.size = replica->checkpoint_bytes;
+    store->snapshot.op = replica->checkpoint_op;
     store->snapshot.borrowed = 1;
-    return memcmp(digest, group->checkpoint_digest, 16) == 0 ? STATUS_OK
-                                                             : STATUS_CHECKPOINT_DAMAGED;
+    return memcmp(digest, replica->checkpoint_digest, 16) == 0 ? STATUS_OK
+                                                               : STATUS_CHECKPOINT_DAMAGED;
 }
 
 enum status store_recover_states(struct store_recovery *recovery)
@@ -194,16 +196,16 @@ enum status store_recover_states(struct store_recovery *recovery)
                  (unsigned long long)store->report->lsn_last);
         return status;
     }
-    for (uint32_t index = 0; index < store->groups_max; index++) {
-        struct store_group *group = &store->groups[index];
-        if (!group->used || !group->checkpoint_is_file) continue;
-        status = recover_blob_file(store, group);
+    for (uint32_t index = 0; index < store->replicas_max; index++) {
+        struct replica *replica = &store->replicas[index];
+        if (!replica->used || !replica->checkpoint_is_file) continue;
+        status = recover_blob_file(store, replica);
         if (status == STATUS_OK) continue;
-        if (group == store->metadata_group || status != STATUS_CHECKPOINT_DAMAGED) {
-            store_blob_path(group->checkpoint_digest, recovery->detail);
+        if (replica == store->metadata_replica || status != STATUS_CHECKPOINT_DAMAGED) {
+            store_blob_path(replica->checkpoint_digest, recovery->detail);
             return status;
         }
-        recover_damage(group);
+        recover_damage(replica);
     }
     return STATUS_OK;
 }
@@ -226,7 +228,7 @@ static enum status recover_segment_sealed(struct store *store, const struct segm
 
 /* Cut to the checkpointed length: what is above is written again from the journal (J3). Then read,
  * for index and digest. */
-static enum status recover_segment_active(struct store *store, struct store_group *group,
+static enum status recover_segment_active(struct store *store, struct replica *replica,
                                           struct segment *segment)
 {
     struct io_request size = {.operation = IO_SIZE, .file = STORE_SLOT_CHECKPOINT};
@@ -237,7 +239,7 @@ static enum status recover_segment_active(struct store *store, struct store_grou
         .operation = IO_TRUNCATE, .file = STORE_SLOT_CHECKPOINT, .size = segment->data_bytes};
     status = store_perform(store, &cut);
     if (status != STATUS_OK) return status;
-    segment_walk_begin(&group->state.segments, segment);
+    segment_walk_begin(&replica->state.segments, segment);
     uint64_t piece = store->config.extent_bytes; /* a batch fits: its round fitted an extent */
     uint64_t position = 0;
     while (position < segment->data_bytes) {
@@ -250,35 +252,35 @@ static enum status recover_segment_active(struct store *store, struct store_grou
         status = store_perform(store, &read);
         if (status != STATUS_OK) return status;
         size_t consumed = 0;
-        status = segment_walk(&group->state.segments, segment, read.buffer, read.result_bytes,
+        status = segment_walk(&replica->state.segments, segment, read.buffer, read.result_bytes,
                               &consumed);
         if (status != STATUS_OK) return status;
         if (consumed == 0) return STATUS_SEGMENT_DAMAGED;
         position += consumed;
     }
-    group->written_segment = segment->base_offset;
-    group->written_position = segment->data_bytes;
+    replica->written_segment = segment->base_offset;
+    replica->written_position = segment->data_bytes;
     return STATUS_OK;
 }
 
-static enum status recover_group_segments(struct store *store, struct store_group *group)
+static enum status recover_group_segments(struct store *store, struct replica *replica)
 {
     for (uint32_t position = 0;; position++) {
-        struct segment *segment = partition_segment(&group->state, position);
+        struct segment *segment = partition_segment(&replica->state, position);
         if (!segment) return STATUS_OK;
-        group->folder_made = 1;
+        replica->folder_made = 1;
         struct io_request open = {.operation = IO_OPEN, .file = STORE_SLOT_CHECKPOINT};
-        store_segment_path(group, segment->base_offset, open.path);
+        store_segment_path(replica, segment->base_offset, open.path);
         enum status status = store_perform(store, &open);
         if (status == STATUS_FILE_NOT_FOUND && segment->sealed) {
             /* A trim behind the checkpoint may have taken it: the log will tell. */
-            group->absent_end = segment->end_offset;
+            replica->absent_end = segment->end_offset;
             continue;
         }
         if (status == STATUS_FILE_NOT_FOUND) return STATUS_SEGMENT_DAMAGED;
         if (status != STATUS_OK) return status;
         status = segment->sealed ? recover_segment_sealed(store, segment)
-                                 : recover_segment_active(store, group, segment);
+                                 : recover_segment_active(store, replica, segment);
         struct io_request close = {.operation = IO_CLOSE, .file = STORE_SLOT_CHECKPOINT};
         enum status closed = store_perform(store, &close);
         if (status == STATUS_OK) status = closed;
@@ -289,16 +291,16 @@ static enum status recover_group_segments(struct store *store, struct store_grou
 enum status store_recover_segments(struct store_recovery *recovery)
 {
     struct store *store = recovery->store;
-    for (uint32_t index = 0; index < store->groups_max; index++) {
-        struct store_group *group = &store->groups[index];
-        if (!group->used || group == store->metadata_group) continue;
-        const struct segment *active = segment_active(&group->state.segments);
-        group->checkpoint_active = active ? active->base_offset + 1 : 0;
-        enum status status = recover_group_segments(store, group);
+    for (uint32_t index = 0; index < store->replicas_max; index++) {
+        struct replica *replica = &store->replicas[index];
+        if (!replica->used || replica == store->metadata_replica) continue;
+        const struct segment *active = segment_active(&replica->state.segments);
+        replica->checkpoint_active = active ? active->base_offset + 1 : 0;
+        enum status status = recover_group_segments(store, replica);
         if (status == STATUS_OK) continue;
-        store_group_path(group, recovery->detail);
+        replica_path(replica, recovery->detail);
         if (status == STATUS_IO_FAILED || status == STATUS_STORAGE_FULL) return status;
-        recover_damage(group);
+        recover_damage(replica);
     }
     return STATUS_OK;
 }
@@ -315,11 +317,11 @@ static enum status recover_write(struct store *store)
 }
 
 /* Into the ring, as if it had just become durable. */
-static enum status recover_execute(struct store *store, struct store_group *group,
+static enum status recover_execute(struct store *store, struct replica *replica,
                                    const uint8_t *bytes, const struct journal_entry *entry,
                                    const struct entry_prepare *prepare, uint64_t generation)
 {
-    struct store_ring *ring = group == store->metadata_group ? &store->metadata : &store->data;
+    struct store_ring *ring = replica == store->metadata_replica ? &store->metadata : &store->data;
     enum status status = STATUS_OK;
     while (!store_ring_fits(ring, entry->size)) {
         if (store->storage_full) return STATUS_STORAGE_FULL;
@@ -330,14 +332,14 @@ static enum status recover_execute(struct store *store, struct store_group *grou
     uint64_t position;
     struct store_record *record = store_ring_reserve(ring, entry->kind, entry->size, &position);
     memcpy(store_record_entry(record), bytes, entry->size);
-    record->group = store_group_index(store, group);
+    record->replica = registry_index(store, replica);
     record->op = entry->op;
     record->operation = prepare->operation;
     if (record->operation == PARTITION_BATCH) record->batch_bytes = prepare->payload_bytes;
     ring->durable = ring->rounded = ring->head;
-    group->live_bytes += entry->size;
+    replica->live_bytes += entry->size;
     store->live_bytes += entry->size;
-    if (group->pin == 0 || generation < group->pin) group->pin = generation;
+    if (replica->pin == 0 || generation < replica->pin) replica->pin = generation;
     store->committed.count = 0;
     committed_add(&store->committed, position);
     execute_committed(store, ring, &store->committed);
@@ -353,15 +355,15 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     struct store *store = recovery->store;
     maybe(lsn > 0);
     if (entry->kind != JOURNAL_PREPARE && entry->kind != JOURNAL_VIEW_STATE) return STATUS_OK;
-    struct store_group *group = store_group_find(store, entry->topic, entry->partition);
-    if (!group || group->created_revision != entry->created_revision) return STATUS_OK;
-    if (group->removal.phase != RECONCILE_NONE) return STATUS_OK;
+    struct replica *replica = registry_find(store, entry->topic, entry->partition);
+    if (!replica || replica->created_revision != entry->created_revision) return STATUS_OK;
+    if (replica->removal.phase != RECONCILE_NONE) return STATUS_OK;
     if (entry->kind == JOURNAL_VIEW_STATE) {
-        if (entry->op != group->vsr.op) return STATUS_OK;
-        return recover_view_state(store, group, bytes + JOURNAL_ENTRY_HEADER_BYTES,
+        if (entry->op != replica->vsr.op) return STATUS_OK;
+        return recover_view_state(store, replica, bytes + JOURNAL_ENTRY_HEADER_BYTES,
                                   entry->size - JOURNAL_ENTRY_HEADER_BYTES);
     }
-    if (group->corrupt) return STATUS_OK;
+    if (replica->corrupt) return STATUS_OK;
     struct vsr_event event = {.kind = VSR_PREPARE_FOUND};
     if (entry->size < JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES)
         return STATUS_JOURNAL_DAMAGED;
@@ -370,31 +372,31 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     uint64_t bodies = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES;
     if (event.prepare.op != entry->op || event.prepare.payload_bytes != entry->size - bodies)
         return STATUS_JOURNAL_DAMAGED;
-    if (group->unknown_op != 0) return STATUS_OK;
-    int next = entry->op == group->vsr.op + 1 && group != store->metadata_group;
+    if (replica->unknown_op != 0) return STATUS_OK;
+    int next = entry->op == replica->vsr.op + 1 && replica != store->metadata_replica;
     if (next && event.prepare.operation > PARTITION_OP_LAST) {
-        /* Its group waits for a release that knows it; its entries stay, all others go on. */
-        group->unknown_op = entry->op;
-        store->statistics.groups_op_unknown++;
+        /* Its replica waits for a release that knows it; its entries stay, all others go on. */
+        replica->unknown_op = entry->op;
+        store->statistics.replicas_op_unknown++;
         return STATUS_OK;
     }
     struct vsr_update update;
-    vsr_step(&group->vsr, &event, &update);
+    vsr_step(&replica->vsr, &event, &update);
     if (update.committed.count == 0) {
-        if (entry->op > group->vsr.op) recovery->behind++;
+        if (entry->op > replica->vsr.op) recovery->behind++;
         return STATUS_OK;
     }
     recovery->progress++;
-    return recover_execute(store, group, bytes, entry, &event.prepare, generation);
+    return recover_execute(store, replica, bytes, entry, &event.prepare, generation);
 }
 
 /* Segments that a checkpoint names, and no trim behind it took, must be there. */
 static void recover_absent(struct store *store)
 {
-    for (uint32_t index = 0; index < store->groups_max; index++) {
-        struct store_group *group = &store->groups[index];
-        if (!group->used || group->corrupt || group->unknown_op != 0) continue;
-        if (group->absent_end > group->state.log_start) recover_damage(group);
+    for (uint32_t index = 0; index < store->replicas_max; index++) {
+        struct replica *replica = &store->replicas[index];
+        if (!replica->used || replica->corrupt || replica->unknown_op != 0) continue;
+        if (replica->absent_end > replica->state.log_start) recover_damage(replica);
     }
 }
 

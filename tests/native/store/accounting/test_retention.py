@@ -356,7 +356,7 @@ def test_a_topic_that_is_deleted_while_its_files_are_trimmed_leaves_whole() -> N
         assert store.tables(op=7, gone=True) == "OK"
         settle(store)
         assert files(disk) == []
-        assert store.statistics().groups_removing == 0
+        assert store.statistics().replicas_removing == 0
         assert store.statistics().partitions_trimming == 0
 
 

@@ -29,7 +29,7 @@ def filled(store: Store, count: int = 5, *, partition: int = 0, size: int = 500)
 
 def groups(store: Store) -> int:
     """Without the metadata group."""
-    return int(store.statistics().groups_live) - 1
+    return int(store.statistics().replicas_live) - 1
 
 
 def test_the_floor_and_the_tombstone_are_durable_before_a_file_goes() -> None:
@@ -197,12 +197,12 @@ def test_a_failed_unlink_is_repeated_later_and_later_and_seen() -> None:
         store.run()
         failures.append(int(store.statistics().removal_failures))
     assert failures == list(range(1, len(failures) + 1))
-    assert store.statistics().groups_removing == groups(store) == 1
+    assert store.statistics().replicas_removing == groups(store) == 1
     assert store.produce(client_part(1)) == "TOPIC_NOT_FOUND"
     disk.unlinks_fail = False
     store.pass_time(60_000_000)
     store.run()
-    assert store.statistics().groups_removing == groups(store) == 0
+    assert store.statistics().replicas_removing == groups(store) == 0
     assert disk.listed(folder()) == []
 
 
