@@ -8,11 +8,11 @@ void committed_add(struct committed *committed, uint64_t position)
     committed->positions[committed->count++] = position;
 }
 
-static void execute_answer(struct store *store, const struct store_record *record,
+static void execute_answer(struct store *store, const struct ring_slot *slot,
                            struct store_outcome *outcome)
 {
-    if (!record->outcome) return;
-    outcome->token = record->token;
+    if (!slot->outcome) return;
+    outcome->token = slot->token;
     outcome->persisted = 1;
     outcome->replicas = 1;
     assert(store->accepted > 0);
@@ -20,17 +20,17 @@ static void execute_answer(struct store *store, const struct store_record *recor
     store_outcome_push(store, outcome);
 }
 
-static void execute_batch(struct store *store, struct replica *replica, struct store_record *record,
+static void execute_batch(struct store *store, struct replica *replica, struct ring_slot *slot,
                           uint64_t position, const struct partition_result *result)
 {
     if (result->append) {
         store->statistics.produce_batches++;
-        store->statistics.produce_bytes += record->batch_bytes;
+        store->statistics.produce_bytes += slot->batch_bytes;
         store->statistics.produce_records += result->record_count;
-        store_batch_queue(store, replica, record, position, result);
+        store_batch_queue(store, replica, slot, position, result);
         store_advance_push(store, replica);
         store_meter_appended(store, replica);
-        store_stored_add(store, replica, record->batch_bytes);
+        store_stored_add(store, replica, slot->batch_bytes);
         if (result->place.opened) store_retention_touch(store, replica);
     } else if (result->duplicate) {
         store->statistics.duplicates++;
@@ -38,9 +38,8 @@ static void execute_batch(struct store *store, struct replica *replica, struct s
 }
 
 /* What the shard does about an operation that its partition has applied. */
-static void execute_result(struct store *store, struct replica *replica,
-                           struct store_record *record, uint64_t position,
-                           const struct partition_result *result)
+static void execute_result(struct store *store, struct replica *replica, struct ring_slot *slot,
+                           uint64_t position, const struct partition_result *result)
 {
     struct store_outcome outcome = {
         .status = result->status,
@@ -54,8 +53,8 @@ static void execute_result(struct store *store, struct replica *replica,
     outcome.group.committed = result->group.committed;
     outcome.group.has_committed = result->group.has_committed;
     outcome.group.closed = result->group.closed;
-    switch ((enum partition_op)record->operation) {
-    case PARTITION_BATCH: execute_batch(store, replica, record, position, result); break;
+    switch ((enum partition_op)slot->operation) {
+    case PARTITION_BATCH: execute_batch(store, replica, slot, position, result); break;
     case PARTITION_COMMIT_OFFSET: outcome.base_offset = result->group.committed; break;
     case PARTITION_IN_FLIGHT: store_advance_push(store, replica); break;
     case PARTITION_FREEZE:
@@ -69,7 +68,7 @@ static void execute_result(struct store *store, struct replica *replica,
     case PARTITION_EXPIRE_PRODUCERS: replica->expire_busy = 0; break;
     case PARTITION_TRIM:
     case PARTITION_SET_HOLD:
-        store_retention_executed(store, replica, result, (enum partition_op)record->operation,
+        store_retention_executed(store, replica, result, (enum partition_op)slot->operation,
                                  &outcome);
         break;
     case PARTITION_SEAL:
@@ -77,20 +76,20 @@ static void execute_result(struct store *store, struct replica *replica,
         store_seal_executed(store, replica, result->status);
         break;
     }
-    execute_answer(store, record, &outcome);
+    execute_answer(store, slot, &outcome);
 }
 
-static void execute_prepare(struct store *store, struct replica *replica,
-                            struct store_record *record, uint64_t position)
+static void execute_prepare(struct store *store, struct replica *replica, struct ring_slot *slot,
+                            uint64_t position)
 {
-    uint8_t *entry = store_record_entry(record);
+    uint8_t *entry = ring_slot_entry(slot);
     struct entry_prepare prepare;
     vsr_prepare_read(entry + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
-    assert(prepare.op == record->op);
-    record->state = STORE_RECORD_DONE;
+    assert(prepare.op == slot->op);
+    slot->state = RING_SLOT_DONE;
     uint8_t *body = entry + JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES;
     if (prepare.operation == VSR_OPERATION_METADATA) {
-        record->state = STORE_RECORD_EXECUTED; /* the host executes it (store/metadata.c) */
+        slot->state = RING_SLOT_EXECUTED; /* the host executes it (store/metadata.c) */
         return;
     }
     struct partition_result result = {0};
@@ -107,25 +106,25 @@ static void execute_prepare(struct store *store, struct replica *replica,
     memcpy(event.checksum, prepare.checksum, 16);
     struct vsr_update update;
     vsr_step(&replica->vsr, &event, &update);
-    execute_result(store, replica, record, position, &result);
+    execute_result(store, replica, slot, position, &result);
 }
 
-void execute_committed(struct store *store, struct store_ring *ring,
+void execute_committed(struct store *store, struct prepare_ring *ring,
                        const struct committed *committed)
 {
     for (uint32_t index = 0; index < committed->count; index++) {
         uint64_t position = committed->positions[index];
-        struct store_record *record = store_ring_at(ring, position);
-        struct replica *replica = &store->replicas[record->replica];
-        if (record->kind == JOURNAL_PREPARE) {
-            execute_prepare(store, replica, record, position);
+        struct ring_slot *slot = prepare_ring_at(ring, position);
+        struct replica *replica = &store->replicas[slot->replica];
+        if (slot->kind == JOURNAL_PREPARE) {
+            execute_prepare(store, replica, slot, position);
             continue;
         }
-        assert(record->kind == JOURNAL_VIEW_STATE);
-        record->state = STORE_RECORD_DONE;
+        assert(slot->kind == JOURNAL_VIEW_STATE);
+        slot->state = RING_SLOT_DONE;
         struct entry_view_state state;
         enum status status =
-            entry_view_state_get(store_record_body(record), ENTRY_VIEW_STATE_BYTES, &state);
+            entry_view_state_get(ring_slot_body(slot), ENTRY_VIEW_STATE_BYTES, &state);
         assert(status == STATUS_OK);
         replica->state.config.segment_bytes = state.segment_bytes;
         replica->state.config.segment_us = state.segment_us;

@@ -10,7 +10,7 @@
 #include "journal/journal.h"
 
 struct store;
-struct store_ring;
+struct prepare_ring;
 
 enum { COMMITTED_MAX = JOURNAL_ROUND_ENTRIES_MAX };
 
@@ -22,7 +22,7 @@ struct committed {
 };
 
 void committed_add(struct committed *committed, uint64_t position);
-void execute_committed(struct store *store, struct store_ring *ring,
+void execute_committed(struct store *store, struct prepare_ring *ring,
                        const struct committed *committed);
 
 #endif

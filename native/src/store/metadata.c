@@ -32,12 +32,12 @@ enum status store_metadata_submit(struct store *store, const uint8_t *command, s
 /* The next executed op at or behind `position`; the ring's durable end if there is none. */
 static uint64_t store_metadata_at(const struct store *store, uint64_t position)
 {
-    const struct store_ring *ring = &store->metadata;
+    const struct prepare_ring *ring = &store->metadata;
     if (position < ring->settled) position = ring->settled;
     while (position < ring->durable) {
-        const struct store_record *record = store_ring_at(ring, position);
-        if (record->state == STORE_RECORD_EXECUTED) break;
-        position += record->size;
+        const struct ring_slot *slot = prepare_ring_at(ring, position);
+        if (slot->state == RING_SLOT_EXECUTED) break;
+        position += slot->size;
     }
     return position;
 }
@@ -49,8 +49,8 @@ int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_
     uint64_t position = store_metadata_at(store, store->metadata_handed);
     store->metadata_handed = position;
     if (position == store->metadata.durable) return 0;
-    struct store_record *record = store_ring_at(&store->metadata, position);
-    const uint8_t *entry = store_record_entry(record);
+    struct ring_slot *slot = prepare_ring_at(&store->metadata, position);
+    const uint8_t *entry = ring_slot_entry(slot);
     struct entry_prepare prepare;
     vsr_prepare_read(entry + JOURNAL_ENTRY_HEADER_BYTES, &prepare);
     *op = prepare.op;
@@ -62,7 +62,7 @@ int store_metadata_next(struct store *store, uint64_t *op, int64_t *append_time_
     memcpy(snapshot->handed_checksum, prepare.checksum, 16);
     snapshot->ops_since++;
     snapshot->bytes_since += prepare.payload_bytes + METADATA_HEADERS_BYTES;
-    store->metadata_handed = position + record->size;
+    store->metadata_handed = position + slot->size;
     return 1;
 }
 
@@ -72,21 +72,21 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
     struct replica *replica = store->metadata_replica;
     uint64_t position = store_metadata_at(store, store->metadata_applied);
     if (position >= store->metadata_handed) return STATUS_INVALID;
-    struct store_record *record = store_ring_at(&store->metadata, position);
-    if (record->op != op) return STATUS_INVALID;
+    struct ring_slot *slot = prepare_ring_at(&store->metadata, position);
+    if (slot->op != op) return STATUS_INVALID;
     if (store->results_waiting == 0) store->results_used = 0;
-    if (record->outcome && size > STORE_RESULTS_BYTES - store->results_used) return STATUS_BUSY;
+    if (slot->outcome && size > STORE_RESULTS_BYTES - store->results_used) return STATUS_BUSY;
 
     struct entry_prepare prepare;
-    vsr_prepare_read(store_record_body(record), &prepare);
+    vsr_prepare_read(ring_slot_body(slot), &prepare);
     struct vsr_event event = {.kind = VSR_EXECUTED, .op = op, .time_us = prepare.append_time_us};
     memcpy(event.checksum, prepare.checksum, 16);
     struct vsr_update update;
     vsr_step(&replica->vsr, &event, &update);
-    store->metadata_applied = position + record->size;
-    record->state = STORE_RECORD_DONE;
-    if (record->outcome) {
-        struct store_outcome outcome = {.token = record->token,
+    store->metadata_applied = position + slot->size;
+    slot->state = RING_SLOT_DONE;
+    if (slot->outcome) {
+        struct store_outcome outcome = {.token = slot->token,
                                         .status = STATUS_OK,
                                         .persisted = 1,
                                         .replicas = 1,
@@ -101,7 +101,7 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
         store->accepted--;
         store_outcome_push(store, &outcome);
     }
-    store_ring_settle(&store->metadata);
+    prepare_ring_settle(&store->metadata);
     return STATUS_OK;
 }
 
@@ -140,7 +140,7 @@ enum status store_metadata_snapshot(struct store *store, uint64_t op, const uint
                                         .log_view = replica->vsr.log_view,
                                         .tenure = replica->vsr.tenure,
                                         .epoch = replica->vsr.epoch};
-    if (!store_ring_fits(&store->control, entry.size)) return STATUS_BUSY;
+    if (!prepare_ring_fits(&store->control, entry.size)) return STATUS_BUSY;
     memcpy(snapshot->buffer, bytes, size);
     snapshot->size = size;
     vsr_digest(snapshot->buffer, size, snapshot->digest);
@@ -162,24 +162,23 @@ void store_snapshot_blob_done(struct store *store)
                                         .log_view = replica->vsr.log_view,
                                         .tenure = replica->vsr.tenure,
                                         .epoch = replica->vsr.epoch};
-    if (!store_ring_fits(&store->control, entry.size)) {
+    if (!prepare_ring_fits(&store->control, entry.size)) {
         store->blob_retry[1] = 1; /* the ring drains by itself: write the file again then */
         return;
     }
-    struct store_record *record =
-        store_entry_begin(store, &store->control, &entry, &snapshot->record);
+    struct ring_slot *slot = store_entry_begin(store, &store->control, &entry, &snapshot->slot);
     struct entry_checkpoint checkpoint =
         store_checkpoint_entry(replica, 1, snapshot->size, snapshot->digest);
     memcpy(checkpoint.checksum, snapshot->checksum, 16);
     checkpoint.append_time_us = snapshot->time_us;
-    entry_checkpoint_put(store_record_body(record), &checkpoint);
-    record->replica = registry_index(store, replica);
-    record->token = UINT64_MAX;
-    store_entry_ready(record);
+    entry_checkpoint_put(ring_slot_body(slot), &checkpoint);
+    slot->replica = registry_index(store, replica);
+    slot->token = UINT64_MAX;
+    store_entry_ready(slot);
 }
 
 /* The entry that names the new file is durable: ops up to it are dead. */
-void store_snapshot_durable(struct store *store, const struct store_record *record)
+void store_snapshot_durable(struct store *store, const struct ring_slot *slot)
 {
     struct store_snapshot *snapshot = &store->snapshot;
     struct replica *replica = store->metadata_replica;
@@ -187,7 +186,7 @@ void store_snapshot_durable(struct store *store, const struct store_record *reco
         && memcmp(replica->checkpoint_digest, snapshot->digest, 16) != 0) {
         store_garbage_add(store, replica->checkpoint_digest);
     }
-    replica->checkpoint_op = record->op;
+    replica->checkpoint_op = slot->op;
     replica->checkpoint_is_file = 1;
     replica->checkpoint_bytes = (uint32_t)snapshot->size;
     memcpy(replica->checkpoint_digest, snapshot->digest, 16);

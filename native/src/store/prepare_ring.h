@@ -5,28 +5,28 @@
  *      | hot tail   | to be written   | in the round    | gathered       |
  *      | evictable  | to segments     | in flight       | for the next   |
  *
- * Positions only grow; a position's place is position mod size. A record is a 128-byte header of
+ * Positions only grow; a position's place is position mod size. A slot is a 128-byte header of
  * ours and a journal entry, contiguous, so that one copy serves the round, the segment write and
- * fetches. Records never wrap: a pad fills the end. */
+ * fetches. Slots never wrap: a pad fills the end. */
 #ifndef STORE_PREPARE_RING_H
 #define STORE_PREPARE_RING_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STORE_RECORD_HEADER_BYTES = 128, STORE_RECORD_ALIGNMENT = 64 };
+enum { RING_SLOT_HEADER_BYTES = 128, RING_SLOT_ALIGNMENT = 64 };
 
-enum store_record_state {
-    STORE_RECORD_PAD = 1,
-    STORE_RECORD_HELD,     /* reserved: may not enter a round yet */
-    STORE_RECORD_READY,    /* complete: the next round takes it */
-    STORE_RECORD_ROUNDED,  /* in the round in flight, or durable and not yet executed */
-    STORE_RECORD_EXECUTED, /* pinned: its bytes go to a segment, or metadata has it */
-    STORE_RECORD_DONE,
+enum ring_slot_state {
+    RING_SLOT_PAD = 1,
+    RING_SLOT_HELD,     /* reserved: may not enter a round yet */
+    RING_SLOT_READY,    /* complete: the next round takes it */
+    RING_SLOT_ROUNDED,  /* in the round in flight, or durable and not yet executed */
+    RING_SLOT_EXECUTED, /* pinned: its bytes go to a segment, or metadata has it */
+    RING_SLOT_DONE,
 };
 
-struct store_record {
-    uint32_t size;    /* of the record, aligned */
+struct ring_slot {
+    uint32_t size;    /* of the slot, aligned */
     uint32_t replica; /* index */
     uint8_t state;
     uint8_t outcome; /* 1 = somebody waits for its token */
@@ -52,7 +52,7 @@ struct store_record {
     uint64_t spare[3];
 };
 
-struct store_ring {
+struct prepare_ring {
     uint8_t *memory;
     uint64_t size;
     uint64_t tail;
@@ -62,26 +62,26 @@ struct store_ring {
     uint64_t head;
 };
 
-void store_ring_init(struct store_ring *ring, uint8_t *memory, uint64_t size);
+void prepare_ring_init(struct prepare_ring *ring, uint8_t *memory, uint64_t size);
 
 /* Would an entry of `entry_size` bytes fit now? */
-int store_ring_fits(const struct store_ring *ring, uint64_t entry_size);
+int prepare_ring_fits(const struct prepare_ring *ring, uint64_t entry_size);
 
 /* Room for an entry of this kind; the caller checked that it fits. Its state is HELD. */
-struct store_record *store_ring_reserve(struct store_ring *ring, uint16_t kind,
-                                        uint32_t entry_bytes, uint64_t *position);
+struct ring_slot *prepare_ring_reserve(struct prepare_ring *ring, uint16_t kind,
+                                       uint32_t entry_bytes, uint64_t *position);
 
-struct store_record *store_ring_at(const struct store_ring *ring, uint64_t position);
-uint8_t *store_record_entry(struct store_record *record);
+struct ring_slot *prepare_ring_at(const struct prepare_ring *ring, uint64_t position);
+uint8_t *ring_slot_entry(struct ring_slot *slot);
 /* Behind the entry's header; of a prepare: its own header. */
-uint8_t *store_record_body(struct store_record *record);
+uint8_t *ring_slot_body(struct ring_slot *slot);
 /* Of a prepare: what the operation carries. */
-uint8_t *store_record_payload(struct store_record *record);
+uint8_t *ring_slot_payload(struct ring_slot *slot);
 
 /* Step over pads. */
-uint64_t store_ring_skip(const struct store_ring *ring, uint64_t position, uint64_t end);
+uint64_t prepare_ring_skip(const struct prepare_ring *ring, uint64_t position, uint64_t end);
 
 /* Let go of what is done at the front. */
-void store_ring_settle(struct store_ring *ring);
+void prepare_ring_settle(struct prepare_ring *ring);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { ENTRY_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES };
 
-static uint64_t store_gathered(const struct store_ring *ring)
+static uint64_t store_gathered(const struct prepare_ring *ring)
 {
     return ring->head - ring->durable;
 }
@@ -27,11 +27,11 @@ static int store_journal_has(const struct store *store, uint64_t entry_size)
     return usable >= 2 * gathered && store->live_bytes + gathered <= half;
 }
 
-enum status store_admit(struct store *store, struct store_ring *ring, uint64_t entry_size)
+enum status store_admit(struct store *store, struct prepare_ring *ring, uint64_t entry_size)
 {
     if (store->failed != STATUS_OK) return STATUS_STOPPING;
     int room =
-        store_ring_fits(ring, entry_size) && store_journal_has(store, entry_size)
+        prepare_ring_fits(ring, entry_size) && store_journal_has(store, entry_size)
         && store->accepted + (store->outcomes_head - store->outcomes_tail) < STORE_OUTCOMES_MAX;
     if (!room) {
         store->statistics.refused_busy++;
@@ -47,28 +47,28 @@ enum status store_admit_op(struct store *store, uint64_t payload_size)
     uint64_t size = ENTRY_HEADERS_BYTES + payload_size;
     if (size > journal_entry_bytes_max(&store->journal.config)) return STATUS_MESSAGE_TOO_LARGE;
     uint64_t view_state =
-        2 * (STORE_RECORD_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES + ENTRY_VIEW_STATE_BYTES);
+        2 * (RING_SLOT_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES + ENTRY_VIEW_STATE_BYTES);
     return store_admit(store, &store->data, size + view_state);
 }
 
-struct store_record *store_entry_begin(struct store *store, struct store_ring *ring,
-                                       const struct journal_entry *entry, uint64_t *position)
+struct ring_slot *store_entry_begin(struct store *store, struct prepare_ring *ring,
+                                    const struct journal_entry *entry, uint64_t *position)
 {
-    struct store_record *record = store_ring_reserve(ring, entry->kind, entry->size, position);
-    uint8_t *bytes = store_record_entry(record);
+    struct ring_slot *slot = prepare_ring_reserve(ring, entry->kind, entry->size, position);
+    uint8_t *bytes = ring_slot_entry(slot);
     memset(bytes, 0, JOURNAL_ENTRY_HEADER_BYTES);
     journal_entry_put(bytes, entry);
-    record->op = entry->op;
-    record->replica = UINT32_MAX;
+    slot->op = entry->op;
+    slot->replica = UINT32_MAX;
     store->statistics.entries++;
-    return record;
+    return slot;
 }
 
-void store_entry_ready(struct store_record *record)
+void store_entry_ready(struct ring_slot *slot)
 {
-    assert(record->state == STORE_RECORD_HELD);
-    journal_entry_seal(store_record_entry(record));
-    record->state = STORE_RECORD_READY;
+    assert(slot->state == RING_SLOT_HELD);
+    journal_entry_seal(ring_slot_entry(slot));
+    slot->state = RING_SLOT_READY;
 }
 
 struct entry_view_state store_view_state(const struct replica *replica,
@@ -106,15 +106,16 @@ static struct journal_entry replica_entry(const struct replica *replica, uint16_
  * ring. */
 void store_view_state_entry(struct store *store, struct replica *replica)
 {
-    struct store_ring *ring = replica == store->metadata_replica ? &store->metadata : &store->data;
+    struct prepare_ring *ring =
+        replica == store->metadata_replica ? &store->metadata : &store->data;
     const struct journal_entry entry =
         replica_entry(replica, JOURNAL_VIEW_STATE, ENTRY_VIEW_STATE_BYTES);
     uint64_t position;
-    struct store_record *record = store_entry_begin(store, ring, &entry, &position);
-    record->replica = registry_index(store, replica);
+    struct ring_slot *slot = store_entry_begin(store, ring, &entry, &position);
+    slot->replica = registry_index(store, replica);
     const struct entry_view_state state = store_view_state(replica, &replica->segment_limit);
-    entry_view_state_put(store_record_body(record), &state);
-    store_entry_ready(record);
+    entry_view_state_put(ring_slot_body(slot), &state);
+    store_entry_ready(slot);
     replica->configured = 1;
 }
 
@@ -123,12 +124,12 @@ void store_abstain_entry(struct store *store, struct replica *replica)
     struct journal_entry entry = replica_entry(replica, JOURNAL_ABSTAIN, ENTRY_ABSTAIN_BYTES);
     entry.op = replica->vsr.op;
     uint64_t position;
-    struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
-    record->replica = registry_index(store, replica);
+    struct ring_slot *slot = store_entry_begin(store, &store->control, &entry, &position);
+    slot->replica = registry_index(store, replica);
     const struct entry_abstain abstain = {.op_good = replica->vsr.op,
                                           .op_lost = replica->vsr.damaged_to};
-    entry_abstain_put(store_record_body(record), &abstain);
-    store_entry_ready(record);
+    entry_abstain_put(ring_slot_body(slot), &abstain);
+    store_entry_ready(slot);
 }
 
 /* The topic's row may have changed since: the next op is the first under the new configuration. */
@@ -144,10 +145,10 @@ static void propose_configuration(struct store *store, struct replica *replica)
     if (!replica->configured) store_view_state_entry(store, replica);
 }
 
-/* The step, and the record with all its headers; the caller puts the payload behind them. */
-static struct store_record *store_prepare_begin(struct store *store, struct store_ring *ring,
-                                                struct replica *replica, struct vsr_event *event,
-                                                uint64_t *position)
+/* The step, and the slot with all its headers; the caller puts the payload behind them. */
+static struct ring_slot *store_prepare_begin(struct store *store, struct prepare_ring *ring,
+                                             struct replica *replica, struct vsr_event *event,
+                                             uint64_t *position)
 {
     propose_configuration(store, replica);
     event->kind = VSR_REQUEST;
@@ -161,26 +162,26 @@ static struct store_record *store_prepare_begin(struct store *store, struct stor
     struct journal_entry entry = replica_entry(
         replica, JOURNAL_PREPARE, ENTRY_PREPARE_BYTES + (uint64_t)update.prepare.payload_bytes);
     entry.op = update.prepare.op;
-    struct store_record *record = store_entry_begin(store, ring, &entry, position);
-    memcpy(store_record_body(record), update.header, ENTRY_PREPARE_BYTES);
-    record->replica = registry_index(store, replica);
-    record->operation = event->prepare.operation;
-    return record;
+    struct ring_slot *slot = store_entry_begin(store, ring, &entry, position);
+    memcpy(ring_slot_body(slot), update.header, ENTRY_PREPARE_BYTES);
+    slot->replica = registry_index(store, replica);
+    slot->operation = event->prepare.operation;
+    return slot;
 }
 
-void store_prepare_op(struct store *store, struct store_ring *ring, struct replica *replica,
+void store_prepare_op(struct store *store, struct prepare_ring *ring, struct replica *replica,
                       uint16_t operation, const uint8_t *body, size_t size, uint64_t token,
                       int outcome)
 {
     struct vsr_event event = {.prepare = {.operation = operation, .payload_bytes = (uint32_t)size}};
     vsr_digest(body, size, event.prepare.digest);
     uint64_t position;
-    struct store_record *record = store_prepare_begin(store, ring, replica, &event, &position);
-    memcpy(store_record_payload(record), body, size);
-    record->token = token;
-    record->outcome = outcome != 0;
+    struct ring_slot *slot = store_prepare_begin(store, ring, replica, &event, &position);
+    memcpy(ring_slot_payload(slot), body, size);
+    slot->token = token;
+    slot->outcome = outcome != 0;
     if (outcome) store->accepted++;
-    store_entry_ready(record);
+    store_entry_ready(slot);
 }
 
 void store_prepare_batch(struct store *store, struct replica *replica,
@@ -192,9 +193,8 @@ void store_prepare_batch(struct store *store, struct replica *replica,
                                           .payload_bytes = batch_bytes}};
     vsr_digest(request->batch, request->batch_size, event.prepare.digest);
     uint64_t position;
-    struct store_record *record =
-        store_prepare_begin(store, &store->data, replica, &event, &position);
-    uint8_t *stored = store_record_payload(record);
+    struct ring_slot *slot = store_prepare_begin(store, &store->data, replica, &event, &position);
+    uint8_t *stored = ring_slot_payload(slot);
     const struct batch_server server = {
         .size_bytes = batch_bytes,
         .append_time_us = event.prepare.append_time_us,
@@ -204,10 +204,10 @@ void store_prepare_batch(struct store *store, struct replica *replica,
     };
     batch_encode_server(&server, stored);
     memcpy(stored + BATCH_SERVER_HEADER_BYTES, request->batch, request->batch_size);
-    record->batch_bytes = batch_bytes;
-    record->record_count = client->record_count;
-    record->token = request->token;
-    record->outcome = 1;
+    slot->batch_bytes = batch_bytes;
+    slot->record_count = client->record_count;
+    slot->token = request->token;
+    slot->outcome = 1;
     store->accepted++;
-    store_entry_ready(record);
+    store_entry_ready(slot);
 }

@@ -10,11 +10,11 @@
  * control entries may open one of the two reserved extents (J6). */
 #include "store/state.h"
 
-static int ring_pending(const struct store_ring *ring)
+static int ring_pending(const struct prepare_ring *ring)
 {
-    uint64_t position = store_ring_skip(ring, ring->rounded, ring->head);
+    uint64_t position = prepare_ring_skip(ring, ring->rounded, ring->head);
     if (position == ring->head) return 0;
-    return store_ring_at(ring, position)->state == STORE_RECORD_READY;
+    return prepare_ring_at(ring, position)->state == RING_SLOT_READY;
 }
 
 int round_pending(const struct store *store)
@@ -23,24 +23,24 @@ int round_pending(const struct store *store)
            || ring_pending(&store->data);
 }
 
-static struct journal_mark *round_mark(struct store *store, const struct store_record *record,
+static struct journal_mark *round_mark(struct store *store, const struct ring_slot *slot,
                                        struct journal_mark *nobody)
 {
-    return record->replica == UINT32_MAX ? nobody : &store->replicas[record->replica].mark;
+    return slot->replica == UINT32_MAX ? nobody : &store->replicas[slot->replica].mark;
 }
 
 /* Take what fits of one ring. 0 = the round is full. */
-static int round_take(struct store *store, struct store_ring *ring, struct journal_mark *nobody,
+static int round_take(struct store *store, struct prepare_ring *ring, struct journal_mark *nobody,
                       int spare)
 {
     struct journal *journal = &store->journal;
     for (;;) {
-        ring->rounded = store_ring_skip(ring, ring->rounded, ring->head);
+        ring->rounded = prepare_ring_skip(ring, ring->rounded, ring->head);
         if (ring->rounded == ring->head) return 1;
-        struct store_record *record = store_ring_at(ring, ring->rounded);
-        if (record->state != STORE_RECORD_READY) return 1;
-        uint8_t *entry = store_record_entry(record);
-        uint32_t size = record->entry_bytes;
+        struct ring_slot *slot = prepare_ring_at(ring, ring->rounded);
+        if (slot->state != RING_SLOT_READY) return 1;
+        uint8_t *entry = ring_slot_entry(slot);
+        uint32_t size = slot->entry_bytes;
         if (!journal->open) {
             if (!journal_round_begin(journal, size)) return 0;
             if (journal->opens_extent && !spare
@@ -52,9 +52,9 @@ static int round_take(struct store *store, struct store_ring *ring, struct journ
                    && journal_extents_free(journal) <= JOURNAL_EXTENTS_RESERVED) {
             return 0;
         }
-        if (!journal_round_add(journal, entry, round_mark(store, record, nobody))) return 0;
-        record->state = STORE_RECORD_ROUNDED;
-        ring->rounded += record->size;
+        if (!journal_round_add(journal, entry, round_mark(store, slot, nobody))) return 0;
+        slot->state = RING_SLOT_ROUNDED;
+        ring->rounded += slot->size;
     }
 }
 
@@ -98,13 +98,13 @@ void round_synced(struct store *store)
     store->round_at_ns = store->now.monotonic_ns;
 }
 
-struct store_record *round_next(struct store_ring *ring, uint64_t *position)
+struct ring_slot *round_next(struct prepare_ring *ring, uint64_t *position)
 {
-    ring->durable = store_ring_skip(ring, ring->durable, ring->rounded);
+    ring->durable = prepare_ring_skip(ring, ring->durable, ring->rounded);
     if (ring->durable == ring->rounded) return NULL;
     *position = ring->durable;
-    struct store_record *record = store_ring_at(ring, ring->durable);
-    assert(record->state == STORE_RECORD_ROUNDED);
-    ring->durable += record->size;
-    return record;
+    struct ring_slot *slot = prepare_ring_at(ring, ring->durable);
+    assert(slot->state == RING_SLOT_ROUNDED);
+    ring->durable += slot->size;
+    return slot;
 }

@@ -1,8 +1,8 @@
 /* store/state.h: the structs behind store/store.h, shared by the files of store/ and no others.
  *
  * Who may change what:
- *     admit.c                         admission: new records in the data ring
- *     round.c                         records into rounds
+ *     admit.c                         admission
+ *     round.c                         gathered entries into rounds
  *     turn.c                          what became durable, and what is committed by it
  *     execute.c                       what is committed
  *     metadata.c                      the replica of topic 0, its snapshot file
@@ -95,7 +95,7 @@ struct store_io {
     uint32_t replica;
     uint32_t file; /* index in files + 1; 0 = none */
     uint64_t bytes;
-    uint32_t records;
+    uint32_t batches; /* of a segment write */
     uint32_t reserved;
     uint8_t footer[SEGMENT_FOOTER_BYTES];
 };
@@ -154,7 +154,7 @@ struct store_release_item {
     uint32_t replica;
     uint8_t is_file;
     uint8_t withdrawn; /* its replica was doomed before the entry left */
-    uint64_t record;   /* in the control ring */
+    uint64_t slot;     /* in the control ring */
     uint64_t batches;  /* must be written before the entry may go */
     uint64_t pin;
     uint64_t live_bytes;
@@ -197,7 +197,7 @@ struct store_snapshot {
     uint8_t *buffer;
     uint64_t size;
     uint64_t op;
-    uint64_t record; /* control ring position of the held entry */
+    uint64_t slot; /* control ring position of the held entry */
     uint8_t digest[16];
     uint8_t busy;
     uint8_t borrowed;     /* recovery's copy is still being read */
@@ -223,9 +223,9 @@ struct store {
     uint64_t storage_retry_ns;
     struct journal journal;
     struct partition_pools pools;
-    struct store_ring control;
-    struct store_ring metadata;
-    struct store_ring data;
+    struct prepare_ring control;
+    struct prepare_ring metadata;
+    struct prepare_ring data;
     /* replicas and topics */
     struct replica *replicas;
     uint32_t replicas_max;
@@ -350,12 +350,12 @@ uint32_t registry_index(const struct store *store, const struct replica *replica
 void replica_pin(struct store *store, struct replica *replica, uint64_t generation);
 
 /* store/propose.c */
-enum status store_admit(struct store *store, struct store_ring *ring, uint64_t entry_size);
+enum status store_admit(struct store *store, struct prepare_ring *ring, uint64_t entry_size);
 enum status store_admit_op(struct store *store, uint64_t payload_size);
-struct store_record *store_entry_begin(struct store *store, struct store_ring *ring,
-                                       const struct journal_entry *entry, uint64_t *position);
-void store_entry_ready(struct store_record *record);
-void store_prepare_op(struct store *store, struct store_ring *ring, struct replica *replica,
+struct ring_slot *store_entry_begin(struct store *store, struct prepare_ring *ring,
+                                    const struct journal_entry *entry, uint64_t *position);
+void store_entry_ready(struct ring_slot *slot);
+void store_prepare_op(struct store *store, struct prepare_ring *ring, struct replica *replica,
                       uint16_t operation, const uint8_t *body, size_t size, uint64_t token,
                       int outcome);
 void store_prepare_batch(struct store *store, struct replica *replica,
@@ -371,7 +371,7 @@ void round_start(struct store *store);
 int round_pending(const struct store *store);
 void round_synced(struct store *store);
 /* The next entry of a ring that became durable with it; NULL = none is left. */
-struct store_record *round_next(struct store_ring *ring, uint64_t *position);
+struct ring_slot *round_next(struct prepare_ring *ring, uint64_t *position);
 
 /* store/read/read_cursor.c */
 const struct store_resume *store_resume_find(const struct store *store,
@@ -387,7 +387,7 @@ struct store_file *store_file_open(struct store *store, struct replica *replica,
 int store_files_forget(struct store *store, const struct replica *replica, uint64_t below);
 void store_batches_discard(struct store *store, struct replica *replica);
 uint32_t store_file_slot(const struct store *store, const struct store_file *file);
-void store_batch_queue(struct store *store, struct replica *replica, struct store_record *record,
+void store_batch_queue(struct store *store, struct replica *replica, struct ring_slot *slot,
                        uint64_t position, const struct partition_result *result);
 void store_segments_write(struct store *store);
 /* One step of the partition that waits longest. 0 = none was possible. */
@@ -402,7 +402,7 @@ int store_release_due(const struct store *store);
 int store_release_holds(const struct store *store);
 void store_release_withdraw(struct store *store, struct replica *replica);
 void store_checkpoint_durable(struct store *store, struct replica *replica,
-                              const struct store_record *record);
+                              const struct ring_slot *slot);
 struct entry_checkpoint store_checkpoint_entry(const struct replica *replica, int is_file,
                                                uint64_t blob_size, const uint8_t digest[16]);
 void store_blob_path(const uint8_t digest[16], char path[IO_PATH_SIZE]);
@@ -418,7 +418,7 @@ int store_copy_is_newest(struct store *store, const uint8_t *entry, uint64_t lsn
 
 /* store/metadata.c */
 void store_snapshot_blob_done(struct store *store);
-void store_snapshot_durable(struct store *store, const struct store_record *record);
+void store_snapshot_durable(struct store *store, const struct ring_slot *slot);
 
 /* store/accounting/usage_windows.c */
 void store_meter_appended(struct store *store, struct replica *replica);

@@ -175,9 +175,9 @@ static int store_take_rings(struct store *store, const struct store_sizes *sizes
     store->results = arena_take(arena, sizes->results);
     if (!data || !metadata || !control || !store->extent_buffer || !store->blob) return 0;
     if (!store->snapshot.buffer || !store->results || !store->removal_names) return 0;
-    store_ring_init(&store->data, data, sizes->config.prepares_bytes);
-    store_ring_init(&store->metadata, metadata, sizes->metadata_ring);
-    store_ring_init(&store->control, control, store_control_bytes(&sizes->config));
+    prepare_ring_init(&store->data, data, sizes->config.prepares_bytes);
+    prepare_ring_init(&store->metadata, metadata, sizes->metadata_ring);
+    prepare_ring_init(&store->control, control, store_control_bytes(&sizes->config));
     return 1;
 }
 
@@ -275,7 +275,7 @@ struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
     io->request.token = (uint64_t)(io - store->ios);
     io->file = 0;
     io->replica = 0;
-    io->records = 0;
+    io->batches = 0;
     return io;
 }
 

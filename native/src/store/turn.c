@@ -13,39 +13,38 @@
 #include "store/state.h"
 
 /* Live in the extent that the round lies in. */
-static void turn_lives(struct store *store, struct replica *replica,
-                       const struct store_record *record)
+static void turn_lives(struct store *store, struct replica *replica, const struct ring_slot *slot)
 {
-    replica->live_bytes += record->entry_bytes;
-    store->live_bytes += record->entry_bytes;
+    replica->live_bytes += slot->entry_bytes;
+    store->live_bytes += slot->entry_bytes;
 }
 
 /* What its log says of the replica: ops that this made committed, and what stands between them. */
 static void turn_log_durable(struct store *store, struct replica *replica,
-                             const struct store_record *record, uint64_t position)
+                             const struct ring_slot *slot, uint64_t position)
 {
-    turn_lives(store, replica, record);
-    if (record->kind == JOURNAL_PREPARE) {
-        const struct vsr_event event = {.kind = VSR_PERSISTED, .op = record->op};
+    turn_lives(store, replica, slot);
+    if (slot->kind == JOURNAL_PREPARE) {
+        const struct vsr_event event = {.kind = VSR_PERSISTED, .op = slot->op};
         struct vsr_update update;
         vsr_step(&replica->vsr, &event, &update);
         /* The ring is in order, and of one member: what became durable is what is committed. */
         assert(update.committed.count == 1);
-        assert(update.committed.first == record->op);
+        assert(update.committed.first == slot->op);
     }
     committed_add(&store->committed, position);
 }
 
 /* Checkpoints, tombstones and what the journal says of no replica: they are this shard's own. */
 static void turn_own_durable(struct store *store, struct replica *replica,
-                             const struct store_record *record, uint64_t generation)
+                             const struct ring_slot *slot, uint64_t generation)
 {
-    switch ((enum journal_entry_kind)record->kind) {
+    switch ((enum journal_entry_kind)slot->kind) {
     case JOURNAL_CHECKPOINT:
         if (replica == store->metadata_replica)
-            store_snapshot_durable(store, record);
+            store_snapshot_durable(store, slot);
         else
-            store_checkpoint_durable(store, replica, record);
+            store_checkpoint_durable(store, replica, slot);
         break;
     case JOURNAL_FORGET:
         /* From here on the tombstone alone must live. */
@@ -61,38 +60,37 @@ static void turn_own_durable(struct store *store, struct replica *replica,
     }
 }
 
-static void turn_entry_durable(struct store *store, struct store_record *record, uint64_t position)
+static void turn_entry_durable(struct store *store, struct ring_slot *slot, uint64_t position)
 {
     uint64_t generation = store->journal.generation;
-    int logged = !record->reappended
-                 && (record->kind == JOURNAL_PREPARE || record->kind == JOURNAL_VIEW_STATE);
-    if (!logged) record->state = STORE_RECORD_DONE;
-    if (record->replica == UINT32_MAX) {
+    int logged =
+        !slot->reappended && (slot->kind == JOURNAL_PREPARE || slot->kind == JOURNAL_VIEW_STATE);
+    if (!logged) slot->state = RING_SLOT_DONE;
+    if (slot->replica == UINT32_MAX) {
         store_nobody_pin(store, generation);
         return;
     }
-    assert(record->replica < store->replicas_max);
-    struct replica *replica = &store->replicas[record->replica];
+    assert(slot->replica < store->replicas_max);
+    struct replica *replica = &store->replicas[slot->replica];
     /* A copy says nothing new, and its replica may have gone meanwhile. */
-    if (record->reappended) return;
+    if (slot->reappended) return;
     assert(replica->used);
-    if (replica->pin == 0 && record->kind != JOURNAL_CHECKPOINT)
+    if (replica->pin == 0 && slot->kind != JOURNAL_CHECKPOINT)
         replica_pin(store, replica, generation);
     if (logged)
-        turn_log_durable(store, replica, record, position);
+        turn_log_durable(store, replica, slot, position);
     else
-        turn_own_durable(store, replica, record, generation);
+        turn_own_durable(store, replica, slot, generation);
 }
 
-static void turn_ring_durable(struct store *store, struct store_ring *ring)
+static void turn_ring_durable(struct store *store, struct prepare_ring *ring)
 {
-    struct store_record *record;
+    struct ring_slot *slot;
     uint64_t position;
     store->committed.count = 0;
-    while ((record = round_next(ring, &position)) != NULL)
-        turn_entry_durable(store, record, position);
+    while ((slot = round_next(ring, &position)) != NULL) turn_entry_durable(store, slot, position);
     execute_committed(store, ring, &store->committed);
-    store_ring_settle(ring);
+    prepare_ring_settle(ring);
 }
 
 static void turn_round_done(struct store *store, enum status status)

@@ -41,25 +41,25 @@ void store_floor_entry(struct store *store, uint64_t op)
                                         .topic = STORE_NOBODY,
                                         .op = op};
     uint64_t position;
-    struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
-    entry_metadata_floor_put(store_record_body(record), op);
-    store_entry_ready(record);
+    struct ring_slot *slot = store_entry_begin(store, &store->control, &entry, &position);
+    entry_metadata_floor_put(ring_slot_body(slot), op);
+    store_entry_ready(slot);
     store->nobody.floor_op = op;
 }
 
 /* `op` 0 = not known yet. */
-static void unseen_entry(struct store *store, struct store_ring *ring, uint64_t op)
+static void unseen_entry(struct store *store, struct prepare_ring *ring, uint64_t op)
 {
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_ABSTAIN_BYTES,
                                         .kind = JOURNAL_ABSTAIN,
                                         .topic = STORE_NOBODY,
                                         .op = op};
     uint64_t position;
-    struct store_record *record = store_entry_begin(store, ring, &entry, &position);
+    struct ring_slot *slot = store_entry_begin(store, ring, &entry, &position);
     const struct entry_abstain abstain = {0};
-    entry_abstain_put(store_record_body(record), &abstain);
-    record->replica = UINT32_MAX;
-    store_entry_ready(record);
+    entry_abstain_put(ring_slot_body(slot), &abstain);
+    slot->replica = UINT32_MAX;
+    store_entry_ready(slot);
 }
 
 void store_unseen_found(struct store *store)
@@ -71,7 +71,7 @@ void store_unseen_found(struct store *store)
 int store_unseen_settle(struct store *store, uint64_t op)
 {
     if (!store->nobody.unseen_pending) return 1;
-    if (!store_ring_fits(&store->data, 256)) return 0;
+    if (!prepare_ring_fits(&store->data, 256)) return 0;
     unseen_entry(store, &store->data, op);
     store->nobody.unseen_op = op;
     store->nobody.unseen_pending = 0;

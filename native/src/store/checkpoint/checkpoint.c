@@ -73,22 +73,22 @@ static int release_encode(struct store *store, struct replica *replica)
                                         .log_view = replica->vsr.log_view,
                                         .tenure = replica->vsr.tenure,
                                         .epoch = replica->vsr.epoch};
-    if (!store_ring_fits(&store->control, entry.size)) return 0;
+    if (!prepare_ring_fits(&store->control, entry.size)) return 0;
     assert(replica->state.applied_op == replica->vsr.commit_min);
 
     struct store_release_item *item = &release->items[release->count];
     *item = (struct store_release_item){.replica = registry_index(store, replica),
                                         .is_file = is_file != 0};
-    struct store_record *record = store_entry_begin(store, &store->control, &entry, &item->record);
-    uint8_t *body = store_record_body(record);
+    struct ring_slot *slot = store_entry_begin(store, &store->control, &entry, &item->slot);
+    uint8_t *body = ring_slot_body(slot);
     uint8_t *blob = is_file ? store->blob : body + ENTRY_CHECKPOINT_BYTES;
     partition_checkpoint_encode(&replica->state, blob, blob_size);
     vsr_digest(blob, blob_size, item->digest);
     const struct entry_checkpoint checkpoint =
         store_checkpoint_entry(replica, is_file, blob_size, item->digest);
     entry_checkpoint_put(body, &checkpoint);
-    record->replica = item->replica;
-    record->token = release->count++;
+    slot->replica = item->replica;
+    slot->token = release->count++;
     item->batches = replica->batches_executed;
     item->pin = store->journal.generation > 0 ? store->journal.generation : 1;
     const struct segment *active = segment_active(&replica->state.segments);
@@ -254,7 +254,7 @@ void store_release_blob_done(struct store *store)
     struct store_release *release = &store->release;
     for (uint32_t index = 0; index < release->count; index++) {
         if (release->items[index].withdrawn) continue;
-        store_entry_ready(store_ring_at(&store->control, release->items[index].record));
+        store_entry_ready(prepare_ring_at(&store->control, release->items[index].slot));
     }
     release->blob_used = 0;
     release->wait_position = store->control.head;
@@ -279,9 +279,9 @@ void store_release_withdraw(struct store *store, struct replica *replica)
     while (release->items[index].replica != registry_index(store, replica)) index++;
     assert(index < release->count);
     struct store_release_item *item = &release->items[index];
-    struct store_record *record = store_ring_at(&store->control, item->record);
-    assert(record->state == STORE_RECORD_HELD && !item->withdrawn);
-    record->state = STORE_RECORD_PAD;
+    struct ring_slot *slot = prepare_ring_at(&store->control, item->slot);
+    assert(slot->state == RING_SLOT_HELD && !item->withdrawn);
+    slot->state = RING_SLOT_PAD;
     item->withdrawn = 1;
     if (item->is_file) release->blob_used = 0;
     replica->in_release = 0;
@@ -305,15 +305,15 @@ static int release_round(struct store *store)
 }
 
 void store_checkpoint_durable(struct store *store, struct replica *replica,
-                              const struct store_record *record)
+                              const struct ring_slot *slot)
 {
-    const struct store_release_item *item = &store->release.items[record->token];
-    assert(record->token < store->release.count);
+    const struct store_release_item *item = &store->release.items[slot->token];
+    assert(slot->token < store->release.count);
     assert(item->replica == registry_index(store, replica));
     if (replica->checkpoint_is_file && memcmp(replica->checkpoint_digest, item->digest, 16) != 0) {
         store_garbage_add(store, replica->checkpoint_digest);
     }
-    replica->checkpoint_op = record->op;
+    replica->checkpoint_op = slot->op;
     replica->checkpoint_is_file = item->is_file;
     replica->checkpoint_active = item->active;
     segment_checkpoint_done(&replica->state.segments);
@@ -355,18 +355,18 @@ static enum status release_visit(void *context, uint8_t *bytes, const struct jou
     if (!release_is_live(store, entry, &replica)) return STATUS_OK;
     if (!store_copy_is_newest(store, bytes, lsn)) return STATUS_OK;
     if (store->release.seen++ < store->release.skip) return STATUS_OK;
-    if (!store_ring_fits(&store->control, entry->size)) {
+    if (!prepare_ring_fits(&store->control, entry->size)) {
         store->release.seen--;
         return STATUS_BUSY;
     }
     uint64_t position;
-    struct store_record *record =
-        store_ring_reserve(&store->control, entry->kind, entry->size, &position);
-    memcpy(store_record_entry(record), bytes, entry->size);
-    record->op = entry->op;
-    record->replica = replica ? registry_index(store, replica) : UINT32_MAX;
-    record->reappended = 1;
-    record->state = STORE_RECORD_READY; /* sealed when it was made; origin and checksum stay */
+    struct ring_slot *slot =
+        prepare_ring_reserve(&store->control, entry->kind, entry->size, &position);
+    memcpy(ring_slot_entry(slot), bytes, entry->size);
+    slot->op = entry->op;
+    slot->replica = replica ? registry_index(store, replica) : UINT32_MAX;
+    slot->reappended = 1;
+    slot->state = RING_SLOT_READY; /* sealed when it was made; origin and checksum stay */
     store->statistics.entries++;
     return STATUS_OK;
 }

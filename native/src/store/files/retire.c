@@ -49,7 +49,7 @@ static struct reconcile_seen remove_see(const struct store *store, const struct 
 /* Floor, then tombstone. 0 = no room now. */
 static int remove_forget(struct store *store, struct replica *replica)
 {
-    if (!store_ring_fits(&store->control, 1024)) return 0;
+    if (!prepare_ring_fits(&store->control, 1024)) return 0;
     if (store->floor_wanted > store->nobody.floor_op) store_floor_entry(store, store->floor_wanted);
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES,
                                         .kind = JOURNAL_FORGET,
@@ -58,9 +58,9 @@ static int remove_forget(struct store *store, struct replica *replica)
                                         .created_revision = replica->created_revision,
                                         .op = replica->vsr.op};
     uint64_t position;
-    struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
-    record->replica = registry_index(store, replica);
-    store_entry_ready(record);
+    struct ring_slot *slot = store_entry_begin(store, &store->control, &entry, &position);
+    slot->replica = registry_index(store, replica);
+    store_entry_ready(slot);
     return 1;
 }
 

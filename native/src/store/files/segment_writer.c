@@ -146,46 +146,40 @@ struct store_file *store_file_open(struct store *store, struct replica *replica,
 
 /* A batch was executed: chain it for its write. The entry's headers are spent, a footer may lie
  * over them. */
-void store_batch_queue(struct store *store, struct replica *replica, struct store_record *record,
+void store_batch_queue(struct store *store, struct replica *replica, struct ring_slot *slot,
                        uint64_t position, const struct partition_result *result)
 {
     assert(result->append);
-    record->state = STORE_RECORD_EXECUTED;
-    record->base_offset = result->base_offset;
-    record->record_count = result->record_count;
-    record->segment = result->place.base_offset;
-    record->position = result->place.position;
-    record->opened = result->place.opened;
-    record->sealed = result->place.sealed;
-    record->previous = replica->hot_last;
+    slot->state = RING_SLOT_EXECUTED;
+    slot->base_offset = result->base_offset;
+    slot->record_count = result->record_count;
+    slot->segment = result->place.base_offset;
+    slot->position = result->place.position;
+    slot->opened = result->place.opened;
+    slot->sealed = result->place.sealed;
+    slot->previous = replica->hot_last;
     replica->hot_last = position + 1;
     replica->batches_executed++;
-    if (record->sealed) {
+    if (slot->sealed) {
         static_assert(SEGMENT_FOOTER_BYTES <= JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES,
                       "a footer fits there");
-        record->sealed_segment = result->place.sealed_base_offset;
-        record->sealed_bytes = result->place.sealed_data_bytes;
-        memcpy(store_record_entry(record), result->place.footer, SEGMENT_FOOTER_BYTES);
+        slot->sealed_segment = result->place.sealed_base_offset;
+        slot->sealed_bytes = result->place.sealed_data_bytes;
+        memcpy(ring_slot_entry(slot), result->place.footer, SEGMENT_FOOTER_BYTES);
     }
     if (replica->write_first == 0)
         replica->write_first = position + 1;
     else
-        store_ring_at(&store->data, replica->write_last - 1)->next = position + 1;
+        prepare_ring_at(&store->data, replica->write_last - 1)->next = position + 1;
     replica->write_last = position + 1;
     if (!replica->write_busy && replica->write_link.queue == NULL)
         queue_push(&store->writes, &replica->write_link);
 }
 
-static uint8_t *store_record_batch(struct store_record *record)
-{
-    return store_record_payload(record);
-}
-
 /* Footer and sync of the segment before this batch. */
-static int store_segment_seal(struct store *store, struct replica *replica,
-                              struct store_record *record)
+static int store_segment_seal(struct store *store, struct replica *replica, struct ring_slot *slot)
 {
-    struct store_file *file = store_file_open(store, replica, record->sealed_segment, IO_CREATE);
+    struct store_file *file = store_file_open(store, replica, slot->sealed_segment, IO_CREATE);
     if (!file) return 0;
     struct store_io *footer = store_io_take(store, STORE_IO_FOOTER, IO_WRITE);
     struct store_io *sync = store_io_take(store, STORE_IO_SEAL_SYNC, IO_SYNC);
@@ -194,10 +188,10 @@ static int store_segment_seal(struct store *store, struct replica *replica,
         if (spare) store_io_return(store, spare);
         return 0;
     }
-    memcpy(footer->footer, store_record_entry(record), SEGMENT_FOOTER_BYTES);
+    memcpy(footer->footer, ring_slot_entry(slot), SEGMENT_FOOTER_BYTES);
     footer->request.buffer = footer->footer;
     footer->request.size = SEGMENT_FOOTER_BYTES;
-    footer->request.offset = record->sealed_bytes;
+    footer->request.offset = slot->sealed_bytes;
     footer->request.file = sync->request.file = store_file_slot(store, file);
     footer->replica = sync->replica = registry_index(store, replica);
     footer->file = sync->file = (uint32_t)(file - store->files) + 1;
@@ -212,8 +206,7 @@ static int store_segment_seal(struct store *store, struct replica *replica,
 
 /* The folder and an empty file for a segment that begins here. Nothing is written to it before that
  * is done: on a full disk all of it is tried again. */
-static int store_segment_begin(struct store *store, struct replica *replica,
-                               struct store_record *record)
+static int store_segment_begin(struct store *store, struct replica *replica, struct ring_slot *slot)
 {
     if (!replica->folder_made) {
         struct store_io *make = store_io_take(store, STORE_IO_CONTROL, IO_MKDIR);
@@ -223,7 +216,7 @@ static int store_segment_begin(struct store *store, struct replica *replica,
         store_io_send(store, make);
         replica->folder_made = 1;
     }
-    struct store_file *file = store_file_open(store, replica, record->segment, IO_CREATE);
+    struct store_file *file = store_file_open(store, replica, slot->segment, IO_CREATE);
     if (!file) return 0;
     struct store_io *cut = store_io_take(store, STORE_IO_BEGIN, IO_TRUNCATE);
     if (!cut) return 0;
@@ -241,27 +234,27 @@ static int store_segment_begin(struct store *store, struct replica *replica,
 /* As many batches as lie end to end in one segment. */
 static int store_segment_append(struct store *store, struct replica *replica)
 {
-    struct store_record *record = store_ring_at(&store->data, replica->write_first - 1);
-    struct store_file *file = store_file_open(store, replica, record->segment, IO_CREATE);
+    struct ring_slot *slot = prepare_ring_at(&store->data, replica->write_first - 1);
+    struct store_file *file = store_file_open(store, replica, slot->segment, IO_CREATE);
     if (!file) return 0;
     struct store_io *io = store_io_take(store, STORE_IO_BATCHES, IO_WRITE);
     if (!io) return 0;
     struct io_request *request = &io->request;
     request->file = store_file_slot(store, file);
-    request->offset = record->position;
-    uint64_t end = record->position;
+    request->offset = slot->position;
+    uint64_t end = slot->position;
     uint64_t position = replica->write_first;
     while (position != 0 && request->vectors_count < IO_VECTORS_MAX) {
-        struct store_record *next = store_ring_at(&store->data, position - 1);
+        struct ring_slot *next = prepare_ring_at(&store->data, position - 1);
         if (request->vectors_count > 0 && (next->sealed || next->opened || next->position != end))
             break;
         request->vectors[request->vectors_count++] =
-            (struct io_vector){.data = store_record_batch(next), .size = next->batch_bytes};
+            (struct io_vector){.data = ring_slot_payload(next), .size = next->batch_bytes};
         end += next->batch_bytes;
         position = next->next;
     }
-    request->size = end - record->position;
-    io->records = request->vectors_count;
+    request->size = end - slot->position;
+    io->batches = request->vectors_count;
     io->bytes = request->size;
     io->replica = registry_index(store, replica);
     io->file = (uint32_t)(file - store->files) + 1;
@@ -275,9 +268,9 @@ static int store_segment_step(struct store *store, struct replica *replica)
 {
     assert(replica->write_first != 0);
     assert(!replica->write_busy);
-    struct store_record *record = store_ring_at(&store->data, replica->write_first - 1);
-    if (record->sealed) return store_segment_seal(store, replica, record);
-    if (record->opened) return store_segment_begin(store, replica, record);
+    struct ring_slot *slot = prepare_ring_at(&store->data, replica->write_first - 1);
+    if (slot->sealed) return store_segment_seal(store, replica, slot);
+    if (slot->opened) return store_segment_begin(store, replica, slot);
     return store_segment_append(store, replica);
 }
 
@@ -302,19 +295,19 @@ void store_segments_write(struct store *store)
 static void store_batches_written(struct store *store, struct replica *replica,
                                   const struct store_io *io)
 {
-    for (uint32_t index = 0; index < io->records; index++) {
+    for (uint32_t index = 0; index < io->batches; index++) {
         assert(replica->write_first != 0);
-        struct store_record *record = store_ring_at(&store->data, replica->write_first - 1);
-        assert(record->state == STORE_RECORD_EXECUTED);
-        replica->written_segment = record->segment;
-        replica->written_position = record->position + record->batch_bytes;
-        replica->write_first = record->next;
-        record->state = STORE_RECORD_DONE;
+        struct ring_slot *slot = prepare_ring_at(&store->data, replica->write_first - 1);
+        assert(slot->state == RING_SLOT_EXECUTED);
+        replica->written_segment = slot->segment;
+        replica->written_position = slot->position + slot->batch_bytes;
+        replica->write_first = slot->next;
+        slot->state = RING_SLOT_DONE;
         replica->batches_written++;
     }
     if (replica->write_first == 0) replica->write_last = 0;
     replica->data_dirty = 1;
-    store_ring_settle(&store->data);
+    prepare_ring_settle(&store->data);
 }
 
 /* Nobody will read them: their replica is forgotten. The ring has their room back. */
@@ -322,14 +315,14 @@ void store_batches_discard(struct store *store, struct replica *replica)
 {
     assert(!replica->write_busy);
     while (replica->write_first != 0) {
-        struct store_record *record = store_ring_at(&store->data, replica->write_first - 1);
-        assert(record->state == STORE_RECORD_EXECUTED);
-        record->state = STORE_RECORD_DONE;
-        replica->write_first = record->next;
+        struct ring_slot *slot = prepare_ring_at(&store->data, replica->write_first - 1);
+        assert(slot->state == RING_SLOT_EXECUTED);
+        slot->state = RING_SLOT_DONE;
+        replica->write_first = slot->next;
     }
     replica->write_last = 0;
     if (replica->write_link.queue) queue_remove(&store->writes, &replica->write_link);
-    store_ring_settle(&store->data);
+    prepare_ring_settle(&store->data);
 }
 
 void store_segment_done(struct store *store, struct store_io *io)
@@ -347,12 +340,12 @@ void store_segment_done(struct store *store, struct store_io *io)
     } else if (status != STATUS_OK) {
         store_fail(store, status);
     } else if (io->request.kind == STORE_IO_BEGIN) {
-        store_ring_at(&store->data, replica->write_first - 1)->opened = 0;
+        prepare_ring_at(&store->data, replica->write_first - 1)->opened = 0;
         store->statistics.segments_opened++;
     } else if (io->request.kind == STORE_IO_BATCHES) {
         store_batches_written(store, replica, io);
     } else if (io->request.kind == STORE_IO_SEAL_SYNC && !replica->footer_failed) {
-        store_ring_at(&store->data, replica->write_first - 1)->sealed = 0;
+        prepare_ring_at(&store->data, replica->write_first - 1)->sealed = 0;
     }
     if (io->request.kind == STORE_IO_FOOTER) {
         replica->footer_failed = status != STATUS_OK;

@@ -64,8 +64,8 @@ static uint64_t trim_first(struct replica *replica)
 static uint64_t trim_pending(struct store *store, const struct replica *replica)
 {
     if (replica->write_first == 0) return UINT64_MAX;
-    const struct store_record *record = store_ring_at(&store->data, replica->write_first - 1);
-    return record->sealed ? record->sealed_segment : record->segment;
+    const struct ring_slot *slot = prepare_ring_at(&store->data, replica->write_first - 1);
+    return slot->sealed ? slot->sealed_segment : slot->segment;
 }
 
 /* 1 = a file that the log does not name must stay for now. */

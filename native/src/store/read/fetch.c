@@ -32,21 +32,21 @@ static enum status store_fetch_group(struct store *store, const struct engine_pa
 }
 
 /* The batches of `seen` from position `first` back to 0: the order of the log. At least one. */
-static void store_fetch_gather(struct store_record *const seen[STORE_FETCH_BATCHES_MAX],
+static void store_fetch_gather(struct ring_slot *const seen[STORE_FETCH_BATCHES_MAX],
                                uint32_t first, uint32_t bytes_max, struct store_fetch *result)
 {
     for (uint32_t left = STORE_FETCH_BATCHES_MAX; left > 0; left--, first--) {
-        struct store_record *record = seen[first % STORE_FETCH_BATCHES_MAX];
-        if (result->size > 0 && result->size + record->batch_bytes > bytes_max) return;
+        struct ring_slot *slot = seen[first % STORE_FETCH_BATCHES_MAX];
+        if (result->size > 0 && result->size + slot->batch_bytes > bytes_max) return;
         result->batches[result->batches_count++] = (struct io_vector){
-            .data = store_record_payload(record),
-            .size = record->batch_bytes,
+            .data = ring_slot_payload(slot),
+            .size = slot->batch_bytes,
         };
-        result->size += record->batch_bytes;
+        result->size += slot->batch_bytes;
         /* Older steps were overwritten by the first ones: nothing is known of those any more. */
         if (first == 0 || left == 1) return;
         assert(seen[(first - 1) % STORE_FETCH_BATCHES_MAX]->base_offset
-               == record->base_offset + record->record_count);
+               == slot->base_offset + slot->record_count);
     }
 }
 
@@ -54,20 +54,20 @@ static void store_fetch_gather(struct store_record *const seen[STORE_FETCH_BATCH
 static int store_fetch_memory(struct store *store, const struct replica *replica, uint64_t offset,
                               uint32_t bytes_max, struct store_fetch *result)
 {
-    const struct store_ring *ring = &store->data;
-    struct store_record *seen[STORE_FETCH_BATCHES_MAX];
+    const struct prepare_ring *ring = &store->data;
+    struct ring_slot *seen[STORE_FETCH_BATCHES_MAX];
     uint64_t position = replica->hot_last;
     for (uint32_t step = 0; position != 0 && position - 1 >= ring->tail; step++) {
-        struct store_record *record = store_ring_at(ring, position - 1);
-        if (step >= STORE_FETCH_BATCHES_MAX && record->state == STORE_RECORD_DONE) return 0;
-        seen[step % STORE_FETCH_BATCHES_MAX] = record;
-        if (record->base_offset <= offset) {
-            if (offset >= record->base_offset + record->record_count) return 0;
+        struct ring_slot *slot = prepare_ring_at(ring, position - 1);
+        if (step >= STORE_FETCH_BATCHES_MAX && slot->state == RING_SLOT_DONE) return 0;
+        seen[step % STORE_FETCH_BATCHES_MAX] = slot;
+        if (slot->base_offset <= offset) {
+            if (offset >= slot->base_offset + slot->record_count) return 0;
             result->place = STORE_FETCH_MEMORY;
             store_fetch_gather(seen, step, bytes_max, result);
             return 1;
         }
-        position = record->previous;
+        position = slot->previous;
     }
     return 0;
 }

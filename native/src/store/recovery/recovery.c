@@ -194,9 +194,9 @@ static void store_tail_closed(struct store *store)
                                         .kind = JOURNAL_TAIL_CLOSED,
                                         .topic = STORE_NOBODY};
     uint64_t position;
-    struct store_record *record = store_entry_begin(store, &store->control, &entry, &position);
-    entry_tail_closed_put(store_record_body(record), &closed);
-    store_entry_ready(record);
+    struct ring_slot *slot = store_entry_begin(store, &store->control, &entry, &position);
+    entry_tail_closed_put(ring_slot_body(slot), &closed);
+    store_entry_ready(slot);
 }
 
 /* Every replica has been shown all there is: who goes on, who is stopped; what is live where; what is

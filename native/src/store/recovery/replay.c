@@ -321,21 +321,22 @@ static enum status recover_execute(struct store *store, struct replica *replica,
                                    const uint8_t *bytes, const struct journal_entry *entry,
                                    const struct entry_prepare *prepare, uint64_t generation)
 {
-    struct store_ring *ring = replica == store->metadata_replica ? &store->metadata : &store->data;
+    struct prepare_ring *ring =
+        replica == store->metadata_replica ? &store->metadata : &store->data;
     enum status status = STATUS_OK;
-    while (!store_ring_fits(ring, entry->size)) {
+    while (!prepare_ring_fits(ring, entry->size)) {
         if (store->storage_full) return STATUS_STORAGE_FULL;
         if (ring != &store->data || queue_empty(&store->writes)) return STATUS_NO_MEMORY;
         status = recover_write(store);
         if (status != STATUS_OK) return status;
     }
     uint64_t position;
-    struct store_record *record = store_ring_reserve(ring, entry->kind, entry->size, &position);
-    memcpy(store_record_entry(record), bytes, entry->size);
-    record->replica = registry_index(store, replica);
-    record->op = entry->op;
-    record->operation = prepare->operation;
-    if (record->operation == PARTITION_BATCH) record->batch_bytes = prepare->payload_bytes;
+    struct ring_slot *slot = prepare_ring_reserve(ring, entry->kind, entry->size, &position);
+    memcpy(ring_slot_entry(slot), bytes, entry->size);
+    slot->replica = registry_index(store, replica);
+    slot->op = entry->op;
+    slot->operation = prepare->operation;
+    if (slot->operation == PARTITION_BATCH) slot->batch_bytes = prepare->payload_bytes;
     ring->durable = ring->rounded = ring->head;
     replica->live_bytes += entry->size;
     store->live_bytes += entry->size;
@@ -343,7 +344,7 @@ static enum status recover_execute(struct store *store, struct replica *replica,
     store->committed.count = 0;
     committed_add(&store->committed, position);
     execute_committed(store, ring, &store->committed);
-    store_ring_settle(ring);
+    prepare_ring_settle(ring);
     return store->failed;
 }
 
