@@ -3,7 +3,7 @@
 #include "store/state.h"
 
 /* A refusal that carries data, or a duplicate: an outcome at once. */
-static void store_call_answer(struct store *store, uint64_t token,
+static void store_call_answer(struct store *store, const struct replica *replica, uint64_t token,
                               const struct partition_admission *admission)
 {
     struct store_outcome outcome = {
@@ -12,14 +12,12 @@ static void store_call_answer(struct store *store, uint64_t token,
         .base_offset = admission->base_offset,
         .expected = admission->expected,
         .record_count = admission->record_count,
-        .persisted = 1,
-        .replicas = 1,
         .duplicate = admission->duplicate,
         .append_time_us = admission->append_time_us,
     };
     if (admission->status == STATUS_OUT_OF_SEQUENCE) store->statistics.out_of_sequence++;
     if (admission->duplicate) store->statistics.duplicates++;
-    store_outcome_push(store, &outcome);
+    outbox_answer_now(store->outbox, replica, &outcome);
 }
 
 static int store_call_has_data(const struct partition_admission *admission)
@@ -63,7 +61,7 @@ enum status store_produce(struct store *store, const struct store_produce *reque
     struct partition_admission admission =
         partition_admit_batch(&replica->state, &client, request->principal);
     if (store_call_has_data(&admission)) {
-        store_call_answer(store, request->token, &admission);
+        store_call_answer(store, replica, request->token, &admission);
         return STATUS_OK;
     }
     if (admission.status == STATUS_SEGMENT_POOL_FULL) store_retention_relieve(store);

@@ -8,18 +8,6 @@ void committed_add(struct committed *committed, uint64_t position)
     committed->positions[committed->count++] = position;
 }
 
-static void execute_answer(struct store *store, const struct ring_slot *slot,
-                           struct store_outcome *outcome)
-{
-    if (!slot->outcome) return;
-    outcome->token = slot->token;
-    outcome->persisted = 1;
-    outcome->replicas = 1;
-    assert(store->accepted > 0);
-    store->accepted--;
-    store_outcome_push(store, outcome);
-}
-
 static void execute_batch(struct store *store, struct replica *replica, struct ring_slot *slot,
                           uint64_t position, const struct partition_result *result)
 {
@@ -28,7 +16,7 @@ static void execute_batch(struct store *store, struct replica *replica, struct r
         store->statistics.produce_bytes += slot->batch_bytes;
         store->statistics.produce_records += result->record_count;
         store_batch_queue(store, replica, slot, position, result);
-        store_advance_push(store, replica);
+        outbox_advance(store->outbox, replica);
         store_meter_appended(store, replica);
         store_stored_add(store, replica, slot->batch_bytes);
         if (result->place.opened) store_retention_touch(store, replica);
@@ -56,9 +44,9 @@ static void execute_result(struct store *store, struct replica *replica, struct 
     switch ((enum partition_op)slot->operation) {
     case PARTITION_BATCH: execute_batch(store, replica, slot, position, result); break;
     case PARTITION_COMMIT_OFFSET: outcome.base_offset = result->group.committed; break;
-    case PARTITION_IN_FLIGHT: store_advance_push(store, replica); break;
+    case PARTITION_IN_FLIGHT: outbox_advance(store->outbox, replica); break;
     case PARTITION_FREEZE:
-    case PARTITION_CLOSE: store_advance_push(store, replica); break;
+    case PARTITION_CLOSE: outbox_advance(store->outbox, replica); break;
     case PARTITION_METER_CLOSE:
         store_meter_closed(store, replica, result->status);
         outcome.status = STATUS_OK;
@@ -72,11 +60,13 @@ static void execute_result(struct store *store, struct replica *replica, struct 
                                  &outcome);
         break;
     case PARTITION_SEAL:
-        store_advance_push(store, replica); /* group fetches that wait learn that it is closed */
+        outbox_advance(store->outbox, replica); /* group fetches that wait learn that it is closed */
         store_seal_executed(store, replica, result->status);
         break;
     }
-    execute_answer(store, slot, &outcome);
+    if (!slot->outcome) return;
+    outcome.token = slot->token;
+    outbox_answer(store->outbox, replica, &outcome);
 }
 
 static void execute_prepare(struct store *store, struct replica *replica, struct ring_slot *slot,

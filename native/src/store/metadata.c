@@ -74,8 +74,7 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
     if (position >= store->metadata_handed) return STATUS_INVALID;
     struct ring_slot *slot = prepare_ring_at(&store->metadata, position);
     if (slot->op != op) return STATUS_INVALID;
-    if (store->results_waiting == 0) store->results_used = 0;
-    if (slot->outcome && size > STORE_RESULTS_BYTES - store->results_used) return STATUS_BUSY;
+    if (slot->outcome && !outbox_result_fits(store->outbox, size)) return STATUS_BUSY;
 
     struct entry_prepare prepare;
     vsr_prepare_read(ring_slot_body(slot), &prepare);
@@ -88,18 +87,11 @@ enum status store_metadata_applied(struct store *store, uint64_t op, const uint8
     if (slot->outcome) {
         struct store_outcome outcome = {.token = slot->token,
                                         .status = STATUS_OK,
-                                        .persisted = 1,
-                                        .replicas = 1,
                                         .base_offset = op,
                                         .append_time_us = prepare.append_time_us,
+                                        .body = outbox_result(store->outbox, result, size),
                                         .body_size = size};
-        outcome.body = store->results + store->results_used;
-        if (size > 0) memcpy(store->results + store->results_used, result, size);
-        store->results_used += size;
-        store->results_waiting++;
-        assert(store->accepted > 0);
-        store->accepted--;
-        store_outcome_push(store, &outcome);
+        outbox_answer(store->outbox, replica, &outcome);
     }
     prepare_ring_settle(&store->metadata);
     return STATUS_OK;

@@ -30,9 +30,8 @@ static int store_journal_has(const struct store *store, uint64_t entry_size)
 enum status store_admit(struct store *store, struct prepare_ring *ring, uint64_t entry_size)
 {
     if (store->failed != STATUS_OK) return STATUS_STOPPING;
-    int room =
-        prepare_ring_fits(ring, entry_size) && store_journal_has(store, entry_size)
-        && store->accepted + (store->outcomes_head - store->outcomes_tail) < STORE_OUTCOMES_MAX;
+    int room = prepare_ring_fits(ring, entry_size) && store_journal_has(store, entry_size)
+               && outbox_fits(store->outbox);
     if (!room) {
         store->statistics.refused_busy++;
         return STATUS_BUSY;
@@ -180,7 +179,7 @@ void store_prepare_op(struct store *store, struct prepare_ring *ring, struct rep
     memcpy(ring_slot_payload(slot), body, size);
     slot->token = token;
     slot->outcome = outcome != 0;
-    if (outcome) store->accepted++;
+    if (outcome) outbox_accept(store->outbox);
     store_entry_ready(slot);
 }
 
@@ -208,6 +207,6 @@ void store_prepare_batch(struct store *store, struct replica *replica,
     slot->record_count = client->record_count;
     slot->token = request->token;
     slot->outcome = 1;
-    store->accepted++;
+    outbox_accept(store->outbox);
     store_entry_ready(slot);
 }

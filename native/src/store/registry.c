@@ -100,7 +100,7 @@ void registry_drop(struct store *store, struct replica *replica)
     *index = replica->next;
     store_link_remove(&replica->pin_link);
     store_link_remove(&replica->write_link);
-    store_link_remove(&replica->advance_link);
+    outbox_forget(store->outbox, replica);
     store_link_remove(&replica->window_link);
     store_link_remove(&replica->closes_link);
     store_link_remove(&replica->removal_link);

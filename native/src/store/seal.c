@@ -10,8 +10,7 @@
 
 static void store_seal_answer(struct store *store, struct replica *replica, enum status status)
 {
-    struct store_outcome outcome = {
-        .token = replica->seal_token, .status = status, .persisted = 1, .replicas = 1};
+    struct store_outcome outcome = {.token = replica->seal_token, .status = status};
     assert(replica->sealing);
     if (status == STATUS_OK) {
         assert(partition_sealed(&replica->state));
@@ -23,9 +22,7 @@ static void store_seal_answer(struct store *store, struct replica *replica, enum
         outcome.sealed.trim_acked = retention_acked(&replica->state.retention);
     }
     replica->sealing = 0;
-    assert(store->accepted > 0);
-    store->accepted--;
-    store_outcome_push(store, &outcome);
+    outbox_answer(store->outbox, replica, &outcome);
 }
 
 /* As far as it goes without waiting. */
@@ -56,9 +53,8 @@ static enum status store_seal_empty(struct store *store, const struct engine_par
 {
     const struct store_topic *topic = store_topic_find(store, id->topic);
     if (!(topic->flags & ENGINE_TOPIC_CLOSING)) return STATUS_INVALID;
-    const struct store_outcome outcome = {
-        .token = token, .status = STATUS_OK, .persisted = 1, .replicas = 1};
-    store_outcome_push(store, &outcome);
+    struct store_outcome outcome = {.token = token, .status = STATUS_OK};
+    outbox_answer_now(store->outbox, NULL, &outcome);
     return STATUS_OK;
 }
 
@@ -85,7 +81,7 @@ enum status store_seal(struct store *store, const struct engine_partition_id *id
     }
     replica->sealing = 1;
     replica->seal_token = token;
-    store->accepted++;
+    outbox_accept(store->outbox);
     if (replica->state.seal_intent_op == intent_op) store_seal_advance(store, replica);
     return STATUS_OK;
 }

@@ -33,6 +33,7 @@
 #include "store/accounting/shard_records.h"
 #include "store/execute.h"
 #include "store/files/replica_removal.h"
+#include "store/outbox.h"
 #include "store/prepare_ring.h"
 #include "store/replica.h"
 #include "store/store.h"
@@ -45,7 +46,6 @@ enum store_limit {
     STORE_SLOT_FILES = 3,       /* segment files from here */
     STORE_FILES_MAX = 512,      /* open at once: half of the usual limit of descriptors */
     STORE_IOS_MAX = 512,        /* requests in flight but the round's */
-    STORE_OUTCOMES_MAX = 16384, /* accepted calls without an answer */
     STORE_TOPICS_MAX = 32768,
     STORE_INLINE_CHECKPOINT_MAX = 65536, /* J7 */
     STORE_BLOB_MAX = 4194304,            /* a partition's checkpoint file */
@@ -252,21 +252,14 @@ struct store {
     uint64_t topics_refused; /* rows that found no room */
     struct store_nobody nobody;
     struct store_snapshot snapshot;
-    uint8_t *results;
-    uint64_t results_used;
-    uint32_t results_waiting;
+    struct outbox *outbox;
     /* queues */
-    struct store_outcome *outcomes;
-    uint64_t outcomes_head;
-    uint64_t outcomes_tail;
-    uint64_t accepted;     /* calls without an outcome yet */
     struct queue removals; /* replicas whose topic is gone, until their files are */
     uint32_t removing_now; /* index + 1 of the one whose list lies in removal_names */
     uint8_t *removal_names;
     uint64_t removal_at;
     uint64_t removal_size;
     struct queue writes;
-    struct queue advances;
     struct queue windows;
     struct queue closes_ready;
     struct queue closes_waiting;
@@ -322,11 +315,9 @@ struct store {
 };
 
 /* store/store.c */
-void store_outcome_push(struct store *store, const struct store_outcome *outcome);
 void store_fail(struct store *store, enum status status);
 int64_t store_time_us(const struct store *store);
 void store_clock_tick(struct store *store);
-void store_advance_push(struct store *store, struct replica *replica);
 struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
                                enum io_operation operation);
 void store_io_return(struct store *store, struct store_io *io);

@@ -133,14 +133,13 @@ size_t store_memory_bytes(const struct store_config *given)
     total += arena_size(sizes.replicas * sizeof(uint32_t));
     total += arena_size(store_buckets(STORE_TOPICS_MAX) * sizeof(uint32_t))
              + arena_size(STORE_FILES_MAX * sizeof(uint32_t));
-    total += arena_size(STORE_OUTCOMES_MAX * sizeof(struct store_outcome));
+    total += outbox_memory_bytes(sizes.results);
     total += arena_size(sizes.journal.extents_count * sizeof(struct queue));
     total += arena_size(STORE_IOS_MAX * sizeof(struct store_io))
              + arena_size(STORE_FILES_MAX * sizeof(struct store_file));
     total += sizes.config.prepares_bytes + sizes.metadata_ring + store_control_bytes(&sizes.config);
     total += STORE_REMOVAL_NAMES_BYTES;
-    total += sizes.config.extent_bytes + STORE_BLOB_MAX + arena_size(sizes.snapshot)
-             + arena_size(sizes.results);
+    total += sizes.config.extent_bytes + STORE_BLOB_MAX + arena_size(sizes.snapshot);
     return total + 16 * ARENA_PAGE_BYTES;
 }
 
@@ -172,9 +171,8 @@ static int store_take_rings(struct store *store, const struct store_sizes *sizes
     store->extent_buffer = arena_take_aligned(arena, sizes->config.extent_bytes, ARENA_PAGE_BYTES);
     store->blob = arena_take_aligned(arena, STORE_BLOB_MAX, ARENA_PAGE_BYTES);
     store->snapshot.buffer = arena_take(arena, sizes->snapshot);
-    store->results = arena_take(arena, sizes->results);
     if (!data || !metadata || !control || !store->extent_buffer || !store->blob) return 0;
-    if (!store->snapshot.buffer || !store->results || !store->removal_names) return 0;
+    if (!store->snapshot.buffer || !store->outbox || !store->removal_names) return 0;
     prepare_ring_init(&store->data, data, sizes->config.prepares_bytes);
     prepare_ring_init(&store->metadata, metadata, sizes->metadata_ring);
     prepare_ring_init(&store->control, control, store_control_bytes(&sizes->config));
@@ -202,7 +200,7 @@ struct store *store_allocate(const struct store_config *given, struct arena *are
     store->expiries = arena_take(arena, sizes.replicas * sizeof *store->expiries);
     store->topic_buckets = arena_take(arena, store->topic_buckets_count * sizeof(uint32_t));
     store->file_buckets = arena_take(arena, STORE_FILES_MAX * sizeof(uint32_t));
-    store->outcomes = arena_take(arena, STORE_OUTCOMES_MAX * sizeof *store->outcomes);
+    store->outbox = outbox_make(arena, sizes.results);
     store->pins = arena_take(arena, sizes.journal.extents_count * sizeof *store->pins);
     store->ios = arena_take(arena, STORE_IOS_MAX * sizeof *store->ios);
     store->files = arena_take(arena, STORE_FILES_MAX * sizeof *store->files);
@@ -212,36 +210,6 @@ struct store *store_allocate(const struct store_config *given, struct arena *are
     if (!store_take_rings(store, &sizes, arena)) return NULL;
     store_free_lists(store);
     return store;
-}
-
-void store_outcome_push(struct store *store, const struct store_outcome *outcome)
-{
-    assert(store->outcomes_head - store->outcomes_tail < STORE_OUTCOMES_MAX);
-    store->outcomes[store->outcomes_head++ % STORE_OUTCOMES_MAX] = *outcome;
-}
-
-int store_outcome_next(struct store *store, struct store_outcome *outcome)
-{
-    if (store->outcomes_tail == store->outcomes_head) return 0;
-    *outcome = store->outcomes[store->outcomes_tail++ % STORE_OUTCOMES_MAX];
-    if (outcome->body) store->results_waiting--;
-    return 1;
-}
-
-void store_advance_push(struct store *store, struct replica *replica)
-{
-    if (replica->advance_link.queue == NULL) queue_push(&store->advances, &replica->advance_link);
-}
-
-int store_advance_next(struct store *store, struct engine_partition_id *id)
-{
-    if (queue_empty(&store->advances)) return 0;
-    struct replica *replica =
-        queue_element(queue_pop(&store->advances), struct replica, advance_link);
-    *id = (struct engine_partition_id){.topic = replica->topic,
-                                       .created_revision = replica->created_revision,
-                                       .partition = replica->partition};
-    return 1;
 }
 
 void store_fail(struct store *store, enum status status)

@@ -28,3 +28,10 @@ void vsr_commit_executed(struct vsr *vsr, const struct vsr_event *event)
     vsr->executed_time_us = event->time_us;
     memcpy(vsr->executed_checksum, event->checksum, 16);
 }
+
+struct vsr_reached vsr_reached(const struct vsr *vsr)
+{
+    /* An answer leaves once its op is committed: a quorum has synced it. */
+    if (!vsr) return (struct vsr_reached){.persisted = 1, .replicas = VSR_MEMBERS_FOUNDING};
+    return (struct vsr_reached){.persisted = vsr->quorum, .replicas = vsr->members_count};
+}

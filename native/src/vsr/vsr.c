@@ -15,9 +15,11 @@ static const struct machine_state vsr_states[VSR_STATUSES_COUNT] = {
 
 void vsr_init(struct vsr *vsr, uint32_t epoch, uint32_t tenure)
 {
-    *vsr = (struct vsr){
-        .status = VSR_RECOVERING, .members_count = 1, .epoch = epoch, .tenure = tenure};
-    vsr->quorum = (uint8_t)(vsr->members_count / 2 + 1);
+    *vsr = (struct vsr){.status = VSR_RECOVERING,
+                        .members_count = VSR_MEMBERS_FOUNDING,
+                        .quorum = VSR_MEMBERS_FOUNDING / 2 + 1,
+                        .epoch = epoch,
+                        .tenure = tenure};
 }
 
 static void vsr_invariant(const struct vsr *vsr)

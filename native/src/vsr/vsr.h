@@ -26,7 +26,7 @@ enum vsr_status { VSR_RECOVERING = 0, VSR_NORMAL = 1, VSR_DAMAGED = 2, VSR_STATU
  * partition_op) [bytes]. */
 enum vsr_operation { VSR_OPERATION_METADATA = 32 };
 
-enum { VSR_CHECKSUM_BYTES = 16 };
+enum { VSR_MEMBERS_FOUNDING = 1 };
 
 struct vsr {
     uint8_t status; /* enum vsr_status */
@@ -86,6 +86,15 @@ struct vsr_update {
     struct entry_prepare prepare;
     uint8_t header[ENTRY_PREPARE_BYTES]; /* of `prepare`, as it is journaled */
 };
+
+/* How far the operation that an answer speaks of has come. */
+struct vsr_reached {
+    uint32_t persisted; /* members that hold it durably, at least */
+    uint32_t replicas;  /* members */
+};
+
+/* Of whatever is committed. NULL: a log that did not begin has the member that would begin it. */
+struct vsr_reached vsr_reached(const struct vsr *vsr);
 
 void vsr_init(struct vsr *vsr, uint32_t epoch, uint32_t tenure);
 void vsr_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update);

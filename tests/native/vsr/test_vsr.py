@@ -203,3 +203,9 @@ def test_any_changed_byte_of_a_prepare_header_is_noticed(at: int, change: int) -
     data = bytearray(encoded(**GOLDEN))
     data[at] ^= change
     assert lib.vsr_prepare_decode(bytes(data), ffi.new("struct entry_prepare *")) == 0
+
+
+def test_an_answer_names_the_members_that_hold_it_and_all_there_are() -> None:
+    for replica in (normal().vsr, ffi.NULL):  # NULL: a log that has not begun
+        reached = lib.vsr_reached(replica)
+        assert (reached.persisted, reached.replicas) == (1, 1)

@@ -193,7 +193,7 @@ static void retention_trim_executed(struct store *store, struct replica *replica
     store->statistics.trimmed_bytes += event->bytes;
     store->statistics.trimmed_records += event->to_offset - event->from_offset;
     store_stored_take(store, replica, event->bytes);
-    store_advance_push(store, replica);
+    outbox_advance(store->outbox, replica);
     if (event->segments > 0) store_trim_begin(store, replica);
 }
 
@@ -226,9 +226,8 @@ enum status store_purge(struct store *store, const struct engine_partition_id *i
     if (status != STATUS_OK) return status;
     if (!replica) {
         if (purge->log_start != ENGINE_PURGE_ALL) return STATUS_OFFSET_BEYOND_END;
-        const struct store_outcome outcome = {
-            .token = token, .status = STATUS_OK, .persisted = 1, .replicas = 1};
-        store_outcome_push(store, &outcome);
+        struct store_outcome outcome = {.token = token, .status = STATUS_OK};
+        outbox_answer_now(store->outbox, NULL, &outcome);
         return STATUS_OK;
     }
     status = registry_open(store, id, &replica);

@@ -157,12 +157,11 @@ enum status store_meter_flush(struct store *store, const struct engine_partition
     if (replica && replica->meter_busy) return STATUS_BUSY;
     status = replica ? store_meter_propose(store, replica, 1, token, 1) : STATUS_NOT_FOUND;
     if (status != STATUS_NOT_FOUND) return status;
-    struct store_outcome outcome = {
-        .token = token, .status = STATUS_OK, .persisted = 1, .replicas = 1};
+    struct store_outcome outcome = {.token = token, .status = STATUS_OK};
     if (replica) {
         outcome.base_offset = replica->state.meter.sequence;
         outcome.expected = replica->state.meter.acked_here;
     }
-    store_outcome_push(store, &outcome);
+    outbox_answer_now(store->outbox, replica, &outcome);
     return STATUS_OK;
 }

@@ -211,7 +211,7 @@ static void remove_doom(struct store *store, struct replica *replica, uint64_t o
     if (op > store->floor_wanted) store->floor_wanted = op;
     reconcile_doom(&replica->removal);
     store_stored_forget(store, replica);
-    store_advance_push(store, replica); /* fetches that wait learn that nothing will come */
+    outbox_advance(store->outbox, replica); /* fetches that wait learn that nothing will come */
     queue_push(&store->removals, &replica->removal_link);
 }
 

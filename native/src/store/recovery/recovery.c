@@ -228,7 +228,7 @@ static void store_recover_replicas(struct store *store)
         /* What the last trims left behind; a log that was never trimmed has nothing. */
         if (replica->state.log_start > 0) store_trim_begin(store, replica);
     }
-    while (!queue_empty(&store->advances)) (void)queue_pop(&store->advances);
+    outbox_forget_advances(store->outbox);
 }
 
 /* J3's end: what recovery remembers, then a round without entries that witnesses all of it. */
