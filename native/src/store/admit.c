@@ -52,7 +52,7 @@ enum status store_produce(struct store *store, const struct store_produce *reque
     if (status != STATUS_OK) return status;
 
     replica->state.segment_next = topic->segment_limit;
-    replica->state.now_us = store_time_us(store);
+    replica->state.now_us = store_clock_us(store);
     replica->state.closing = (topic->flags & ENGINE_TOPIC_CLOSING) != 0;
     if (!replica->state.closing) {
         status = store_producers_share(store, replica, &client);

@@ -151,7 +151,7 @@ static struct ring_slot *store_prepare_begin(struct store *store, struct prepare
 {
     propose_configuration(store, replica);
     event->kind = VSR_REQUEST;
-    event->time_us = store_time_us(store);
+    event->time_us = store_clock_us(store);
     struct vsr_update update;
     vsr_step(&replica->vsr, event, &update);
     assert(update.status == STATUS_OK);

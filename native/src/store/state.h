@@ -31,6 +31,7 @@
 #include "journal/journal.h"
 #include "partition/partition.h"
 #include "store/accounting/shard_records.h"
+#include "store/clock.h"
 #include "store/execute.h"
 #include "store/files/replica_removal.h"
 #include "store/outbox.h"
@@ -65,8 +66,6 @@ enum store_limit {
     STORE_SEGMENT_US_MIN = 1000000, /* .. and no less than a second */
     STORE_DETAIL_BYTES = 256,
     STORE_REMOVAL_NAMES_BYTES = 524288, /* one folder: twice the names of all its segments */
-    STORE_CLOCK_JUMP_MAX_US =
-        5000000, /* C2: more than a stepping NTP client does, less than a person */
     STORE_WITNESS_AFTER_NS =
         20000000, /* an idle shard's witness round: not in the way of the next request */
     STORE_RETRY_AFTER_NS = 500000000, /* a full disk is asked again */
@@ -301,14 +300,7 @@ struct store {
     uint64_t round_at_ns;       /* when the last one was durable */
     uint8_t witness_due;        /* the last durable round had entries */
     uint8_t witness_now;
-    /* clock (C1, C2) */
-    uint8_t clock_uncertain;
-    uint8_t clock_jumped;
-    int64_t agreed_us;    /* the last wall clock that was believed */
-    int64_t stamp_max_us; /* the latest append time that recovery found */
-    struct store_now clock_reference;
-    int64_t metering_us; /* what windows close by: goes on when the wall clock is not believed */
-    uint64_t metering_at_ns; /* monotonic, of the last tick */
+    struct store_clock *clock;
     uint64_t live_bytes;
     struct journal_report *report;
     struct store_statistics statistics;
@@ -316,8 +308,6 @@ struct store {
 
 /* store/store.c */
 void store_fail(struct store *store, enum status status);
-int64_t store_time_us(const struct store *store);
-void store_clock_tick(struct store *store);
 struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
                                enum io_operation operation);
 void store_io_return(struct store *store, struct store_io *io);

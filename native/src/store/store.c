@@ -133,7 +133,7 @@ size_t store_memory_bytes(const struct store_config *given)
     total += arena_size(sizes.replicas * sizeof(uint32_t));
     total += arena_size(store_buckets(STORE_TOPICS_MAX) * sizeof(uint32_t))
              + arena_size(STORE_FILES_MAX * sizeof(uint32_t));
-    total += outbox_memory_bytes(sizes.results);
+    total += outbox_memory_bytes(sizes.results) + store_clock_memory_bytes();
     total += arena_size(sizes.journal.extents_count * sizeof(struct queue));
     total += arena_size(STORE_IOS_MAX * sizeof(struct store_io))
              + arena_size(STORE_FILES_MAX * sizeof(struct store_file));
@@ -172,7 +172,7 @@ static int store_take_rings(struct store *store, const struct store_sizes *sizes
     store->blob = arena_take_aligned(arena, STORE_BLOB_MAX, ARENA_PAGE_BYTES);
     store->snapshot.buffer = arena_take(arena, sizes->snapshot);
     if (!data || !metadata || !control || !store->extent_buffer || !store->blob) return 0;
-    if (!store->snapshot.buffer || !store->outbox || !store->removal_names) return 0;
+    if (!store->clock || !store->snapshot.buffer || !store->outbox || !store->removal_names) return 0;
     prepare_ring_init(&store->data, data, sizes->config.prepares_bytes);
     prepare_ring_init(&store->metadata, metadata, sizes->metadata_ring);
     prepare_ring_init(&store->control, control, store_control_bytes(&sizes->config));
@@ -201,6 +201,7 @@ struct store *store_allocate(const struct store_config *given, struct arena *are
     store->topic_buckets = arena_take(arena, store->topic_buckets_count * sizeof(uint32_t));
     store->file_buckets = arena_take(arena, STORE_FILES_MAX * sizeof(uint32_t));
     store->outbox = outbox_make(arena, sizes.results);
+    store->clock = store_clock_make(arena, sizes.config.boot_uncertain);
     store->pins = arena_take(arena, sizes.journal.extents_count * sizeof *store->pins);
     store->ios = arena_take(arena, STORE_IOS_MAX * sizeof *store->ios);
     store->files = arena_take(arena, STORE_FILES_MAX * sizeof *store->files);
@@ -221,13 +222,6 @@ void store_fail(struct store *store, enum status status)
 enum status store_failed(const struct store *store)
 {
     return store->failed;
-}
-
-/* C1, C2: not confirmed = the last time that was, so that a replica stamps its last + 1, and one
- * without any stamp does not begin in 1970: its producers would expire when the clock is right. */
-int64_t store_time_us(const struct store *store)
-{
-    return store->clock_uncertain ? store->agreed_us : store->now.wall_us;
 }
 
 struct store_io *store_io_take(struct store *store, enum store_io_kind kind,
@@ -276,42 +270,6 @@ enum status store_perform(struct store *store, struct io_request *request)
     return store->io->perform(store->io->context, request);
 }
 
-/* Windows are no expiry: they close on time whatever the wall clock does. While it is believed it
- * leads; else the monotonic clock goes on from the last time agreed. Never backward by more than a
- * jump: a window's end is not before the last one's. */
-static void store_metering_tick(struct store *store)
-{
-    if (store->metering_at_ns == 0)
-        store->metering_us = store->stamp_max_us;
-    else
-        store->metering_us += (int64_t)((store->now.monotonic_ns - store->metering_at_ns) / 1000);
-    store->metering_at_ns = store->now.monotonic_ns;
-    int behind = store->now.wall_us + STORE_CLOCK_JUMP_MAX_US < store->metering_us;
-    if (!store->clock_uncertain && !behind) store->metering_us = store->now.wall_us;
-}
-
-void store_clock_tick(struct store *store)
-{
-    const struct store_now *reference = &store->clock_reference;
-    int64_t passed = (int64_t)((store->now.monotonic_ns - reference->monotonic_ns) / 1000);
-    int64_t leap = store->now.wall_us - reference->wall_us - passed;
-    store->clock_jumped = leap > STORE_CLOCK_JUMP_MAX_US || leap < -STORE_CLOCK_JUMP_MAX_US;
-    int behind = store->now.wall_us + STORE_CLOCK_JUMP_MAX_US < store->stamp_max_us;
-    store->clock_uncertain = store->clock_jumped || behind || store->config.boot_uncertain;
-    if (!store->clock_jumped) store->clock_reference = store->now; /* slow drift is not a jump */
-    if (!store->clock_uncertain) store->agreed_us = store->now.wall_us;
-    store_metering_tick(store);
-}
-
-void store_clock_confirm(struct store *store, struct store_now now)
-{
-    store->now = now;
-    store->clock_reference = now;
-    store->stamp_max_us = 0;
-    store->config.boot_uncertain = 0;
-    store->clock_uncertain = store->clock_jumped = 0;
-}
-
 void store_statistics(const struct store *store, struct store_statistics *statistics)
 {
     *statistics = store->statistics;
@@ -319,7 +277,7 @@ void store_statistics(const struct store *store, struct store_statistics *statis
     statistics->producers_used = store->pools.producers.count - store->pools.producers.free_count;
     statistics->replicas_removing = store->removals.count;
     statistics->partitions_trimming = store->trims.count;
-    statistics->clock_uncertain = store->clock_uncertain;
+    statistics->clock_uncertain = (uint64_t)store_clock_uncertain(store);
     statistics->storage_full = store->storage_full;
     statistics->prepares_bytes_used = store->data.head - store->data.settled;
     statistics->journal_bytes_live = store->live_bytes;

@@ -186,7 +186,7 @@ void turn_completions(struct store *store)
 void store_tick(struct store *store, struct store_now now)
 {
     store->now = now;
-    store_clock_tick(store);
+    store_clock_tick(store->clock, &now);
     if (store->storage_full && now.monotonic_ns >= store->storage_retry_ns) store->storage_full = 0;
     for (uint32_t which = 0; which < 2; which++) {
         if (!store->blob_retry[which] || store->storage_full) continue;

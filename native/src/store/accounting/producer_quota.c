@@ -78,7 +78,7 @@ static enum status producers_expire(struct store *store, struct replica *replica
 
 void store_producers_tick(struct store *store)
 {
-    int64_t now_us = store_time_us(store);
+    int64_t now_us = store_clock_us(store);
     if (now_us == 0 || !producers_scarce(store)) return;
     if (store->now.monotonic_ns < store->producers_at_ns) return;
     store->producers_at_ns = store->now.monotonic_ns + PRODUCERS_TICK_NS;

@@ -146,11 +146,11 @@ static void retention_look(struct store *store, struct replica *replica, int64_t
 
 void store_retention_tick(struct store *store)
 {
-    int64_t now_us = store_time_us(store);
+    int64_t now_us = store_clock_us(store);
     for (uint32_t looks = 0; looks < RETENTION_LOOKS_PER_TICK && store->expiries_count > 0;
          looks++) {
         struct replica *replica = expiry_group(store, 1);
-        if (store->clock_uncertain || now_us == 0 || replica->expiry_us > now_us) break;
+        if (store_clock_uncertain(store) || now_us == 0 || replica->expiry_us > now_us) break;
         retention_look(store, replica, now_us);
     }
     while (!queue_empty(&store->events_waiting)) {

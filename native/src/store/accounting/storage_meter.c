@@ -98,7 +98,7 @@ static void account_change(struct store *store, struct store_account *account, u
 {
     account_settle(store, account);
     if (account->bytes == 0 && account->told == account->byte_seconds)
-        account->told_us = store->metering_us;
+        account->told_us = store_window_us(store);
     assert(account->bytes + more >= less);
     account->bytes = account->bytes + more - less;
     if (account->link.queue == &store->accounts_changed) return;
@@ -196,9 +196,4 @@ uint64_t store_stored_bytes(struct store *store, uint64_t topic, uint64_t create
             bytes += account->bytes;
     }
     return bytes;
-}
-
-int64_t store_window_us(const struct store *store)
-{
-    return store->metering_us;
 }

@@ -17,7 +17,7 @@ enum status store_meter_propose(struct store *store, struct replica *replica, in
     if (replica->vsr.status != VSR_NORMAL || replica->removal.phase != RECONCILE_NONE
         || replica->unknown_op != 0)
         return STATUS_REBUILDING;
-    if (!partition_meter_due(&replica->state, store->metering_us, store->config.metering_window_s,
+    if (!partition_meter_due(&replica->state, store_window_us(store), store->config.metering_window_s,
                              force, &close)) {
         return STATUS_NOT_FOUND;
     }

@@ -213,8 +213,7 @@ static void store_recover_replicas(struct store *store)
                         && replica->stop_generation < store->journal.generation_oldest;
         if (update.damaged || stop_dies) store_abstain_entry(store, replica);
         if (replica->vsr.status == VSR_DAMAGED) store->statistics.replicas_damaged++;
-        if (replica->vsr.append_time_us > store->stamp_max_us)
-            store->stamp_max_us = replica->vsr.append_time_us;
+        store_clock_stamped(store->clock, replica->vsr.append_time_us);
         if (replica->pin != 0) {
             uint64_t oldest = store->journal.generation_oldest;
             replica_pin(store, replica, replica->pin > oldest ? replica->pin : oldest);
@@ -284,7 +283,7 @@ enum status store_open(struct store *store, struct io *io, struct store_now now,
     assert(!store->io);
     store->io = io;
     store->now = now;
-    store->clock_reference = now;
+    store_clock_begin(store->clock, &now);
     store->recovering = 1;
     if (store->config.shard == 0) {
         /* A node has its metadata replica from the first start on, whatever its journal shows. */
@@ -298,7 +297,6 @@ enum status store_open(struct store *store, struct io *io, struct store_now now,
         snprintf(detail, detail_size, "%s", recovery.detail);
     store->recovering = 0;
     store->witness_due = 0;
-    store->agreed_us = store->stamp_max_us;
-    store_clock_tick(store);
+    store_clock_recovered(store->clock, &now);
     return status;
 }
