@@ -137,8 +137,8 @@ static void sim_world_finish(struct sim_world *world)
     sim_surroundings_calm(world);
     sim_settle(world); /* what fails still, fails before the longest pause */
     if (sim_ended(world)) return;
-    world->now.monotonic_ns += RECONCILE_PAUSE_MS_MAX * UINT64_C(1000000);
-    world->now.wall_us += RECONCILE_PAUSE_MS_MAX * INT64_C(1000);
+    world->now.monotonic_ns += REMOVAL_PAUSE_MS_MAX * UINT64_C(1000000);
+    world->now.wall_us += REMOVAL_PAUSE_MS_MAX * INT64_C(1000);
     store_tick(world->store, world->now);
     sim_settle(world);
     if (!sim_ended(world)) sim_check_names(world);

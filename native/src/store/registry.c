@@ -140,7 +140,7 @@ enum status registry_lookup(struct store *store, const struct engine_partition_i
     /* Revision 0: damage named the replica and took all else that was known of it. */
     uint64_t revision = *replica ? (*replica)->created_revision : 0;
     if (*replica
-        && ((*replica)->removal.phase != RECONCILE_NONE
+        && ((*replica)->removal.phase != REMOVAL_NONE
             || (revision != 0 && revision != id->created_revision))) {
         *replica = NULL;
         return STATUS_REBUILDING;

@@ -100,11 +100,11 @@ struct replica {
     uint64_t written_segment; /* all batches below (segment, position) are in files */
     uint64_t written_position;
     struct store_walk walks[STORE_WALKS_COUNT];
-    uint32_t walk_next;       /* the one to be given up when another segment is read */
-    uint32_t organization;    /* 0 = not asked for yet (store/accounting/producer_quota.c) */
-    uint32_t account;         /* it adds its bytes to, index + 1; 0 = none */
-    uint64_t stored_bytes;    /* in it */
-    struct reconcile removal; /* its phase is NONE while the replica lives */
+    uint32_t walk_next;             /* the one to be given up when another segment is read */
+    uint32_t organization;          /* 0 = not asked for yet (store/accounting/producer_quota.c) */
+    uint32_t account;               /* it adds its bytes to, index + 1; 0 = none */
+    uint64_t stored_bytes;          /* in it */
+    struct replica_removal removal; /* its phase is NONE while the replica lives */
     struct queue_link removal_link;
     struct queue_link write_link;
     struct queue_link advance_link;

@@ -48,7 +48,7 @@ static void turn_own_durable(struct store *store, struct replica *replica,
         break;
     case JOURNAL_FORGET:
         /* From here on the tombstone alone must live. */
-        reconcile_forgotten(&replica->removal);
+        replica_removal_forgotten(&replica->removal);
         replica_pin(store, replica, generation);
         break;
     case JOURNAL_ABSTAIN: break;

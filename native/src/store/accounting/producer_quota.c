@@ -88,7 +88,7 @@ void store_producers_tick(struct store *store)
          step++) {
         struct replica *replica = &store->replicas[store->producers_cursor++ % store->replicas_max];
         if (!replica->used || replica == store->metadata_replica || replica->expire_busy) continue;
-        if (replica->vsr.status != VSR_NORMAL || replica->removal.phase != RECONCILE_NONE) continue;
+        if (replica->vsr.status != VSR_NORMAL || replica->removal.phase != REMOVAL_NONE) continue;
         if (!producer_table_idle(&replica->state.producers, until_us)) continue;
         if (producers_expire(store, replica, until_us) != STATUS_OK) return;
         if (++proposals == PRODUCERS_PROPOSALS_PER_TICK) return;

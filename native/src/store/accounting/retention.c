@@ -77,7 +77,7 @@ static void expiry_clear(struct store *store, struct replica *replica)
 
 void store_retention_touch(struct store *store, struct replica *replica)
 {
-    if (replica == store->metadata_replica || replica->removal.phase != RECONCILE_NONE) return;
+    if (replica == store->metadata_replica || replica->removal.phase != REMOVAL_NONE) return;
     expiry_set(store, replica, RETENTION_NOW);
 }
 
@@ -125,7 +125,7 @@ static void retention_look(struct store *store, struct replica *replica, int64_t
 {
     expiry_clear(store, replica);
     const struct store_topic *topic = store_topic_find(store, replica->topic);
-    int lives = replica->vsr.status == VSR_NORMAL && replica->removal.phase == RECONCILE_NONE
+    int lives = replica->vsr.status == VSR_NORMAL && replica->removal.phase == REMOVAL_NONE
                 && replica->unknown_op == 0 && !replica->corrupt;
     /* What is in the way now looks again when it ends. */
     if (!topic || !lives || replica->trim_busy || partition_sealed(&replica->state)) return;

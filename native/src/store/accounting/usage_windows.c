@@ -14,11 +14,11 @@ enum status store_meter_propose(struct store *store, struct replica *replica, in
                                 uint64_t token, int outcome)
 {
     struct partition_meter_close close;
-    if (replica->vsr.status != VSR_NORMAL || replica->removal.phase != RECONCILE_NONE
+    if (replica->vsr.status != VSR_NORMAL || replica->removal.phase != REMOVAL_NONE
         || replica->unknown_op != 0)
         return STATUS_REBUILDING;
-    if (!partition_meter_due(&replica->state, store_window_us(store), store->config.metering_window_s,
-                             force, &close)) {
+    if (!partition_meter_due(&replica->state, store_window_us(store),
+                             store->config.metering_window_s, force, &close)) {
         return STATUS_NOT_FOUND;
     }
     enum status status = store_admit_op(store, PARTITION_METER_CLOSE_BYTES);

@@ -45,7 +45,7 @@ struct entry_checkpoint store_checkpoint_entry(const struct replica *replica, in
 
 static int release_prefers_append(const struct store *store, const struct replica *replica)
 {
-    if (replica->removal.phase != RECONCILE_NONE) return 1; /* of which only the tombstone lives */
+    if (replica->removal.phase != REMOVAL_NONE) return 1; /* of which only the tombstone lives */
     if (replica == store->metadata_replica || replica->vsr.status == VSR_DAMAGED) return 1;
     if (replica->unknown_op != 0) return 1;
     /* A file that a trim took waits for a checkpoint that does not name it. */
@@ -135,7 +135,7 @@ static int release_collect_all(struct store *store)
     struct store_release *release = &store->release;
     for (; release->all_cursor < store->replicas_max; release->all_cursor++) {
         struct replica *replica = &store->replicas[release->all_cursor];
-        if (!replica->used || replica->removal.phase != RECONCILE_NONE || replica->pin == 0
+        if (!replica->used || replica->removal.phase != REMOVAL_NONE || replica->pin == 0
             || release_prefers_append(store, replica))
             continue;
         if (replica->vsr.commit_min == replica->checkpoint_op) continue;
@@ -157,8 +157,8 @@ static int release_collect(struct store *store)
     while (!queue_empty(pins)) {
         struct replica *replica = queue_element(pins->head, struct replica, pin_link);
         assert(replica->pin == release->generation);
-        if (replica->removal.phase == RECONCILE_DOOMED
-            || replica->removal.phase == RECONCILE_FORGETTING) {
+        if (replica->removal.phase == REMOVAL_DOOMED
+            || replica->removal.phase == REMOVAL_FORGETTING) {
             /* Its tombstone is about to stand behind all of its entries: then they die in order. */
             if (release->count == 0) return 0;
             break;
@@ -334,7 +334,7 @@ static int release_is_live(struct store *store, const struct journal_entry *entr
     *replica = registry_find(store, entry->topic, entry->partition);
     if (!*replica || (*replica)->created_revision != entry->created_revision) return 0;
     if ((*replica)->pin_link.queue != &store->release.reappend) return 0;
-    int forgotten = (*replica)->removal.phase >= RECONCILE_FORGOTTEN;
+    int forgotten = (*replica)->removal.phase >= REMOVAL_FORGOTTEN;
     if (forgotten || entry->kind == JOURNAL_FORGET)
         return forgotten && entry->kind == JOURNAL_FORGET;
     if ((*replica)->vsr.status == VSR_DAMAGED) return 1;

@@ -19,38 +19,38 @@
 
 #include "foundation/status.h"
 
-enum reconcile_phase {
-    RECONCILE_NONE = 0,       /* it lives */
-    RECONCILE_DOOMED,         /* no more calls; what is on its way to the journal gets there */
-    RECONCILE_FORGETTING,     /* the tombstone is on its way */
-    RECONCILE_FORGOTTEN,      /* it is durable: what is in flight ends, then files may go */
-    RECONCILE_LISTING,        /* what lies in the folder */
-    RECONCILE_UNLINKING,      /* all of that */
-    RECONCILE_FOLDER_SYNCING, /* so that no name comes back */
-    RECONCILE_PARTING,        /* the empty folder */
-    RECONCILE_PARENT_SYNCING, /* so that it does not come back either */
-    RECONCILE_PHASES_COUNT,
+enum replica_removal_phase {
+    REMOVAL_NONE = 0,       /* it lives */
+    REMOVAL_DOOMED,         /* no more calls; what is on its way to the journal gets there */
+    REMOVAL_FORGETTING,     /* the tombstone is on its way */
+    REMOVAL_FORGOTTEN,      /* it is durable: what is in flight ends, then files may go */
+    REMOVAL_LISTING,        /* what lies in the folder */
+    REMOVAL_UNLINKING,      /* all of that */
+    REMOVAL_FOLDER_SYNCING, /* so that no name comes back */
+    REMOVAL_PARTING,        /* the empty folder */
+    REMOVAL_PARENT_SYNCING, /* so that it does not come back either */
+    REMOVAL_PHASES_COUNT,
 };
 
-enum reconcile_action {
-    RECONCILE_WAIT = 0,
-    RECONCILE_WITHDRAW, /* take back a checkpoint that has not left */
-    RECONCILE_FORGET,   /* floor and tombstone into the journal, then reconcile_move */
-    RECONCILE_DISCARD,  /* batches that wait for their segment write */
-    RECONCILE_CLOSE,    /* its open files */
-    RECONCILE_LIST,     /* this and the following: issue, then reconcile_move */
-    RECONCILE_UNLINK,
-    RECONCILE_SYNC_FOLDER,
-    RECONCILE_PART,
-    RECONCILE_SYNC_PARENT,
-    RECONCILE_PAUSE, /* it failed: give the turn to another removal */
-    RECONCILE_DROP,  /* nothing of it is left: the state in memory may go */
+enum replica_removal_action {
+    REMOVAL_WAIT = 0,
+    REMOVAL_WITHDRAW, /* take back a checkpoint that has not left */
+    REMOVAL_FORGET,   /* floor and tombstone into the journal, then replica_removal_move */
+    REMOVAL_DISCARD,  /* batches that wait for their segment write */
+    REMOVAL_CLOSE,    /* its open files */
+    REMOVAL_LIST,     /* this and the following: issue, then replica_removal_move */
+    REMOVAL_UNLINK,
+    REMOVAL_SYNC_FOLDER,
+    REMOVAL_PART,
+    REMOVAL_SYNC_PARENT,
+    REMOVAL_PAUSE, /* it failed: give the turn to another removal */
+    REMOVAL_DROP,  /* nothing of it is left: the state in memory may go */
 };
 
-enum reconcile_limit { RECONCILE_PAUSE_MS_MIN = 1000, RECONCILE_PAUSE_MS_MAX = 60000 };
+enum replica_removal_limit { REMOVAL_PAUSE_MS_MIN = 1000, REMOVAL_PAUSE_MS_MAX = 60000 };
 
-struct reconcile {
-    uint8_t phase;    /* enum reconcile_phase */
+struct replica_removal {
+    uint8_t phase;    /* enum replica_removal_phase */
     uint8_t failed;   /* some request of this phase */
     uint16_t pauses;  /* since something last went well; stops counting at its end */
     uint32_t flights; /* requests in flight */
@@ -58,7 +58,7 @@ struct reconcile {
 };
 
 /* What the shard sees of the replica, and of the turn. */
-struct reconcile_seen {
+struct replica_removal_seen {
     uint8_t undurable; /* operations of it are on their way to the journal */
     uint8_t held;      /* a checkpoint of it can still be taken back */
     uint8_t leaving;   /* a checkpoint or copies of its entries are going to the journal */
@@ -70,16 +70,18 @@ struct reconcile_seen {
 };
 
 /* The topic is gone. */
-void reconcile_doom(struct reconcile *removal);
+void replica_removal_doom(struct replica_removal *removal);
 /* Found by a start: the tombstone is durable already; something went wrong there if `failed`. */
-void reconcile_found(struct reconcile *removal, uint64_t now_ns);
-enum reconcile_action reconcile_step(struct reconcile *removal, const struct reconcile_seen *seen,
-                                     uint64_t now_ns);
+void replica_removal_found(struct replica_removal *removal, uint64_t now_ns);
+enum replica_removal_action replica_removal_step(struct replica_removal *removal,
+                                                 const struct replica_removal_seen *seen,
+                                                 uint64_t now_ns);
 /* The action was issued as `flights` requests (FORGET: none). */
-void reconcile_move(struct reconcile *removal, enum reconcile_action action, uint32_t flights);
+void replica_removal_move(struct replica_removal *removal, enum replica_removal_action action,
+                          uint32_t flights);
 /* The tombstone is durable. */
-void reconcile_forgotten(struct reconcile *removal);
+void replica_removal_forgotten(struct replica_removal *removal);
 /* A request ended. 1 = it failed. */
-int reconcile_done(struct reconcile *removal, enum status status);
+int replica_removal_done(struct replica_removal *removal, enum status status);
 
 #endif

@@ -28,11 +28,12 @@ static int remove_files_open(const struct store *store, const struct replica *re
     return 0;
 }
 
-static struct reconcile_seen remove_see(const struct store *store, const struct replica *replica)
+static struct replica_removal_seen remove_see(const struct store *store,
+                                              const struct replica *replica)
 {
     uint32_t self = registry_index(store, replica) + 1;
     int held = replica->in_release && store_release_holds(store);
-    return (struct reconcile_seen){
+    return (struct replica_removal_seen){
         .undurable =
             replica->vsr.status == VSR_NORMAL && replica->vsr.op != replica->vsr.commit_min,
         .held = held != 0,
@@ -40,7 +41,7 @@ static struct reconcile_seen remove_see(const struct store *store, const struct 
             (replica->in_release && !held) || replica->pin_link.queue == &store->release.reappend,
         .writing = replica->write_busy || replica->trim.flights > 0,
         .queued = replica->write_first != 0,
-        .files = replica->removal.phase == RECONCILE_FORGOTTEN && remove_files_open(store, replica),
+        .files = replica->removal.phase == REMOVAL_FORGOTTEN && remove_files_open(store, replica),
         .turn = store->removing_now == 0 || store->removing_now == self,
         .names = store->removal_at < store->removal_size,
     };
@@ -65,33 +66,34 @@ static int remove_forget(struct store *store, struct replica *replica)
 }
 
 static const enum io_operation remove_operations[] = {
-    [RECONCILE_LIST] = IO_LIST,
-    [RECONCILE_SYNC_FOLDER] = IO_SYNC_DIR,
-    [RECONCILE_PART] = IO_UNLINK,
-    [RECONCILE_SYNC_PARENT] = IO_SYNC_DIR,
+    [REMOVAL_LIST] = IO_LIST,
+    [REMOVAL_SYNC_FOLDER] = IO_SYNC_DIR,
+    [REMOVAL_PART] = IO_UNLINK,
+    [REMOVAL_SYNC_PARENT] = IO_SYNC_DIR,
 };
 
 static void remove_describe(struct store *store, const struct replica *replica,
-                            enum reconcile_action action, struct io_request *request)
+                            enum replica_removal_action action, struct io_request *request)
 {
-    if (action == RECONCILE_SYNC_PARENT)
+    if (action == REMOVAL_SYNC_PARENT)
         snprintf(request->path, IO_PATH_SIZE, "topics");
     else
         replica_path(replica, request->path);
-    if (action != RECONCILE_LIST) return;
+    if (action != REMOVAL_LIST) return;
     request->buffer = store->removal_names;
     request->size = STORE_REMOVAL_NAMES_BYTES;
     store->removal_at = store->removal_size = 0;
 }
 
-static int remove_issue(struct store *store, struct replica *replica, enum reconcile_action action)
+static int remove_issue(struct store *store, struct replica *replica,
+                        enum replica_removal_action action)
 {
     struct store_io *io = store_io_take(store, STORE_IO_REMOVE, remove_operations[action]);
     if (!io) return 0;
     remove_describe(store, replica, action, &io->request);
     io->replica = registry_index(store, replica);
     store->removing_now = io->replica + 1;
-    reconcile_move(&replica->removal, action, 1);
+    replica_removal_move(&replica->removal, action, 1);
     store_io_send(store, io);
     return 1;
 }
@@ -123,30 +125,31 @@ static int remove_unlink(struct store *store, struct replica *replica)
         ios[count++] = io;
     }
     if (count == 0) return 0;
-    reconcile_move(&replica->removal, RECONCILE_UNLINK, count);
+    replica_removal_move(&replica->removal, REMOVAL_UNLINK, count);
     for (uint32_t index = 0; index < count; index++) store_io_send(store, ios[index]);
     return 1;
 }
 
 /* 1 = done, look again; 0 = nothing to do now. */
-static int remove_act(struct store *store, struct replica *replica, enum reconcile_action action)
+static int remove_act(struct store *store, struct replica *replica,
+                      enum replica_removal_action action)
 {
     switch (action) {
-    case RECONCILE_WAIT: return 0;
-    case RECONCILE_WITHDRAW: store_release_withdraw(store, replica); return 1;
-    case RECONCILE_FORGET:
+    case REMOVAL_WAIT: return 0;
+    case REMOVAL_WITHDRAW: store_release_withdraw(store, replica); return 1;
+    case REMOVAL_FORGET:
         if (!remove_forget(store, replica)) return 0;
-        reconcile_move(&replica->removal, RECONCILE_FORGET, 0);
+        replica_removal_move(&replica->removal, REMOVAL_FORGET, 0);
         return 0;
-    case RECONCILE_DISCARD: store_batches_discard(store, replica); return 1;
-    case RECONCILE_CLOSE: return store_files_forget(store, replica, UINT64_MAX);
-    case RECONCILE_UNLINK: return remove_unlink(store, replica);
-    case RECONCILE_LIST:
-    case RECONCILE_SYNC_FOLDER:
-    case RECONCILE_PART:
-    case RECONCILE_SYNC_PARENT: return remove_issue(store, replica, action);
-    case RECONCILE_PAUSE: store->removing_now = 0; return 0;
-    case RECONCILE_DROP:
+    case REMOVAL_DISCARD: store_batches_discard(store, replica); return 1;
+    case REMOVAL_CLOSE: return store_files_forget(store, replica, UINT64_MAX);
+    case REMOVAL_UNLINK: return remove_unlink(store, replica);
+    case REMOVAL_LIST:
+    case REMOVAL_SYNC_FOLDER:
+    case REMOVAL_PART:
+    case REMOVAL_SYNC_PARENT: return remove_issue(store, replica, action);
+    case REMOVAL_PAUSE: store->removing_now = 0; return 0;
+    case REMOVAL_DROP:
         store->removing_now = 0;
         if (replica->checkpoint_is_file) store_garbage_add(store, replica->checkpoint_digest);
         registry_drop(store, replica);
@@ -165,9 +168,9 @@ static int remove_pass(struct store *store)
         queue_push(&store->removals, &replica->removal_link);
         int moved = 1;
         while (moved && store->failed == STATUS_OK && replica->used) {
-            struct reconcile_seen seen = remove_see(store, replica);
-            enum reconcile_action action =
-                reconcile_step(&replica->removal, &seen, store->now.monotonic_ns);
+            struct replica_removal_seen seen = remove_see(store, replica);
+            enum replica_removal_action action =
+                replica_removal_step(&replica->removal, &seen, store->now.monotonic_ns);
             moved = remove_act(store, replica, action);
         }
     }
@@ -182,10 +185,11 @@ void store_removals_step(struct store *store)
 void store_removal_done(struct store *store, const struct store_io *io)
 {
     struct replica *replica = &store->replicas[io->replica];
-    assert(replica->used && replica->removal.phase >= RECONCILE_LISTING);
+    assert(replica->used && replica->removal.phase >= REMOVAL_LISTING);
     if (io->request.operation == IO_LIST && io->request.status == STATUS_OK)
         store->removal_size = io->request.result_bytes;
-    if (reconcile_done(&replica->removal, io->request.status)) store->statistics.removal_failures++;
+    if (replica_removal_done(&replica->removal, io->request.status))
+        store->statistics.removal_failures++;
 }
 
 /* All that could move has: what is left waits for its next attempt. */
@@ -194,8 +198,8 @@ int store_removals_rest(const struct store *store)
     queue_each(&store->removals, link)
     {
         const struct replica *replica = queue_element(link, struct replica, removal_link);
-        const struct reconcile *removal = &replica->removal;
-        int paused = removal->phase == RECONCILE_FORGOTTEN && !replica->write_busy
+        const struct replica_removal *removal = &replica->removal;
+        int paused = removal->phase == REMOVAL_FORGOTTEN && !replica->write_busy
                      && store->now.monotonic_ns < removal->retry_ns;
         if (!paused) return 0;
     }
@@ -206,10 +210,10 @@ int store_removals_rest(const struct store *store)
 
 static void remove_doom(struct store *store, struct replica *replica, uint64_t op)
 {
-    if (replica->removal.phase != RECONCILE_NONE) return;
+    if (replica->removal.phase != REMOVAL_NONE) return;
     assert(replica != store->metadata_replica);
     if (op > store->floor_wanted) store->floor_wanted = op;
-    reconcile_doom(&replica->removal);
+    replica_removal_doom(&replica->removal);
     store_stored_forget(store, replica);
     outbox_advance(store->outbox, replica); /* fetches that wait learn that nothing will come */
     queue_push(&store->removals, &replica->removal_link);
@@ -286,7 +290,7 @@ enum status store_removal_found(struct store *store, const struct journal_entry 
                             &store_limit_unknown, 0);
     if (!replica) return STATUS_NO_MEMORY;
     replica->pin = generation;
-    reconcile_found(&replica->removal, store->now.monotonic_ns);
+    replica_removal_found(&replica->removal, store->now.monotonic_ns);
     queue_push(&store->removals, &replica->removal_link);
     return STATUS_OK;
 }

@@ -45,7 +45,7 @@ static void trim_enter(struct replica *replica, enum store_trim_phase phase)
 void store_trim_begin(struct store *store, struct replica *replica)
 {
     replica->trim.again = 1;
-    if (replica->trim.phase != STORE_TRIM_NONE || replica->removal.phase != RECONCILE_NONE) return;
+    if (replica->trim.phase != STORE_TRIM_NONE || replica->removal.phase != REMOVAL_NONE) return;
     replica->trim = (struct store_trim){.again = 1, .asked_ns = store->now.monotonic_ns};
     trim_enter(replica, STORE_TRIM_WAITING);
     queue_push(&store->trims, &replica->trim_link);
@@ -207,9 +207,9 @@ static int trim_step(struct store *store, struct replica *replica)
 {
     struct store_trim *trim = &replica->trim;
     if (trim->flights > 0) return 0;
-    if (replica->removal.phase != RECONCILE_NONE) {
+    if (replica->removal.phase != REMOVAL_NONE) {
         /* All of its files go, another way, which waits for our requests. */
-        assert(replica->removal.phase < RECONCILE_LISTING);
+        assert(replica->removal.phase < REMOVAL_LISTING);
         trim_leave(store, replica, STORE_TRIM_NONE);
         return 0;
     }

@@ -160,7 +160,7 @@ static void store_apply_damage(struct store *store)
         if (!replica)
             replica = registry_make(store, damage->item.topic, 0, damage->item.partition,
                                     &store_limit_unknown, 0);
-        if (!replica || replica->removal.phase != RECONCILE_NONE) continue;
+        if (!replica || replica->removal.phase != REMOVAL_NONE) continue;
         /* What stopped it may be known from nowhere else. */
         const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND,
                                         .op = damage->item.op_last + abstained};
@@ -171,7 +171,7 @@ static void store_apply_damage(struct store *store)
     store_unseen_found(store);
     for (uint32_t index = 0; index < store->replicas_max; index++) {
         struct replica *replica = &store->replicas[index];
-        if (!replica->used || replica->removal.phase != RECONCILE_NONE) continue;
+        if (!replica->used || replica->removal.phase != REMOVAL_NONE) continue;
         const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = replica->vsr.op + 1};
         struct vsr_update update;
         vsr_step(&replica->vsr, &event, &update);

@@ -358,7 +358,7 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     if (entry->kind != JOURNAL_PREPARE && entry->kind != JOURNAL_VIEW_STATE) return STATUS_OK;
     struct replica *replica = registry_find(store, entry->topic, entry->partition);
     if (!replica || replica->created_revision != entry->created_revision) return STATUS_OK;
-    if (replica->removal.phase != RECONCILE_NONE) return STATUS_OK;
+    if (replica->removal.phase != REMOVAL_NONE) return STATUS_OK;
     if (entry->kind == JOURNAL_VIEW_STATE) {
         if (entry->op != replica->vsr.op) return STATUS_OK;
         return recover_view_state(store, replica, bytes + JOURNAL_ENTRY_HEADER_BYTES,
