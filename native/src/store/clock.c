@@ -13,7 +13,7 @@ struct store_clock {
     int64_t agreed_us;    /* the last wall clock that was believed */
     int64_t stamp_max_us; /* the latest append time that recovery found */
     struct store_now reference;
-    int64_t window_us;      /* what windows close by */
+    int64_t window_us;     /* what windows close by */
     uint64_t window_at_ns; /* monotonic, of the last tick */
 };
 

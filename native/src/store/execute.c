@@ -1,6 +1,28 @@
 #include "store/execute.h"
 
+#include <string.h>
+
+#include "foundation/arena.h"
+#include "foundation/assert.h"
+#include "store/accounting/producer_quota.h"
+#include "store/accounting/retention.h"
+#include "store/accounting/storage_meter.h"
+#include "store/accounting/usage_windows.h"
+#include "store/files/segment_writer.h"
+#include "store/outbox.h"
+#include "store/registry.h"
+#include "store/seal.h"
 #include "store/state.h"
+
+size_t committed_memory_bytes(void)
+{
+    return arena_size(sizeof(struct committed));
+}
+
+struct committed *committed_make(struct arena *arena)
+{
+    return arena_take(arena, sizeof(struct committed));
+}
 
 void committed_add(struct committed *committed, uint64_t position)
 {
@@ -15,10 +37,10 @@ static void execute_batch(struct store *store, struct replica *replica, struct r
         store->statistics.produce_batches++;
         store->statistics.produce_bytes += slot->batch_bytes;
         store->statistics.produce_records += result->record_count;
-        store_batch_queue(store, replica, slot, position, result);
+        segment_writer_append(store, replica, position, result);
         outbox_advance(store->outbox, replica);
-        store_meter_appended(store, replica);
-        store_stored_add(store, replica, slot->batch_bytes);
+        usage_windows_appended(store, replica);
+        storage_meter_add(store, replica, slot->batch_bytes);
         if (result->place.opened) store_retention_touch(store, replica);
     } else if (result->duplicate) {
         store->statistics.duplicates++;
@@ -48,20 +70,21 @@ static void execute_result(struct store *store, struct replica *replica, struct 
     case PARTITION_FREEZE:
     case PARTITION_CLOSE: outbox_advance(store->outbox, replica); break;
     case PARTITION_METER_CLOSE:
-        store_meter_closed(store, replica, result->status);
+        usage_windows_closed(store, replica);
         outcome.status = STATUS_OK;
         outcome.base_offset = replica->state.meter.sequence;
         outcome.expected = replica->state.meter.acked_here;
         break;
-    case PARTITION_EXPIRE_PRODUCERS: replica->expire_busy = 0; break;
+    case PARTITION_EXPIRE_PRODUCERS: producer_quota_expired(replica); break;
     case PARTITION_TRIM:
     case PARTITION_SET_HOLD:
         store_retention_executed(store, replica, result, (enum partition_op)slot->operation,
                                  &outcome);
         break;
     case PARTITION_SEAL:
-        outbox_advance(store->outbox, replica); /* group fetches that wait learn that it is closed */
-        store_seal_executed(store, replica, result->status);
+        outbox_advance(store->outbox,
+                       replica); /* group fetches that wait learn that it is closed */
+        seal_executed(store, replica, result->status);
         break;
     }
     if (!slot->outcome) return;
@@ -79,7 +102,7 @@ static void execute_prepare(struct store *store, struct replica *replica, struct
     slot->state = RING_SLOT_DONE;
     uint8_t *body = entry + JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES;
     if (prepare.operation == VSR_OPERATION_METADATA) {
-        slot->state = RING_SLOT_EXECUTED; /* the host executes it (store/metadata.c) */
+        slot->state = RING_SLOT_EXECUTED; /* the host executes it (store/checkpoint/metadata.h) */
         return;
     }
     struct partition_result result = {0};
@@ -105,7 +128,7 @@ void execute_committed(struct store *store, struct prepare_ring *ring,
     for (uint32_t index = 0; index < committed->count; index++) {
         uint64_t position = committed->positions[index];
         struct ring_slot *slot = prepare_ring_at(ring, position);
-        struct replica *replica = &store->replicas[slot->replica];
+        struct replica *replica = registry_at(store, slot->replica);
         if (slot->kind == JOURNAL_PREPARE) {
             execute_prepare(store, replica, slot, position);
             continue;

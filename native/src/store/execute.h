@@ -5,12 +5,14 @@
 #ifndef STORE_EXECUTE_H
 #define STORE_EXECUTE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "journal/journal.h"
 
-struct store;
+struct arena;
 struct prepare_ring;
+struct store;
 
 enum { COMMITTED_MAX = JOURNAL_ROUND_ENTRIES_MAX };
 
@@ -21,6 +23,8 @@ struct committed {
     uint64_t positions[COMMITTED_MAX];
 };
 
+size_t committed_memory_bytes(void);
+struct committed *committed_make(struct arena *arena);
 void committed_add(struct committed *committed, uint64_t position);
 void execute_committed(struct store *store, struct prepare_ring *ring,
                        const struct committed *committed);

@@ -5,7 +5,6 @@
 #include "foundation/arena.h"
 #include "foundation/assert.h"
 #include "foundation/queue.h"
-#include "store/replica.h"
 #include "store/state.h"
 
 enum { OUTCOMES_MAX = 16384 /* accepted calls without an answer, and answers not taken */ };

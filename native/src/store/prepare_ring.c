@@ -17,7 +17,7 @@ void prepare_ring_init(struct prepare_ring *ring, uint8_t *memory, uint64_t size
     *ring = (struct prepare_ring){.memory = memory, .size = size};
 }
 
-static void prepare_ring_order(const struct prepare_ring *ring)
+void prepare_ring_invariants(const struct prepare_ring *ring)
 {
     assert(ring->tail <= ring->settled);
     assert(ring->settled <= ring->durable);
@@ -74,7 +74,7 @@ struct ring_slot *prepare_ring_reserve(struct prepare_ring *ring, uint16_t kind,
     slot->state = RING_SLOT_HELD;
     slot->kind = kind;
     slot->entry_bytes = entry_bytes;
-    prepare_ring_order(ring);
+    prepare_ring_invariants(ring);
     return slot;
 }
 
@@ -111,5 +111,5 @@ void prepare_ring_settle(struct prepare_ring *ring)
         if (slot->state != RING_SLOT_DONE && slot->state != RING_SLOT_PAD) break;
         ring->settled += slot->size;
     }
-    prepare_ring_order(ring);
+    prepare_ring_invariants(ring);
 }

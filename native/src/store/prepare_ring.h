@@ -27,7 +27,7 @@ enum ring_slot_state {
 
 struct ring_slot {
     uint32_t size;    /* of the slot, aligned */
-    uint32_t replica; /* index */
+    uint32_t replica; /* index; UINT32_MAX = of the whole shard */
     uint8_t state;
     uint8_t outcome; /* 1 = somebody waits for its token */
     uint8_t
@@ -83,5 +83,7 @@ uint64_t prepare_ring_skip(const struct prepare_ring *ring, uint64_t position, u
 
 /* Let go of what is done at the front. */
 void prepare_ring_settle(struct prepare_ring *ring);
+
+void prepare_ring_invariants(const struct prepare_ring *ring);
 
 #endif

@@ -1,77 +1,53 @@
-/* store/propose.c: entries are made here, in memory, from where rounds, segments and fetches take
- * them.
- *
- * Admission (J6) is decided before anything is changed: the ring has room, the journal has extents
- * beyond the reserve for all that is gathered, live bytes stay within half of it. */
+#include "store/propose.h"
+
+#include <string.h>
+
+#include "batch/batch.h"
+#include "foundation/assert.h"
+#include "store/clock.h"
+#include "store/outbox.h"
+#include "store/registry.h"
 #include "store/state.h"
 
-enum { ENTRY_HEADERS_BYTES = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES };
-
-static uint64_t store_gathered(const struct prepare_ring *ring)
+struct journal_entry propose_entry(const struct replica *replica, uint16_t kind, uint64_t op,
+                                   uint64_t body_bytes)
 {
-    return ring->head - ring->durable;
+    return (struct journal_entry){
+        .size = (uint32_t)(JOURNAL_ENTRY_HEADER_BYTES + body_bytes),
+        .kind = kind,
+        .topic = replica->topic,
+        .partition = replica->partition,
+        .created_revision = replica->created_revision,
+        .op = op,
+        .log_view = replica->vsr.log_view,
+        .tenure = replica->vsr.tenure,
+        .epoch = replica->vsr.epoch,
+    };
 }
 
-/* Twice the bytes gathered: an entry that does not fit the rest of an extent leaves it unused. */
-static int store_journal_has(const struct store *store, uint64_t entry_size)
-{
-    const struct journal *journal = &store->journal;
-    uint32_t free = journal_extents_free(journal);
-    uint64_t usable =
-        free > JOURNAL_EXTENTS_RESERVED
-            ? (free - JOURNAL_EXTENTS_RESERVED) * journal_extent_payload_bytes(&journal->config)
-            : 0;
-    uint64_t gathered =
-        store_gathered(&store->data) + store_gathered(&store->metadata) + entry_size;
-    uint64_t half = journal_file_bytes(&journal->config) / 2;
-    return usable >= 2 * gathered && store->live_bytes + gathered <= half;
-}
-
-enum status store_admit(struct store *store, struct prepare_ring *ring, uint64_t entry_size)
-{
-    if (store->failed != STATUS_OK) return STATUS_STOPPING;
-    int room = prepare_ring_fits(ring, entry_size) && store_journal_has(store, entry_size)
-               && outbox_fits(store->outbox);
-    if (!room) {
-        store->statistics.refused_busy++;
-        return STATUS_BUSY;
-    }
-    return STATUS_OK;
-}
-
-/* An op with `payload_size` bytes of this replica, and the view state that may have to go before
- * it. */
-enum status store_admit_op(struct store *store, uint64_t payload_size)
-{
-    uint64_t size = ENTRY_HEADERS_BYTES + payload_size;
-    if (size > journal_entry_bytes_max(&store->journal.config)) return STATUS_MESSAGE_TOO_LARGE;
-    uint64_t view_state =
-        2 * (RING_SLOT_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES + ENTRY_VIEW_STATE_BYTES);
-    return store_admit(store, &store->data, size + view_state);
-}
-
-struct ring_slot *store_entry_begin(struct store *store, struct prepare_ring *ring,
-                                    const struct journal_entry *entry, uint64_t *position)
+struct ring_slot *propose_begin(struct store *store, struct prepare_ring *ring,
+                                const struct replica *replica, const struct journal_entry *entry,
+                                uint64_t *position)
 {
     struct ring_slot *slot = prepare_ring_reserve(ring, entry->kind, entry->size, position);
     uint8_t *bytes = ring_slot_entry(slot);
     memset(bytes, 0, JOURNAL_ENTRY_HEADER_BYTES);
     journal_entry_put(bytes, entry);
     slot->op = entry->op;
-    slot->replica = UINT32_MAX;
+    slot->replica = replica ? registry_index(store, replica) : UINT32_MAX;
     store->statistics.entries++;
     return slot;
 }
 
-void store_entry_ready(struct ring_slot *slot)
+void propose_ready(struct ring_slot *slot)
 {
     assert(slot->state == RING_SLOT_HELD);
     journal_entry_seal(ring_slot_entry(slot));
     slot->state = RING_SLOT_READY;
 }
 
-struct entry_view_state store_view_state(const struct replica *replica,
-                                         const struct segment_limit *limit)
+struct entry_view_state propose_view_state(const struct replica *replica,
+                                           const struct segment_limit *limit)
 {
     return (struct entry_view_state){
         .view = replica->vsr.view,
@@ -85,69 +61,50 @@ struct entry_view_state store_view_state(const struct replica *replica,
     };
 }
 
-static struct journal_entry replica_entry(const struct replica *replica, uint16_t kind,
-                                          uint64_t body_size)
+void propose_abstention(struct store *store, const struct replica *replica)
 {
-    return (struct journal_entry){
-        .size = (uint32_t)(JOURNAL_ENTRY_HEADER_BYTES + body_size),
-        .kind = kind,
-        .topic = replica->topic,
-        .partition = replica->partition,
-        .created_revision = replica->created_revision,
-        .op = replica->vsr.op,
-        .log_view = replica->vsr.log_view,
-        .tenure = replica->vsr.tenure,
-        .epoch = replica->vsr.epoch,
-    };
-}
-
-/* Durable before or with the first op that depends on it: it stands before that op in the same
- * ring. */
-void store_view_state_entry(struct store *store, struct replica *replica)
-{
-    struct prepare_ring *ring =
-        replica == store->metadata_replica ? &store->metadata : &store->data;
     const struct journal_entry entry =
-        replica_entry(replica, JOURNAL_VIEW_STATE, ENTRY_VIEW_STATE_BYTES);
-    uint64_t position;
-    struct ring_slot *slot = store_entry_begin(store, ring, &entry, &position);
-    slot->replica = registry_index(store, replica);
-    const struct entry_view_state state = store_view_state(replica, &replica->segment_limit);
-    entry_view_state_put(ring_slot_body(slot), &state);
-    store_entry_ready(slot);
-    replica->configured = 1;
-}
-
-void store_abstain_entry(struct store *store, struct replica *replica)
-{
-    struct journal_entry entry = replica_entry(replica, JOURNAL_ABSTAIN, ENTRY_ABSTAIN_BYTES);
-    entry.op = replica->vsr.op;
-    uint64_t position;
-    struct ring_slot *slot = store_entry_begin(store, &store->control, &entry, &position);
-    slot->replica = registry_index(store, replica);
+        propose_entry(replica, JOURNAL_ABSTAIN, replica->vsr.op, ENTRY_ABSTAIN_BYTES);
     const struct entry_abstain abstain = {.op_good = replica->vsr.op,
                                           .op_lost = replica->vsr.damaged_to};
+    uint64_t position;
+    struct ring_slot *slot = propose_begin(store, &store->control_ring, replica, &entry, &position);
     entry_abstain_put(ring_slot_body(slot), &abstain);
-    store_entry_ready(slot);
+    propose_ready(slot);
 }
 
-/* The topic's row may have changed since: the next op is the first under the new configuration. */
+/* Metadata's memory is its own (V9). */
+static struct prepare_ring *propose_ring(struct store *store, const struct replica *replica)
+{
+    return replica->is_metadata ? &store->metadata_ring : &store->data_ring;
+}
+
+/* The topic's row may have changed since: the next op is the first under the new configuration,
+ * which is durable before or with it, since it stands before it in the same ring. */
 static void propose_configuration(struct store *store, struct replica *replica)
 {
-    const struct store_topic *topic = store_topic_find(store, replica->topic);
+    const struct store_topic *topic = registry_topic(store, replica->topic);
     const struct segment_limit *limit = topic ? &topic->segment_limit : &replica->segment_limit;
     if (limit->bytes != replica->segment_limit.bytes
         || limit->time_us != replica->segment_limit.time_us) {
         replica->segment_limit = *limit;
         replica->configured = 0;
     }
-    if (!replica->configured) store_view_state_entry(store, replica);
+    if (replica->configured) return;
+    const struct journal_entry entry =
+        propose_entry(replica, JOURNAL_VIEW_STATE, replica->vsr.op, ENTRY_VIEW_STATE_BYTES);
+    const struct entry_view_state state = propose_view_state(replica, &replica->segment_limit);
+    uint64_t position;
+    struct ring_slot *slot =
+        propose_begin(store, propose_ring(store, replica), replica, &entry, &position);
+    entry_view_state_put(ring_slot_body(slot), &state);
+    propose_ready(slot);
+    replica->configured = 1;
 }
 
 /* The step, and the slot with all its headers; the caller puts the payload behind them. */
-static struct ring_slot *store_prepare_begin(struct store *store, struct prepare_ring *ring,
-                                             struct replica *replica, struct vsr_event *event,
-                                             uint64_t *position)
+static struct ring_slot *propose_prepare(struct store *store, struct replica *replica,
+                                         struct vsr_event *event)
 {
     propose_configuration(store, replica);
     event->kind = VSR_REQUEST;
@@ -158,41 +115,39 @@ static struct ring_slot *store_prepare_begin(struct store *store, struct prepare
     assert(update.journal);
     event->prepare = update.prepare;
 
-    struct journal_entry entry = replica_entry(
-        replica, JOURNAL_PREPARE, ENTRY_PREPARE_BYTES + (uint64_t)update.prepare.payload_bytes);
-    entry.op = update.prepare.op;
-    struct ring_slot *slot = store_entry_begin(store, ring, &entry, position);
+    const struct journal_entry entry =
+        propose_entry(replica, JOURNAL_PREPARE, update.prepare.op,
+                      ENTRY_PREPARE_BYTES + (uint64_t)update.prepare.payload_bytes);
+    uint64_t position;
+    struct ring_slot *slot =
+        propose_begin(store, propose_ring(store, replica), replica, &entry, &position);
     memcpy(ring_slot_body(slot), update.header, ENTRY_PREPARE_BYTES);
-    slot->replica = registry_index(store, replica);
     slot->operation = event->prepare.operation;
     return slot;
 }
 
-void store_prepare_op(struct store *store, struct prepare_ring *ring, struct replica *replica,
-                      uint16_t operation, const uint8_t *body, size_t size, uint64_t token,
-                      int outcome)
+void propose_op(struct store *store, struct replica *replica, uint16_t operation,
+                const uint8_t *body, size_t size, uint64_t token, int waits)
 {
     struct vsr_event event = {.prepare = {.operation = operation, .payload_bytes = (uint32_t)size}};
     vsr_digest(body, size, event.prepare.digest);
-    uint64_t position;
-    struct ring_slot *slot = store_prepare_begin(store, ring, replica, &event, &position);
+    struct ring_slot *slot = propose_prepare(store, replica, &event);
     memcpy(ring_slot_payload(slot), body, size);
     slot->token = token;
-    slot->outcome = outcome != 0;
-    if (outcome) outbox_accept(store->outbox);
-    store_entry_ready(slot);
+    slot->outcome = waits != 0;
+    if (waits) outbox_accept(store->outbox);
+    propose_ready(slot);
 }
 
-void store_prepare_batch(struct store *store, struct replica *replica,
-                         const struct store_produce *request, const struct batch_client *client)
+void propose_batch(struct store *store, struct replica *replica,
+                   const struct store_produce *request, const struct batch_client *client)
 {
     uint32_t batch_bytes = (uint32_t)(BATCH_SERVER_HEADER_BYTES + request->batch_size);
     struct vsr_event event = {.prepare = {.operation = PARTITION_BATCH,
                                           .principal = request->principal,
                                           .payload_bytes = batch_bytes}};
     vsr_digest(request->batch, request->batch_size, event.prepare.digest);
-    uint64_t position;
-    struct ring_slot *slot = store_prepare_begin(store, &store->data, replica, &event, &position);
+    struct ring_slot *slot = propose_prepare(store, replica, &event);
     uint8_t *stored = ring_slot_payload(slot);
     const struct batch_server server = {
         .size_bytes = batch_bytes,
@@ -208,5 +163,5 @@ void store_prepare_batch(struct store *store, struct replica *replica,
     slot->token = request->token;
     slot->outcome = 1;
     outbox_accept(store->outbox);
-    store_entry_ready(slot);
+    propose_ready(slot);
 }

@@ -1,133 +1,240 @@
-/* store/registry.c: which topics this shard knows, and the replicas behind their partitions.
- *
- * A topic is a row of the compiled tables. A replica exists from the first operation on its
- * partition until its topic goes; a partition that nobody wrote to costs nothing: no memory, no entry, no
- * folder. */
+#include "store/registry.h"
+
+#include <string.h>
+
+#include "catalog/gone_topics.h"
+#include "catalog/owner.h"
+#include "foundation/arena.h"
+#include "foundation/assert.h"
+#include "foundation/bytes.h"
+#include "store/accounting/retention.h"
+#include "store/accounting/shard_records.h"
+#include "store/accounting/storage_meter.h"
+#include "store/accounting/usage_windows.h"
+#include "store/checkpoint/live_entries.h"
+#include "store/files/open_files.h"
+#include "store/files/retire.h"
+#include "store/files/segment_writer.h"
+#include "store/files/trim.h"
+#include "store/outbox.h"
 #include "store/state.h"
 
-#include "catalog/owner.h"
+enum {
+    TOPICS_MAX = 32768,
+    SEGMENT_SHARE = 8,        /* a segment spans an eighth of what the topic keeps .. */
+    SEGMENT_US_MIN = 1000000, /* .. and no less than a second */
+};
 
-static uint64_t store_hash(uint64_t topic, uint32_t partition)
+struct registry {
+    struct replica *replicas;
+    uint32_t replicas_max;
+    uint32_t replicas_free; /* index + 1 */
+    uint32_t replicas_count;
+    uint32_t replica_buckets_count;
+    uint32_t *replica_buckets;
+    struct store_topic *topics;
+    uint32_t topics_free; /* index + 1 */
+    uint32_t topic_buckets_count;
+    uint32_t *topic_buckets;
+    struct gone_topics gone;
+    uint64_t topic_highest;  /* number in any row since the start */
+    uint64_t topics_refused; /* rows that found no room */
+};
+
+static uint32_t buckets_of(uint32_t count)
+{
+    uint32_t buckets = 16;
+    while (buckets < 2 * count) buckets *= 2;
+    return buckets;
+}
+
+size_t registry_memory_bytes(uint32_t replicas_max)
+{
+    return arena_size(sizeof(struct registry)) + arena_size(replicas_max * sizeof(struct replica))
+           + arena_size(buckets_of(replicas_max) * sizeof(uint32_t))
+           + arena_size(TOPICS_MAX * sizeof(struct store_topic))
+           + arena_size(buckets_of(TOPICS_MAX) * sizeof(uint32_t));
+}
+
+struct registry *registry_make(struct arena *arena, uint32_t replicas_max)
+{
+    struct registry *registry = arena_take(arena, sizeof *registry);
+    if (!registry) return NULL;
+    registry->replicas_max = replicas_max;
+    registry->replica_buckets_count = buckets_of(replicas_max);
+    registry->topic_buckets_count = buckets_of(TOPICS_MAX);
+    registry->replicas = arena_take(arena, replicas_max * sizeof *registry->replicas);
+    registry->topics = arena_take(arena, TOPICS_MAX * sizeof *registry->topics);
+    registry->replica_buckets =
+        arena_take(arena, registry->replica_buckets_count * sizeof(uint32_t));
+    registry->topic_buckets = arena_take(arena, registry->topic_buckets_count * sizeof(uint32_t));
+    if (!registry->replicas || !registry->topics) return NULL;
+    if (!registry->replica_buckets || !registry->topic_buckets) return NULL;
+    for (uint32_t index = 0; index + 1 < replicas_max; index++)
+        registry->replicas[index].next = index + 2;
+    registry->replicas_free = 1;
+    for (uint32_t index = 0; index + 1 < TOPICS_MAX; index++)
+        registry->topics[index].next = index + 2;
+    registry->topics_free = 1;
+    return registry;
+}
+
+static uint64_t registry_hash(uint64_t topic, uint32_t partition)
 {
     uint64_t mixed = (topic ^ ((uint64_t)partition << 40)) * UINT64_C(0x9E3779B97F4A7C15);
     return mixed ^ (mixed >> 29);
 }
 
-static uint32_t *store_topic_bucket(struct store *store, uint64_t topic)
+static uint32_t *topic_bucket(struct registry *registry, uint64_t topic)
 {
-    return &store->topic_buckets[store_hash(topic, 0) & (store->topic_buckets_count - 1)];
+    uint64_t hash = registry_hash(topic, 0);
+    return &registry->topic_buckets[hash & (registry->topic_buckets_count - 1)];
 }
 
-struct store_topic *store_topic_find(struct store *store, uint64_t topic)
+static struct store_topic *topic_find(struct registry *registry, uint64_t topic)
 {
-    uint32_t index = *store_topic_bucket(store, topic);
-    while (index != 0 && store->topics[index - 1].topic != topic)
-        index = store->topics[index - 1].next;
-    return index == 0 ? NULL : &store->topics[index - 1];
+    uint32_t index = *topic_bucket(registry, topic);
+    while (index != 0 && registry->topics[index - 1].topic != topic)
+        index = registry->topics[index - 1].next;
+    return index == 0 ? NULL : &registry->topics[index - 1];
 }
 
-static uint32_t *registry_bucket(struct store *store, uint64_t topic, uint32_t partition)
+const struct store_topic *registry_topic(const struct store *store, uint64_t topic)
 {
-    return &store->replica_buckets[store_hash(topic, partition)
-                                   & (store->replica_buckets_count - 1)];
+    return topic_find(store->registry, topic);
 }
 
-struct replica *registry_find(struct store *store, uint64_t topic, uint32_t partition)
+int registry_proves_gone(const struct store *store, uint64_t topic)
 {
-    uint32_t index = *registry_bucket(store, topic, partition);
+    struct registry *registry = store->registry;
+    return registry->topics_refused == 0 && topic < registry->topic_highest
+           && !topic_find(registry, topic);
+}
+
+static uint32_t *replica_bucket(struct registry *registry, uint64_t topic, uint32_t partition)
+{
+    uint64_t hash = registry_hash(topic, partition);
+    return &registry->replica_buckets[hash & (registry->replica_buckets_count - 1)];
+}
+
+struct replica *registry_find(const struct store *store, uint64_t topic, uint32_t partition)
+{
+    struct registry *registry = store->registry;
+    uint32_t index = *replica_bucket(registry, topic, partition);
     while (index != 0) {
-        struct replica *replica = &store->replicas[index - 1];
+        struct replica *replica = &registry->replicas[index - 1];
         if (replica->topic == topic && replica->partition == partition) return replica;
         index = replica->next;
     }
     return NULL;
 }
 
+struct replica *registry_at(const struct store *store, uint32_t index)
+{
+    assert(index < store->registry->replicas_max);
+    return &store->registry->replicas[index];
+}
+
 uint32_t registry_index(const struct store *store, const struct replica *replica)
 {
-    assert(replica >= store->replicas && replica < store->replicas + store->replicas_max);
-    return (uint32_t)(replica - store->replicas);
+    const struct registry *registry = store->registry;
+    assert(replica >= registry->replicas);
+    assert(replica < registry->replicas + registry->replicas_max);
+    return (uint32_t)(replica - registry->replicas);
+}
+
+struct replica *registry_next(const struct store *store, uint32_t *cursor)
+{
+    const struct registry *registry = store->registry;
+    while (*cursor < registry->replicas_max) {
+        struct replica *replica = &registry->replicas[(*cursor)++];
+        if (replica->used) return replica;
+    }
+    return NULL;
+}
+
+uint32_t registry_replicas_max(const struct store *store)
+{
+    return store->registry->replicas_max;
+}
+
+uint32_t registry_replicas_count(const struct store *store)
+{
+    return store->registry->replicas_count;
 }
 
 /* Records outlive their time by the age of their segment at most: so much of it. */
-static int64_t store_segment_us(int64_t time_us)
+static int64_t segment_age_us(int64_t time_us)
 {
     if (time_us <= 0) return 0;
-    int64_t share_us = time_us / STORE_SEGMENT_SHARE;
-    return share_us > STORE_SEGMENT_US_MIN ? share_us : STORE_SEGMENT_US_MIN;
+    int64_t share_us = time_us / SEGMENT_SHARE;
+    return share_us > SEGMENT_US_MIN ? share_us : SEGMENT_US_MIN;
 }
 
-/* Before its log says where its segments end. */
-const struct segment_limit store_limit_unknown = {.bytes = 1};
+const struct segment_limit registry_limit_unknown = {.bytes = 1};
 
-struct replica *registry_make(struct store *store, uint64_t topic, uint64_t created_revision,
-                              uint32_t partition, const struct segment_limit *limit, int metered)
+struct replica *registry_make_replica(struct store *store, uint64_t topic,
+                                      uint64_t created_revision, uint32_t partition,
+                                      const struct segment_limit *limit, int metered)
 {
+    struct registry *registry = store->registry;
     assert(registry_find(store, topic, partition) == NULL);
-    if (store->replicas_free == 0) return NULL;
-    struct replica *replica = &store->replicas[store->replicas_free - 1];
-    store->replicas_free = replica->next;
+    if (registry->replicas_free == 0) return NULL;
+    struct replica *replica = &registry->replicas[registry->replicas_free - 1];
+    registry->replicas_free = replica->next;
     memset(replica, 0, sizeof *replica);
     replica->used = 1;
     replica->topic = topic;
     replica->created_revision = created_revision;
     replica->partition = partition;
     replica->segment_limit = *limit;
-    replica->metered = replica->metered_wanted = metered != 0;
+    replica->is_metadata = topic == OWNER_METADATA_TOPIC;
+    replica->metered = metered != 0;
     vsr_init(&replica->vsr, 0, 0);
     const struct partition_config config = {
         .segment_bytes = limit->bytes, .segment_us = limit->time_us, .metered = metered != 0};
     partition_init(&replica->state, &store->pools, &config);
-    uint32_t *bucket = registry_bucket(store, topic, partition);
+    uint32_t *bucket = replica_bucket(registry, topic, partition);
     replica->next = *bucket;
     *bucket = registry_index(store, replica) + 1;
-    store->replicas_count++;
+    registry->replicas_count++;
     return replica;
-}
-
-static void store_link_remove(struct queue_link *link)
-{
-    if (link->queue) queue_remove((struct queue *)(uintptr_t)link->queue, link);
 }
 
 void registry_drop(struct store *store, struct replica *replica)
 {
+    struct registry *registry = store->registry;
     assert(replica->used);
-    assert(!replica->write_busy);
-    uint32_t *index = registry_bucket(store, replica->topic, replica->partition);
+    uint32_t *index = replica_bucket(registry, replica->topic, replica->partition);
     uint32_t self = registry_index(store, replica) + 1;
-    while (*index != self) index = &store->replicas[*index - 1].next;
+    while (*index != self) index = &registry->replicas[*index - 1].next;
     *index = replica->next;
-    store_link_remove(&replica->pin_link);
-    store_link_remove(&replica->write_link);
+    segment_writer_forget(store, replica);
     outbox_forget(store->outbox, replica);
-    store_link_remove(&replica->window_link);
-    store_link_remove(&replica->closes_link);
-    store_link_remove(&replica->removal_link);
-    store_link_remove(&replica->trim_link);
-    store_link_remove(&replica->events_link);
+    usage_windows_forget(store, replica);
+    retire_forget(store, replica);
+    trim_forget(store, replica);
     store_retention_forget(store, replica);
-    store_stored_forget(store, replica);
-    /* The slot's next replica must not meet an open file of this one. */
-    int closed = store_files_forget(store, replica, UINT64_MAX);
+    storage_meter_forget(store, replica);
+    live_entries_forget(store, replica);
+    /* The place's next replica must not meet an open file of this one. */
+    int closed = open_files_forget(store, replica, UINT64_MAX);
     assert(closed);
-    store->live_bytes -= replica->live_bytes;
     partition_deinit(&replica->state);
     replica->used = 0;
-    replica->next = store->replicas_free;
-    store->replicas_free = self;
-    store->replicas_count--;
+    replica->next = registry->replicas_free;
+    registry->replicas_free = self;
+    registry->replicas_count--;
 }
 
-/* The topic's row and the replica, NULL while nothing happened in the partition. */
 enum status registry_lookup(struct store *store, const struct engine_partition_id *id,
                             struct replica **replica)
 {
     *replica = NULL;
     if (id->topic == OWNER_METADATA_TOPIC) return STATUS_NOT_FOUND;
-    const struct store_topic *topic = store_topic_find(store, id->topic);
+    const struct store_topic *topic = topic_find(store->registry, id->topic);
     if (!topic) {
-        const struct gone_topic *gone = gone_topics_find(&store->gone, id->topic);
+        const struct gone_topic *gone = gone_topics_find(&store->registry->gone, id->topic);
         return gone && gone->recreated ? STATUS_RECREATED : STATUS_TOPIC_NOT_FOUND;
     }
     if (topic->created_revision != id->created_revision) return STATUS_RECREATED;
@@ -136,30 +243,28 @@ enum status registry_lookup(struct store *store, const struct engine_partition_i
         return STATUS_NOT_FOUND;
     *replica = registry_find(store, id->topic, id->partition);
     /* Nothing is known of the partition, and of what was known something is lost. */
-    if (!*replica && store_unseen(store, topic->created_revision)) return STATUS_DAMAGED;
+    if (!*replica && shard_records_unseen(store, topic->created_revision)) return STATUS_DAMAGED;
     /* Revision 0: damage named the replica and took all else that was known of it. */
     uint64_t revision = *replica ? (*replica)->created_revision : 0;
     if (*replica
-        && ((*replica)->removal.phase != REMOVAL_NONE
-            || (revision != 0 && revision != id->created_revision))) {
+        && (retire_leaves(*replica) || (revision != 0 && revision != id->created_revision))) {
         *replica = NULL;
         return STATUS_REBUILDING;
     }
     return STATUS_OK;
 }
 
-/* The same, made if absent: only for calls that are about to journal something. */
 enum status registry_open(struct store *store, const struct engine_partition_id *id,
                           struct replica **replica)
 {
     enum status status = registry_lookup(store, id, replica);
     if (status != STATUS_OK) return status;
-    const struct store_topic *topic = store_topic_find(store, id->topic);
+    const struct store_topic *topic = topic_find(store->registry, id->topic);
     int metered = !(topic->flags & ENGINE_TOPIC_SYSTEM);
     if (!*replica) {
         if (topic->flags & ENGINE_TOPIC_CLOSING) return STATUS_CLOSED;
-        *replica = registry_make(store, id->topic, id->created_revision, id->partition,
-                                 &topic->segment_limit, metered);
+        *replica = registry_make_replica(store, id->topic, id->created_revision, id->partition,
+                                         &topic->segment_limit, metered);
         /* Not BUSY: a wait does not help, a partition has to go or partitions_max to grow. */
         if (!*replica) return STATUS_PARTITIONS_FULL;
         const struct vsr_event event = {.kind = VSR_RECOVERED};
@@ -177,33 +282,25 @@ enum status registry_open(struct store *store, const struct engine_partition_id 
     return STATUS_OK;
 }
 
-void replica_pin(struct store *store, struct replica *replica, uint64_t generation)
-{
-    assert(generation >= store->journal.generation_oldest);
-    if (replica->pin_link.queue)
-        queue_remove((struct queue *)(uintptr_t)replica->pin_link.queue, &replica->pin_link);
-    replica->pin = generation;
-    queue_push(&store->pins[generation % store->journal.config.extents_count], &replica->pin_link);
-}
-
 /* 0 = for ever, as more than any clock will ever say is. */
-static int64_t store_policy_us(int64_t ms)
+static int64_t policy_us(int64_t ms)
 {
     return ms > 0 && ms < INT64_MAX / 4000 ? ms * 1000 : 0;
 }
 
-static void store_topic_put(struct store *store, const struct engine_row_topic *row)
+static void topic_put(struct store *store, const struct engine_row_topic *row)
 {
-    struct store_topic *topic = store_topic_find(store, row->topic);
+    struct registry *registry = store->registry;
+    struct store_topic *topic = topic_find(registry, row->topic);
     if (!topic) {
-        if (store->topics_free == 0) {
-            store->topics_refused++;
+        if (registry->topics_free == 0) {
+            registry->topics_refused++;
             return;
         }
-        topic = &store->topics[store->topics_free - 1];
-        uint32_t index = store->topics_free;
-        store->topics_free = topic->next;
-        uint32_t *bucket = store_topic_bucket(store, row->topic);
+        topic = &registry->topics[registry->topics_free - 1];
+        uint32_t index = registry->topics_free;
+        registry->topics_free = topic->next;
+        uint32_t *bucket = topic_bucket(registry, row->topic);
         *topic = (struct store_topic){.topic = row->topic, .next = *bucket};
         *bucket = index;
     }
@@ -211,39 +308,40 @@ static void store_topic_put(struct store *store, const struct engine_row_topic *
     topic->organization = row->organization;
     topic->partitions_count = row->partitions_count;
     topic->flags = row->flags;
-    const struct partition_policy policy = {.time_us = store_policy_us(row->retention_ms),
+    const struct partition_policy policy = {.time_us = policy_us(row->retention_ms),
                                             .bytes = row->retention_bytes,
-                                            .time_us_min = store_policy_us(row->retention_ms_min),
+                                            .time_us_min = policy_us(row->retention_ms_min),
                                             .version = row->policy_version};
     int changed = memcmp(&policy, &topic->policy, sizeof policy) != 0;
     topic->policy = policy;
     topic->segment_limit = (struct segment_limit){.bytes = row->segment_bytes,
-                                                  .time_us = store_segment_us(policy.time_us)};
+                                                  .time_us = segment_age_us(policy.time_us)};
     if (changed) store_retention_policy(store, topic);
 }
 
 /* The row goes at once: nobody is served any more. Its partitions follow as they can
- * (store/files/replica_removal.h), those of an earlier life of the node too, which had the row
+ * (store/files/retire.h), those of an earlier life of the node too, which had the row
  * when this one does not. */
-static void store_topic_gone(struct store *store, const struct engine_row_topic *row, uint64_t op)
+static void topic_gone(struct store *store, const struct engine_row_topic *row, uint64_t op)
 {
-    store_topic_doom(store, row->topic, op);
-    struct store_topic *topic = store_topic_find(store, row->topic);
-    gone_topics_put(&store->gone, row, topic ? topic->organization : 0);
+    struct registry *registry = store->registry;
+    retire_topic(store, row->topic, op);
+    struct store_topic *topic = topic_find(registry, row->topic);
+    gone_topics_put(&registry->gone, row, topic ? topic->organization : 0);
     if (!topic) return;
-    uint32_t *index = store_topic_bucket(store, row->topic);
-    uint32_t self = (uint32_t)(topic - store->topics) + 1;
-    while (*index != self) index = &store->topics[*index - 1].next;
+    uint32_t *index = topic_bucket(registry, row->topic);
+    uint32_t self = (uint32_t)(topic - registry->topics) + 1;
+    while (*index != self) index = &registry->topics[*index - 1].next;
     *index = topic->next;
-    topic->next = store->topics_free;
+    topic->next = registry->topics_free;
     topic->topic = 0;
-    store->topics_free = self;
+    registry->topics_free = self;
 }
 
 enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *delta, size_t size)
 {
     size_t at = 0;
-    if (!store_unseen_settle(store, op)) return STATUS_BUSY;
+    if (!shard_records_settle(store, op)) return STATUS_BUSY;
     while (at < size) {
         struct engine_row header;
         if (size - at < sizeof header) return STATUS_INVALID;
@@ -253,13 +351,31 @@ enum status store_tables_apply(struct store *store, uint64_t op, const uint8_t *
             struct engine_row_topic row;
             if (header.size < sizeof row) return STATUS_INVALID;
             memcpy(&row, delta + at, sizeof row);
-            if (row.topic > store->topic_highest) store->topic_highest = row.topic;
+            if (row.topic > store->registry->topic_highest)
+                store->registry->topic_highest = row.topic;
             if (header.kind == ENGINE_ROW_TOPIC)
-                store_topic_put(store, &row);
+                topic_put(store, &row);
             else
-                store_topic_gone(store, &row, op);
+                topic_gone(store, &row, op);
         }
         at += bytes_round_up(header.size, 8);
     }
     return STATUS_OK;
+}
+
+void registry_invariants(const struct store *store)
+{
+    const struct registry *registry = store->registry;
+    assert(registry->replicas_count <= registry->replicas_max);
+    assert((registry->replicas_count == registry->replicas_max) == (registry->replicas_free == 0));
+    uint32_t count = 0;
+    uint32_t cursor = 0;
+    const struct replica *replica;
+    while ((replica = registry_next(store, &cursor)) != NULL) {
+        count++;
+        assert(registry_find(store, replica->topic, replica->partition) == replica);
+        assert(replica->is_metadata == (replica->topic == OWNER_METADATA_TOPIC));
+        ergo(replica->unknown_op != 0, !replica->is_metadata);
+    }
+    assert(count == registry->replicas_count);
 }

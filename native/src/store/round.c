@@ -1,14 +1,31 @@
-/* store/round.c: gathered entries go into rounds: one is in flight, the next gathers.
- *
- *     gathered --round_start--> in flight --sync, round_synced--> durable, taken with round_next
- *
- * Owns what enters a round and in which order. Refuses to know what durable entries mean: the turn
- * asks the replicas (store/turn.c).
- *
- * Three rings feed a round: control (checkpoints, abstentions, what is appended again) first, since
- * it makes room; then metadata, then data. Within a ring the order is the order of acceptance. Only
- * control entries may open one of the two reserved extents (J6). */
+#include "store/round.h"
+
+#include <string.h>
+
+#include "foundation/arena.h"
+#include "foundation/assert.h"
+#include "store/files/requests.h"
+#include "store/registry.h"
 #include "store/state.h"
+
+#define WITNESS_AFTER_NS UINT64_C(20000000) /* not in the way of the next request */
+
+struct rounds {
+    struct file_request request; /* of the one in flight */
+    uint64_t at_ns;              /* when the last one was durable */
+    uint8_t witness_due;         /* the last one had entries */
+    uint8_t witness_now;
+};
+
+size_t rounds_memory_bytes(void)
+{
+    return arena_size(sizeof(struct rounds));
+}
+
+struct rounds *rounds_make(struct arena *arena)
+{
+    return arena_take(arena, sizeof(struct rounds));
+}
 
 static int ring_pending(const struct prepare_ring *ring)
 {
@@ -19,14 +36,14 @@ static int ring_pending(const struct prepare_ring *ring)
 
 int round_pending(const struct store *store)
 {
-    return ring_pending(&store->control) || ring_pending(&store->metadata)
-           || ring_pending(&store->data);
+    return ring_pending(&store->control_ring) || ring_pending(&store->metadata_ring)
+           || ring_pending(&store->data_ring);
 }
 
 static struct journal_mark *round_mark(struct store *store, const struct ring_slot *slot,
                                        struct journal_mark *nobody)
 {
-    return slot->replica == UINT32_MAX ? nobody : &store->replicas[slot->replica].mark;
+    return slot->replica == UINT32_MAX ? nobody : &registry_at(store, slot->replica)->mark;
 }
 
 /* Take what fits of one ring. 0 = the round is full. */
@@ -58,44 +75,43 @@ static int round_take(struct store *store, struct prepare_ring *ring, struct jou
     }
 }
 
-/* Start a round if none is in flight and something waits for one. */
 void round_start(struct store *store)
 {
     struct journal *journal = &store->journal;
     if (journal->writing || store->failed != STATUS_OK) return;
     struct journal_mark nobody = {0};
     if (round_pending(store)) {
-        if (round_take(store, &store->control, &nobody, 1)
-            && round_take(store, &store->metadata, &nobody, 0)) {
-            (void)round_take(store, &store->data, &nobody, 0);
+        if (round_take(store, &store->control_ring, &nobody, 1)
+            && round_take(store, &store->metadata_ring, &nobody, 0)) {
+            (void)round_take(store, &store->data_ring, &nobody, 0);
         }
-    } else if (store->witness_now) {
+    } else if (store->rounds->witness_now) {
         if (!journal_round_begin(journal, 0)) return;
     }
     if (!journal->open) return;
 
-    store->witness_due = journal->items_count > 0;
-    store->witness_now = 0;
+    store->rounds->witness_due = journal->items_count > 0;
+    store->rounds->witness_now = 0;
     struct journal_write write;
     journal_round_seal(journal, &write);
-    struct io_request *request = &store->round.request;
+    struct io_request *request = &store->rounds->request.request;
     memset(request, 0, sizeof *request);
     request->operation = IO_WRITE_SYNC;
     request->file = STORE_SLOT_JOURNAL;
     request->buffer = write.buffer;
     request->offset = write.offset;
     request->size = write.size;
-    request->kind = STORE_IO_ROUND;
+    request->kind = REQUEST_ROUND;
     store->statistics.rounds++;
     store->statistics.syncs++;
     store->statistics.round_bytes += write.size;
-    store_io_send(store, &store->round);
+    requests_send(store, &store->rounds->request);
 }
 
 void round_synced(struct store *store)
 {
     journal_round_synced(&store->journal);
-    store->round_at_ns = store->now.monotonic_ns;
+    store->rounds->at_ns = store->now.monotonic_ns;
 }
 
 struct ring_slot *round_next(struct prepare_ring *ring, uint64_t *position)
@@ -107,4 +123,40 @@ struct ring_slot *round_next(struct prepare_ring *ring, uint64_t *position)
     assert(slot->state == RING_SLOT_ROUNDED);
     ring->durable += slot->size;
     return slot;
+}
+
+int round_has_work(const struct store *store)
+{
+    return !store->journal.writing && (round_pending(store) || store->rounds->witness_now);
+}
+
+void round_want_witness(struct store *store)
+{
+    store->rounds->witness_now = 1;
+}
+
+void round_tick(struct store *store)
+{
+    struct rounds *rounds = store->rounds;
+    int idle = !store->journal.writing && !round_pending(store);
+    if (rounds->witness_due && idle && store->now.monotonic_ns - rounds->at_ns >= WITNESS_AFTER_NS)
+        rounds->witness_now = 1;
+}
+
+void round_recovered(struct store *store)
+{
+    store->rounds->witness_due = 0;
+}
+
+void rounds_invariants(const struct store *store)
+{
+    const struct prepare_ring *rings[] = {&store->control_ring, &store->metadata_ring,
+                                          &store->data_ring};
+    for (uint32_t index = 0; index < 3; index++) {
+        prepare_ring_invariants(rings[index]);
+        const struct prepare_ring *ring = rings[index];
+        uint64_t durable = prepare_ring_skip(ring, ring->durable, ring->rounded);
+        ergo(!store->journal.writing, durable == ring->rounded);
+    }
+    assert(!store->journal.open);
 }

@@ -1,50 +1,78 @@
 #include "store/accounting/shard_records.h"
 
+#include "foundation/arena.h"
+#include "foundation/assert.h"
+#include "store/propose.h"
 #include "store/state.h"
 
-void store_nobody_make(struct store *store, struct arena *arena)
+struct shard_records {
+    uint8_t *pins;       /* by generation mod extents: 1 = such entries lie there */
+    uint64_t floor_op;   /* in the journal, or on its way */
+    uint64_t floor_seen; /* generation of the newest entry that says so, as recovery found it */
+    /* Damage that names nobody may have taken the only round of a partition: topics up to this
+     * metadata op of which the journal shows nothing are stopped like the others. */
+    uint64_t unseen_op;     /* 0 = none */
+    uint64_t unseen_seen;   /* generation of the newest entry of it, as recovery found it */
+    uint64_t unseen_lsn;    /* where that one was first appended */
+    uint8_t unseen_pending; /* damage since then: the op is that of the first tables to come */
+};
+
+size_t shard_records_memory_bytes(uint32_t extents_count)
 {
-    store->nobody.pins = arena_take(arena, store->journal.config.extents_count);
+    return arena_size(sizeof(struct shard_records)) + arena_size(extents_count);
 }
 
-static uint8_t *nobody_at(const struct store *store, uint64_t generation)
+struct shard_records *shard_records_make(struct arena *arena, uint32_t extents_count)
 {
-    return &store->nobody.pins[generation % store->journal.config.extents_count];
+    struct shard_records *records = arena_take(arena, sizeof *records);
+    if (!records) return NULL;
+    records->pins = arena_take(arena, extents_count);
+    return records->pins ? records : NULL;
 }
 
-void store_nobody_pin(struct store *store, uint64_t generation)
+static uint8_t *pin_at(const struct store *store, uint64_t generation)
 {
-    *nobody_at(store, generation) = 1;
+    return &store->shard_records->pins[generation % store->journal.config.extents_count];
 }
 
-void store_nobody_unpin(struct store *store, uint64_t generation)
+void shard_records_pin(struct store *store, uint64_t generation)
 {
-    *nobody_at(store, generation) = 0;
+    *pin_at(store, generation) = 1;
 }
 
-int store_nobody_pinned(const struct store *store, uint64_t generation)
+void shard_records_unpin(struct store *store, uint64_t generation)
 {
-    return *nobody_at(store, generation);
+    *pin_at(store, generation) = 0;
 }
 
-int store_nobody_is_live(const struct store *store, const struct journal_entry *entry)
+int shard_records_pinned(const struct store *store, uint64_t generation)
+{
+    return *pin_at(store, generation);
+}
+
+int shard_records_are_live(const struct store *store, const struct journal_entry *entry)
 {
     return entry->kind == JOURNAL_TAIL_CLOSED || entry->kind == JOURNAL_ABSTAIN
-           || entry->op == store->nobody.floor_op;
+           || entry->op == store->shard_records->floor_op;
 }
 
-void store_floor_entry(struct store *store, uint64_t op)
+static void floor_entry(struct store *store, uint64_t op)
 {
     const struct journal_entry entry = {.size =
                                             JOURNAL_ENTRY_HEADER_BYTES + ENTRY_METADATA_FLOOR_BYTES,
                                         .kind = JOURNAL_METADATA_FLOOR,
-                                        .topic = STORE_NOBODY,
+                                        .topic = SHARD_RECORDS_TOPIC,
                                         .op = op};
     uint64_t position;
-    struct ring_slot *slot = store_entry_begin(store, &store->control, &entry, &position);
+    struct ring_slot *slot = propose_begin(store, &store->control_ring, NULL, &entry, &position);
     entry_metadata_floor_put(ring_slot_body(slot), op);
-    store_entry_ready(slot);
-    store->nobody.floor_op = op;
+    propose_ready(slot);
+    store->shard_records->floor_op = op;
+}
+
+void shard_records_floor(struct store *store, uint64_t op)
+{
+    if (op > store->shard_records->floor_op) floor_entry(store, op);
 }
 
 /* `op` 0 = not known yet. */
@@ -52,60 +80,71 @@ static void unseen_entry(struct store *store, struct prepare_ring *ring, uint64_
 {
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_ABSTAIN_BYTES,
                                         .kind = JOURNAL_ABSTAIN,
-                                        .topic = STORE_NOBODY,
+                                        .topic = SHARD_RECORDS_TOPIC,
                                         .op = op};
-    uint64_t position;
-    struct ring_slot *slot = store_entry_begin(store, ring, &entry, &position);
     const struct entry_abstain abstain = {0};
+    uint64_t position;
+    struct ring_slot *slot = propose_begin(store, ring, NULL, &entry, &position);
     entry_abstain_put(ring_slot_body(slot), &abstain);
-    slot->replica = UINT32_MAX;
-    store_entry_ready(slot);
+    propose_ready(slot);
 }
 
-void store_unseen_found(struct store *store)
+void shard_records_damaged(struct store *store)
 {
-    if (!store->nobody.unseen_pending) unseen_entry(store, &store->control, 0);
-    store->nobody.unseen_pending = 1;
+    struct shard_records *records = store->shard_records;
+    if (!records->unseen_pending) unseen_entry(store, &store->control_ring, 0);
+    records->unseen_pending = 1;
 }
 
-int store_unseen_settle(struct store *store, uint64_t op)
+int shard_records_settle(struct store *store, uint64_t op)
 {
-    if (!store->nobody.unseen_pending) return 1;
-    if (!prepare_ring_fits(&store->data, 256)) return 0;
-    unseen_entry(store, &store->data, op);
-    store->nobody.unseen_op = op;
-    store->nobody.unseen_pending = 0;
+    struct shard_records *records = store->shard_records;
+    if (!records->unseen_pending) return 1;
+    if (!prepare_ring_fits(&store->data_ring, 256)) return 0;
+    unseen_entry(store, &store->data_ring, op);
+    records->unseen_op = op;
+    records->unseen_pending = 0;
     return 1;
 }
 
-int store_unseen(const struct store *store, uint64_t created_revision)
+int shard_records_unseen(const struct store *store, uint64_t created_revision)
 {
-    return store->nobody.unseen_pending || created_revision <= store->nobody.unseen_op;
+    const struct shard_records *records = store->shard_records;
+    return records->unseen_pending || created_revision <= records->unseen_op;
 }
 
-void store_nobody_found(struct store *store, const struct journal_entry *entry, uint64_t generation)
+void shard_records_found(struct store *store, const struct journal_entry *entry,
+                         uint64_t generation)
 {
-    struct store_nobody *nobody = &store->nobody;
-    store_nobody_pin(store, generation);
-    if (entry->kind == JOURNAL_METADATA_FLOOR && entry->op >= nobody->floor_op) {
-        nobody->floor_op = entry->op;
-        nobody->floor_seen = generation;
+    struct shard_records *records = store->shard_records;
+    shard_records_pin(store, generation);
+    if (entry->kind == JOURNAL_METADATA_FLOOR && entry->op >= records->floor_op) {
+        records->floor_op = entry->op;
+        records->floor_seen = generation;
     }
     if (entry->kind != JOURNAL_ABSTAIN) return;
-    nobody->unseen_seen = generation;
-    if (entry->op > nobody->unseen_op) nobody->unseen_op = entry->op;
+    records->unseen_seen = generation;
+    if (entry->op > records->unseen_op) records->unseen_op = entry->op;
     /* A copy that was appended later is not said later. */
-    if (entry->origin_lsn < nobody->unseen_lsn) return;
-    nobody->unseen_lsn = entry->origin_lsn;
-    nobody->unseen_pending = entry->op == 0;
+    if (entry->origin_lsn < records->unseen_lsn) return;
+    records->unseen_lsn = entry->origin_lsn;
+    records->unseen_pending = entry->op == 0;
 }
 
-void store_nobody_recovered(struct store *store)
+void shard_records_recovered(struct store *store)
 {
-    const struct store_nobody *nobody = &store->nobody;
+    const struct shard_records *records = store->shard_records;
     uint64_t oldest = store->journal.generation_oldest;
-    if (nobody->floor_op != 0 && nobody->floor_seen < oldest)
-        store_floor_entry(store, nobody->floor_op);
-    if (nobody->unseen_seen != 0 && nobody->unseen_seen < oldest)
-        unseen_entry(store, &store->control, nobody->unseen_pending ? 0 : nobody->unseen_op);
+    if (records->floor_op != 0 && records->floor_seen < oldest)
+        floor_entry(store, records->floor_op);
+    if (records->unseen_seen != 0 && records->unseen_seen < oldest) {
+        unseen_entry(store, &store->control_ring, records->unseen_pending ? 0 : records->unseen_op);
+    }
+}
+
+void shard_records_invariants(const struct store *store)
+{
+    const struct shard_records *records = store->shard_records;
+    ergo(records->floor_seen != 0, records->floor_op != 0);
+    ergo(records->unseen_lsn != 0, records->unseen_seen != 0);
 }

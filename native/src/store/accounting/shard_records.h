@@ -7,43 +7,39 @@
 #ifndef STORE_ACCOUNTING_SHARD_RECORDS_H
 #define STORE_ACCOUNTING_SHARD_RECORDS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct arena;
 struct journal_entry;
+struct shard_records;
 struct store;
 
-struct store_nobody {
-    uint8_t *pins;       /* by generation mod extents: 1 = such entries lie there */
-    uint64_t floor_op;   /* in the journal, or on its way */
-    uint64_t floor_seen; /* generation of the newest entry that says so, as recovery found it */
-    /* Damage that names nobody may have taken the only round of a partition: topics up to this
-     * metadata op of which the journal shows nothing are stopped like the others. */
-    uint64_t unseen_op;     /* 0 = none */
-    uint64_t unseen_seen;   /* generation of the newest entry of it, as recovery found it */
-    uint64_t unseen_lsn;    /* where that one was first appended */
-    uint8_t unseen_pending; /* damage since then: the op is that of the first tables to come */
-};
+#define SHARD_RECORDS_TOPIC UINT64_MAX /* of their entries */
 
-void store_nobody_make(struct store *store, struct arena *arena);
+size_t shard_records_memory_bytes(uint32_t extents_count);
+struct shard_records *shard_records_make(struct arena *arena, uint32_t extents_count);
+
 /* One that became durable in the extent, or was found there. */
-void store_nobody_pin(struct store *store, uint64_t generation);
-void store_nobody_unpin(struct store *store, uint64_t generation);
-int store_nobody_pinned(const struct store *store, uint64_t generation);
-int store_nobody_is_live(const struct store *store, const struct journal_entry *entry);
+void shard_records_pin(struct store *store, uint64_t generation);
+void shard_records_unpin(struct store *store, uint64_t generation);
+int shard_records_pinned(const struct store *store, uint64_t generation);
+int shard_records_are_live(const struct store *store, const struct journal_entry *entry);
 
-/* Metadata that is found with less than `op` executed has lost commands. */
-void store_floor_entry(struct store *store, uint64_t op);
+/* Metadata that is found with less than `op` executed has lost commands: said unless it was. */
+void shard_records_floor(struct store *store, uint64_t op);
 /* Damage that names nobody was found. */
-void store_unseen_found(struct store *store);
+void shard_records_damaged(struct store *store);
 /* The tables of `op` are about to come. 0 = no room now. */
-int store_unseen_settle(struct store *store, uint64_t op);
+int shard_records_settle(struct store *store, uint64_t op);
 /* 1 = a topic created at this metadata op may have been there, whatever the journal shows. */
-int store_unseen(const struct store *store, uint64_t created_revision);
+int shard_records_unseen(const struct store *store, uint64_t created_revision);
 
 /* Recovery: an entry in an extent of this generation; then, after the last. */
-void store_nobody_found(struct store *store, const struct journal_entry *entry,
-                        uint64_t generation);
-void store_nobody_recovered(struct store *store);
+void shard_records_found(struct store *store, const struct journal_entry *entry,
+                         uint64_t generation);
+void shard_records_recovered(struct store *store);
+
+void shard_records_invariants(const struct store *store);
 
 #endif

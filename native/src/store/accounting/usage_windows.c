@@ -1,108 +1,131 @@
-/* store/accounting/usage_windows.c: metering windows are closed by ops of the partition's own
- * log (M1).
- *
- * Open windows wait in one list. All windows of a shard have the same length and stamps grow, so
- * the list is in the order of their ends and a tick looks at its head only. A closed window is
- * handed out until it is acknowledged, again every five seconds: an acknowledgement lost in a
- * restart costs a repetition, never a window. */
+#include "store/accounting/usage_windows.h"
+
+#include "foundation/arena.h"
+#include "foundation/assert.h"
+#include "foundation/queue.h"
+#include "store/admit.h"
+#include "store/files/retire.h"
+#include "store/outbox.h"
+#include "store/propose.h"
+#include "store/registry.h"
+#include "store/seal.h"
 #include "store/state.h"
 
-#define STORE_CLOSES_AGAIN_NS UINT64_C(5000000000)
+#define CLOSES_AGAIN_NS UINT64_C(5000000000)
 
-/* At most one close is in flight per partition: the next is proposed when this one was applied. */
-enum status store_meter_propose(struct store *store, struct replica *replica, int force,
-                                uint64_t token, int outcome)
+struct usage_windows {
+    struct queue open;
+    struct queue closes_ready;
+    struct queue closes_waiting; /* handed out, not acknowledged */
+};
+
+size_t usage_windows_memory_bytes(void)
+{
+    return arena_size(sizeof(struct usage_windows));
+}
+
+struct usage_windows *usage_windows_make(struct arena *arena)
+{
+    return arena_take(arena, sizeof(struct usage_windows));
+}
+
+enum status usage_windows_propose(struct store *store, struct replica *replica, int force,
+                                  uint64_t token, int waits)
 {
     struct partition_meter_close close;
-    if (replica->vsr.status != VSR_NORMAL || replica->removal.phase != REMOVAL_NONE
-        || replica->unknown_op != 0)
+    if (replica->vsr.status != VSR_NORMAL || retire_leaves(replica) || replica->unknown_op != 0)
         return STATUS_REBUILDING;
     if (!partition_meter_due(&replica->state, store_window_us(store),
                              store->config.metering_window_s, force, &close)) {
         return STATUS_NOT_FOUND;
     }
-    enum status status = store_admit_op(store, PARTITION_METER_CLOSE_BYTES);
+    enum status status = admit_op(store, PARTITION_METER_CLOSE_BYTES);
     if (status != STATUS_OK) return status;
     uint8_t body[PARTITION_METER_CLOSE_BYTES];
     partition_encode_meter_close(&close, body);
-    store_prepare_op(store, &store->data, replica, PARTITION_METER_CLOSE, body, sizeof body, token,
-                     outcome);
-    replica->meter_busy = 1;
+    propose_op(store, replica, PARTITION_METER_CLOSE, body, sizeof body, token, waits);
+    replica->usage.busy = 1;
     return STATUS_OK;
 }
 
-void store_meter_appended(struct store *store, struct replica *replica)
+void usage_windows_appended(struct store *store, struct replica *replica)
 {
-    if (!replica->metered || replica->window_link.queue != NULL) return;
-    queue_push(&store->windows, &replica->window_link);
+    if (!replica->metered || replica->usage.window_link.queue != NULL) return;
+    queue_push(&store->usage_windows->open, &replica->usage.window_link);
 }
 
-void store_meter_watch(struct store *store, struct replica *replica)
+static void windows_watch(struct store *store, struct replica *replica)
 {
+    struct usage_windows *windows = store->usage_windows;
     const struct meter_sum *sums;
     if (!partition_meter_next(&replica->state, replica->state.meter.acked_here, &sums)) return;
-    if (replica->closes_link.queue == &store->closes_waiting)
-        queue_remove(&store->closes_waiting, &replica->closes_link);
-    if (replica->closes_link.queue == NULL) queue_push(&store->closes_ready, &replica->closes_link);
+    if (replica->usage.closes_link.queue == &windows->closes_waiting)
+        queue_remove(&windows->closes_waiting, &replica->usage.closes_link);
+    if (replica->usage.closes_link.queue == NULL)
+        queue_push(&windows->closes_ready, &replica->usage.closes_link);
 }
 
-void store_meter_closed(struct store *store, struct replica *replica, enum status status)
+void usage_windows_closed(struct store *store, struct replica *replica)
 {
-    replica->meter_busy = 0;
-    maybe(status == STATUS_OK);
+    struct usage_windows *windows = store->usage_windows;
+    replica->usage.busy = 0;
     if (replica->state.meter.open_count == 0) {
-        if (replica->window_link.queue) queue_remove(&store->windows, &replica->window_link);
-    } else if (replica->window_link.queue) {
+        if (replica->usage.window_link.queue)
+            queue_remove(&windows->open, &replica->usage.window_link);
+    } else if (replica->usage.window_link.queue) {
         /* Appended to while the close was on its way: a new window, which ends last. */
-        queue_remove(&store->windows, &replica->window_link);
-        queue_push(&store->windows, &replica->window_link);
+        queue_remove(&windows->open, &replica->usage.window_link);
+        queue_push(&windows->open, &replica->usage.window_link);
     } else {
-        queue_push(&store->windows, &replica->window_link);
+        queue_push(&windows->open, &replica->usage.window_link);
     }
-    store_meter_watch(store, replica);
-    if (replica->sealing) store_seal_advance(store, replica);
+    windows_watch(store, replica);
+    seal_advance(store, replica);
 }
 
-void store_meter_tick(struct store *store)
+void usage_windows_tick(struct store *store)
 {
-    uint64_t count = store->windows.count;
+    struct usage_windows *windows = store->usage_windows;
+    uint64_t count = windows->open.count;
     while (count-- > 0) {
-        struct replica *replica = queue_element(store->windows.head, struct replica, window_link);
+        struct replica *replica =
+            queue_element(windows->open.head, struct replica, usage.window_link);
         enum status status =
-            replica->meter_busy ? STATUS_BUSY : store_meter_propose(store, replica, 0, 0, 0);
+            replica->usage.busy ? STATUS_BUSY : usage_windows_propose(store, replica, 0, 0, 0);
         /* Not due: nor is anyone behind it. But with all closes unacknowledged it may wait while
          * others are due. */
         int full = replica->state.meter.closes_count == METER_CLOSES_MAX;
         if (status == STATUS_NOT_FOUND && !full) break;
-        if (status != STATUS_OK && status != STATUS_NOT_FOUND && !replica->meter_busy) break;
-        queue_remove(&store->windows, &replica->window_link);
-        queue_push(&store->windows, &replica->window_link);
+        if (status != STATUS_OK && status != STATUS_NOT_FOUND && !replica->usage.busy) break;
+        queue_remove(&windows->open, &replica->usage.window_link);
+        queue_push(&windows->open, &replica->usage.window_link);
     }
-    while (!queue_empty(&store->closes_waiting)) {
+    while (!queue_empty(&windows->closes_waiting)) {
         struct replica *replica =
-            queue_element(store->closes_waiting.head, struct replica, closes_link);
-        if (store->now.monotonic_ns - replica->closes_at_ns < STORE_CLOSES_AGAIN_NS) break;
-        replica->closes_handed = replica->state.meter.acked_here;
-        queue_remove(&store->closes_waiting, &replica->closes_link);
-        queue_push(&store->closes_ready, &replica->closes_link);
+            queue_element(windows->closes_waiting.head, struct replica, usage.closes_link);
+        if (store->now.monotonic_ns - replica->usage.closes_at_ns < CLOSES_AGAIN_NS) break;
+        replica->usage.closes_handed = replica->state.meter.acked_here;
+        queue_remove(&windows->closes_waiting, &replica->usage.closes_link);
+        queue_push(&windows->closes_ready, &replica->usage.closes_link);
     }
 }
 
 int store_meter_next(struct store *store, struct engine_meter_close *close,
                      struct engine_meter_sum *sums, uint32_t sums_max)
 {
-    while (!queue_empty(&store->closes_ready)) {
+    struct usage_windows *windows = store->usage_windows;
+    while (!queue_empty(&windows->closes_ready)) {
         struct replica *replica =
-            queue_element(store->closes_ready.head, struct replica, closes_link);
-        uint64_t after = replica->closes_handed;
+            queue_element(windows->closes_ready.head, struct replica, usage.closes_link);
+        uint64_t after = replica->usage.closes_handed;
         if (after < replica->state.meter.acked_here) after = replica->state.meter.acked_here;
         const struct meter_sum *own;
         const struct meter_close *next = partition_meter_next(&replica->state, after, &own);
         if (!next) {
-            queue_remove(&store->closes_ready, &replica->closes_link);
+            queue_remove(&windows->closes_ready, &replica->usage.closes_link);
             if (partition_meter_next(&replica->state, replica->state.meter.acked_here, &own)) {
-                replica->closes_at_ns = store->now.monotonic_ns;
-                queue_push(&store->closes_waiting, &replica->closes_link);
+                replica->usage.closes_at_ns = store->now.monotonic_ns;
+                queue_push(&windows->closes_waiting, &replica->usage.closes_link);
             }
             continue;
         }
@@ -126,7 +149,7 @@ int store_meter_next(struct store *store, struct engine_meter_close *close,
                 .batches = own[index].batches,
             };
         }
-        replica->closes_handed = next->sequence;
+        replica->usage.closes_handed = next->sequence;
         return 1;
     }
     return 0;
@@ -135,15 +158,16 @@ int store_meter_next(struct store *store, struct engine_meter_close *close,
 enum status store_meter_ack(struct store *store, const struct engine_partition_id *id,
                             uint64_t sequence)
 {
+    struct usage_windows *windows = store->usage_windows;
     struct replica *replica;
     enum status status = registry_lookup(store, id, &replica);
     if (status != STATUS_OK) return status;
     if (!replica) return STATUS_NOT_FOUND;
     partition_meter_ack(&replica->state, sequence);
     const struct meter_sum *own;
-    if (replica->closes_link.queue == &store->closes_waiting
+    if (replica->usage.closes_link.queue == &windows->closes_waiting
         && !partition_meter_next(&replica->state, replica->state.meter.acked_here, &own)) {
-        queue_remove(&store->closes_waiting, &replica->closes_link);
+        queue_remove(&windows->closes_waiting, &replica->usage.closes_link);
     }
     return STATUS_OK;
 }
@@ -154,8 +178,8 @@ enum status store_meter_flush(struct store *store, const struct engine_partition
     struct replica *replica;
     enum status status = registry_lookup(store, id, &replica);
     if (status != STATUS_OK) return status;
-    if (replica && replica->meter_busy) return STATUS_BUSY;
-    status = replica ? store_meter_propose(store, replica, 1, token, 1) : STATUS_NOT_FOUND;
+    if (replica && replica->usage.busy) return STATUS_BUSY;
+    status = replica ? usage_windows_propose(store, replica, 1, token, 1) : STATUS_NOT_FOUND;
     if (status != STATUS_NOT_FOUND) return status;
     struct store_outcome outcome = {.token = token, .status = STATUS_OK};
     if (replica) {
@@ -164,4 +188,40 @@ enum status store_meter_flush(struct store *store, const struct engine_partition
     }
     outbox_answer_now(store->outbox, replica, &outcome);
     return STATUS_OK;
+}
+
+void usage_windows_recovered(struct store *store, struct replica *replica)
+{
+    if (replica->state.meter.open_count > 0) usage_windows_appended(store, replica);
+    windows_watch(store, replica);
+}
+
+int usage_windows_busy(const struct replica *replica)
+{
+    return replica->usage.busy;
+}
+
+static void windows_unlink(struct queue_link *link)
+{
+    if (link->queue) queue_remove((struct queue *)(uintptr_t)link->queue, link);
+}
+
+void usage_windows_forget(struct store *store, struct replica *replica)
+{
+    maybe(store->usage_windows->open.count == 0);
+    windows_unlink(&replica->usage.window_link);
+    windows_unlink(&replica->usage.closes_link);
+}
+
+void usage_windows_invariants(const struct store *store)
+{
+    const struct usage_windows *windows = store->usage_windows;
+    assert(windows->closes_ready.count + windows->closes_waiting.count
+           <= registry_replicas_count(store));
+    queue_each(&windows->open, link)
+    {
+        const struct replica *replica = queue_element(link, struct replica, usage.window_link);
+        assert(replica->used && replica->metered);
+        ergo(!replica->usage.busy, replica->state.meter.open_count > 0);
+    }
 }

@@ -1,25 +1,77 @@
-/* store/checkpoint/checkpoint.c: an extent is given back once nothing in it is needed (J6, J7).
- *
- *     collect --> writes --> syncs --> (file) --> round --> collect .. --> read, append again -->
- *     witness --> free
- *
- * collect   replicas whose oldest live entry is in the extent: a checkpoint is encoded into the
- *           control ring, held back
- * writes    until all batches that it covers are in segment files
- * syncs     one sync per dirty segment and folder, all in one batch
- * round     the entries become durable
- * read      replicas for which their live entries are smaller than a checkpoint, or that must not be
- *           checkpointed (damaged; the metadata replica, whose snapshots come from the host): the
- *           extent is read and what lives appended with its origin (J5)
- * witness   a later round is durable, which says that the extent is dead: recovery can no longer
- *           lose the entries to a torn tail, nor look for them where they were
- *
- * A replica's pin is the oldest generation that may hold a live entry of it. */
+#include "store/checkpoint/checkpoint.h"
+
+#include <string.h>
+
+#include "foundation/arena.h"
+#include "foundation/assert.h"
+#include "foundation/machine.h"
+#include "store/accounting/shard_records.h"
+#include "store/checkpoint/checkpoint_file.h"
+#include "store/checkpoint/live_entries.h"
+#include "store/checkpoint/reappend.h"
+#include "store/checkpoint/replica_checkpoint.h"
+#include "store/files/open_files.h"
+#include "store/files/requests.h"
+#include "store/files/retire.h"
+#include "store/files/segment_writer.h"
+#include "store/files/trim.h"
+#include "store/propose.h"
+#include "store/registry.h"
+#include "store/round.h"
 #include "store/state.h"
 
-#include <stdio.h>
+enum { ITEMS_MAX = 256 };
 
-int store_release_due(const struct store *store)
+enum checkpoint_phase {
+    CHECKPOINT_IDLE = 0,
+    CHECKPOINT_COLLECT,
+    CHECKPOINT_WRITES,
+    CHECKPOINT_SYNCS,
+    CHECKPOINT_FILE,
+    CHECKPOINT_ROUND,
+    CHECKPOINT_READ,
+    CHECKPOINT_WITNESS,
+    CHECKPOINT_PHASES_COUNT,
+};
+
+struct checkpoint_item {
+    uint32_t replica;
+    uint8_t withdrawn; /* its replica was doomed before the entry left */
+    uint64_t slot;     /* in the control ring */
+    uint64_t batches;  /* must be written before the entry may go */
+    uint64_t pin;
+    uint64_t live_bytes;
+    uint32_t entry_bytes;
+    uint64_t active; /* base offset + 1 of the segment that is active in it; 0 = none */
+    struct entry_checkpoint entry;
+};
+
+struct checkpoint {
+    enum checkpoint_phase phase;
+    uint64_t generation; /* of the extent that is given back */
+    uint32_t count;
+    uint32_t syncs;
+    uint32_t file_bytes;    /* of the one item that is a file; 0 = none is */
+    uint32_t all_cursor;    /* the next replica to look at */
+    uint8_t all;            /* no extent is given back: every replica gets one */
+    uint8_t all_after;      /* .. when this one is over */
+    uint64_t wait_position; /* of the control ring */
+    uint64_t wait_lsn;
+    uint32_t sync_cursor;
+    struct checkpoint_item items[ITEMS_MAX];
+};
+
+size_t checkpoint_memory_bytes(void)
+{
+    return arena_size(sizeof(struct checkpoint));
+}
+
+struct checkpoint *checkpoint_make(struct arena *arena)
+{
+    return arena_take(arena, sizeof(struct checkpoint));
+}
+
+static int checkpoint_due(const struct store *store)
 {
     const struct journal *journal = &store->journal;
     if (journal->generation_oldest >= journal->generation) return 0;
@@ -27,456 +79,370 @@ int store_release_due(const struct store *store)
     return used >= journal->config.extents_count / 2;
 }
 
-struct entry_checkpoint store_checkpoint_entry(const struct replica *replica, int is_file,
-                                               uint64_t blob_size, const uint8_t digest[16])
+struct entry_checkpoint checkpoint_entry(const struct replica *replica, int is_file,
+                                         uint64_t blob_bytes, const uint8_t digest[16])
 {
     const struct segment_limit limit = {.bytes = replica->state.config.segment_bytes,
                                         .time_us = replica->state.config.segment_us};
-    struct entry_checkpoint checkpoint = {
-        .view_state = store_view_state(replica, &limit),
+    struct entry_checkpoint entry = {
+        .view_state = propose_view_state(replica, &limit),
         .append_time_us = replica->vsr.executed_time_us,
         .is_file = is_file != 0,
-        .size = (uint32_t)blob_size,
+        .size = (uint32_t)blob_bytes,
     };
-    memcpy(checkpoint.checksum, replica->vsr.executed_checksum, 16);
-    memcpy(checkpoint.digest, digest, 16);
-    return checkpoint;
+    memcpy(entry.checksum, replica->vsr.executed_checksum, 16);
+    memcpy(entry.digest, digest, 16);
+    return entry;
 }
 
-static int release_prefers_append(const struct store *store, const struct replica *replica)
+static int checkpoint_prefers_append(const struct replica *replica)
 {
-    if (replica->removal.phase != REMOVAL_NONE) return 1; /* of which only the tombstone lives */
-    if (replica == store->metadata_replica || replica->vsr.status == VSR_DAMAGED) return 1;
+    if (retire_leaves(replica)) return 1; /* of which only the tombstone lives */
+    if (replica->is_metadata || replica->vsr.status == VSR_DAMAGED) return 1;
     if (replica->unknown_op != 0) return 1;
     /* A file that a trim took waits for a checkpoint that does not name it. */
-    if (replica->trim.kept) return 0;
-    return replica->checkpoint_is_file && replica->live_bytes < replica->checkpoint_bytes;
+    if (trim_kept(replica)) return 0;
+    return replica_checkpoint_is_file(replica)
+           && live_entries_bytes_of(replica) < replica_checkpoint_bytes(replica);
 }
 
 /* 0 = no room now. */
-static int release_encode(struct store *store, struct replica *replica)
+static int checkpoint_encode(struct store *store, struct replica *replica)
 {
-    struct store_release *release = &store->release;
-    uint64_t blob_size = partition_checkpoint_bytes(&replica->state);
-    int is_file = blob_size > store->config.checkpoint_inline_bytes
-                  || blob_size > journal_entry_bytes_max(&store->journal.config) / 2;
-    assert(blob_size <= STORE_BLOB_MAX);
-    if (release->count == STORE_RELEASE_BATCH_MAX || (is_file && release->blob_used)) return 0;
-    const struct journal_entry entry = {.size = (uint32_t)(JOURNAL_ENTRY_HEADER_BYTES
-                                                           + ENTRY_CHECKPOINT_BYTES
-                                                           + (is_file ? 0 : blob_size)),
-                                        .kind = JOURNAL_CHECKPOINT,
-                                        .topic = replica->topic,
-                                        .partition = replica->partition,
-                                        .created_revision = replica->created_revision,
-                                        .op = replica->vsr.commit_min,
-                                        .log_view = replica->vsr.log_view,
-                                        .tenure = replica->vsr.tenure,
-                                        .epoch = replica->vsr.epoch};
-    if (!prepare_ring_fits(&store->control, entry.size)) return 0;
+    struct checkpoint *checkpoint = store->checkpoint;
+    uint64_t blob_bytes = partition_checkpoint_bytes(&replica->state);
+    int is_file = blob_bytes > store->config.checkpoint_inline_bytes
+                  || blob_bytes > journal_entry_bytes_max(&store->journal.config) / 2;
+    assert(blob_bytes <= CHECKPOINT_BLOB_MAX);
+    if (checkpoint->count == ITEMS_MAX || (is_file && checkpoint->file_bytes)) return 0;
+    const struct journal_entry entry =
+        propose_entry(replica, JOURNAL_CHECKPOINT, replica->vsr.commit_min,
+                      ENTRY_CHECKPOINT_BYTES + (is_file ? 0 : blob_bytes));
+    if (!prepare_ring_fits(&store->control_ring, entry.size)) return 0;
     assert(replica->state.applied_op == replica->vsr.commit_min);
 
-    struct store_release_item *item = &release->items[release->count];
-    *item = (struct store_release_item){.replica = registry_index(store, replica),
-                                        .is_file = is_file != 0};
-    struct ring_slot *slot = store_entry_begin(store, &store->control, &entry, &item->slot);
+    struct checkpoint_item *item = &checkpoint->items[checkpoint->count];
+    *item = (struct checkpoint_item){.replica = registry_index(store, replica)};
+    struct ring_slot *slot =
+        propose_begin(store, &store->control_ring, replica, &entry, &item->slot);
     uint8_t *body = ring_slot_body(slot);
-    uint8_t *blob = is_file ? store->blob : body + ENTRY_CHECKPOINT_BYTES;
-    partition_checkpoint_encode(&replica->state, blob, blob_size);
-    vsr_digest(blob, blob_size, item->digest);
-    const struct entry_checkpoint checkpoint =
-        store_checkpoint_entry(replica, is_file, blob_size, item->digest);
-    entry_checkpoint_put(body, &checkpoint);
-    slot->replica = item->replica;
-    slot->token = release->count++;
-    item->batches = replica->batches_executed;
+    uint8_t *blob = is_file ? store->checkpoint_buffer : body + ENTRY_CHECKPOINT_BYTES;
+    uint8_t digest[16];
+    partition_checkpoint_encode(&replica->state, blob, blob_bytes);
+    vsr_digest(blob, blob_bytes, digest);
+    item->entry = checkpoint_entry(replica, is_file, blob_bytes, digest);
+    entry_checkpoint_put(body, &item->entry);
+    slot->token = checkpoint->count++;
+    item->batches = segment_writer_executed(replica);
     item->pin = store->journal.generation > 0 ? store->journal.generation : 1;
     const struct segment *active = segment_active(&replica->state.segments);
     item->active = active ? active->base_offset + 1 : 0;
     segment_checkpoint_begun(&replica->state.segments);
-    item->live_bytes = replica->live_bytes;
+    item->live_bytes = live_entries_bytes_of(replica);
     item->entry_bytes = entry.size;
-    item->blob_bytes = (uint32_t)blob_size;
-    if (is_file) release->blob_used = (uint32_t)blob_size;
-    replica->in_release = 1;
+    if (is_file) checkpoint->file_bytes = (uint32_t)blob_bytes;
+    replica->checkpoint_under_way = 1;
     return 1;
 }
 
 /* Whatever is still needed of the extent is durable elsewhere: the next round to begin says so. */
-static void release_begin_witness(struct store *store)
+static void checkpoint_begin_witness(struct store *store)
 {
-    struct store_release *release = &store->release;
+    struct checkpoint *checkpoint = store->checkpoint;
     const struct journal *journal = &store->journal;
-    release->wait_lsn = journal->writing ? journal->lsn_next : journal->lsn_previous;
-    release->phase = STORE_RELEASE_WITNESS;
-    if (!release->all) journal_free_below(&store->journal, release->generation + 1);
+    checkpoint->wait_lsn = journal->writing ? journal->lsn_next : journal->lsn_previous;
+    checkpoint->phase = CHECKPOINT_WITNESS;
+    if (!checkpoint->all) journal_free_below(&store->journal, checkpoint->generation + 1);
 }
 
-static void release_finish_collect(struct store *store)
+static void checkpoint_finish_collect(struct store *store)
 {
-    struct store_release *release = &store->release;
-    if (release->count > 0) {
-        release->sync_cursor = 0;
-        release->phase = STORE_RELEASE_WRITES;
-    } else if (!release->all
-               && (release->reappend.count > 0
-                   || store_nobody_pinned(store, release->generation))) {
-        release->skip = 0;
-        release->read_done = 0;
-        release->phase = STORE_RELEASE_READ;
+    struct checkpoint *checkpoint = store->checkpoint;
+    if (checkpoint->count > 0) {
+        checkpoint->sync_cursor = 0;
+        checkpoint->phase = CHECKPOINT_WRITES;
+    } else if (!checkpoint->all
+               && (live_entries_leaving(store) != NULL
+                   || shard_records_pinned(store, checkpoint->generation))) {
+        reappend_begin(store, checkpoint->generation);
+        checkpoint->phase = CHECKPOINT_READ;
     } else {
-        release_begin_witness(store);
+        checkpoint_begin_witness(store);
     }
 }
 
 /* Before a stop: every replica that has something above its checkpoint. */
-static int release_collect_all(struct store *store)
+static int checkpoint_collect_all(struct store *store)
 {
-    struct store_release *release = &store->release;
-    for (; release->all_cursor < store->replicas_max; release->all_cursor++) {
-        struct replica *replica = &store->replicas[release->all_cursor];
-        if (!replica->used || replica->removal.phase != REMOVAL_NONE || replica->pin == 0
-            || release_prefers_append(store, replica))
-            continue;
-        if (replica->vsr.commit_min == replica->checkpoint_op) continue;
-        if (!release_encode(store, replica)) return release->count > 0;
+    struct checkpoint *checkpoint = store->checkpoint;
+    struct replica *replica;
+    while ((replica = registry_next(store, &checkpoint->all_cursor)) != NULL) {
+        int due = !retire_leaves(replica) && live_entries_pinned(replica)
+                  && !checkpoint_prefers_append(replica)
+                  && replica->vsr.commit_min != replica_checkpoint_op(replica);
+        if (due && !checkpoint_encode(store, replica)) {
+            checkpoint->all_cursor--; /* this one again, when there is room */
+            return checkpoint->count > 0;
+        }
     }
-    release_finish_collect(store);
+    checkpoint_finish_collect(store);
     return 1;
 }
 
-static int release_collect(struct store *store)
+static int checkpoint_collect(struct store *store)
 {
-    struct store_release *release = &store->release;
-    if (release->all) {
-        int moved = release_collect_all(store);
-        if (moved && release->phase == STORE_RELEASE_COLLECT) release_finish_collect(store);
+    struct checkpoint *checkpoint = store->checkpoint;
+    if (checkpoint->all) {
+        int moved = checkpoint_collect_all(store);
+        if (moved && checkpoint->phase == CHECKPOINT_COLLECT) checkpoint_finish_collect(store);
         return moved;
     }
-    struct queue *pins = &store->pins[release->generation % store->journal.config.extents_count];
-    while (!queue_empty(pins)) {
-        struct replica *replica = queue_element(pins->head, struct replica, pin_link);
-        assert(replica->pin == release->generation);
-        if (replica->removal.phase == REMOVAL_DOOMED
-            || replica->removal.phase == REMOVAL_FORGETTING) {
+    struct replica *replica;
+    while ((replica = live_entries_oldest(store, checkpoint->generation)) != NULL) {
+        if (retire_waits_for_tombstone(replica)) {
             /* Its tombstone is about to stand behind all of its entries: then they die in order. */
-            if (release->count == 0) return 0;
+            if (checkpoint->count == 0) return 0;
             break;
         }
-        if (release_prefers_append(store, replica)) {
-            queue_remove(pins, &replica->pin_link);
-            queue_push(&release->reappend, &replica->pin_link);
+        if (checkpoint_prefers_append(replica)) {
+            live_entries_leave(store, replica);
         } else {
-            if (!release_encode(store, replica)) {
-                if (release->count == 0) return 0;
+            if (!checkpoint_encode(store, replica)) {
+                if (checkpoint->count == 0) return 0;
                 break;
             }
-            /* Until its entry is durable it belongs to no extent but to this release. */
-            queue_remove(pins, &replica->pin_link);
+            /* Until its entry is durable it belongs to no extent but to this checkpoint. */
+            live_entries_release(store, replica);
         }
     }
-    release_finish_collect(store);
+    checkpoint_finish_collect(store);
     return 1;
 }
 
-static int release_writes(struct store *store)
+static int checkpoint_writes(struct store *store)
 {
-    struct store_release *release = &store->release;
-    for (uint32_t index = 0; index < release->count; index++) {
-        const struct store_release_item *item = &release->items[index];
+    struct checkpoint *checkpoint = store->checkpoint;
+    for (uint32_t index = 0; index < checkpoint->count; index++) {
+        const struct checkpoint_item *item = &checkpoint->items[index];
         if (item->withdrawn) continue;
-        if (store->replicas[item->replica].batches_written < item->batches) return 0;
+        const struct replica *replica = registry_at(store, item->replica);
+        if (!segment_writer_has_written(replica, item->batches)) return 0;
     }
-    release->phase = STORE_RELEASE_SYNCS;
+    checkpoint->phase = CHECKPOINT_SYNCS;
     return 1;
 }
 
-static int release_sync_folder(struct store *store, struct replica *replica)
+static int checkpoint_syncs(struct store *store)
 {
-    for (uint32_t level = 0; level < 2; level++) {
-        struct store_io *io = store_io_take(store, STORE_IO_RELEASE_SYNC, IO_SYNC_DIR);
-        if (!io) return 0;
-        if (level == 0)
-            replica_path(replica, io->request.path);
-        else
-            snprintf(io->request.path, IO_PATH_SIZE, "topics");
-        store->release.syncs++;
-        store_io_send(store, io);
+    struct checkpoint *checkpoint = store->checkpoint;
+    for (; checkpoint->sync_cursor < checkpoint->count; checkpoint->sync_cursor++) {
+        const struct checkpoint_item *item = &checkpoint->items[checkpoint->sync_cursor];
+        if (item->withdrawn) continue;
+        struct replica *replica = registry_at(store, item->replica);
+        if (!segment_writer_sync(store, replica, &checkpoint->syncs)) return 0;
     }
-    replica->folder_dirty = 0;
-    return 1;
-}
-
-static int release_sync_data(struct store *store, struct replica *replica)
-{
-    struct store_file *file = store_file_open(store, replica, replica->written_segment, IO_CREATE);
-    if (!file) return 0;
-    struct store_io *io = store_io_take(store, STORE_IO_RELEASE_SYNC, IO_SYNC);
-    if (!io) return 0;
-    io->request.file = store_file_slot(store, file);
-    io->file = (uint32_t)(file - store->files) + 1;
-    file->users++;
-    replica->data_dirty = 0;
-    store->release.syncs++;
-    store->statistics.syncs++;
-    store_io_send(store, io);
-    return 1;
-}
-
-static int release_syncs(struct store *store)
-{
-    struct store_release *release = &store->release;
-    for (; release->sync_cursor < release->count; release->sync_cursor++) {
-        if (release->items[release->sync_cursor].withdrawn) continue;
-        struct replica *replica = &store->replicas[release->items[release->sync_cursor].replica];
-        if (replica->folder_dirty && !release_sync_folder(store, replica)) return 0;
-        if (replica->data_dirty && !release_sync_data(store, replica)) return 0;
-    }
-    if (release->syncs > 0 || store->failed != STATUS_OK) return 0;
-    if (release->blob_used) {
-        release->phase = STORE_RELEASE_BLOB;
-        for (uint32_t index = 0; index < release->count; index++) {
-            const struct store_release_item *item = &release->items[index];
-            if (item->is_file && !item->withdrawn) {
-                (void)store_blob_write(store, STORE_SLOT_CHECKPOINT, item->digest, store->blob,
-                                       item->blob_bytes);
-            }
-        }
+    if (checkpoint->syncs > 0 || store->failed != STATUS_OK) return 0;
+    if (!checkpoint->file_bytes) {
+        checkpoint_file_durable(store);
         return 1;
     }
-    store_release_blob_done(store);
+    checkpoint->phase = CHECKPOINT_FILE;
+    for (uint32_t index = 0; index < checkpoint->count; index++) {
+        const struct checkpoint_item *item = &checkpoint->items[index];
+        if (!item->entry.is_file || item->withdrawn) continue;
+        checkpoint_file_write(store, STORE_SLOT_CHECKPOINT, item->entry.digest,
+                              store->checkpoint_buffer, item->entry.size);
+    }
     return 1;
+}
+
+void checkpoint_sync_done(struct store *store, const struct file_request *done)
+{
+    assert(store->checkpoint->syncs > 0);
+    store->checkpoint->syncs--;
+    if (done->file != 0) open_files_unuse(store->files, done->file);
+    if (done->request.status != STATUS_OK) store_fail(store, done->request.status);
 }
 
 /* What the entries name is durable: they may go. */
-void store_release_blob_done(struct store *store)
+void checkpoint_file_durable(struct store *store)
 {
-    struct store_release *release = &store->release;
-    for (uint32_t index = 0; index < release->count; index++) {
-        if (release->items[index].withdrawn) continue;
-        store_entry_ready(prepare_ring_at(&store->control, release->items[index].slot));
+    struct checkpoint *checkpoint = store->checkpoint;
+    for (uint32_t index = 0; index < checkpoint->count; index++) {
+        if (checkpoint->items[index].withdrawn) continue;
+        propose_ready(prepare_ring_at(&store->control_ring, checkpoint->items[index].slot));
     }
-    release->blob_used = 0;
-    release->wait_position = store->control.head;
-    release->phase = STORE_RELEASE_ROUND;
+    checkpoint->file_bytes = 0;
+    checkpoint->wait_position = store->control_ring.head;
+    checkpoint->phase = CHECKPOINT_ROUND;
 }
 
-/* 1 = checkpoints of this release are still held back: one can be taken out again. */
-int store_release_holds(const struct store *store)
+int checkpoint_is_held(const struct store *store, const struct replica *replica)
 {
-    enum store_release_phase phase = store->release.phase;
-    return phase == STORE_RELEASE_COLLECT || phase == STORE_RELEASE_WRITES
-           || phase == STORE_RELEASE_SYNCS;
+    enum checkpoint_phase phase = store->checkpoint->phase;
+    return replica->checkpoint_under_way
+           && (phase == CHECKPOINT_COLLECT || phase == CHECKPOINT_WRITES
+               || phase == CHECKPOINT_SYNCS);
 }
 
-/* The replica's topic is gone: its checkpoint would wait for writes that a full disk refuses, and
- * stand in the way of the tombstone. */
-void store_release_withdraw(struct store *store, struct replica *replica)
+void checkpoint_withdraw(struct store *store, struct replica *replica)
 {
-    struct store_release *release = &store->release;
-    assert(replica->in_release && store_release_holds(store));
+    struct checkpoint *checkpoint = store->checkpoint;
+    assert(checkpoint_is_held(store, replica));
     uint32_t index = 0;
-    while (release->items[index].replica != registry_index(store, replica)) index++;
-    assert(index < release->count);
-    struct store_release_item *item = &release->items[index];
-    struct ring_slot *slot = prepare_ring_at(&store->control, item->slot);
+    while (checkpoint->items[index].replica != registry_index(store, replica)) index++;
+    assert(index < checkpoint->count);
+    struct checkpoint_item *item = &checkpoint->items[index];
+    struct ring_slot *slot = prepare_ring_at(&store->control_ring, item->slot);
     assert(slot->state == RING_SLOT_HELD && !item->withdrawn);
     slot->state = RING_SLOT_PAD;
     item->withdrawn = 1;
-    if (item->is_file) release->blob_used = 0;
-    replica->in_release = 0;
+    if (item->entry.is_file) checkpoint->file_bytes = 0;
+    replica->checkpoint_under_way = 0;
 }
 
-static int release_round(struct store *store)
+static int checkpoint_round(struct store *store)
 {
-    struct store_release *release = &store->release;
-    if (store->control.durable < release->wait_position) return 0;
-    for (uint32_t index = 0; index < release->count; index++) {
-        const struct store_release_item *item = &release->items[index];
-        if (!item->withdrawn) store->replicas[item->replica].in_release = 0;
+    struct checkpoint *checkpoint = store->checkpoint;
+    if (store->control_ring.durable < checkpoint->wait_position) return 0;
+    for (uint32_t index = 0; index < checkpoint->count; index++) {
+        const struct checkpoint_item *item = &checkpoint->items[index];
+        if (!item->withdrawn) registry_at(store, item->replica)->checkpoint_under_way = 0;
     }
-    release->count = 0;
-    if (release->read_done) {
-        release_begin_witness(store);
-    } else {
-        release->phase = release->skip > 0 ? STORE_RELEASE_READ : STORE_RELEASE_COLLECT;
-    }
+    checkpoint->count = 0;
+    if (reappend_is_over(store))
+        checkpoint_begin_witness(store);
+    else
+        checkpoint->phase = reappend_has_more(store) ? CHECKPOINT_READ : CHECKPOINT_COLLECT;
     return 1;
 }
 
-void store_checkpoint_durable(struct store *store, struct replica *replica,
-                              const struct ring_slot *slot)
+void checkpoint_durable(struct store *store, struct replica *replica, const struct ring_slot *slot)
 {
-    const struct store_release_item *item = &store->release.items[slot->token];
-    assert(slot->token < store->release.count);
+    const struct checkpoint_item *item = &store->checkpoint->items[slot->token];
+    assert(slot->token < store->checkpoint->count);
     assert(item->replica == registry_index(store, replica));
-    if (replica->checkpoint_is_file && memcmp(replica->checkpoint_digest, item->digest, 16) != 0) {
-        store_garbage_add(store, replica->checkpoint_digest);
-    }
-    replica->checkpoint_op = slot->op;
-    replica->checkpoint_is_file = item->is_file;
-    replica->checkpoint_active = item->active;
+    replica_checkpoint_replace(store, replica, slot->op, &item->entry);
+    replica_checkpoint_set_active(replica, item->active);
     segment_checkpoint_done(&replica->state.segments);
-    replica->checkpoint_bytes = item->blob_bytes;
-    memcpy(replica->checkpoint_digest, item->digest, 16);
-    replica->live_bytes = replica->live_bytes - item->live_bytes + item->entry_bytes;
-    store->live_bytes = store->live_bytes - item->live_bytes + item->entry_bytes;
-    replica_pin(store, replica, item->pin);
-    store->statistics.checkpoints++;
+    live_entries_replace(store, replica, item->live_bytes, item->entry_bytes);
+    live_entries_pin(store, replica, item->pin);
 }
 
-/* Is this entry of the extent being released still needed, and not in a checkpoint just written? */
-static int release_is_live(struct store *store, const struct journal_entry *entry,
-                           struct replica **replica)
+static int checkpoint_read(struct store *store)
 {
-    *replica = NULL;
-    if (entry->topic == STORE_NOBODY) return store_nobody_is_live(store, entry);
-    *replica = registry_find(store, entry->topic, entry->partition);
-    if (!*replica || (*replica)->created_revision != entry->created_revision) return 0;
-    if ((*replica)->pin_link.queue != &store->release.reappend) return 0;
-    int forgotten = (*replica)->removal.phase >= REMOVAL_FORGOTTEN;
-    if (forgotten || entry->kind == JOURNAL_FORGET)
-        return forgotten && entry->kind == JOURNAL_FORGET;
-    if ((*replica)->vsr.status == VSR_DAMAGED) return 1;
-    switch ((enum journal_entry_kind)entry->kind) {
-    case JOURNAL_PREPARE: return entry->op > (*replica)->checkpoint_op;
-    case JOURNAL_CHECKPOINT: return entry->op == (*replica)->checkpoint_op;
-    case JOURNAL_VIEW_STATE: return entry->op >= (*replica)->checkpoint_op;
-    default: return 0;
-    }
+    if (!reappend_read(store)) return 0;
+    store->checkpoint->phase = CHECKPOINT_ROUND;
+    int reads = !reappend_is_over(store);
+    store->checkpoint->wait_position = reads ? UINT64_MAX : store->control_ring.head;
+    return !reads;
 }
 
-static enum status release_visit(void *context, uint8_t *bytes, const struct journal_entry *entry,
-                                 uint64_t generation, uint64_t lsn)
+void checkpoint_read_done(struct store *store, const struct file_request *done)
 {
-    struct store *store = context;
-    struct replica *replica;
-    maybe(generation > 0);
-    if (!release_is_live(store, entry, &replica)) return STATUS_OK;
-    if (!store_copy_is_newest(store, bytes, lsn)) return STATUS_OK;
-    if (store->release.seen++ < store->release.skip) return STATUS_OK;
-    if (!prepare_ring_fits(&store->control, entry->size)) {
-        store->release.seen--;
-        return STATUS_BUSY;
-    }
-    uint64_t position;
-    struct ring_slot *slot =
-        prepare_ring_reserve(&store->control, entry->kind, entry->size, &position);
-    memcpy(ring_slot_entry(slot), bytes, entry->size);
-    slot->op = entry->op;
-    slot->replica = replica ? registry_index(store, replica) : UINT32_MAX;
-    slot->reappended = 1;
-    slot->state = RING_SLOT_READY; /* sealed when it was made; origin and checksum stay */
-    store->statistics.entries++;
-    return STATUS_OK;
+    reappend_done(store, done);
+    store->checkpoint->wait_position = store->control_ring.head;
 }
 
-static void release_read_over(struct store *store)
+static int checkpoint_witness(struct store *store)
 {
-    struct store_release *release = &store->release;
-    release->read_done = 1;
-    while (!queue_empty(&release->reappend)) {
-        struct replica *replica = queue_element(release->reappend.head, struct replica, pin_link);
-        replica_pin(store, replica, release->generation + 1);
-    }
-}
-
-static int release_read(struct store *store)
-{
-    if (!journal_holds(&store->journal, store->release.generation)) {
-        /* Damage took all that told of the extent: recovery has named what it lost. */
-        store->release.wait_position = store->control.head;
-        store->release.phase = STORE_RELEASE_ROUND;
-        release_read_over(store);
-        return 1;
-    }
-    struct store_io *io = store_io_take(store, STORE_IO_RELEASE_READ, IO_READ);
-    if (!io) return 0;
-    const struct journal_config *config = &store->journal.config;
-    uint32_t extent = journal_extent_of(&store->journal, store->release.generation);
-    io->request.file = STORE_SLOT_JOURNAL;
-    io->request.offset = journal_extent_offset(config, extent);
-    io->request.size = (uint64_t)config->extent_blocks * JOURNAL_BLOCK_BYTES;
-    io->request.buffer = store->extent_buffer;
-    store->release.wait_position = UINT64_MAX;
-    store->release.phase = STORE_RELEASE_ROUND;
-    store_io_send(store, io);
-    return 0;
-}
-
-void store_release_read_done(struct store *store)
-{
-    struct store_release *release = &store->release;
-    release->seen = 0;
-    enum status status = journal_scan_extent(&store->journal, release->generation,
-                                             store->extent_buffer, release_visit, store);
-    release->wait_position = store->control.head;
-    if (status == STATUS_BUSY) {
-        release->skip = release->seen;
-        return;
-    }
-    if (status != STATUS_OK) {
-        store_fail(store, status);
-        return;
-    }
-    release_read_over(store);
-}
-
-static int release_witness(struct store *store)
-{
-    struct store_release *release = &store->release;
-    if (store->journal.lsn_previous <= release->wait_lsn) {
-        store->witness_now = 1;
+    struct checkpoint *checkpoint = store->checkpoint;
+    if (store->journal.lsn_previous <= checkpoint->wait_lsn) {
+        round_want_witness(store);
         return 0;
     }
-    if (!release->all) {
-        assert(store->journal.generation_kept > release->generation);
-        store_nobody_unpin(store, release->generation);
+    if (!checkpoint->all) {
+        assert(store->journal.generation_kept > checkpoint->generation);
+        shard_records_unpin(store, checkpoint->generation);
         store->statistics.extents_released++;
     }
-    release->all = 0;
-    release->read_done = 0;
-    release->phase = STORE_RELEASE_IDLE;
+    checkpoint->all = 0;
+    reappend_end(store);
+    checkpoint->phase = CHECKPOINT_IDLE;
     return 1;
 }
 
-static int release_idle(struct store *store)
+static int checkpoint_idle(struct store *store)
 {
-    struct store_release *release = &store->release;
-    int due = store_release_due(store);
-    if (!due && !release->all_after) return 0;
+    struct checkpoint *checkpoint = store->checkpoint;
+    int due = checkpoint_due(store);
+    if (!due && !checkpoint->all_after) return 0;
     /* A due extent first; everything that has no checkpoint after that. */
-    release->all = !due;
-    if (release->all) release->all_after = 0;
-    release->generation = due ? store->journal.generation_oldest : 0;
-    release->skip = 0;
-    release->read_done = 0;
-    release->phase = STORE_RELEASE_COLLECT;
+    checkpoint->all = !due;
+    if (checkpoint->all) checkpoint->all_after = 0;
+    checkpoint->generation = due ? store->journal.generation_oldest : 0;
+    checkpoint->phase = CHECKPOINT_COLLECT;
     return 1;
 }
 
-/* Go as far as possible without waiting. */
-void store_release_step(struct store *store)
+void checkpoint_step(struct store *store)
 {
-    struct store_release *release = &store->release;
+    struct checkpoint *checkpoint = store->checkpoint;
     int moved = 1;
     while (moved && store->failed == STATUS_OK) {
-        switch (release->phase) {
-        case STORE_RELEASE_IDLE: moved = release_idle(store); break;
-        case STORE_RELEASE_COLLECT: moved = release_collect(store); break;
-        case STORE_RELEASE_WRITES: moved = release_writes(store); break;
-        case STORE_RELEASE_SYNCS: moved = release_syncs(store); break;
-        case STORE_RELEASE_BLOB: moved = 0; break;
-        case STORE_RELEASE_ROUND: moved = release_round(store); break;
-        case STORE_RELEASE_READ: moved = release_read(store); break;
-        case STORE_RELEASE_WITNESS: moved = release_witness(store); break;
-        case STORE_RELEASE_PHASES_COUNT: unreachable();
+        switch (checkpoint->phase) {
+        case CHECKPOINT_IDLE: moved = checkpoint_idle(store); break;
+        case CHECKPOINT_COLLECT: moved = checkpoint_collect(store); break;
+        case CHECKPOINT_WRITES: moved = checkpoint_writes(store); break;
+        case CHECKPOINT_SYNCS: moved = checkpoint_syncs(store); break;
+        case CHECKPOINT_FILE: moved = 0; break;
+        case CHECKPOINT_ROUND: moved = checkpoint_round(store); break;
+        case CHECKPOINT_READ: moved = checkpoint_read(store); break;
+        case CHECKPOINT_WITNESS: moved = checkpoint_witness(store); break;
+        case CHECKPOINT_PHASES_COUNT: unreachable();
         }
     }
 }
 
 void store_checkpoint_all(struct store *store)
 {
-    store->release.all_cursor = 0;
-    store->release.all_after = 1;
+    store->checkpoint->all_cursor = 0;
+    store->checkpoint->all_after = 1;
+}
+
+int checkpoint_rests(const struct store *store)
+{
+    return store->checkpoint->phase == CHECKPOINT_IDLE && !store->checkpoint->all_after
+           && !checkpoint_due(store);
+}
+
+int checkpoint_has_work(const struct store *store)
+{
+    const struct checkpoint *checkpoint = store->checkpoint;
+    if (checkpoint->phase == CHECKPOINT_IDLE) return checkpoint->all_after || checkpoint_due(store);
+    return checkpoint->phase == CHECKPOINT_WITNESS && !store->journal.writing;
+}
+
+int checkpoint_names_file(const struct store *store, const uint8_t digest[16])
+{
+    const struct checkpoint *checkpoint = store->checkpoint;
+    for (uint32_t index = 0; index < checkpoint->count; index++) {
+        if (memcmp(checkpoint->items[index].entry.digest, digest, 16) == 0) return 1;
+    }
+    return 0;
+}
+
+int checkpoint_is_under_way(const struct replica *replica)
+{
+    return replica->checkpoint_under_way;
+}
+
+int checkpoint_appends(const struct store *store, const struct replica *replica)
+{
+    return replica->checkpoint_under_way || live_entries_leaves(store, replica);
+}
+
+void checkpoint_invariants(const struct store *store)
+{
+    const struct checkpoint *checkpoint = store->checkpoint;
+    assert(checkpoint->count <= ITEMS_MAX);
+    assert(checkpoint->sync_cursor <= checkpoint->count || checkpoint->phase != CHECKPOINT_SYNCS);
+    ergo(checkpoint->phase == CHECKPOINT_IDLE, checkpoint->count == 0);
+    ergo(checkpoint->phase == CHECKPOINT_IDLE, live_entries_leaving(store) == NULL);
+    ergo(checkpoint->syncs > 0, checkpoint->phase == CHECKPOINT_SYNCS);
+    for (uint32_t index = 0; index < checkpoint->count; index++) {
+        const struct checkpoint_item *item = &checkpoint->items[index];
+        const struct replica *replica = registry_at(store, item->replica);
+        ergo(!item->withdrawn, replica->used && replica->checkpoint_under_way);
+    }
 }

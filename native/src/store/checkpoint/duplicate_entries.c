@@ -1,13 +1,33 @@
-/* store/checkpoint/duplicate_entries.c: which entries lie in the journal more than once, and
- * where the newest copy is.
- *
- * An entry that is appended again (J5) lives on in its copy once the extent of the old one is given
- * back. A crash in between leaves both. Were both taken for live, every crash would add a copy of a
- * stopped replica, until giving an extent back takes more room than it makes. Recovery notes the
- * copies that it meets; of those only the newest lives.
- *
- * Forgetting is safe: what is not in the table is live. */
-#include "store/state.h"
+#include "store/checkpoint/duplicate_entries.h"
+
+#include <string.h>
+
+#include "foundation/arena.h"
+#include "foundation/assert.h"
+#include "foundation/bytes.h"
+#include "journal/format.h"
+#include "vsr/vsr.h"
+
+enum { COPIES_MAX = 8192, COPIES_STEPS = 16 };
+
+struct copy {
+    uint8_t digest[16]; /* of the entry's header */
+    uint64_t lsn;       /* of the newest round that holds it; 0 = free */
+};
+
+struct duplicate_entries {
+    struct copy copies[COPIES_MAX];
+};
+
+size_t duplicate_entries_memory_bytes(void)
+{
+    return arena_size(sizeof(struct duplicate_entries));
+}
+
+struct duplicate_entries *duplicate_entries_make(struct arena *arena)
+{
+    return arena_take(arena, sizeof(struct duplicate_entries));
+}
 
 static void copy_digest(const uint8_t *entry, uint8_t digest[16])
 {
@@ -15,33 +35,37 @@ static void copy_digest(const uint8_t *entry, uint8_t digest[16])
     vsr_digest(entry, JOURNAL_ENTRY_HEADER_BYTES, digest);
 }
 
-/* Where it is, or the first free place; NULL = neither is near. */
-static struct store_copy *copy_find(struct store *store, const uint8_t digest[16])
+/* The place where it is, or the first free one; COPIES_MAX = neither is near. */
+static uint32_t copy_find(const struct duplicate_entries *duplicates, const uint8_t digest[16])
 {
     uint64_t hash = bytes_get_u64(digest);
-    for (uint32_t step = 0; step < STORE_COPIES_STEPS; step++) {
-        struct store_copy *copy = &store->copies[(hash + step) % STORE_COPIES_MAX];
-        if (copy->lsn == 0 || memcmp(copy->digest, digest, 16) == 0) return copy;
+    for (uint32_t step = 0; step < COPIES_STEPS; step++) {
+        uint32_t place = (uint32_t)((hash + step) % COPIES_MAX);
+        const struct copy *copy = &duplicates->copies[place];
+        if (copy->lsn == 0 || memcmp(copy->digest, digest, 16) == 0) return place;
     }
-    return NULL;
+    return COPIES_MAX;
 }
 
-void store_copy_note(struct store *store, const uint8_t *entry, uint64_t origin_lsn, uint64_t lsn)
+void duplicate_entries_note(struct duplicate_entries *duplicates, const uint8_t *entry,
+                            uint64_t origin_lsn, uint64_t lsn)
 {
     assert(lsn > 0);
     if (origin_lsn == lsn) return;
     uint8_t digest[16];
     copy_digest(entry, digest);
-    struct store_copy *copy = copy_find(store, digest);
-    if (!copy) return;
+    uint32_t place = copy_find(duplicates, digest);
+    if (place == COPIES_MAX) return;
+    struct copy *copy = &duplicates->copies[place];
     memcpy(copy->digest, digest, 16);
     if (lsn > copy->lsn) copy->lsn = lsn;
 }
 
-int store_copy_is_newest(struct store *store, const uint8_t *entry, uint64_t lsn)
+int duplicate_entries_is_newest(const struct duplicate_entries *duplicates, const uint8_t *entry,
+                                uint64_t lsn)
 {
     uint8_t digest[16];
     copy_digest(entry, digest);
-    const struct store_copy *copy = copy_find(store, digest);
-    return !copy || copy->lsn <= lsn;
+    uint32_t place = copy_find(duplicates, digest);
+    return place == COPIES_MAX || duplicates->copies[place].lsn <= lsn;
 }

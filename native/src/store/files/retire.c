@@ -1,57 +1,77 @@
-/* store/files/retire.c: partitions whose topic is gone leave the shard: the hands of
- * store/files/replica_removal.c.
- *
- *     store_topic_gone -> doomed replicas wait in `removals` -> every flush takes each as far as it
- *     goes
- *
- * The tombstone goes through the control ring, which has room when the data ring is full and the
- * disk too: deleting is how a full disk is helped. It is put only when nothing of the replica can
- * come behind it. It stays live, appended again like a stopped replica's entries, until no file is
- * left; a start that finds it goes on.
- *
- * One replica at a time lists and unlinks; one that fails gives the turn to the next. */
-#include "store/state.h"
+#include "store/files/retire.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "foundation/arena.h"
+#include "foundation/assert.h"
+#include "foundation/queue.h"
+#include "store/accounting/shard_records.h"
+#include "store/accounting/storage_meter.h"
+#include "store/checkpoint/checkpoint.h"
+#include "store/checkpoint/live_entries.h"
+#include "store/checkpoint/replica_checkpoint.h"
+#include "store/files/folder_list.h"
+#include "store/files/open_files.h"
+#include "store/files/paths.h"
+#include "store/files/replica_removal.h"
+#include "store/files/requests.h"
+#include "store/files/segment_writer.h"
+#include "store/files/trim.h"
+#include "store/outbox.h"
+#include "store/propose.h"
+#include "store/registry.h"
+#include "store/state.h"
 
 enum { REMOVE_UNLINKS_MAX = 64 };
 
-/* ---- the turn ---- */
+struct retiring {
+    struct queue queue; /* replicas whose topic is gone, until their files are */
+    uint64_t floor_op;  /* of metadata, before the next tombstone (V8) */
+};
 
-static int remove_files_open(const struct store *store, const struct replica *replica)
+size_t retire_memory_bytes(void)
 {
-    uint32_t index = registry_index(store, replica);
-    queue_each(&store->files_used, link)
-    {
-        if (queue_element(link, struct store_file, link)->replica == index) return 1;
-    }
-    return 0;
+    return arena_size(sizeof(struct retiring));
 }
+
+struct retiring *retire_make(struct arena *arena)
+{
+    return arena_take(arena, sizeof(struct retiring));
+}
+
+uint64_t retire_count(const struct retiring *retiring)
+{
+    return retiring->queue.count;
+}
+
+/* ---- the turn ---- */
 
 static struct replica_removal_seen remove_see(const struct store *store,
                                               const struct replica *replica)
 {
-    uint32_t self = registry_index(store, replica) + 1;
-    int held = replica->in_release && store_release_holds(store);
+    const struct folder_list *list = store->folder_list;
+    int held = checkpoint_is_held(store, replica);
     return (struct replica_removal_seen){
         .undurable =
             replica->vsr.status == VSR_NORMAL && replica->vsr.op != replica->vsr.commit_min,
         .held = held != 0,
-        .leaving =
-            (replica->in_release && !held) || replica->pin_link.queue == &store->release.reappend,
-        .writing = replica->write_busy || replica->trim.flights > 0,
-        .queued = replica->write_first != 0,
-        .files = replica->removal.phase == REMOVAL_FORGOTTEN && remove_files_open(store, replica),
-        .turn = store->removing_now == 0 || store->removing_now == self,
-        .names = store->removal_at < store->removal_size,
+        .leaving = !held && checkpoint_appends(store, replica),
+        .writing = segment_writer_busy(replica) || trim_in_flight(replica),
+        .queued = segment_writer_has_batches(replica) != 0,
+        .files =
+            replica->retire.removal.phase == REMOVAL_FORGOTTEN && open_files_any(store, replica),
+        .turn =
+            folder_list_is_free(list) || folder_list_is_of(list, registry_index(store, replica)),
+        .names = folder_list_has_more(list) != 0,
     };
 }
 
 /* Floor, then tombstone. 0 = no room now. */
 static int remove_forget(struct store *store, struct replica *replica)
 {
-    if (!prepare_ring_fits(&store->control, 1024)) return 0;
-    if (store->floor_wanted > store->nobody.floor_op) store_floor_entry(store, store->floor_wanted);
+    if (!prepare_ring_fits(&store->control_ring, 1024)) return 0;
+    shard_records_floor(store, store->retiring->floor_op);
     const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES,
                                         .kind = JOURNAL_FORGET,
                                         .topic = replica->topic,
@@ -59,9 +79,7 @@ static int remove_forget(struct store *store, struct replica *replica)
                                         .created_revision = replica->created_revision,
                                         .op = replica->vsr.op};
     uint64_t position;
-    struct ring_slot *slot = store_entry_begin(store, &store->control, &entry, &position);
-    slot->replica = registry_index(store, replica);
-    store_entry_ready(slot);
+    propose_ready(propose_begin(store, &store->control_ring, replica, &entry, &position));
     return 1;
 }
 
@@ -76,57 +94,55 @@ static void remove_describe(struct store *store, const struct replica *replica,
                             enum replica_removal_action action, struct io_request *request)
 {
     if (action == REMOVAL_SYNC_PARENT)
-        snprintf(request->path, IO_PATH_SIZE, "topics");
+        snprintf(request->path, IO_PATH_SIZE, PATHS_TOPICS);
     else
-        replica_path(replica, request->path);
+        path_of_replica(replica, request->path);
     if (action != REMOVAL_LIST) return;
-    request->buffer = store->removal_names;
-    request->size = STORE_REMOVAL_NAMES_BYTES;
-    store->removal_at = store->removal_size = 0;
+    folder_list_ask(store->folder_list, request);
 }
 
 static int remove_issue(struct store *store, struct replica *replica,
                         enum replica_removal_action action)
 {
-    struct store_io *io = store_io_take(store, STORE_IO_REMOVE, remove_operations[action]);
+    struct file_request *io =
+        requests_take(store->requests, REQUEST_REMOVE, remove_operations[action]);
     if (!io) return 0;
     remove_describe(store, replica, action, &io->request);
     io->replica = registry_index(store, replica);
-    store->removing_now = io->replica + 1;
-    replica_removal_move(&replica->removal, action, 1);
-    store_io_send(store, io);
+    folder_list_take(store->folder_list, io->replica);
+    replica_removal_move(&replica->retire.removal, action, 1);
+    requests_send(store, io);
     return 1;
 }
 
-/* The path of the next name of the list. */
-static void remove_next_path(struct store *store, const struct replica *replica,
-                             char path[IO_PATH_SIZE])
+/* The path of the next name of the list; 0 = it is at its end. */
+static int remove_next_path(struct store *store, const struct replica *replica,
+                            char path[IO_PATH_SIZE])
 {
-    const char *name = (const char *)store->removal_names + store->removal_at;
-    size_t length = strlen(name);
-    assert(store->removal_at + length < store->removal_size);
-    replica_path(replica, path);
+    const char *name = folder_list_next(store->folder_list);
+    if (!name) return 0;
+    path_of_replica(replica, path);
     size_t at = strlen(path);
     /* A name that is cut is no name of ours: it is absent, and the folder cannot go. */
     int size = snprintf(path + at, IO_PATH_SIZE - at, "/%s", name);
     assert(size > 0);
-    store->removal_at += length + 1;
+    return 1;
 }
 
 static int remove_unlink(struct store *store, struct replica *replica)
 {
-    struct store_io *ios[REMOVE_UNLINKS_MAX];
+    struct file_request *ios[REMOVE_UNLINKS_MAX];
     uint32_t count = 0;
-    while (count < REMOVE_UNLINKS_MAX && store->removal_at < store->removal_size) {
-        struct store_io *io = store_io_take(store, STORE_IO_REMOVE, IO_UNLINK);
+    while (count < REMOVE_UNLINKS_MAX && folder_list_has_more(store->folder_list)) {
+        struct file_request *io = requests_take(store->requests, REQUEST_REMOVE, IO_UNLINK);
         if (!io) break;
-        remove_next_path(store, replica, io->request.path);
+        (void)remove_next_path(store, replica, io->request.path);
         io->replica = registry_index(store, replica);
         ios[count++] = io;
     }
     if (count == 0) return 0;
-    replica_removal_move(&replica->removal, REMOVAL_UNLINK, count);
-    for (uint32_t index = 0; index < count; index++) store_io_send(store, ios[index]);
+    replica_removal_move(&replica->retire.removal, REMOVAL_UNLINK, count);
+    for (uint32_t index = 0; index < count; index++) requests_send(store, ios[index]);
     return 1;
 }
 
@@ -136,22 +152,22 @@ static int remove_act(struct store *store, struct replica *replica,
 {
     switch (action) {
     case REMOVAL_WAIT: return 0;
-    case REMOVAL_WITHDRAW: store_release_withdraw(store, replica); return 1;
+    case REMOVAL_WITHDRAW: checkpoint_withdraw(store, replica); return 1;
     case REMOVAL_FORGET:
         if (!remove_forget(store, replica)) return 0;
-        replica_removal_move(&replica->removal, REMOVAL_FORGET, 0);
+        replica_removal_move(&replica->retire.removal, REMOVAL_FORGET, 0);
         return 0;
-    case REMOVAL_DISCARD: store_batches_discard(store, replica); return 1;
-    case REMOVAL_CLOSE: return store_files_forget(store, replica, UINT64_MAX);
+    case REMOVAL_DISCARD: segment_writer_discard(store, replica); return 1;
+    case REMOVAL_CLOSE: return open_files_forget(store, replica, UINT64_MAX);
     case REMOVAL_UNLINK: return remove_unlink(store, replica);
     case REMOVAL_LIST:
     case REMOVAL_SYNC_FOLDER:
     case REMOVAL_PART:
     case REMOVAL_SYNC_PARENT: return remove_issue(store, replica, action);
-    case REMOVAL_PAUSE: store->removing_now = 0; return 0;
+    case REMOVAL_PAUSE: folder_list_give(store->folder_list); return 0;
     case REMOVAL_DROP:
-        store->removing_now = 0;
-        if (replica->checkpoint_is_file) store_garbage_add(store, replica->checkpoint_digest);
+        folder_list_give(store->folder_list);
+        replica_checkpoint_gone(store, replica);
         registry_drop(store, replica);
         return 0;
     }
@@ -161,45 +177,45 @@ static int remove_act(struct store *store, struct replica *replica,
 /* 1 = the turn was given back: somebody looked at before may take it. */
 static int remove_pass(struct store *store)
 {
-    uint32_t turn = store->removing_now;
-    for (uint64_t count = store->removals.count; count > 0; count--) {
+    int taken = !folder_list_is_free(store->folder_list);
+    for (uint64_t count = store->retiring->queue.count; count > 0; count--) {
         struct replica *replica =
-            queue_element(queue_pop(&store->removals), struct replica, removal_link);
-        queue_push(&store->removals, &replica->removal_link);
+            queue_element(queue_pop(&store->retiring->queue), struct replica, retire.link);
+        queue_push(&store->retiring->queue, &replica->retire.link);
         int moved = 1;
         while (moved && store->failed == STATUS_OK && replica->used) {
             struct replica_removal_seen seen = remove_see(store, replica);
             enum replica_removal_action action =
-                replica_removal_step(&replica->removal, &seen, store->now.monotonic_ns);
+                replica_removal_step(&replica->retire.removal, &seen, store->now.monotonic_ns);
             moved = remove_act(store, replica, action);
         }
     }
-    return turn != 0 && store->removing_now == 0;
+    return taken && folder_list_is_free(store->folder_list);
 }
 
-void store_removals_step(struct store *store)
+void retire_step(struct store *store)
 {
-    while (!queue_empty(&store->removals) && remove_pass(store)) maybe(store->removing_now == 0);
+    while (!queue_empty(&store->retiring->queue) && remove_pass(store)) {
+    }
 }
 
-void store_removal_done(struct store *store, const struct store_io *io)
+void retire_done(struct store *store, const struct file_request *io)
 {
-    struct replica *replica = &store->replicas[io->replica];
-    assert(replica->used && replica->removal.phase >= REMOVAL_LISTING);
+    struct replica *replica = registry_at(store, io->replica);
+    assert(replica->used && replica->retire.removal.phase >= REMOVAL_LISTING);
     if (io->request.operation == IO_LIST && io->request.status == STATUS_OK)
-        store->removal_size = io->request.result_bytes;
-    if (replica_removal_done(&replica->removal, io->request.status))
+        folder_list_answer(store->folder_list, &io->request);
+    if (replica_removal_done(&replica->retire.removal, io->request.status))
         store->statistics.removal_failures++;
 }
 
-/* All that could move has: what is left waits for its next attempt. */
-int store_removals_rest(const struct store *store)
+int retire_rest(const struct store *store)
 {
-    queue_each(&store->removals, link)
+    queue_each(&store->retiring->queue, link)
     {
-        const struct replica *replica = queue_element(link, struct replica, removal_link);
-        const struct replica_removal *removal = &replica->removal;
-        int paused = removal->phase == REMOVAL_FORGOTTEN && !replica->write_busy
+        const struct replica *replica = queue_element(link, struct replica, retire.link);
+        const struct replica_removal *removal = &replica->retire.removal;
+        int paused = removal->phase == REMOVAL_FORGOTTEN && !segment_writer_busy(replica)
                      && store->now.monotonic_ns < removal->retry_ns;
         if (!paused) return 0;
     }
@@ -210,20 +226,21 @@ int store_removals_rest(const struct store *store)
 
 static void remove_doom(struct store *store, struct replica *replica, uint64_t op)
 {
-    if (replica->removal.phase != REMOVAL_NONE) return;
-    assert(replica != store->metadata_replica);
-    if (op > store->floor_wanted) store->floor_wanted = op;
-    replica_removal_doom(&replica->removal);
-    store_stored_forget(store, replica);
+    if (replica->retire.removal.phase != REMOVAL_NONE) return;
+    assert(!replica->is_metadata);
+    if (op > store->retiring->floor_op) store->retiring->floor_op = op;
+    replica_removal_doom(&replica->retire.removal);
+    storage_meter_forget(store, replica);
     outbox_advance(store->outbox, replica); /* fetches that wait learn that nothing will come */
-    queue_push(&store->removals, &replica->removal_link);
+    queue_push(&store->retiring->queue, &replica->retire.link);
 }
 
-void store_topic_doom(struct store *store, uint64_t number, uint64_t op)
+void retire_topic(struct store *store, uint64_t topic, uint64_t op)
 {
-    for (uint32_t index = 0; index < store->replicas_max; index++) {
-        struct replica *replica = &store->replicas[index];
-        if (replica->used && replica->topic == number) remove_doom(store, replica, op);
+    uint32_t cursor = 0;
+    struct replica *replica;
+    while ((replica = registry_next(store, &cursor)) != NULL) {
+        if (replica->topic == topic) remove_doom(store, replica, op);
     }
 }
 
@@ -232,13 +249,11 @@ void store_topic_doom(struct store *store, uint64_t number, uint64_t op)
  * them proves nothing, and neither does a table that had no room for every row. */
 void store_tables_complete(struct store *store, uint64_t op)
 {
-    if (store->topics_refused > 0) return;
-    for (uint32_t index = 0; index < store->replicas_max; index++) {
-        struct replica *replica = &store->replicas[index];
-        if (!replica->used || replica == store->metadata_replica) continue;
-        if (replica->topic >= store->topic_highest || store_topic_find(store, replica->topic))
-            continue;
-        remove_doom(store, replica, op);
+    uint32_t cursor = 0;
+    struct replica *replica;
+    while ((replica = registry_next(store, &cursor)) != NULL) {
+        if (!replica->is_metadata && registry_proves_gone(store, replica->topic))
+            remove_doom(store, replica, op);
     }
 }
 
@@ -249,34 +264,30 @@ static enum status remove_perform(struct store *store, enum io_operation operati
 {
     struct io_request request = {.operation = operation};
     snprintf(request.path, sizeof request.path, "%s", path);
-    return store_perform(store, &request);
+    return requests_perform(store, &request);
 }
 
 /* All of it, now. Anything but OK: something is left. */
 static enum status remove_now(struct store *store, const struct replica *name)
 {
-    struct io_request list = {
-        .operation = IO_LIST, .buffer = store->removal_names, .size = STORE_REMOVAL_NAMES_BYTES};
-    replica_path(name, list.path);
-    enum status status = store_perform(store, &list);
-    store->removal_at = 0;
-    store->removal_size = list.result_bytes;
-    while (status == STATUS_OK && store->removal_at < store->removal_size) {
-        char path[IO_PATH_SIZE];
-        remove_next_path(store, name, path);
+    struct io_request list = {.operation = IO_LIST};
+    folder_list_ask(store->folder_list, &list);
+    path_of_replica(name, list.path);
+    enum status status = requests_perform(store, &list);
+    folder_list_answer(store->folder_list, &list);
+    char path[IO_PATH_SIZE];
+    while (status == STATUS_OK && remove_next_path(store, name, path))
         status = remove_perform(store, IO_UNLINK, path);
-    }
-    store->removal_at = store->removal_size = 0;
+    folder_list_clear(store->folder_list);
     if (status == STATUS_OK) status = remove_perform(store, IO_SYNC_DIR, list.path);
     if (status == STATUS_FILE_NOT_FOUND) status = STATUS_OK;
     if (status == STATUS_OK) status = remove_perform(store, IO_UNLINK, list.path);
-    if (status == STATUS_OK) status = remove_perform(store, IO_SYNC_DIR, "topics");
+    if (status == STATUS_OK) status = remove_perform(store, IO_SYNC_DIR, PATHS_TOPICS);
     return status;
 }
 
-/* A tombstone in the journal: its files may still be there. */
-enum status store_removal_found(struct store *store, const struct journal_entry *entry,
-                                uint64_t generation)
+enum status retire_found(struct store *store, const struct journal_entry *entry,
+                         uint64_t generation)
 {
     struct replica *replica = registry_find(store, entry->topic, entry->partition);
     if (replica && replica->created_revision == entry->created_revision)
@@ -286,11 +297,56 @@ enum status store_removal_found(struct store *store, const struct journal_entry 
                                  .partition = entry->partition};
     if (remove_now(store, &name) == STATUS_OK) return STATUS_OK;
     store->statistics.removal_failures++;
-    replica = registry_make(store, entry->topic, entry->created_revision, entry->partition,
-                            &store_limit_unknown, 0);
+    replica = registry_make_replica(store, entry->topic, entry->created_revision, entry->partition,
+                                    &registry_limit_unknown, 0);
     if (!replica) return STATUS_NO_MEMORY;
-    replica->pin = generation;
-    replica_removal_found(&replica->removal, store->now.monotonic_ns);
-    queue_push(&store->removals, &replica->removal_link);
+    live_entries_found(replica, generation);
+    replica_removal_found(&replica->retire.removal, store->now.monotonic_ns);
+    queue_push(&store->retiring->queue, &replica->retire.link);
     return STATUS_OK;
+}
+
+void retire_tombstone_durable(struct replica *replica)
+{
+    replica_removal_forgotten(&replica->retire.removal);
+}
+
+/* ---- of one replica ---- */
+
+int retire_leaves(const struct replica *replica)
+{
+    return replica->retire.removal.phase != REMOVAL_NONE;
+}
+
+int retire_waits_for_tombstone(const struct replica *replica)
+{
+    enum replica_removal_phase phase = replica->retire.removal.phase;
+    return phase == REMOVAL_DOOMED || phase == REMOVAL_FORGETTING;
+}
+
+int retire_has_tombstone(const struct replica *replica)
+{
+    return replica->retire.removal.phase >= REMOVAL_FORGOTTEN;
+}
+
+int retire_lists(const struct replica *replica)
+{
+    return replica->retire.removal.phase >= REMOVAL_LISTING;
+}
+
+void retire_forget(struct store *store, struct replica *replica)
+{
+    if (replica->retire.link.queue) queue_remove(&store->retiring->queue, &replica->retire.link);
+}
+
+void retire_invariants(const struct store *store)
+{
+    queue_each(&store->retiring->queue, link)
+    {
+        const struct replica *replica = queue_element(link, struct replica, retire.link);
+        assert(replica->used && !replica->is_metadata);
+        assert(retire_leaves(replica));
+        int has_list = folder_list_is_of(store->folder_list, registry_index(store, replica));
+        ergo(replica->retire.removal.flights > 0, has_list);
+    }
 }

@@ -1,18 +1,22 @@
-/* store/read/fetch.c: where the batches from an offset on lie: in the ring, or in a segment file.
- *
- * The newest batches are in memory, one after the other but not end to end: a fetch from there gets
- * a list of them. Further back a file read gets many. Bytes from a file are handed on only after
- * their sums were checked (store_fetch_trim); the first reads of a segment sealed before the last
- * restart also rebuild its index. A read that does not reach its offset leaves behind where the
- * next one goes on (store/read/read_cursor.c). */
+#include "store/read/fetch.h"
+
+#include <string.h>
+
+#include "foundation/assert.h"
+#include "store/admit.h"
+#include "store/files/open_files.h"
+#include "store/files/segment_writer.h"
+#include "store/propose.h"
+#include "store/read/read_cursor.h"
+#include "store/registry.h"
 #include "store/state.h"
 
-enum { STORE_WALK_BYTES_MIN = 4096 };
+enum { WALK_BYTES_MIN = 4096 };
 
 /* G2: the first data of an assignment leaves after InFlight was applied. Proposed once, by the
  * first fetch. */
-static enum status store_fetch_group(struct store *store, const struct engine_partition_id *id,
-                                     struct replica **replica, uint64_t number, uint64_t generation)
+static enum status fetch_group(struct store *store, const struct engine_partition_id *id,
+                               struct replica **replica, uint64_t number, uint64_t generation)
 {
     enum status status = registry_open(store, id, replica);
     if (status != STATUS_OK) return status;
@@ -21,19 +25,19 @@ static enum status store_fetch_group(struct store *store, const struct engine_pa
     if (!partition_in_flight_due(&(*replica)->state, number, generation))
         return STATUS_GROUP_PENDING;
     if (group_table_proposed(&(*replica)->state.groups, number)) return STATUS_GROUP_PENDING;
-    status = store_admit_op(store, PARTITION_IN_FLIGHT_BYTES);
+    status = admit_op(store, PARTITION_IN_FLIGHT_BYTES);
     if (status != STATUS_OK) return status;
     const struct partition_in_flight in_flight = {.group = number, .generation = generation};
     uint8_t body[PARTITION_IN_FLIGHT_BYTES];
     partition_encode_in_flight(&in_flight, body);
-    store_prepare_op(store, &store->data, *replica, PARTITION_IN_FLIGHT, body, sizeof body, 0, 0);
+    propose_op(store, *replica, PARTITION_IN_FLIGHT, body, sizeof body, 0, 0);
     group_table_propose(&(*replica)->state.groups, number);
     return STATUS_GROUP_PENDING;
 }
 
 /* The batches of `seen` from position `first` back to 0: the order of the log. At least one. */
-static void store_fetch_gather(struct ring_slot *const seen[STORE_FETCH_BATCHES_MAX],
-                               uint32_t first, uint32_t bytes_max, struct store_fetch *result)
+static void fetch_gather(struct ring_slot *const seen[STORE_FETCH_BATCHES_MAX], uint32_t first,
+                         uint32_t bytes_max, struct store_fetch *result)
 {
     for (uint32_t left = STORE_FETCH_BATCHES_MAX; left > 0; left--, first--) {
         struct ring_slot *slot = seen[first % STORE_FETCH_BATCHES_MAX];
@@ -51,12 +55,12 @@ static void store_fetch_gather(struct ring_slot *const seen[STORE_FETCH_BATCHES_
 }
 
 /* From the newest batch back. All batches that are not yet in files are here. */
-static int store_fetch_memory(struct store *store, const struct replica *replica, uint64_t offset,
-                              uint32_t bytes_max, struct store_fetch *result)
+static int fetch_memory(struct store *store, const struct replica *replica, uint64_t offset,
+                        uint32_t bytes_max, struct store_fetch *result)
 {
-    const struct prepare_ring *ring = &store->data;
+    const struct prepare_ring *ring = &store->data_ring;
     struct ring_slot *seen[STORE_FETCH_BATCHES_MAX];
-    uint64_t position = replica->hot_last;
+    uint64_t position = segment_writer_newest(replica);
     for (uint32_t step = 0; position != 0 && position - 1 >= ring->tail; step++) {
         struct ring_slot *slot = prepare_ring_at(ring, position - 1);
         if (step >= STORE_FETCH_BATCHES_MAX && slot->state == RING_SLOT_DONE) return 0;
@@ -64,7 +68,7 @@ static int store_fetch_memory(struct store *store, const struct replica *replica
         if (slot->base_offset <= offset) {
             if (offset >= slot->base_offset + slot->record_count) return 0;
             result->place = STORE_FETCH_MEMORY;
-            store_fetch_gather(seen, step, bytes_max, result);
+            fetch_gather(seen, step, bytes_max, result);
             return 1;
         }
         position = slot->previous;
@@ -72,66 +76,65 @@ static int store_fetch_memory(struct store *store, const struct replica *replica
     return 0;
 }
 
-static struct segment *store_segment_of(struct replica *replica, uint64_t base_offset)
+static struct segment *segment_of(struct replica *replica, uint64_t base_offset)
 {
     return segment_find(&replica->state.segments, base_offset);
 }
 
-static struct store_walk *store_walk_find(struct replica *replica, uint64_t segment)
+static struct fetch_walk *walk_find(struct replica *replica, uint64_t segment)
 {
-    for (uint32_t index = 0; index < STORE_WALKS_COUNT; index++) {
-        struct store_walk *walk = &replica->walks[index];
+    for (uint32_t index = 0; index < FETCH_WALKS_COUNT; index++) {
+        struct fetch_walk *walk = &replica->reads.walks[index];
         if (walk->used && walk->segment == segment) return walk;
     }
     return NULL;
 }
 
 /* The walk of a segment, begun if it is not under way. */
-static struct store_walk *store_walk_begin(struct replica *replica, struct segment *segment)
+static struct fetch_walk *walk_begin(struct replica *replica, struct segment *segment)
 {
-    struct store_walk *walk = store_walk_find(replica, segment->base_offset);
+    struct fetch_walk *walk = walk_find(replica, segment->base_offset);
     if (walk) return walk;
-    walk = &replica->walks[replica->walk_next++ % STORE_WALKS_COUNT];
-    *walk = (struct store_walk){
+    walk = &replica->reads.walks[replica->reads.next++ % FETCH_WALKS_COUNT];
+    *walk = (struct fetch_walk){
         .segment = segment->base_offset, .offset = segment->base_offset, .used = 1};
     segment_walk_begin(&replica->state.segments, segment);
     return walk;
 }
 
-static void store_fetch_file(struct store *store, struct replica *replica, uint64_t offset,
-                             uint32_t bytes_max, struct store_fetch *result)
+static void fetch_file(struct store *store, struct replica *replica, uint64_t offset,
+                       uint32_t bytes_max, struct store_fetch *result)
 {
     struct partition_place place = partition_find(&replica->state, offset);
     assert(place.status == STATUS_OK);
-    uint64_t end = place.segment_data_bytes;
-    if (place.segment_base_offset == replica->written_segment && replica->written_position < end)
-        end = replica->written_position;
+    uint64_t end =
+        segment_writer_readable(replica, place.segment_base_offset, place.segment_data_bytes);
     uint64_t way = place.stride_bytes;
     if (way > store->config.fetch_way_bytes) way = store->config.fetch_way_bytes;
     uint64_t size = (uint64_t)bytes_max + way;
     uint64_t position = place.position;
-    struct segment *segment = store_segment_of(replica, place.segment_base_offset);
+    struct segment *segment = segment_of(replica, place.segment_base_offset);
     assert(segment != NULL);
-    int walking = !place.indexed && offset >= store_walk_begin(replica, segment)->offset;
+    int walking = !place.indexed && offset >= walk_begin(replica, segment)->offset;
     if (walking) {
         position = segment->index.walked_bytes;
-        size = bytes_max > STORE_WALK_BYTES_MIN ? bytes_max : STORE_WALK_BYTES_MIN;
+        size = bytes_max > WALK_BYTES_MIN ? bytes_max : WALK_BYTES_MIN;
     }
-    /* A walk takes every byte in its turn: a resume beyond it waits. */
-    const struct store_resume *resume = store_resume_find(store, replica, offset);
-    if (resume && resume->segment == place.segment_base_offset
-        && (walking ? resume->position == position : resume->position >= position)) {
-        position = resume->position;
-        if (size < resume->bytes) size = resume->bytes;
+    /* A walk takes every byte in its turn: a cursor beyond it waits. */
+    const struct read_cursor *cursor = read_cursor_find(store, replica, offset);
+    if (cursor && cursor->segment == place.segment_base_offset
+        && (walking ? cursor->position == position : cursor->position >= position)) {
+        position = cursor->position;
+        if (size < cursor->bytes) size = cursor->bytes;
     }
     if (size > end - position) size = end - position;
-    struct store_file *file = store_file_open(store, replica, place.segment_base_offset, IO_CREATE);
+    uint32_t file = open_files_open(store, replica, place.segment_base_offset, IO_CREATE);
     if (!file) {
         result->status = STATUS_BUSY;
         return;
     }
     result->place = STORE_FETCH_FILE;
-    result->file = store_file_slot(store, file);
+    result->file = open_files_slot(file);
     result->file_offset = position;
     result->size = size;
 }
@@ -142,7 +145,7 @@ void store_fetch(struct store *store, const struct engine_partition_id *id, uint
 {
     memset(result, 0, sizeof *result);
     struct replica *replica;
-    result->status = number != 0 ? store_fetch_group(store, id, &replica, number, generation)
+    result->status = number != 0 ? fetch_group(store, id, &replica, number, generation)
                                  : registry_lookup(store, id, &replica);
     if (result->status == STATUS_OK || result->status == STATUS_GROUP_PENDING) {
         if (replica) {
@@ -166,16 +169,16 @@ void store_fetch(struct store *store, const struct engine_partition_id *id, uint
     else if (offset > replica->state.next_offset)
         result->status = STATUS_OFFSET_OUT_OF_RANGE;
     if (result->status != STATUS_OK || offset == replica->state.next_offset) return;
-    if (store_fetch_memory(store, replica, offset, bytes_max, result)) return;
-    store_fetch_file(store, replica, offset, bytes_max, result);
+    if (fetch_memory(store, replica, offset, bytes_max, result)) return;
+    fetch_file(store, replica, offset, bytes_max, result);
 }
 
 /* Bytes that continue the walk of a sealed segment: verify them and note the index. */
-static enum status store_fetch_walk(struct replica *replica, uint64_t first_offset,
-                                    const uint8_t *bytes, size_t size)
+static enum status walk_verify(struct replica *replica, uint64_t first_offset, const uint8_t *bytes,
+                               size_t size)
 {
-    struct segment *segment = store_segment_of(replica, first_offset);
-    struct store_walk *walk = segment ? store_walk_find(replica, segment->base_offset) : NULL;
+    struct segment *segment = segment_of(replica, first_offset);
+    struct fetch_walk *walk = segment ? walk_find(replica, segment->base_offset) : NULL;
     if (!walk || walk->offset != first_offset) return STATUS_OK;
     if (segment->index.walked_bytes >= segment->data_bytes) return STATUS_OK;
     size_t consumed = 0;
@@ -194,29 +197,29 @@ static enum status store_fetch_walk(struct replica *replica, uint64_t first_offs
 }
 
 /* Where in its segment the batch of this offset begins, as far as anyone knows. 0 = nobody does. */
-static int store_fetch_position(const struct store *store, struct replica *replica, uint64_t offset,
-                                uint64_t first_offset, struct store_resume *resume)
+static int fetch_position(const struct store *store, struct replica *replica, uint64_t offset,
+                          uint64_t first_offset, struct read_cursor *cursor)
 {
-    struct segment *segment = store_segment_of(replica, first_offset);
+    struct segment *segment = segment_of(replica, first_offset);
     if (!segment) return 0;
-    *resume = (struct store_resume){
+    *cursor = (struct read_cursor){
         .offset = offset, .segment = segment->base_offset, .batch_offset = first_offset};
-    const struct store_resume *known = store_resume_find(store, replica, offset);
-    struct store_walk *walk = store_walk_find(replica, segment->base_offset);
+    const struct read_cursor *known = read_cursor_find(store, replica, offset);
+    struct fetch_walk *walk = walk_find(replica, segment->base_offset);
     struct offset_index_entry entry =
         offset_index_find(&segment->index, segment->base_offset, first_offset);
     if (entry.offset == first_offset)
-        resume->position = entry.position;
+        cursor->position = entry.position;
     else if (known && known->batch_offset == first_offset)
-        resume->position = known->position;
+        cursor->position = known->position;
     else if (walk && walk->offset == first_offset)
-        resume->position = segment->index.walked_bytes;
+        cursor->position = segment->index.walked_bytes;
     else
         return 0;
     return 1;
 }
 
-struct store_cut {
+struct fetch_cut {
     size_t begin;
     size_t end;
     size_t at;             /* how far the walk came: a batch begins there */
@@ -224,8 +227,8 @@ struct store_cut {
     uint64_t bytes;        /* that batch's, if it is longer than the read */
 };
 
-static enum status store_fetch_cut(uint64_t offset, uint32_t bytes_max, const uint8_t *bytes,
-                                   size_t size, struct store_cut *cut)
+static enum status cut_batches(uint64_t offset, uint32_t bytes_max, const uint8_t *bytes,
+                               size_t size, struct fetch_cut *cut)
 {
     while (cut->at < size) {
         const uint8_t *at = bytes + cut->at;
@@ -268,24 +271,24 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
     if (status != STATUS_OK) return status;
     if (!replica) return STATUS_NOT_FOUND;
     struct batch_server first;
-    struct store_resume resume;
-    struct store_cut cut = {0};
+    struct read_cursor cursor;
+    struct fetch_cut cut = {0};
     int known = 0;
     status = size == 0 ? STATUS_BATCH_SHORT : batch_decode_server(bytes, size, &first);
     if (status == STATUS_OK) {
         cut.batch_offset = first.base_offset;
-        known = store_fetch_position(store, replica, offset, first.base_offset, &resume);
-        status = store_fetch_walk(replica, first.base_offset, bytes, size);
+        known = fetch_position(store, replica, offset, first.base_offset, &cursor);
+        status = walk_verify(replica, first.base_offset, bytes, size);
     }
-    if (status == STATUS_OK) status = store_fetch_cut(offset, bytes_max, bytes, size, &cut);
+    if (status == STATUS_OK) status = cut_batches(offset, bytes_max, bytes, size, &cut);
     if (status == STATUS_OK) {
         *begin = cut.begin;
         *end = cut.end;
         if (cut.begin == cut.end && known && cut.batch_offset <= offset) {
-            resume.position += cut.at;
-            resume.batch_offset = cut.batch_offset;
-            resume.bytes = cut.bytes;
-            store_resume_keep(store, replica, &resume);
+            cursor.position += cut.at;
+            cursor.batch_offset = cut.batch_offset;
+            cursor.bytes = cut.bytes;
+            read_cursor_keep(store, replica, &cursor);
         }
         return STATUS_OK;
     }

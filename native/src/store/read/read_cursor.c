@@ -1,45 +1,69 @@
-/* store/read/read_cursor.c: how far reads for an offset have come.
- *
- * The index leads a read to a batch at or before its offset. When the way from there is longer than
- * one read, or the batch larger, the next attempt goes on where the last one ended, also if another
- * call makes it. Owns positions only, which never change once written: an entry that was given up,
- * or read by two at once, costs a repeated read and nothing else. */
+#include "store/read/read_cursor.h"
+
+#include "foundation/arena.h"
+#include "foundation/assert.h"
 #include "store/state.h"
 
-static uint32_t store_resume_set(const struct replica *replica, uint64_t offset)
+/* By hash in sets of CURSOR_WAYS: one that is forgotten is begun again. */
+enum { CURSORS_MAX = 1024, CURSOR_WAYS = 4 };
+
+struct read_cursors {
+    struct read_cursor all[CURSORS_MAX];
+    uint32_t next; /* the way to be given up next */
+};
+
+size_t read_cursors_memory_bytes(void)
+{
+    return arena_size(sizeof(struct read_cursors));
+}
+
+struct read_cursors *read_cursors_make(struct arena *arena)
+{
+    return arena_take(arena, sizeof(struct read_cursors));
+}
+
+static uint32_t cursor_set(const struct replica *replica, uint64_t offset)
 {
     uint64_t mixed = (replica->topic * 31 + replica->partition) * UINT64_C(0x9E3779B97F4A7C15);
     mixed = (mixed ^ offset) * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(mixed >> 40) % (STORE_RESUMES_MAX / STORE_RESUME_WAYS) * STORE_RESUME_WAYS;
+    return (uint32_t)(mixed >> 40) % (CURSORS_MAX / CURSOR_WAYS) * CURSOR_WAYS;
 }
 
-const struct store_resume *store_resume_find(const struct store *store,
-                                             const struct replica *replica, uint64_t offset)
+const struct read_cursor *read_cursor_find(const struct store *store, const struct replica *replica,
+                                           uint64_t offset)
 {
-    uint32_t set = store_resume_set(replica, offset);
-    for (uint32_t way = 0; way < STORE_RESUME_WAYS; way++) {
-        const struct store_resume *resume = &store->resumes[set + way];
-        if (resume->used && resume->offset == offset && resume->topic == replica->topic
-            && resume->partition == replica->partition
-            && resume->created_revision == replica->created_revision)
-            return resume;
+    uint32_t set = cursor_set(replica, offset);
+    for (uint32_t way = 0; way < CURSOR_WAYS; way++) {
+        const struct read_cursor *cursor = &store->read_cursors->all[set + way];
+        if (cursor->used && cursor->offset == offset && cursor->topic == replica->topic
+            && cursor->partition == replica->partition
+            && cursor->created_revision == replica->created_revision)
+            return cursor;
     }
     return NULL;
 }
 
-void store_resume_keep(struct store *store, const struct replica *replica,
-                       const struct store_resume *found)
+void read_cursor_keep(struct store *store, const struct replica *replica,
+                      const struct read_cursor *found)
 {
-    const struct store_resume *known = store_resume_find(store, replica, found->offset);
+    struct read_cursors *cursors = store->read_cursors;
+    assert(found->segment <= found->batch_offset && found->batch_offset <= found->offset);
+    const struct read_cursor *known = read_cursor_find(store, replica, found->offset);
     /* Two read for the same offset: the further one counts. */
     if (known && known->position > found->position) return;
-    uint32_t slot =
-        known ? (uint32_t)(known - store->resumes)
-              : store_resume_set(replica, found->offset) + store->resume_next++ % STORE_RESUME_WAYS;
-    struct store_resume *resume = &store->resumes[slot];
-    *resume = *found;
-    resume->topic = replica->topic;
-    resume->created_revision = replica->created_revision;
-    resume->partition = replica->partition;
-    resume->used = 1;
+    uint32_t place = known ? (uint32_t)(known - cursors->all)
+                           : cursor_set(replica, found->offset) + cursors->next++ % CURSOR_WAYS;
+    struct read_cursor *cursor = &cursors->all[place];
+    *cursor = *found;
+    cursor->topic = replica->topic;
+    cursor->created_revision = replica->created_revision;
+    cursor->partition = replica->partition;
+    cursor->used = 1;
+}
+
+void read_cursors_invariants(const struct read_cursors *cursors)
+{
+    const struct read_cursor *cursor = &cursors->all[cursors->next % CURSORS_MAX];
+    ergo(cursor->used, cursor->batch_offset <= cursor->offset);
+    ergo(cursor->used, cursor->segment <= cursor->batch_offset);
 }

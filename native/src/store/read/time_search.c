@@ -5,10 +5,12 @@
  * and in its footer), its index knows the time of every noted batch, every header tells its own. A
  * lookup takes the first segment that ends late enough, the stride that the index names, and is
  * then settled by reading headers: by whoever asks, since reading may have to wait for the disk. */
+#include "foundation/assert.h"
+#include "store/registry.h"
 #include "store/state.h"
 
 /* The first segment that holds something kept and as late as `time_us`. NULL = none. */
-static struct segment *store_time_segment(struct replica *replica, int64_t time_us)
+static struct segment *time_segment(struct replica *replica, int64_t time_us)
 {
     struct segment_list *list = &replica->state.segments;
     for (struct segment_chunk *chunk = list->first; chunk; chunk = chunk->next) {
@@ -22,7 +24,7 @@ static struct segment *store_time_segment(struct replica *replica, int64_t time_
     return NULL;
 }
 
-static void store_time_in(const struct segment *segment, int64_t time_us, struct store_time *found)
+static void time_in(const struct segment *segment, int64_t time_us, struct store_time *found)
 {
     if (segment->min_time_us >= time_us && segment->base_offset >= found->log_start) {
         found->answer = STORE_TIME_FOUND;
@@ -49,8 +51,8 @@ void store_time_find(struct store *store, const struct engine_partition_id *id, 
     else if (replica->corrupt)
         found->status = STATUS_CORRUPT;
     if (found->status != STATUS_OK) return;
-    const struct segment *segment = store_time_segment(replica, time_us);
-    if (segment) store_time_in(segment, time_us, found);
+    const struct segment *segment = time_segment(replica, time_us);
+    if (segment) time_in(segment, time_us, found);
 }
 
 int store_time_scan(const uint8_t *bytes, size_t size, int64_t time_us, struct store_time *found)

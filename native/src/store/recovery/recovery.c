@@ -1,56 +1,78 @@
-/* store/recovery/recovery.c: from a data directory to a shard that may answer.
- *
- *     journal opened (or formatted) -> first walk: damage classified, checkpoints and view states
- *     found
- *     -> the last round written again, durably (J3) -> checkpoint files read -> segments cut to
- *     their checkpointed length and walked -> ops replayed in the order of their parents -> damage
- *     named, remembered (J4) -> witness round
- *
- * Deterministic: the same bytes on disk give the same bytes again, and recovering twice changes
- * nothing more. */
+#include "store/recovery/recovery.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "catalog/owner.h"
+#include "foundation/arena.h"
+#include "foundation/assert.h"
+#include "store/accounting/retention.h"
+#include "store/accounting/shard_records.h"
+#include "store/accounting/storage_meter.h"
+#include "store/accounting/usage_windows.h"
+#include "store/checkpoint/checkpoint_file.h"
+#include "store/checkpoint/live_entries.h"
+#include "store/checkpoint/metadata.h"
+#include "store/checkpoint/replica_checkpoint.h"
+#include "store/clock.h"
+#include "store/files/paths.h"
+#include "store/files/requests.h"
+#include "store/files/retire.h"
+#include "store/files/trim.h"
+#include "store/outbox.h"
+#include "store/propose.h"
+#include "store/registry.h"
+#include "store/round.h"
 #include "store/state.h"
 #include "store/turn.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+size_t recovery_memory_bytes(void)
+{
+    return arena_size(sizeof(struct journal_report));
+}
 
-static enum status store_open_perform(struct store *store, enum io_operation operation,
-                                      uint32_t slot, const char *path, uint32_t flags)
+struct journal_report *recovery_make(struct arena *arena)
+{
+    return arena_take(arena, sizeof(struct journal_report));
+}
+
+static enum status open_perform(struct store *store, enum io_operation operation, uint32_t slot,
+                                const char *path, uint32_t flags)
 {
     struct io_request request = {.operation = operation, .file = slot, .flags = flags};
     snprintf(request.path, sizeof request.path, "%s", path);
-    return store_perform(store, &request);
+    return requests_perform(store, &request);
 }
 
-static enum status store_format_journal(struct store *store)
+static enum status format_journal(struct store *store)
 {
     const struct journal_config *config = &store->journal.config;
-    enum status status = store_open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal.new",
-                                            IO_CREATE | IO_DIRECT);
+    enum status status =
+        open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal.new", IO_CREATE | IO_DIRECT);
     if (status != STATUS_OK) return status;
     struct io_request zero = {
         .operation = IO_ZERO, .file = STORE_SLOT_JOURNAL, .size = journal_file_bytes(config)};
-    status = store_perform(store, &zero);
+    status = requests_perform(store, &zero);
     if (status != STATUS_OK) return status;
     journal_file_header_put(store->extent_buffer, config);
     struct io_request write = {.operation = IO_WRITE_SYNC,
                                .file = STORE_SLOT_JOURNAL,
                                .size = JOURNAL_FILE_HEADER_BYTES,
                                .buffer = store->extent_buffer};
-    status = store_perform(store, &write);
+    status = requests_perform(store, &write);
     if (status != STATUS_OK) return status;
-    status = store_open_perform(store, IO_CLOSE, STORE_SLOT_JOURNAL, "", 0);
+    status = open_perform(store, IO_CLOSE, STORE_SLOT_JOURNAL, "", 0);
     if (status != STATUS_OK) return status;
     struct io_request rename = {.operation = IO_RENAME};
     snprintf(rename.path, sizeof rename.path, "journal.new");
     snprintf(rename.path_to, sizeof rename.path_to, "journal");
-    status = store_perform(store, &rename);
+    status = requests_perform(store, &rename);
     if (status != STATUS_OK) return status;
-    return store_open_perform(store, IO_SYNC_DIR, 0, ".", 0);
+    return open_perform(store, IO_SYNC_DIR, 0, ".", 0);
 }
 
 /* One of the two header blocks is damaged: made whole from the other, before that one goes too. */
-static enum status store_heal_journal(struct store *store)
+static enum status heal_journal(struct store *store)
 {
     const struct journal_config *config = &store->journal.config;
     struct journal_block fields;
@@ -65,35 +87,35 @@ static enum status store_heal_journal(struct store *store)
                                .file = STORE_SLOT_JOURNAL,
                                .size = JOURNAL_FILE_HEADER_BYTES,
                                .buffer = store->extent_buffer};
-    return store_perform(store, &write);
+    return requests_perform(store, &write);
 }
 
-static enum status store_open_journal(struct store_recovery *recovery)
+static enum status open_journal(struct store_recovery *recovery)
 {
     struct store *store = recovery->store;
     uint32_t flags = IO_DIRECT;
-    enum status status = store_open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal", flags);
+    enum status status = open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal", flags);
     if (status == STATUS_FILE_NOT_FOUND && store->config.formatted) {
         snprintf(recovery->detail, sizeof recovery->detail, "shard %u: journal",
                  (unsigned)store->config.shard);
         return STATUS_JOURNAL_MISSING;
     }
     if (status == STATUS_FILE_NOT_FOUND) {
-        status = store_format_journal(store);
+        status = format_journal(store);
         if (status != STATUS_OK) return status;
-        status = store_open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal", flags);
+        status = open_perform(store, IO_OPEN, STORE_SLOT_JOURNAL, "journal", flags);
     }
     if (status != STATUS_OK) return status;
     struct io_request read = {.operation = IO_READ,
                               .file = STORE_SLOT_JOURNAL,
                               .size = JOURNAL_FILE_HEADER_BYTES,
                               .buffer = store->extent_buffer};
-    status = store_perform(store, &read);
+    status = requests_perform(store, &read);
     if (status != STATUS_OK) return status;
     struct journal_config found;
-    memcpy(store->blob, store->extent_buffer, JOURNAL_FILE_HEADER_BYTES);
+    memcpy(store->checkpoint_buffer, store->extent_buffer, JOURNAL_FILE_HEADER_BYTES);
     if (read.result_bytes != read.size
-        || !journal_file_header_get(store->blob, store->journal.config.id, &found)) {
+        || !journal_file_header_get(store->checkpoint_buffer, store->journal.config.id, &found)) {
         snprintf(recovery->detail, sizeof recovery->detail,
                  "journal: both header blocks are damaged or of another node");
         return STATUS_JOURNAL_DAMAGED;
@@ -108,40 +130,41 @@ static enum status store_open_journal(struct store_recovery *recovery)
                  config->extent_blocks);
         return STATUS_CONFIG_INVALID;
     }
-    return store_heal_journal(store);
+    return heal_journal(store);
 }
 
 /* Checkpoint files that no entry names: left behind between their making and their entry, or after
  * their replacement. */
-static enum status store_sweep_checkpoints(struct store *store)
+static enum status sweep_checkpoints(struct store *store)
 {
     struct io_request list = {
         .operation = IO_LIST, .buffer = store->extent_buffer, .size = store->config.extent_bytes};
     snprintf(list.path, sizeof list.path, "checkpoints");
-    enum status status = store_perform(store, &list);
+    enum status status = requests_perform(store, &list);
     if (status != STATUS_OK) return status;
     uint64_t at = 0;
     while (at < list.result_bytes) {
         const char *name = (const char *)store->extent_buffer + at;
         int wanted = 0;
-        for (uint32_t index = 0; index < store->replicas_max && !wanted; index++) {
-            const struct replica *replica = &store->replicas[index];
-            if (!replica->used || !replica->checkpoint_is_file) continue;
+        uint32_t cursor = 0;
+        const struct replica *replica;
+        while (!wanted && (replica = registry_next(store, &cursor)) != NULL) {
+            if (!replica_checkpoint_is_file(replica)) continue;
             char path[IO_PATH_SIZE];
-            store_blob_path(replica->checkpoint_digest, path);
+            checkpoint_file_path(replica_checkpoint_digest(replica), path);
             wanted = strcmp(path + strlen("checkpoints/"), name) == 0;
         }
         struct io_request unlink = {.operation = IO_UNLINK};
         int size = snprintf(unlink.path, sizeof unlink.path, "checkpoints/%.64s", name);
         assert(size > 0);
         at += strlen(name) + 1;
-        if (!wanted) (void)store_perform(store, &unlink);
+        if (!wanted) (void)requests_perform(store, &unlink);
     }
     return STATUS_OK;
 }
 
 /* Whose ops may be lost. What the journal cannot name concerns every replica. */
-static void store_apply_damage(struct store *store)
+static void apply_damage(struct store *store)
 {
     const struct journal_report *report = store->report;
     int everybody = report->overflow;
@@ -152,15 +175,15 @@ static void store_apply_damage(struct store *store)
             continue;
         }
         uint32_t abstained = damage->item.kinds >> JOURNAL_ABSTAIN & 1;
-        if (damage->item.topic == STORE_NOBODY) {
+        if (damage->item.topic == SHARD_RECORDS_TOPIC) {
             everybody |= (int)abstained;
             continue;
         }
         struct replica *replica = registry_find(store, damage->item.topic, damage->item.partition);
         if (!replica)
-            replica = registry_make(store, damage->item.topic, 0, damage->item.partition,
-                                    &store_limit_unknown, 0);
-        if (!replica || replica->removal.phase != REMOVAL_NONE) continue;
+            replica = registry_make_replica(store, damage->item.topic, 0, damage->item.partition,
+                                            &registry_limit_unknown, 0);
+        if (!replica || retire_leaves(replica)) continue;
         /* What stopped it may be known from nowhere else. */
         const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND,
                                         .op = damage->item.op_last + abstained};
@@ -168,17 +191,18 @@ static void store_apply_damage(struct store *store)
         vsr_step(&replica->vsr, &event, &update);
     }
     if (!everybody) return;
-    store_unseen_found(store);
-    for (uint32_t index = 0; index < store->replicas_max; index++) {
-        struct replica *replica = &store->replicas[index];
-        if (!replica->used || replica->removal.phase != REMOVAL_NONE) continue;
+    shard_records_damaged(store);
+    uint32_t cursor = 0;
+    struct replica *replica;
+    while ((replica = registry_next(store, &cursor)) != NULL) {
+        if (retire_leaves(replica)) continue;
         const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND, .op = replica->vsr.op + 1};
         struct vsr_update update;
         vsr_step(&replica->vsr, &event, &update);
     }
 }
 
-static void store_tail_closed(struct store *store)
+static void close_tail(struct store *store)
 {
     const struct journal_report *report = store->report;
     if (report->damages_count == 0) return;
@@ -192,46 +216,42 @@ static void store_tail_closed(struct store *store)
     const struct journal_entry entry = {.size =
                                             JOURNAL_ENTRY_HEADER_BYTES + ENTRY_TAIL_CLOSED_BYTES,
                                         .kind = JOURNAL_TAIL_CLOSED,
-                                        .topic = STORE_NOBODY};
+                                        .topic = SHARD_RECORDS_TOPIC};
     uint64_t position;
-    struct ring_slot *slot = store_entry_begin(store, &store->control, &entry, &position);
+    struct ring_slot *slot = propose_begin(store, &store->control_ring, NULL, &entry, &position);
     entry_tail_closed_put(ring_slot_body(slot), &closed);
-    store_entry_ready(slot);
+    propose_ready(slot);
 }
 
-/* Every replica has been shown all there is: who goes on, who is stopped; what is live where; what is
- * open. */
-static void store_recover_replicas(struct store *store)
+/* Every replica has been shown all there is: who goes on, who is stopped; what is live where; what
+ * is open. */
+static void recover_replicas(struct store *store)
 {
-    for (uint32_t index = 0; index < store->replicas_max; index++) {
-        struct replica *replica = &store->replicas[index];
-        if (!replica->used) continue;
+    uint32_t cursor = 0;
+    struct replica *replica;
+    while ((replica = registry_next(store, &cursor)) != NULL) {
         const struct vsr_event event = {.kind = VSR_RECOVERED};
         struct vsr_update update;
         vsr_step(&replica->vsr, &event, &update);
-        int stop_dies = replica->stop_generation != 0
-                        && replica->stop_generation < store->journal.generation_oldest;
-        if (update.damaged || stop_dies) store_abstain_entry(store, replica);
+        uint64_t stopped = replica->recovery.stop_generation;
+        int stop_dies = stopped != 0 && stopped < store->journal.generation_oldest;
+        if (update.damaged || stop_dies) propose_abstention(store, replica);
         if (replica->vsr.status == VSR_DAMAGED) store->statistics.replicas_damaged++;
         store_clock_stamped(store->clock, replica->vsr.append_time_us);
-        if (replica->pin != 0) {
-            uint64_t oldest = store->journal.generation_oldest;
-            replica_pin(store, replica, replica->pin > oldest ? replica->pin : oldest);
-        }
-        if (replica->vsr.status != VSR_NORMAL || replica == store->metadata_replica) continue;
+        live_entries_recovered(store, replica);
+        if (replica->vsr.status != VSR_NORMAL || replica->is_metadata) continue;
         if (replica->unknown_op != 0) continue;
-        if (replica->state.meter.open_count > 0) store_meter_appended(store, replica);
-        store_meter_watch(store, replica);
-        store_retention_watch(store, replica);
-        store_stored_recovered(store, replica);
+        usage_windows_recovered(store, replica);
+        store_retention_recovered(store, replica);
+        storage_meter_recovered(store, replica);
         /* What the last trims left behind; a log that was never trimmed has nothing. */
-        if (replica->state.log_start > 0) store_trim_begin(store, replica);
+        if (replica->state.log_start > 0) trim_begin(store, replica);
     }
     outbox_forget_advances(store->outbox);
 }
 
 /* J3's end: what recovery remembers, then a round without entries that witnesses all of it. */
-static enum status store_recover_witness(struct store *store)
+static enum status recover_witness(struct store *store)
 {
     if (store->report->lsn_last == 0 && !round_pending(store)) return STATUS_OK;
     int witnessed = store->report->lsn_last > 0 && store->report->last_entries == 0;
@@ -244,36 +264,36 @@ static enum status store_recover_witness(struct store *store)
         witnessed = 0;
     }
     if (witnessed) return STATUS_OK;
-    store->witness_now = 1;
+    round_want_witness(store);
     round_start(store);
     turn_completions(store);
     return store->failed;
 }
 
-static enum status store_open_steps(struct store_recovery *recovery)
+static enum status open_steps(struct store_recovery *recovery)
 {
     struct store *store = recovery->store;
-    static const char *const folders[] = {"topics", "checkpoints"};
+    static const char *const folders[] = {PATHS_TOPICS, "checkpoints"};
     for (uint32_t index = 0; index < 2; index++) {
-        enum status made = store_open_perform(store, IO_MKDIR, 0, folders[index], 0);
+        enum status made = open_perform(store, IO_MKDIR, 0, folders[index], 0);
         if (made != STATUS_OK) return made;
     }
-    enum status status = store_open_journal(recovery);
-    if (status == STATUS_OK) status = store_open_perform(store, IO_SYNC_DIR, 0, ".", 0);
-    if (status == STATUS_OK) status = store_recover_states(recovery);
+    enum status status = open_journal(recovery);
+    if (status == STATUS_OK) status = open_perform(store, IO_SYNC_DIR, 0, ".", 0);
+    if (status == STATUS_OK) status = recovery_states(recovery);
     if (status == STATUS_OK) {
         status = journal_rewrite_last(&store->journal, store->io, STORE_SLOT_JOURNAL,
                                       store->extent_buffer, store->report);
     }
-    if (status == STATUS_OK) status = store_recover_segments(recovery);
-    if (status == STATUS_OK) status = store_recover_ops(recovery);
+    if (status == STATUS_OK) status = recovery_segments(recovery);
+    if (status == STATUS_OK) status = recovery_ops(recovery);
     if (status != STATUS_OK) return status;
-    store_apply_damage(store);
-    store_recover_replicas(store);
-    store_nobody_recovered(store);
-    store_tail_closed(store);
-    status = store_recover_witness(store);
-    if (status == STATUS_OK) status = store_sweep_checkpoints(store);
+    apply_damage(store);
+    recover_replicas(store);
+    shard_records_recovered(store);
+    close_tail(store);
+    status = recover_witness(store);
+    if (status == STATUS_OK) status = sweep_checkpoints(store);
     return status;
 }
 
@@ -287,16 +307,18 @@ enum status store_open(struct store *store, struct io *io, struct store_now now,
     store->recovering = 1;
     if (store->config.shard == 0) {
         /* A node has its metadata replica from the first start on, whatever its journal shows. */
-        store->metadata_replica = registry_make(store, 0, 0, 0, &store_limit_unknown, 0);
-        assert(store->metadata_replica != NULL);
+        struct replica *replica =
+            registry_make_replica(store, OWNER_METADATA_TOPIC, 0, 0, &registry_limit_unknown, 0);
+        assert(replica != NULL);
+        metadata_begin(store, replica);
     }
-    struct store_recovery recovery = {.store = store, .now = now};
-    enum status status = store_open_steps(&recovery);
+    struct store_recovery recovery = {.store = store};
+    enum status status = open_steps(&recovery);
     if (status == STATUS_OK) status = store->failed;
     if (status != STATUS_OK && detail && detail_size > 0 && recovery.detail[0] != 0)
         snprintf(detail, detail_size, "%s", recovery.detail);
     store->recovering = 0;
-    store->witness_due = 0;
+    round_recovered(store);
     store_clock_recovered(store->clock, &now);
     return status;
 }

@@ -1,9 +1,26 @@
 /* store/recovery/replay.c: what the walks over the journal's entries do, and the segments between
  * them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "catalog/owner.h"
+#include "foundation/assert.h"
+#include "store/accounting/shard_records.h"
+#include "store/checkpoint/checkpoint.h"
+#include "store/checkpoint/checkpoint_file.h"
+#include "store/checkpoint/duplicate_entries.h"
+#include "store/checkpoint/live_entries.h"
+#include "store/checkpoint/metadata.h"
+#include "store/checkpoint/replica_checkpoint.h"
+#include "store/execute.h"
+#include "store/files/paths.h"
+#include "store/files/requests.h"
+#include "store/files/retire.h"
+#include "store/files/segment_writer.h"
+#include "store/recovery/recovery.h"
+#include "store/registry.h"
 #include "store/state.h"
 #include "store/turn.h"
-
-#include <stdio.h>
 
 /* Its checkpoint or its segments are damaged: nothing above them can be executed. */
 static void recover_damage(struct replica *replica)
@@ -16,25 +33,22 @@ static void recover_damage(struct replica *replica)
 
 static struct replica *recover_group(struct store *store, const struct journal_entry *entry)
 {
-    if (entry->topic == 0 && !store->metadata_replica) return NULL;
+    if (entry->topic == OWNER_METADATA_TOPIC && !metadata_replica(store)) return NULL;
     struct replica *replica = registry_find(store, entry->topic, entry->partition);
-    if (replica && replica != store->metadata_replica
-        && replica->created_revision != entry->created_revision) {
+    if (replica && !replica->is_metadata && replica->created_revision != entry->created_revision) {
         registry_drop(store, replica);
         replica = NULL;
     }
     if (!replica)
-        replica = registry_make(store, entry->topic, entry->created_revision, entry->partition,
-                                &store_limit_unknown, 0);
+        replica = registry_make_replica(store, entry->topic, entry->created_revision,
+                                        entry->partition, &registry_limit_unknown, 0);
     return replica;
 }
 
-static enum status recover_configure(struct store *store, struct replica *replica,
-                                     const struct entry_view_state *state)
+static enum status recover_configure(struct replica *replica, const struct entry_view_state *state)
 {
-    if (state->segment_bytes == 0 && replica != store->metadata_replica)
-        return STATUS_JOURNAL_DAMAGED;
-    replica->metered = replica->metered_wanted = state->metered;
+    if (state->segment_bytes == 0 && !replica->is_metadata) return STATUS_JOURNAL_DAMAGED;
+    replica->metered = state->metered;
     replica->segment_limit =
         (struct segment_limit){.bytes = state->segment_bytes, .time_us = state->segment_us};
     replica->state.config.metered = replica->metered;
@@ -48,12 +62,12 @@ static enum status recover_configure(struct store *store, struct replica *replic
     return STATUS_OK;
 }
 
-static enum status recover_view_state(struct store *store, struct replica *replica,
-                                      const uint8_t *body, uint64_t body_size)
+static enum status recover_view_state(struct replica *replica, const uint8_t *body,
+                                      uint64_t body_size)
 {
     struct entry_view_state state;
     enum status status = entry_view_state_get(body, body_size, &state);
-    return status == STATUS_OK ? recover_configure(store, replica, &state) : status;
+    return status == STATUS_OK ? recover_configure(replica, &state) : status;
 }
 
 static enum status recover_blob(struct store *store, struct replica *replica, const uint8_t *blob,
@@ -61,7 +75,8 @@ static enum status recover_blob(struct store *store, struct replica *replica, co
 {
     uint8_t digest[16];
     vsr_digest(blob, size, digest);
-    if (memcmp(digest, replica->checkpoint_digest, 16) != 0) return STATUS_CHECKPOINT_DAMAGED;
+    if (memcmp(digest, replica_checkpoint_digest(replica), 16) != 0)
+        return STATUS_CHECKPOINT_DAMAGED;
     const struct partition_config config = replica->state.config;
     partition_deinit(&replica->state);
     partition_init(&replica->state, &store->pools, &config);
@@ -74,28 +89,26 @@ static enum status recover_checkpoint(struct store *store, struct replica *repli
                                       const struct journal_entry *entry, uint64_t generation)
 {
     if (body_size < ENTRY_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
-    if (entry->op < replica->checkpoint_op) return STATUS_OK;
+    if (entry->op < replica_checkpoint_op(replica)) return STATUS_OK;
     struct entry_checkpoint found;
     enum status status = entry_checkpoint_get(body, body_size, &found);
-    if (status == STATUS_OK) status = recover_configure(store, replica, &found.view_state);
+    if (status == STATUS_OK) status = recover_configure(replica, &found.view_state);
     if (status != STATUS_OK) return status;
     struct vsr_event event = {
         .kind = VSR_CHECKPOINT_FOUND, .op = entry->op, .time_us = found.append_time_us};
     memcpy(event.checksum, found.checksum, 16);
     struct vsr_update update;
     vsr_step(&replica->vsr, &event, &update);
-    replica->checkpoint_op = entry->op;
-    replica->checkpoint_is_file = found.is_file;
-    replica->checkpoint_bytes = found.size;
-    memcpy(replica->checkpoint_digest, found.digest, 16);
-    /* What stopped the replica lies further back than a checkpoint appended again: it lives (J4). */
-    if (replica->pin == 0 || replica->vsr.damaged_from == 0) replica->pin = generation;
-    store->live_bytes += entry->size - replica->live_bytes;
-    replica->live_bytes = entry->size;
-    if (replica->checkpoint_is_file) return STATUS_OK;
-    if (replica->checkpoint_bytes != body_size - ENTRY_CHECKPOINT_BYTES)
-        return STATUS_CHECKPOINT_DAMAGED;
-    return recover_blob(store, replica, body + ENTRY_CHECKPOINT_BYTES, replica->checkpoint_bytes);
+    replica_checkpoint_found(replica, entry->op, &found);
+    /* What stopped it lies further back than a checkpoint that was appended again: it lives (J4). */
+    if (replica->vsr.damaged_from == 0)
+        live_entries_found(replica, generation);
+    else
+        live_entries_found_first(replica, generation);
+    live_entries_replace(store, replica, live_entries_bytes_of(replica), entry->size);
+    if (found.is_file) return STATUS_OK;
+    if (found.size != body_size - ENTRY_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
+    return recover_blob(store, replica, body + ENTRY_CHECKPOINT_BYTES, found.size);
 }
 
 static enum status recover_abstention(struct replica *replica, const uint8_t *body,
@@ -108,8 +121,8 @@ static enum status recover_abstention(struct replica *replica, const uint8_t *bo
         .kind = VSR_ABSTAINED, .op = abstain.op_good, .op_to = abstain.op_lost};
     struct vsr_update update;
     vsr_step(&replica->vsr, &event, &update);
-    replica->stop_generation = generation;
-    if (replica->pin == 0) replica->pin = generation;
+    replica->recovery.stop_generation = generation;
+    live_entries_found_first(replica, generation);
     return STATUS_OK;
 }
 
@@ -122,8 +135,8 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     uint64_t body_size = entry->size - JOURNAL_ENTRY_HEADER_BYTES;
     struct replica *replica = NULL;
     enum status status;
-    store_copy_note(store, bytes, entry->origin_lsn, lsn);
-    if (entry->topic == STORE_NOBODY) store_nobody_found(store, entry, generation);
+    duplicate_entries_note(store->duplicates, bytes, entry->origin_lsn, lsn);
+    if (entry->topic == SHARD_RECORDS_TOPIC) shard_records_found(store, entry, generation);
     switch ((enum journal_entry_kind)entry->kind) {
     case JOURNAL_PREPARE: return STATUS_OK;
     case JOURNAL_CHECKPOINT:
@@ -138,16 +151,15 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
         if (body_size < ENTRY_VIEW_STATE_BYTES) return STATUS_JOURNAL_DAMAGED;
         replica = recover_group(store, entry);
         if (!replica) return STATUS_NO_MEMORY;
-        status =
-            replica->configured ? STATUS_OK : recover_view_state(store, replica, body, body_size);
-        if (replica->pin == 0) replica->pin = generation;
+        status = replica->configured ? STATUS_OK : recover_view_state(replica, body, body_size);
+        live_entries_found_first(replica, generation);
         return status;
     case JOURNAL_ABSTAIN:
-        if (entry->topic == STORE_NOBODY) return STATUS_OK;
+        if (entry->topic == SHARD_RECORDS_TOPIC) return STATUS_OK;
         replica = recover_group(store, entry);
         if (!replica) return STATUS_NO_MEMORY;
         return recover_abstention(replica, body, body_size, generation);
-    case JOURNAL_FORGET: return store_removal_found(store, entry, generation);
+    case JOURNAL_FORGET: return retire_found(store, entry, generation);
     case JOURNAL_METADATA_FLOOR:
     case JOURNAL_TAIL_CLOSED: return STATUS_OK;
     case JOURNAL_SUFFIX_INSTALLED: return STATUS_OP_UNKNOWN;
@@ -157,35 +169,32 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
 
 static enum status recover_blob_file(struct store *store, struct replica *replica)
 {
-    int is_metadata = replica == store->metadata_replica;
-    uint8_t *target = is_metadata ? store->snapshot.buffer : store->blob;
-    uint64_t room = is_metadata ? STORE_SNAPSHOT_MAX : STORE_BLOB_MAX;
-    if (replica->checkpoint_bytes > room) return STATUS_CHECKPOINT_DAMAGED;
+    int is_metadata = replica->is_metadata;
+    uint32_t bytes = replica_checkpoint_bytes(replica);
+    uint8_t *target = is_metadata ? metadata_snapshot_buffer(store) : store->checkpoint_buffer;
+    uint64_t room = is_metadata ? METADATA_SNAPSHOT_MAX : CHECKPOINT_BLOB_MAX;
+    if (bytes > room) return STATUS_CHECKPOINT_DAMAGED;
     struct io_request request = {.operation = IO_OPEN, .file = STORE_SLOT_CHECKPOINT};
-    store_blob_path(replica->checkpoint_digest, request.path);
-    enum status status = store_perform(store, &request);
+    checkpoint_file_path(replica_checkpoint_digest(replica), request.path);
+    enum status status = requests_perform(store, &request);
     if (status != STATUS_OK)
         return status == STATUS_FILE_NOT_FOUND ? STATUS_CHECKPOINT_DAMAGED : status;
-    struct io_request read = {.operation = IO_READ,
-                              .file = STORE_SLOT_CHECKPOINT,
-                              .size = replica->checkpoint_bytes,
-                              .buffer = target};
-    status = store_perform(store, &read);
+    struct io_request read = {
+        .operation = IO_READ, .file = STORE_SLOT_CHECKPOINT, .size = bytes, .buffer = target};
+    status = requests_perform(store, &read);
     struct io_request close = {.operation = IO_CLOSE, .file = STORE_SLOT_CHECKPOINT};
-    (void)store_perform(store, &close);
+    (void)requests_perform(store, &close);
     if (status != STATUS_OK) return status;
     if (read.result_bytes != read.size) return STATUS_CHECKPOINT_DAMAGED;
-    if (!is_metadata) return recover_blob(store, replica, target, replica->checkpoint_bytes);
+    if (!is_metadata) return recover_blob(store, replica, target, bytes);
     uint8_t digest[16];
-    vsr_digest(target, replica->checkpoint_bytes, digest);
-    store->snapshot.size = replica->checkpoint_bytes;
-    store->snapshot.op = replica->checkpoint_op;
-    store->snapshot.borrowed = 1;
-    return memcmp(digest, replica->checkpoint_digest, 16) == 0 ? STATUS_OK
-                                                               : STATUS_CHECKPOINT_DAMAGED;
+    vsr_digest(target, bytes, digest);
+    metadata_found(store, replica_checkpoint_op(replica), bytes);
+    return memcmp(digest, replica_checkpoint_digest(replica), 16) == 0 ? STATUS_OK
+                                                                       : STATUS_CHECKPOINT_DAMAGED;
 }
 
-enum status store_recover_states(struct store_recovery *recovery)
+enum status recovery_states(struct store_recovery *recovery)
 {
     struct store *store = recovery->store;
     enum status status =
@@ -196,13 +205,14 @@ enum status store_recover_states(struct store_recovery *recovery)
                  (unsigned long long)store->report->lsn_last);
         return status;
     }
-    for (uint32_t index = 0; index < store->replicas_max; index++) {
-        struct replica *replica = &store->replicas[index];
-        if (!replica->used || !replica->checkpoint_is_file) continue;
+    uint32_t cursor = 0;
+    struct replica *replica;
+    while ((replica = registry_next(store, &cursor)) != NULL) {
+        if (!replica_checkpoint_is_file(replica)) continue;
         status = recover_blob_file(store, replica);
         if (status == STATUS_OK) continue;
-        if (replica == store->metadata_replica || status != STATUS_CHECKPOINT_DAMAGED) {
-            store_blob_path(replica->checkpoint_digest, recovery->detail);
+        if (replica->is_metadata || status != STATUS_CHECKPOINT_DAMAGED) {
+            checkpoint_file_path(replica_checkpoint_digest(replica), recovery->detail);
             return status;
         }
         recover_damage(replica);
@@ -218,7 +228,7 @@ static enum status recover_segment_sealed(struct store *store, const struct segm
                               .offset = segment->data_bytes,
                               .size = SEGMENT_FOOTER_BYTES,
                               .buffer = bytes};
-    enum status status = store_perform(store, &read);
+    enum status status = requests_perform(store, &read);
     if (status != STATUS_OK) return status;
     struct segment_footer footer;
     if (read.result_bytes != read.size) return STATUS_FOOTER_DAMAGED;
@@ -232,12 +242,12 @@ static enum status recover_segment_active(struct store *store, struct replica *r
                                           struct segment *segment)
 {
     struct io_request size = {.operation = IO_SIZE, .file = STORE_SLOT_CHECKPOINT};
-    enum status status = store_perform(store, &size);
+    enum status status = requests_perform(store, &size);
     if (status != STATUS_OK) return status;
     if (size.result_bytes < segment->data_bytes) return STATUS_SEGMENT_DAMAGED;
     struct io_request cut = {
         .operation = IO_TRUNCATE, .file = STORE_SLOT_CHECKPOINT, .size = segment->data_bytes};
-    status = store_perform(store, &cut);
+    status = requests_perform(store, &cut);
     if (status != STATUS_OK) return status;
     segment_walk_begin(&replica->state.segments, segment);
     uint64_t piece = store->config.extent_bytes; /* a batch fits: its round fitted an extent */
@@ -249,7 +259,7 @@ static enum status recover_segment_active(struct store *store, struct replica *r
                                   .size = piece,
                                   .buffer = store->extent_buffer};
         if (read.size > segment->data_bytes - position) read.size = segment->data_bytes - position;
-        status = store_perform(store, &read);
+        status = requests_perform(store, &read);
         if (status != STATUS_OK) return status;
         size_t consumed = 0;
         status = segment_walk(&replica->state.segments, segment, read.buffer, read.result_bytes,
@@ -258,8 +268,7 @@ static enum status recover_segment_active(struct store *store, struct replica *r
         if (consumed == 0) return STATUS_SEGMENT_DAMAGED;
         position += consumed;
     }
-    replica->written_segment = segment->base_offset;
-    replica->written_position = segment->data_bytes;
+    segment_writer_found(replica, segment->base_offset, segment->data_bytes);
     return STATUS_OK;
 }
 
@@ -268,13 +277,13 @@ static enum status recover_group_segments(struct store *store, struct replica *r
     for (uint32_t position = 0;; position++) {
         struct segment *segment = partition_segment(&replica->state, position);
         if (!segment) return STATUS_OK;
-        replica->folder_made = 1;
+        segment_writer_found_folder(replica);
         struct io_request open = {.operation = IO_OPEN, .file = STORE_SLOT_CHECKPOINT};
-        store_segment_path(replica, segment->base_offset, open.path);
-        enum status status = store_perform(store, &open);
+        path_of_segment(replica, segment->base_offset, open.path);
+        enum status status = requests_perform(store, &open);
         if (status == STATUS_FILE_NOT_FOUND && segment->sealed) {
             /* A trim behind the checkpoint may have taken it: the log will tell. */
-            replica->absent_end = segment->end_offset;
+            replica->recovery.absent_end = segment->end_offset;
             continue;
         }
         if (status == STATUS_FILE_NOT_FOUND) return STATUS_SEGMENT_DAMAGED;
@@ -282,23 +291,24 @@ static enum status recover_group_segments(struct store *store, struct replica *r
         status = segment->sealed ? recover_segment_sealed(store, segment)
                                  : recover_segment_active(store, replica, segment);
         struct io_request close = {.operation = IO_CLOSE, .file = STORE_SLOT_CHECKPOINT};
-        enum status closed = store_perform(store, &close);
+        enum status closed = requests_perform(store, &close);
         if (status == STATUS_OK) status = closed;
         if (status != STATUS_OK) return status;
     }
 }
 
-enum status store_recover_segments(struct store_recovery *recovery)
+enum status recovery_segments(struct store_recovery *recovery)
 {
     struct store *store = recovery->store;
-    for (uint32_t index = 0; index < store->replicas_max; index++) {
-        struct replica *replica = &store->replicas[index];
-        if (!replica->used || replica == store->metadata_replica) continue;
+    uint32_t cursor = 0;
+    struct replica *replica;
+    while ((replica = registry_next(store, &cursor)) != NULL) {
+        if (replica->is_metadata) continue;
         const struct segment *active = segment_active(&replica->state.segments);
-        replica->checkpoint_active = active ? active->base_offset + 1 : 0;
+        replica_checkpoint_set_active(replica, active ? active->base_offset + 1 : 0);
         enum status status = recover_group_segments(store, replica);
         if (status == STATUS_OK) continue;
-        replica_path(replica, recovery->detail);
+        path_of_replica(replica, recovery->detail);
         if (status == STATUS_IO_FAILED || status == STATUS_STORAGE_FULL) return status;
         recover_damage(replica);
     }
@@ -308,8 +318,8 @@ enum status store_recover_segments(struct store_recovery *recovery)
 /* A step of every partition that waits for a segment write. */
 static enum status recover_write(struct store *store)
 {
-    for (uint64_t count = store->writes.count; count > 0; count--) {
-        int moved = store_segment_write(store);
+    for (uint64_t count = segment_writer_waiting(store->segment_writer); count > 0; count--) {
+        int moved = segment_writer_step_one(store);
         turn_completions(store);
         if (!moved) break;
     }
@@ -321,12 +331,12 @@ static enum status recover_execute(struct store *store, struct replica *replica,
                                    const uint8_t *bytes, const struct journal_entry *entry,
                                    const struct entry_prepare *prepare, uint64_t generation)
 {
-    struct prepare_ring *ring =
-        replica == store->metadata_replica ? &store->metadata : &store->data;
+    struct prepare_ring *ring = replica->is_metadata ? &store->metadata_ring : &store->data_ring;
     enum status status = STATUS_OK;
     while (!prepare_ring_fits(ring, entry->size)) {
-        if (store->storage_full) return STATUS_STORAGE_FULL;
-        if (ring != &store->data || queue_empty(&store->writes)) return STATUS_NO_MEMORY;
+        if (requests_disk_is_full(store)) return STATUS_STORAGE_FULL;
+        if (ring != &store->data_ring || segment_writer_waiting(store->segment_writer) == 0)
+            return STATUS_NO_MEMORY;
         status = recover_write(store);
         if (status != STATUS_OK) return status;
     }
@@ -338,12 +348,11 @@ static enum status recover_execute(struct store *store, struct replica *replica,
     slot->operation = prepare->operation;
     if (slot->operation == PARTITION_BATCH) slot->batch_bytes = prepare->payload_bytes;
     ring->durable = ring->rounded = ring->head;
-    replica->live_bytes += entry->size;
-    store->live_bytes += entry->size;
-    if (replica->pin == 0 || generation < replica->pin) replica->pin = generation;
-    store->committed.count = 0;
-    committed_add(&store->committed, position);
-    execute_committed(store, ring, &store->committed);
+    live_entries_add(store, replica, entry->size);
+    live_entries_found_oldest(replica, generation);
+    store->committed->count = 0;
+    committed_add(store->committed, position);
+    execute_committed(store, ring, store->committed);
     prepare_ring_settle(ring);
     return store->failed;
 }
@@ -358,10 +367,10 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     if (entry->kind != JOURNAL_PREPARE && entry->kind != JOURNAL_VIEW_STATE) return STATUS_OK;
     struct replica *replica = registry_find(store, entry->topic, entry->partition);
     if (!replica || replica->created_revision != entry->created_revision) return STATUS_OK;
-    if (replica->removal.phase != REMOVAL_NONE) return STATUS_OK;
+    if (retire_leaves(replica)) return STATUS_OK;
     if (entry->kind == JOURNAL_VIEW_STATE) {
         if (entry->op != replica->vsr.op) return STATUS_OK;
-        return recover_view_state(store, replica, bytes + JOURNAL_ENTRY_HEADER_BYTES,
+        return recover_view_state(replica, bytes + JOURNAL_ENTRY_HEADER_BYTES,
                                   entry->size - JOURNAL_ENTRY_HEADER_BYTES);
     }
     if (replica->corrupt) return STATUS_OK;
@@ -374,7 +383,7 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     if (event.prepare.op != entry->op || event.prepare.payload_bytes != entry->size - bodies)
         return STATUS_JOURNAL_DAMAGED;
     if (replica->unknown_op != 0) return STATUS_OK;
-    int next = entry->op == replica->vsr.op + 1 && replica != store->metadata_replica;
+    int next = entry->op == replica->vsr.op + 1 && !replica->is_metadata;
     if (next && event.prepare.operation > PARTITION_OP_LAST) {
         /* Its replica waits for a release that knows it; its entries stay, all others go on. */
         replica->unknown_op = entry->op;
@@ -394,16 +403,17 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
 /* Segments that a checkpoint names, and no trim behind it took, must be there. */
 static void recover_absent(struct store *store)
 {
-    for (uint32_t index = 0; index < store->replicas_max; index++) {
-        struct replica *replica = &store->replicas[index];
-        if (!replica->used || replica->corrupt || replica->unknown_op != 0) continue;
-        if (replica->absent_end > replica->state.log_start) recover_damage(replica);
+    uint32_t cursor = 0;
+    struct replica *replica;
+    while ((replica = registry_next(store, &cursor)) != NULL) {
+        if (replica->corrupt || replica->unknown_op != 0) continue;
+        if (replica->recovery.absent_end > replica->state.log_start) recover_damage(replica);
     }
 }
 
 /* One walk takes the ops that lie in order. Those appended again lie behind later ones: walk until
  * nothing moves. */
-enum status store_recover_ops(struct store_recovery *recovery)
+enum status recovery_ops(struct store_recovery *recovery)
 {
     struct store *store = recovery->store;
     do {
@@ -415,7 +425,7 @@ enum status store_recover_ops(struct store_recovery *recovery)
     recover_absent(store);
     /* What finds no room on the disk is in the journal and stays in the ring: it is read from there
      * and written once there is room, as if the disk had become full just now. */
-    while (!queue_empty(&store->writes) && !store->storage_full) {
+    while (!segment_writer_waiting(store->segment_writer) == 0 && !requests_disk_is_full(store)) {
         enum status status = recover_write(store);
         if (status != STATUS_OK) return status;
     }
