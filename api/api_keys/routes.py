@@ -20,6 +20,7 @@ from api.auth.audit_chain import Actor
 from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.api_keys import ApiKey
 from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
@@ -56,9 +57,7 @@ def list_api_keys(
 ) -> Page[ApiKeyBody]:
     """The keys of the organization, revoked ones too, oldest first; never a secret."""
     with database.read() as session:
-        query = select(ApiKey).where(ApiKey.org_id == caller.org_id)
-        if caller.project_id is not None:
-            query = query.where(ApiKey.project_id == caller.project_id)
+        query = visible_to(select(ApiKey), ApiKey, caller)
         if not sessions:
             query = query.where(~ApiKey.name.startswith(SESSION_PREFIX, autoescape=True))
         if name:

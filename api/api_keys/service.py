@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from api.api_keys.schemas import ApiKeyBody, ApiKeyCreate, expiry
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
+from api.auth.scope import of_organization
 from api.auth.tokens import Token, new_token
 from api.db.identifiers import new_id
 from api.db.tables.api_keys import ApiKey
@@ -45,11 +46,10 @@ def create_key(
 ) -> IssuedKey:
     """A key and its token. The token is in the answer and nowhere else."""
     org_id, project_id = _scope(session, actor, command)
-    taken = session.scalars(
-        select(ApiKey).where(
-            ApiKey.org_id == org_id, ApiKey.name == command.name, ApiKey.revoked_at.is_(None)
-        )
-    ).first()
+    same = of_organization(select(ApiKey), ApiKey, org_id).where(
+        ApiKey.name == command.name, ApiKey.revoked_at.is_(None)
+    )
+    taken = session.scalars(same).first()
     if taken is not None:
         raise NameTakenError(f"There is a key {command.name} already.", existing_id=taken.id)
     token = new_token("user")
@@ -181,17 +181,12 @@ def _lasting_owner(row: ApiKey) -> bool:
 
 
 def _owners(session: Session, row: ApiKey, now: datetime) -> int:
-    query = (
-        select(func.count())
-        .select_from(ApiKey)
-        .where(
-            ApiKey.org_id == row.org_id,
-            ApiKey.role == "owner",
-            ApiKey.project_id.is_(None),
-            ApiKey.revoked_at.is_(None),
-            # A session ends by itself: it keeps nobody in.
-            ~ApiKey.name.startswith(SESSION_PREFIX),
-            (ApiKey.expires_at.is_(None)) | (ApiKey.expires_at > now),
-        )
+    query = of_organization(select(func.count()).select_from(ApiKey), ApiKey, row.org_id).where(
+        ApiKey.role == "owner",
+        ApiKey.project_id.is_(None),
+        ApiKey.revoked_at.is_(None),
+        # A session ends by itself: it keeps nobody in.
+        ~ApiKey.name.startswith(SESSION_PREFIX),
+        (ApiKey.expires_at.is_(None)) | (ApiKey.expires_at > now),
     )
     return session.scalar(query) or 0

@@ -3,11 +3,12 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
+from sqlalchemy import select
 
 from api.audit.schemas import AuditBody
-from api.audit.scope import visible_events
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.audit import AuditEvent
 from api.http.pagination import Page, PageRequest, page_of
 from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
@@ -29,7 +30,7 @@ def list_audit_events(
     """What was changed and what was refused in the organization, oldest first. A key of one project
     reads the events of its project only: its chain has gaps, and cannot be verified with it."""
     with database.read() as session:
-        query = visible_events(caller)
+        query = visible_to(select(AuditEvent), AuditEvent, caller)
         filters = {"target_id": target_id, "principal_id": principal_id}
         query = query.filter_by(**{member: value for member, value in filters.items() if value})
         items, token = page_of(

@@ -16,6 +16,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from api.auth.permissions import Caller
+from api.auth.scope import of_organization
 from api.db.identifiers import new_id
 from api.db.tables.audit import AuditEvent, OutboxEvent
 from api.http.resource import format_instant
@@ -97,12 +98,8 @@ def _append(session: Session, actor: Actor, change: Change, *, outcome: str) -> 
         # writer anyway.
         number = int.from_bytes(hashlib.sha256(change.org_id.encode()).digest()[:8], signed=True)
         session.execute(select(func.pg_advisory_xact_lock(number)))
-    last = session.scalars(
-        select(AuditEvent)
-        .where(AuditEvent.org_id == change.org_id)
-        .order_by(AuditEvent.sequence.desc())
-        .limit(1)
-    ).first()
+    chain = of_organization(select(AuditEvent), AuditEvent, change.org_id)
+    last = session.scalars(chain.order_by(AuditEvent.sequence.desc()).limit(1)).first()
     row = AuditEvent(
         id=new_id("aud"),
         org_id=change.org_id,

@@ -18,6 +18,7 @@ from api.api_keys.schemas import ApiKeyCreate, ApiKeySpec
 from api.api_keys.service import create_key
 from api.auth.audit_chain import Actor
 from api.auth.permissions import Caller
+from api.auth.scope import of_organization
 from api.auth.tokens import Token
 from api.clusters.schemas import ClusterCreate
 from api.clusters.service import create_cluster
@@ -135,7 +136,7 @@ def identity_of(database: Database) -> Identity:
         cluster = session.scalars(select(Cluster).order_by(Cluster.id).limit(1)).one()
         node = session.scalars(select(Node).where(Node.cluster_id == cluster.id)).first()
         assert node is not None
-        project = session.scalars(select(Project).where(Project.org_id == system.id)).one()
+        project = session.scalars(of_organization(select(Project), Project, system.id)).one()
         return Identity(cluster.id, node.id, system.id, project.id)
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.clusters.schemas import ClusterBody, ClusterCreate
 from api.clusters.service import cluster_owner, create_cluster
 from api.db.tables.clusters import Cluster
@@ -42,7 +43,7 @@ def list_clusters(
 ) -> Page[ClusterBody]:
     """Every cluster: they are the operator's, and any organization may put streams on them."""
     with database.read() as session:
-        query = select(Cluster)
+        query = visible_to(select(Cluster), Cluster, caller)
         if name:
             query = query.where(Cluster.name == name)
         items, token = page_of(

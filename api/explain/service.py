@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.columns import DeletableColumns, ResourceColumns
 from api.db.tables.clusters import Cluster
 from api.db.tables.holds import LegalHold
@@ -51,10 +52,10 @@ def explain(
     ]
     return ExplanationBody(
         object=ExplainedObject(kind=kind.word, id=row.id, name=subject.name),
-        summary=_summary(session, subject, status, work, now),
+        summary=_summary(session, caller, subject, status, work, now),
         steps=in_order(steps),
         conditions=conditions,
-        operations=_operations(session, row, now),
+        operations=_operations(session, caller, row, now),
     )
 
 
@@ -67,6 +68,7 @@ def _of_a_stranger(subject: Subject) -> ExplanationBody:
 
 def _summary(
     session: Session,
+    caller: Caller,
     subject: Subject,
     status: ResourceStatus | None,
     work: Work | None,
@@ -84,7 +86,8 @@ def _summary(
     if isinstance(row, Node):
         return f"The {title} is registered at {row.address}."
     if isinstance(row, Cluster):
-        names = session.scalars(select(Node.name).filter_by(cluster_id=row.id).order_by(Node.id))
+        nodes = visible_to(select(Node.name), Node, caller).where(Node.cluster_id == row.id)
+        names = session.scalars(nodes.order_by(Node.id))
         return f"The {title} is made of: {', '.join(names) or 'no node yet'}."
     assert isinstance(row, ResourceColumns)
     deletable = row if isinstance(row, DeletableColumns) else None
@@ -121,12 +124,14 @@ def _plain(error: Mapping[str, Json]) -> str:
     return str(error["detail"]).rstrip(".")
 
 
-def _operations(session: Session, row: object, now: datetime) -> list[OperationBody]:
+def _operations(
+    session: Session, caller: Caller, row: object, now: datetime
+) -> list[OperationBody]:
     """The latest operations of an object, or of an operation itself alone, oldest first."""
     if isinstance(row, Operation):
         return _bodies(session, [row], now)
     assert isinstance(row, ResourceColumns | ReportRun | LegalHold)
-    query = select(Operation).where(Operation.target_id == row.id, Operation.org_id == row.org_id)
+    query = visible_to(select(Operation), Operation, caller).where(Operation.target_id == row.id)
     rows = session.scalars(query.order_by(Operation.id.desc()).limit(OPERATIONS_MAX)).all()
     return _bodies(session, list(reversed(rows)), now)
 

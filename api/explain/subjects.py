@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.guard import Owner, visible
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.api_keys import ApiKey
 from api.db.tables.clusters import Cluster
 from api.db.tables.holds import LegalHold
@@ -43,6 +44,7 @@ Row: TypeAlias = (
     | Operation
     | ReportRun
 )
+Called = TypeVar("Called", Organization, Project, Stream, ApiKey, Cluster, Node)
 Placed = TypeVar("Placed", Stream, Topic)
 
 
@@ -132,12 +134,12 @@ def owner_of(session: Session, row: Row) -> Owner:
 
 def _named(session: Session, caller: Caller, kind: Kind, name: str) -> Sequence[Row]:
     find: dict[str, Callable[[], Sequence[Row]]] = {
-        "organization": lambda: session.scalars(select(Organization).filter_by(name=name)).all(),
-        "cluster": lambda: session.scalars(select(Cluster).filter_by(name=name)).all(),
-        "node": lambda: session.scalars(select(Node).filter_by(name=name)).all(),
-        "project": lambda: _latest(_projects(session, caller, name)),
+        "organization": lambda: _called(session, caller, Organization, name),
+        "cluster": lambda: _called(session, caller, Cluster, name),
+        "node": lambda: _called(session, caller, Node, name),
+        "project": lambda: _latest(_called(session, caller, Project, name)),
         "key": lambda: _live_key(session, caller, name),
-        "stream": lambda: _placed(session, caller, _streams(session, caller, Stream.name == name)),
+        "stream": lambda: _placed(session, caller, _called(session, caller, Stream, name)),
         "topic": lambda: _topics(session, caller, name),
     }
     return find[kind.word]() if kind.word in find else _by_id(session, kind, name)
@@ -148,27 +150,22 @@ def _by_id(session: Session, kind: Kind, object_id: str) -> Sequence[Row]:
     return [row] if isinstance(row, Row) else []
 
 
-def _projects(session: Session, caller: Caller, name: str) -> Sequence[Project]:
-    query = select(Project).where(Project.org_id == caller.org_id, Project.name == name)
-    return session.scalars(query.order_by(Project.id)).all()
+def _called(session: Session, caller: Caller, model: type[Called], name: str) -> Sequence[Called]:
+    """Of those that a caller sees, the ones that have or had a name, in order of creation."""
+    query = visible_to(select(model), model, caller).where(model.name == name)
+    return session.scalars(query.order_by(model.id)).all()
 
 
 def _live_key(session: Session, caller: Caller, name: str) -> Sequence[ApiKey]:
-    query = select(ApiKey).where(ApiKey.org_id == caller.org_id, ApiKey.name == name)
-    rows = session.scalars(query.order_by(ApiKey.id)).all()
+    rows = _called(session, caller, ApiKey, name)
     live = [row for row in rows if row.revoked_at is None]
     return live or rows[-1:]
 
 
-def _streams(session: Session, caller: Caller, *where: ColumnElement[bool]) -> Sequence[Stream]:
-    query = select(Stream).where(Stream.org_id == caller.org_id, *where)
-    return session.scalars(query.order_by(Stream.id)).all()
-
-
 def _topics(session: Session, caller: Caller, name: str) -> Sequence[Topic]:
     stream, slash, topic = name.rpartition("/")
-    streams = _streams(session, caller, Stream.name == (stream if slash else "default"))
-    query = select(Topic).where(
+    streams = _called(session, caller, Stream, stream if slash else "default")
+    query = visible_to(select(Topic), Topic, caller).where(
         Topic.stream_id.in_([row.id for row in streams]), Topic.name == topic
     )
     return _placed(session, caller, session.scalars(query.order_by(Topic.id)).all())
@@ -178,7 +175,8 @@ def _placed(session: Session, caller: Caller, rows: Sequence[Placed]) -> Sequenc
     """Those of the caller's own project if there are any, else those of every project: alive
     before gone."""
     own = caller.project_id or next(
-        (row.id for row in _projects(session, caller, "default") if row.purged_at is None), None
+        (row.id for row in _called(session, caller, Project, "default") if row.purged_at is None),
+        None,
     )
     mine = [row for row in rows if row.project_id == own]
     live = [row for row in mine or rows if row.purged_at is None]

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.holds import LegalHold
 from api.holds.schemas import CASE_CHARACTERS_MAX, LegalHoldBody, LegalHoldCreate
 from api.holds.service import HoldChange, create_hold, hold_bodies, hold_owner, release_hold
@@ -51,9 +52,7 @@ def list_holds(
 ) -> Page[LegalHoldBody]:
     """The holds the key can see, the released ones too, oldest first."""
     with database.read() as session:
-        query = select(LegalHold).where(LegalHold.org_id == caller.org_id)
-        if caller.project_id is not None:
-            query = query.where(LegalHold.project_id == caller.project_id)
+        query = visible_to(select(LegalHold), LegalHold, caller)
         filters = {"topic_id": topic_id, "case_id": case_id, "state": state}
         query = query.filter_by(**{member: value for member, value in filters.items() if value})
         items, token = page_of(

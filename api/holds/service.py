@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
+from api.auth.scope import visible_to
 from api.db.identifiers import new_id
 from api.db.tables.holds import KEEPING, LegalHold
 from api.db.tables.streams import Stream
@@ -86,7 +87,8 @@ def release_hold(
     :raises PreconditionRequiredError: no If-Match was sent.
     :raises PreconditionFailedError: it names another revision than the present one.
     """
-    query = select(LegalHold).where(LegalHold.id == hold_id).with_for_update()
+    query = visible_to(select(LegalHold), LegalHold, actor.caller).where(LegalHold.id == hold_id)
+    query = query.with_for_update()
     row = session.scalars(query.execution_options(populate_existing=True)).one()
     before = hold_bodies(session, [row])[0]
     if row.release_wished_at is not None:
@@ -129,11 +131,10 @@ def hold_owner(session: Session, object_id: str) -> Owner | None:
 
 def _topic(session: Session, actor: Actor, topic_id: str) -> Topic:
     """The topic that shall be held, so that no deletion can slip in between."""
-    caller = actor.caller
-    query = select(Topic).where(Topic.id == topic_id).with_for_update()
+    query = visible_to(select(Topic), Topic, actor.caller)
+    query = query.where(Topic.id == topic_id, Topic.purged_at.is_(None)).with_for_update()
     row = session.scalars(query.execution_options(populate_existing=True)).first()
-    confined = row is not None and caller.project_id not in (None, row.project_id)
-    if row is None or row.purged_at is not None or row.org_id != caller.org_id or confined:
+    if row is None:
         raise NotFoundError(
             f"There is no topic {topic_id} that this key can see.", code="TOPIC_NOT_FOUND"
         )

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from api.auth.guard import Owner
 from api.auth.permissions import Caller
+from api.auth.scope import of_organization, visible_to
 from api.db.identifiers import new_id
 from api.db.tables.invoices import Invoice, InvoiceLine
 from api.db.tables.organizations import Organization
@@ -40,10 +41,7 @@ SEPARATOR: Final = "|"
 
 def invoices_of(caller: Caller) -> Select[Invoice]:
     """What a caller may see."""
-    query = select(Invoice)
-    if caller.project_id is not None:
-        return query.where(Invoice.id.is_(None))
-    return query if caller.operator else query.where(Invoice.org_id == caller.org_id)
+    return visible_to(select(Invoice), Invoice, caller)
 
 
 def latest_first(
@@ -80,8 +78,9 @@ def invoice_owner(session: Session, object_id: str) -> Owner | None:
 def invoice_bodies(session: Session, caller: Caller, rows: Sequence[Invoice]) -> list[InvoiceBody]:
     """Invoices without their lines, each with its organization's name."""
     ids = {row.org_id for row in rows}
-    query = select(Organization.id, Organization.name).where(Organization.id.in_(ids))
-    names = {row.id: row.name for row in session.execute(query)}
+    query = visible_to(select(Organization.id, Organization.name), Organization, caller)
+    found = session.execute(query.where(Organization.id.in_(ids)))
+    names = {row.id: row.name for row in found}
     return [InvoiceBody.of(row, names[row.org_id], own=row.org_id == caller.org_id) for row in rows]
 
 
@@ -171,13 +170,10 @@ def _put(session: Session, run: ReportRun, drawn: DrawnInvoice) -> str:
             f"{drawn.name} names an unknown organization {drawn.organization_id}."
         )
     check_values(Invoice, dict(drawn))
-    row = session.scalars(
-        select(Invoice).where(
-            Invoice.org_id == drawn.organization_id,
-            Invoice.period_start == drawn.period_start,
-            Invoice.sequence == FIRST,
-        )
-    ).first()
+    same = of_organization(select(Invoice), Invoice, drawn.organization_id).where(
+        Invoice.period_start == drawn.period_start, Invoice.sequence == FIRST
+    )
+    row = session.scalars(same).first()
     if row is not None and row.state != "DRAFT":
         return row.id
     if row is None:

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.clusters.service import cluster_nodes_owner
 from api.db.tables.nodes import Node
 from api.http.errors import NotFoundError
@@ -41,7 +42,7 @@ def list_nodes(
     with database.read() as session:
         items, token = page_of(
             session,
-            select(Node).where(Node.cluster_id == object_id),
+            visible_to(select(Node), Node, caller).where(Node.cluster_id == object_id),
             Node.id,
             PageRequest(
                 caller.org_id,

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, select
 from api.api_keys.service import SESSION_PREFIX
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.api_keys import ApiKey
 from api.db.tables.operations import Operation
 from api.db.tables.work import Work
@@ -48,13 +49,11 @@ def list_operations(
     the keys of console sessions only if they are asked for, or for one by its id."""
     with database.read() as session:
         now = database.now(session)
-        query = select(Operation).where(Operation.org_id == caller.org_id)
-        if caller.project_id is not None:
-            query = query.where(Operation.project_id == caller.project_id)
+        query = visible_to(select(Operation), Operation, caller)
         if target_id:
             query = query.where(Operation.target_id == target_id)
         elif not sessions:
-            query = query.where(~_of_session_key())
+            query = query.where(~_of_session_key(caller))
         request = PageRequest(
             caller.org_id,
             (
@@ -82,16 +81,13 @@ def list_operations(
     return Page(items=items, next_page_token=token)
 
 
-def _of_session_key() -> ColumnElement[bool]:
+def _of_session_key(caller: Caller) -> ColumnElement[bool]:
     """The object is the key of a console session: one is made and ended with every sign-in."""
-    return (
-        select(ApiKey.id)
-        .where(
-            ApiKey.id == Operation.target_id,
-            ApiKey.name.startswith(SESSION_PREFIX, autoescape=True),
-        )
-        .exists()
+    keys = visible_to(select(ApiKey.id), ApiKey, caller).where(
+        ApiKey.id == Operation.target_id,
+        ApiKey.name.startswith(SESSION_PREFIX, autoescape=True),
     )
+    return keys.exists()
 
 
 @router.get("/{object_id}", operation_id="getOperation")

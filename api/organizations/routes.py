@@ -9,6 +9,7 @@ from sqlalchemy import select
 from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.organizations import Organization
 from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
@@ -42,9 +43,7 @@ def list_organizations(
 ) -> Page[OrganizationBody]:
     """The caller's organization; for the operator, all of them."""
     with database.read() as session:
-        query = select(Organization)
-        if not caller.operator:
-            query = query.where(Organization.id == caller.org_id)
+        query = visible_to(select(Organization), Organization, caller)
         if name:
             query = query.where(Organization.name == name)
         items, token = page_of(

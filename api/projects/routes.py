@@ -9,6 +9,7 @@ from sqlalchemy import select
 from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.projects import Project
 from api.deletion.mark import DeletionWish
 from api.http.idempotency import RequestFacts
@@ -45,9 +46,7 @@ def list_projects(
 ) -> Page[ProjectBody]:
     """The projects the key can see, oldest first."""
     with database.read() as session:
-        query = select(Project).where(Project.org_id == caller.org_id, Project.purged_at.is_(None))
-        if caller.project_id is not None:
-            query = query.where(Project.id == caller.project_id)
+        query = visible_to(select(Project), Project, caller).where(Project.purged_at.is_(None))
         if name:
             query = query.where(Project.name == name)
         items, token = page_of(

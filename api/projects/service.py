@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
+from api.auth.scope import of_organization
 from api.clusters.service import only_cluster
 from api.db.identifiers import new_id
 from api.db.tables.projects import Project
@@ -35,11 +36,10 @@ def create_project_row(
     session: Session, actor: Actor, org_id: str, command: ProjectCreate
 ) -> Project:
     """The row alone, recorded."""
-    taken = session.scalars(
-        select(Project).where(
-            Project.org_id == org_id, Project.name == command.name, Project.purged_at.is_(None)
-        )
-    ).first()
+    same = of_organization(select(Project), Project, org_id).where(
+        Project.name == command.name, Project.purged_at.is_(None)
+    )
+    taken = session.scalars(same).first()
     if taken is not None:
         refuse_deleting(taken, "project")
         raise NameTakenError(f"There is a project {command.name} already.", existing_id=taken.id)

@@ -13,6 +13,7 @@ from api.auth.audit_chain import Actor
 from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.reports import ReportRun
 from api.http.idempotency import RequestFacts
 from api.http.pagination import Page, PageRequest, page_of
@@ -71,9 +72,7 @@ def list_report_runs(
 ) -> Page[ReportRunBody]:
     """The runs of the operator's organization, oldest first unless asked otherwise."""
     with database.read() as session:
-        query = select(ReportRun).where(ReportRun.org_id == caller.org_id)
-        if caller.run_id is not None:
-            query = query.where(ReportRun.id == caller.run_id)
+        query = visible_to(select(ReportRun), ReportRun, caller)
         items, token = page_of(
             session,
             query,

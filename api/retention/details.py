@@ -14,11 +14,12 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, JsonValue
-from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.retention import RetentionRow, RetentionTopic
 from api.http.pagination import PAGE_SIZE_MAX, Page, PageRequest, last_shown, page_of, token_after
 from api.http.resource import Int64
@@ -74,7 +75,8 @@ def list_retention_topics(
         run_id = shown_run(session)
         members = (("list", "retention-topics"), ("run", run_id), ("broken", str(broken)))
         request = PageRequest(caller.org_id, members, page_size, page_token, database.now(session))
-        topics = select(RetentionTopic).where(*_seen(RetentionTopic, caller, run_id))
+        topics = visible_to(select(RetentionTopic), RetentionTopic, caller)
+        topics = topics.where(RetentionTopic.run_id == run_id)
         if largest:
             return Page(items=_largest(session, topics, largest, broken=broken))
         if broken:
@@ -144,12 +146,17 @@ def get_retention_deletions(
         run_id = shown_run(session)
         if not run_id:
             return Deletions(days=[])
-        query = select(
-            RetentionRow.deleted_at,
-            RetentionRow.cause,
-            RetentionRow.deleted_bytes,
-            RetentionRow.deleted_records,
-        ).where(RetentionRow.cause != "", *_seen(RetentionRow, caller, run_id))
+        query = visible_to(
+            select(
+                RetentionRow.deleted_at,
+                RetentionRow.cause,
+                RetentionRow.deleted_bytes,
+                RetentionRow.deleted_records,
+            ),
+            RetentionRow,
+            caller,
+        )
+        query = query.where(RetentionRow.run_id == run_id, RetentionRow.cause != "")
         if topic_id:
             query = query.where(RetentionRow.topic_id == topic_id)
         sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
@@ -166,15 +173,3 @@ def get_retention_deletions(
                 for (day, cause), (trims, size, records) in sorted(sums.items())
             ],
         )
-
-
-def _seen(
-    table: type[RetentionRow] | type[RetentionTopic], caller: Caller, run_id: str
-) -> list[ColumnElement[bool]]:
-    """Of a run, what the caller may see."""
-    conditions = [table.run_id == run_id]
-    if not caller.operator:
-        conditions.append(table.org_id == caller.org_id)
-    if caller.project_id is not None:
-        conditions.append(table.project_id == caller.project_id)
-    return conditions

@@ -13,6 +13,7 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.reports import CurrentRun, ReportRun
 from api.db.tables.retention import RetentionRow, RetentionTopic
 from api.http.pagination import PageRequest, page_of
@@ -86,11 +87,8 @@ def retention(
 
 
 def _rows(caller: Caller, query: RetentionQuery, run_id: str) -> Select[RetentionRow]:
-    rows = select(RetentionRow).where(RetentionRow.run_id == run_id)
-    if not caller.operator:
-        rows = rows.where(RetentionRow.org_id == caller.org_id)
-    if caller.project_id is not None:
-        rows = rows.where(RetentionRow.project_id == caller.project_id)
+    rows = visible_to(select(RetentionRow), RetentionRow, caller)
+    rows = rows.where(RetentionRow.run_id == run_id)
     if query.topic_id:
         rows = rows.where(RetentionRow.topic_id == query.topic_id)
     if query.cause:
@@ -103,11 +101,8 @@ def _rows(caller: Caller, query: RetentionQuery, run_id: str) -> Select[Retentio
 
 def _documents(caller: Caller, query: RetentionQuery, run_id: str) -> Select[dict[str, Json]]:
     """What the run says of each topic; there may be many, so few are in memory at once."""
-    documents = select(RetentionTopic.document).where(RetentionTopic.run_id == run_id)
-    if not caller.operator:
-        documents = documents.where(RetentionTopic.org_id == caller.org_id)
-    if caller.project_id is not None:
-        documents = documents.where(RetentionTopic.project_id == caller.project_id)
+    documents = visible_to(select(RetentionTopic.document), RetentionTopic, caller)
+    documents = documents.where(RetentionTopic.run_id == run_id)
     if query.topic_id:
         documents = documents.where(RetentionTopic.topic_id == query.topic_id)
     ordered = documents.order_by(RetentionTopic.topic_id)

@@ -11,7 +11,7 @@ from api.auth.audit_chain import Actor
 from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
-from api.auth.scope import project_for
+from api.auth.scope import project_for, visible_to
 from api.clusters.service import cluster_for
 from api.db.tables.streams import Stream
 from api.deletion.mark import DeletionWish
@@ -52,9 +52,7 @@ def list_streams(
 ) -> Page[StreamBody]:
     """The streams the key can see, oldest first."""
     with database.read() as session:
-        query = select(Stream).where(Stream.org_id == caller.org_id, Stream.purged_at.is_(None))
-        if caller.project_id is not None:
-            query = query.where(Stream.project_id == caller.project_id)
+        query = visible_to(select(Stream), Stream, caller).where(Stream.purged_at.is_(None))
         filters = {"name": name, "project_id": project_id, "cluster_id": cluster_id}
         query = query.filter_by(**{member: value for member, value in filters.items() if value})
         items, token = page_of(

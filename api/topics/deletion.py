@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, purger, record_change
+from api.auth.scope import of_organization
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
 from api.deletion.mark import (
@@ -110,8 +111,8 @@ def deletion_counts(
     session: Session, org_id: str, *, unconfirmed_only: bool = False
 ) -> tuple[int, int]:
     """How many topics of an organization are on their way out, and how many there are."""
-    here = select(func.count()).select_from(Topic)
-    here = here.where(Topic.org_id == org_id, Topic.purged_at.is_(None))
+    here = of_organization(select(func.count()).select_from(Topic), Topic, org_id)
+    here = here.where(Topic.purged_at.is_(None))
     going = here.where(Topic.deleted_at.is_not(None))
     if unconfirmed_only:
         going = going.where(Topic.deletion_confirmed.is_(False))

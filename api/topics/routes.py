@@ -13,6 +13,7 @@ from sqlalchemy import select
 from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.database import Database
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
@@ -102,13 +103,12 @@ def list_topics(
 ) -> Page[TopicBody]:
     """The topics the key can see, oldest first. ``stream`` is a stream's name."""
     with database.read() as session:
-        query = select(Topic).where(Topic.org_id == caller.org_id, Topic.purged_at.is_(None))
-        if caller.project_id is not None:
-            query = query.where(Topic.project_id == caller.project_id)
+        query = visible_to(select(Topic), Topic, caller).where(Topic.purged_at.is_(None))
         if name:
             query = query.where(Topic.folded_name == fold(name), Topic.name == name)
         if stream:
-            query = query.where(Topic.stream_id.in_(select(Stream.id).filter_by(name=stream)))
+            named = visible_to(select(Stream.id), Stream, caller).filter_by(name=stream)
+            query = query.where(Topic.stream_id.in_(named))
         parents = {"stream_id": stream_id, "project_id": project_id, "cluster_id": cluster_id}
         query = query.filter_by(**{member: value for member, value in parents.items() if value})
         items, token = page_of(

@@ -11,6 +11,7 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.reports import CurrentRun, ReportRun
 from api.db.tables.usage import Price, UsageRow
 from api.http.errors import InvalidRequestError, Violation
@@ -115,11 +116,8 @@ def usage(session: Session, caller: Caller, query: UsageQuery) -> UsageBody:
 
 
 def _rows(caller: Caller, query: UsageQuery, run_id: str) -> Select[UsageRow]:
-    rows = select(UsageRow).where(UsageRow.run_id == run_id).execution_options(yield_per=1000)
-    if not caller.operator:
-        rows = rows.where(UsageRow.org_id == caller.org_id)
-    if caller.project_id is not None:
-        rows = rows.where(UsageRow.project_id == caller.project_id)
+    rows = visible_to(select(UsageRow), UsageRow, caller)
+    rows = rows.where(UsageRow.run_id == run_id).execution_options(yield_per=1000)
     if query.since is not None:
         rows = rows.where(UsageRow.window_start >= query.since)
     if query.until is not None:
