@@ -32,7 +32,6 @@ from api.operations.routes import router as operations
 from api.organizations.routes import router as organizations
 from api.projects.routes import router as projects
 from api.reports.routes import router as reports
-from api.retention.details import router as retention_details
 from api.retention.routes import router as retention
 from api.sessions.routes import routes as sessions
 from api.settings import Settings
@@ -60,7 +59,6 @@ ROUTERS: Final = (
     invoices,
     reports,
     retention,
-    retention_details,
     audit,
 )
 # Of one address: who types a password needs a few attempts, who guesses one needs many.

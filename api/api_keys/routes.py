@@ -2,17 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.api_keys.schemas import ApiKeyBody, ApiKeyCreate, ApiKeyCreatedBody
+from api.api_keys.schemas import ApiKeyBody, ApiKeyCreate, ApiKeyCreatedBody, ApiKeyFilter
 from api.api_keys.service import (
-    SESSION_PREFIX,
     create_key,
-    key_bodies,
     key_owner,
+    key_page,
+    read_key,
     revoke_key,
     revoke_permission,
 )
@@ -20,20 +19,15 @@ from api.auth.audit_chain import Actor
 from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
-from api.auth.scope import visible_to
-from api.db.tables.api_keys import ApiKey
 from api.http.idempotency import RequestFacts
-from api.http.pagination import Page, PageRequest, page_of
-from api.http.reply import Reply, created
+from api.http.pagination import Page
+from api.http.reply import Reply, created, tagged
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,
-    IdFilter,
     IfMatch,
-    NameFilter,
-    PageSize,
-    PageToken,
+    PageOf,
     Route,
 )
 
@@ -43,47 +37,16 @@ Lister = Annotated[Caller, Depends(Guard("keys:read"))]
 Reader = Annotated[Caller, Depends(Guard("keys:read", key_owner))]
 Creator = Annotated[Caller, Depends(Guard("keys:create"))]
 Revoker = Annotated[Caller, Depends(Guard("keys:revoke", key_owner))]
+Which = Annotated[ApiKeyFilter, Depends()]
 
 
 @router.get("", operation_id="listApiKeys", responses=READ_PROBLEMS)
 def list_api_keys(
-    caller: Lister,
-    database: DatabaseOf,
-    name: NameFilter = "",
-    project_id: IdFilter = "",
-    sessions: Annotated[bool, Query(description="Also the keys of console sessions.")] = False,
-    page_size: PageSize = 0,
-    page_token: PageToken = "",
+    caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[ApiKeyBody]:
     """The keys of the organization, revoked ones too, oldest first; never a secret."""
     with database.read() as session:
-        query = visible_to(select(ApiKey), ApiKey, caller)
-        if not sessions:
-            query = query.where(~ApiKey.name.startswith(SESSION_PREFIX, autoescape=True))
-        if name:
-            query = query.where(ApiKey.name == name)
-        if project_id:
-            query = query.where(ApiKey.project_id == project_id)
-        items, token = page_of(
-            session,
-            query,
-            ApiKey.id,
-            PageRequest(
-                caller.org_id,
-                (
-                    ("list", "api-keys"),
-                    ("name", name),
-                    ("project_id", project_id),
-                    ("sessions", str(sessions)),
-                ),
-                page_size,
-                page_token,
-                database.now(session),
-            ),
-            render=lambda rows: key_bodies(session, rows),
-            key_of=lambda row: row.id,
-        )
-    return Page(items=items, next_page_token=token)
+        return key_page(session, caller, which, page)
 
 
 @router.get("/{object_id}", operation_id="getApiKey", responses=READ_PROBLEMS)
@@ -92,9 +55,7 @@ def get_api_key(
 ) -> ApiKeyBody:
     """One key. Its condition Active says whether the nodes know it."""
     with database.read() as session:
-        body = key_bodies(session, [session.get_one(ApiKey, object_id)])[0]
-    response.headers["ETag"] = f'"{body.etag}"'
-    return body
+        return tagged(response, read_key(session, object_id))
 
 
 @router.post(

@@ -1,13 +1,16 @@
 """What of an API key crosses HTTP. The secret does once, in the answer to its creation."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from api.auth.permissions import Role
 from api.db.tables.api_keys import ApiKey
 from api.db.tables.work import ResourceStatus
+from api.http.pagination import Filter
 from api.http.resource import (
     Command,
     ConditionBody,
@@ -18,7 +21,10 @@ from api.http.resource import (
     Timestamp,
     shared_members,
 )
+from api.http.routing import IdFilter, NameFilter
 from api.reconcile.status import condition_bodies
+
+SessionsToo = Annotated[bool, Query(description="Also the keys of console sessions.")]
 
 
 class ApiKeySpec(Command):
@@ -96,3 +102,12 @@ def expiry(spec: ApiKeySpec, now: datetime, default_until: datetime) -> datetime
     if spec.expires_at is None:
         return default_until
     return None if spec.expires_at == "never" else max(spec.expires_at, now)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKeyFilter(Filter):
+    """Which keys a list holds."""
+
+    name: NameFilter = ""
+    project_id: IdFilter = ""
+    sessions: SessionsToo = False

@@ -10,10 +10,11 @@ from pydantic import JsonValue as Json
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from api.api_keys.schemas import ApiKeyBody, ApiKeyCreate, expiry
+from api.api_keys.schemas import ApiKeyBody, ApiKeyCreate, ApiKeyFilter, expiry
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
-from api.auth.scope import of_organization
+from api.auth.permissions import Caller
+from api.auth.scope import of_organization, visible_to
 from api.auth.tokens import Token, new_token
 from api.db.identifiers import new_id
 from api.db.tables.api_keys import ApiKey
@@ -21,6 +22,7 @@ from api.db.tables.organizations import Organization
 from api.db.tables.projects import Project
 from api.deletion.mark import locked, refuse_deleting
 from api.http.errors import ConflictError, ForbiddenError, NameTakenError, NotFoundError
+from api.http.pagination import Page, Paging, page_of
 from api.http.resource import body_json, revision_wanted
 from api.reconcile.operations import Target, start_operation
 from api.reconcile.queue import enqueue
@@ -119,6 +121,26 @@ def key_bodies(session: Session, rows: Sequence[ApiKey]) -> list[ApiKeyBody]:
     """The bodies of rows, in their order."""
     found = statuses(session, [row.id for row in rows])
     return [ApiKeyBody.of(row, found.get(row.id)) for row in rows]
+
+
+def key_page(
+    session: Session, caller: Caller, which: ApiKeyFilter, page: Paging
+) -> Page[ApiKeyBody]:
+    """The keys that a caller sees, oldest first."""
+    query = visible_to(select(ApiKey), ApiKey, caller)
+    if not which.sessions:
+        query = query.where(~ApiKey.name.startswith(SESSION_PREFIX, autoescape=True))
+    if which.name:
+        query = query.where(ApiKey.name == which.name)
+    if which.project_id:
+        query = query.where(ApiKey.project_id == which.project_id)
+    request = page.of(session, caller.org_id, "api-keys", which.members())
+    return page_of(session, query, ApiKey.id, request, key_bodies)
+
+
+def read_key(session: Session, key_id: str) -> ApiKeyBody:
+    """One key."""
+    return key_bodies(session, [session.get_one(ApiKey, key_id)])[0]
 
 
 def key_owner(session: Session, object_id: str) -> Owner | None:

@@ -1,9 +1,13 @@
 """What of an audit event crosses HTTP."""
 
+from dataclasses import dataclass
+
 from pydantic import BaseModel, JsonValue
 
 from api.db.tables.audit import AuditEvent
+from api.http.pagination import Filter
 from api.http.resource import Int64, Timestamp
+from api.http.routing import IdFilter
 
 
 class AuditBody(BaseModel):
@@ -43,3 +47,11 @@ class AuditBody(BaseModel):
             previous_hash=row.previous_hash,
             hash=row.hash,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter(Filter):
+    """Which events a list holds."""
+
+    target_id: IdFilter = ""
+    principal_id: IdFilter = ""

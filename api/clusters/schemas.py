@@ -1,6 +1,9 @@
 """What of a cluster crosses HTTP."""
 
+from dataclasses import dataclass
+
 from api.db.tables.clusters import Cluster
+from api.http.pagination import Filter
 from api.http.resource import (
     CreateCommand,
     Name,
@@ -9,6 +12,7 @@ from api.http.resource import (
     ResourceBody,
     shared_members,
 )
+from api.http.routing import NameFilter
 
 
 class ClusterCreate(CreateCommand):
@@ -28,3 +32,10 @@ class ClusterBody(ResourceBody):
     def of(cls, row: Cluster) -> "ClusterBody":
         """The body of a row."""
         return cls.model_validate(shared_members(row))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFilter(Filter):
+    """Which clusters a list holds."""
+
+    name: NameFilter = ""

@@ -1,14 +1,19 @@
 """The rules of clusters; the only writer of their table."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
-from api.clusters.schemas import ClusterBody, ClusterCreate
+from api.auth.permissions import Caller
+from api.auth.scope import visible_to
+from api.clusters.schemas import ClusterBody, ClusterCreate, ClusterFilter
 from api.db.identifiers import new_id
 from api.db.tables.clusters import Cluster
 from api.http.errors import InvalidRequestError, NameTakenError, NotFoundError, Violation
+from api.http.pagination import Page, Paging, page_of
 from api.http.resource import body_json
 
 
@@ -63,6 +68,25 @@ def cluster_for(session: Session, cluster_id: str | None) -> Cluster:
     if named is None:
         raise NotFoundError(f"There is no cluster {cluster_id}.")
     return named
+
+
+def cluster_bodies(_session: Session, rows: Sequence[Cluster]) -> list[ClusterBody]:
+    """The bodies of rows, in their order."""
+    return [ClusterBody.of(row) for row in rows]
+
+
+def cluster_page(
+    session: Session, caller: Caller, which: ClusterFilter, page: Paging
+) -> Page[ClusterBody]:
+    """The clusters that a caller sees, oldest first."""
+    query = visible_to(select(Cluster), Cluster, caller)
+    request = page.of(session, caller.org_id, "clusters", which.members())
+    return page_of(session, query.filter_by(**which.given()), Cluster.id, request, cluster_bodies)
+
+
+def read_cluster(session: Session, cluster_id: str) -> ClusterBody:
+    """One cluster."""
+    return ClusterBody.of(session.get_one(Cluster, cluster_id))
 
 
 def cluster_owner(session: Session, object_id: str) -> Owner | None:

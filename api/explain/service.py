@@ -24,6 +24,7 @@ from api.explain.subjects import Subject
 from api.explain.summary import State, sentence
 from api.http.resource import format_instant
 from api.operations.schemas import OperationBody
+from api.operations.service import operation_bodies
 from api.reconcile.status import condition_bodies
 
 OPERATIONS_MAX: Final = 20
@@ -105,7 +106,7 @@ def _summary(
 
 
 def _of_operation(session: Session, row: Operation, now: datetime) -> str:
-    body = _bodies(session, [row], now)[0]
+    body = operation_bodies(session, [row], now)[0]
     why = f": {_plain(body.error)}" if body.error else ""
     return (
         f"{row.kind} of {row.target_kind} {row.target_id} at generation "
@@ -129,15 +130,8 @@ def _operations(
 ) -> list[OperationBody]:
     """The latest operations of an object, or of an operation itself alone, oldest first."""
     if isinstance(row, Operation):
-        return _bodies(session, [row], now)
+        return operation_bodies(session, [row], now)
     assert isinstance(row, ResourceColumns | ReportRun | LegalHold)
     query = visible_to(select(Operation), Operation, caller).where(Operation.target_id == row.id)
     rows = session.scalars(query.order_by(Operation.id.desc()).limit(OPERATIONS_MAX)).all()
-    return _bodies(session, list(reversed(rows)), now)
-
-
-def _bodies(session: Session, rows: Sequence[Operation], now: datetime) -> list[OperationBody]:
-    return [
-        OperationBody.of(row, session.get(Work, (row.target_kind, row.target_id)), now)
-        for row in rows
-    ]
+    return operation_bodies(session, list(reversed(rows)), now)

@@ -12,8 +12,8 @@ from api.groups.places import places_of
 from api.groups.schemas import GroupBody, GroupDetail
 from api.groups.service import detail, list_page
 from api.http.errors import NotFoundError
-from api.http.pagination import Page, PageRequest, last_shown, token_after
-from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
+from api.http.pagination import Page, last_shown, token_after
+from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageOf, Route
 from api.node.groups import Place
 
 router = APIRouter(prefix="/v1/groups", route_class=Route, tags=["groups"])
@@ -27,22 +27,15 @@ def list_groups(
     request: Request,
     caller: Reader,
     database: DatabaseOf,
+    page: PageOf,
     project_id: IdFilter = "",
     lag: Annotated[bool, Query(description="Also ask how far behind each is.")] = False,
-    page_size: PageSize = 0,
-    page_token: PageToken = "",
 ) -> Page[GroupBody]:
     """Lists the groups of a project that ever had a member, sorted by their names. Default: the
     project of the key, or `default`. A page holds at most 200."""
     with database.read() as session:
         places = places_of(session, caller, project_id, credential(request) or "")
-        asked = PageRequest(
-            caller.org_id,
-            (("list", "groups"), ("project_id", project_id)),
-            page_size,
-            page_token,
-            database.now(session),
-        )
+        asked = page.of(session, caller.org_id, "groups", {"project_id": project_id})
         after = last_shown(session, asked)
     items, last = list_page(places, after, asked.limit(), lag=lag)
     if not last:

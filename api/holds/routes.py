@@ -2,29 +2,31 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
-from sqlalchemy import select
 
 from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
-from api.auth.scope import visible_to
-from api.db.tables.holds import LegalHold
-from api.holds.schemas import CASE_CHARACTERS_MAX, LegalHoldBody, LegalHoldCreate
-from api.holds.service import HoldChange, create_hold, hold_bodies, hold_owner, release_hold
+from api.holds.schemas import LegalHoldBody, LegalHoldCreate, LegalHoldFilter
+from api.holds.service import (
+    HoldChange,
+    create_hold,
+    hold_owner,
+    hold_page,
+    read_hold,
+    release_hold,
+)
 from api.http.idempotency import RequestFacts
-from api.http.pagination import Page, PageRequest, page_of
-from api.http.reply import Reply
+from api.http.pagination import Page
+from api.http.reply import Reply, tagged
 from api.http.resource import body_json
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,
-    IdFilter,
     IfMatch,
-    PageSize,
-    PageToken,
+    PageOf,
     Route,
 )
 
@@ -34,42 +36,16 @@ Lister = Annotated[Caller, Depends(Guard("holds:read"))]
 Reader = Annotated[Caller, Depends(Guard("holds:read", hold_owner))]
 Creator = Annotated[Caller, Depends(Guard("holds:create"))]
 Releaser = Annotated[Caller, Depends(Guard("holds:release", hold_owner))]
-CaseFilter = Annotated[
-    str, Query(max_length=CASE_CHARACTERS_MAX, description="Only holds of this case.")
-]
-StateFilter = Annotated[str, Query(max_length=16, description="Only holds in this state.")]
+Which = Annotated[LegalHoldFilter, Depends()]
 
 
 @router.get("", operation_id="listLegalHolds", responses=READ_PROBLEMS)
 def list_holds(
-    caller: Lister,
-    database: DatabaseOf,
-    topic_id: IdFilter = "",
-    case_id: CaseFilter = "",
-    state: StateFilter = "",
-    page_size: PageSize = 0,
-    page_token: PageToken = "",
+    caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[LegalHoldBody]:
     """The holds the key can see, the released ones too, oldest first."""
     with database.read() as session:
-        query = visible_to(select(LegalHold), LegalHold, caller)
-        filters = {"topic_id": topic_id, "case_id": case_id, "state": state}
-        query = query.filter_by(**{member: value for member, value in filters.items() if value})
-        items, token = page_of(
-            session,
-            query,
-            LegalHold.id,
-            PageRequest(
-                caller.org_id,
-                (("list", "legal-holds"), *filters.items()),
-                page_size,
-                page_token,
-                database.now(session),
-            ),
-            render=lambda rows: hold_bodies(session, rows),
-            key_of=lambda row: row.id,
-        )
-    return Page(items=items, next_page_token=token)
+        return hold_page(session, caller, which, page)
 
 
 @router.get("/{object_id}", operation_id="getLegalHold", responses=READ_PROBLEMS)
@@ -78,9 +54,7 @@ def get_hold(
 ) -> LegalHoldBody:
     """One hold. Until ``state`` is ACTIVE the status names the partitions that do not know it."""
     with database.read() as session:
-        body = hold_bodies(session, [session.get_one(LegalHold, object_id)])[0]
-    response.headers["ETag"] = f'"{body.etag}"'
-    return body
+        return tagged(response, read_hold(session, object_id))
 
 
 @router.post(

@@ -1,13 +1,17 @@
 """What of a legal hold crosses HTTP. 64-bit numbers are decimal strings."""
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Final
 
+from fastapi import Query
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from api.db.tables.holds import LegalHold
 from api.db.tables.work import ResourceStatus
+from api.http.pagination import Filter
 from api.http.resource import BLANK, UNSEEN, Command, ConditionBody, Int64, Timestamp, etag
+from api.http.routing import IdFilter
 from api.reconcile.status import condition_bodies
 from api.topics.schemas import PartitionIndex
 
@@ -30,6 +34,12 @@ Reason = Annotated[
     Said, Field(max_length=REASON_CHARACTERS_MAX, json_schema_extra={"pattern": SAID})
 ]
 FromOffset = Annotated[Int64, WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,18}$"})]
+
+
+CaseFilter = Annotated[
+    str, Query(max_length=CASE_CHARACTERS_MAX, description="Only holds of this case.")
+]
+StateFilter = Annotated[str, Query(max_length=16, description="Only holds in this state.")]
 
 
 class LegalHoldCreate(Command):
@@ -119,3 +129,12 @@ class LegalHoldBody(BaseModel):
                 partitions=held,
             ),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LegalHoldFilter(Filter):
+    """Which holds a list holds."""
+
+    topic_id: IdFilter = ""
+    case_id: CaseFilter = ""
+    state: StateFilter = ""

@@ -15,13 +15,14 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
+from api.auth.permissions import Caller
 from api.auth.scope import visible_to
 from api.db.identifiers import new_id
 from api.db.tables.holds import KEEPING, LegalHold
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
 from api.deletion.mark import refuse_deleting, running_delete
-from api.holds.schemas import LegalHoldBody, LegalHoldCreate
+from api.holds.schemas import LegalHoldBody, LegalHoldCreate, LegalHoldFilter
 from api.http.errors import (
     ConflictError,
     InvalidRequestError,
@@ -29,6 +30,7 @@ from api.http.errors import (
     PreconditionRequiredError,
     Violation,
 )
+from api.http.pagination import Page, Paging, page_of
 from api.http.resource import body_json, etag, revision_wanted
 from api.reconcile.operations import Target, start_operation
 from api.reconcile.queue import enqueue
@@ -121,6 +123,20 @@ def hold_bodies(session: Session, rows: Sequence[LegalHold]) -> list[LegalHoldBo
     )
     names = {topic_id: f"{stream}/{name}" for topic_id, stream, name in session.execute(query)}
     return [LegalHoldBody.of(row, names[row.topic_id], found.get(row.id)) for row in rows]
+
+
+def hold_page(
+    session: Session, caller: Caller, which: LegalHoldFilter, page: Paging
+) -> Page[LegalHoldBody]:
+    """The holds that a caller sees, oldest first."""
+    query = visible_to(select(LegalHold), LegalHold, caller).filter_by(**which.given())
+    request = page.of(session, caller.org_id, "legal-holds", which.members())
+    return page_of(session, query, LegalHold.id, request, hold_bodies)
+
+
+def read_hold(session: Session, hold_id: str) -> LegalHoldBody:
+    """One hold."""
+    return hold_bodies(session, [session.get_one(LegalHold, hold_id)])[0]
 
 
 def hold_owner(session: Session, object_id: str) -> Owner | None:

@@ -9,8 +9,8 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Final, Generic, TypeVar
 
@@ -69,24 +69,62 @@ class PageRequest:
         return hashlib.sha256(json.dumps(sorted(self.query)).encode()).hexdigest()[:16]
 
 
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which items a list holds: the members of a subclass are the parameters of its request."""
+
+    def members(self) -> dict[str, object]:
+        """Every parameter: what a page token is bound to."""
+        return asdict(self)
+
+    def given(self) -> dict[str, object]:
+        """The parameters that are not empty: columns, and what they must be."""
+        return {name: value for name, value in self.members().items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """What a request says of the page that it wants. ``clock`` is the database's."""
+
+    size: int
+    token: str
+    clock: Callable[[Session], datetime]
+
+    def of(
+        self,
+        session: Session,
+        org_id: str,
+        name: str,
+        members: Mapping[str, object],
+        *,
+        newest_first: bool = False,
+    ) -> PageRequest:
+        """The page of a list. ``members`` holds every parameter that chooses its items."""
+        said = {each: "" if value is None else str(value) for each, value in members.items()}
+        query = (("list", name), *said.items())
+        return PageRequest(org_id, query, self.size, self.token, self.clock(session), newest_first)
+
+
 def page_of(
     session: Session,
     statement: Select[Row],
     key: InstrumentedAttribute[str],
     request: PageRequest,
-    *,
-    render: Callable[[Sequence[Row]], list[Item]],
-    key_of: Callable[[Row], str],
-) -> tuple[list[Item], str | None]:
-    """One page of ``statement`` in order of ``key``, and the token of the next page or None."""
+    render: Callable[[Session, Sequence[Row]], list[Item]],
+) -> Page[Item]:
+    """One page of ``statement`` in order of ``key``, and the token of the next page if there is
+    one."""
     if request.token:
         last = last_shown(session, request)
         statement = statement.where(key < last if request.newest_first else key > last)
     order = key.desc() if request.newest_first else key
     rows = session.scalars(statement.order_by(order).limit(request.limit() + 1)).all()
     shown = rows[: request.limit()]
-    more = len(rows) > len(shown)
-    return render(shown), token_after(session, request, key_of(shown[-1])) if more else None
+    items = render(session, shown)
+    if len(rows) == len(shown):
+        return Page(items=items)
+    last = str(getattr(shown[-1], key.key))
+    return Page(items=items, next_page_token=token_after(session, request, last))
 
 
 def last_shown(session: Session, request: PageRequest) -> str:

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
+from fastapi import Response
 from pydantic import JsonValue as Json
 
 from api.http.resource import ResourceBody, body_json
 
 Body = TypeVar("Body", bound=ResourceBody)
+Read = TypeVar("Read", bound="Tagged")
 # What a dry run shows. A function, if a node is asked for it: once the transaction is over.
 Plan: TypeAlias = dict[str, Json] | Callable[[], dict[str, Json]]
 
@@ -23,6 +25,12 @@ class Changed(Generic[Body]):
     plan: Plan | None = None
 
 
+class Tagged(Protocol):
+    """A body that says its revision."""
+
+    etag: str
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a change answers. ``secret_of`` names the object whose secret the body holds; ``plan``
@@ -33,6 +41,12 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     secret_of: str | None = None
     plan: Plan | None = None
+
+
+def tagged(response: Response, body: Read) -> Read:
+    """The reply to a read: the body, and its ETag."""
+    response.headers["ETag"] = f'"{body.etag}"'
+    return body
 
 
 def changed(result: Changed[Body], path: str) -> Reply:

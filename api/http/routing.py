@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from api.db.database import Database
 from api.http.errors import PROBLEM_MEDIA_TYPE, DomainError
 from api.http.json_body import JsonRequest
-from api.http.pagination import NewestFirst, PageSize, PageToken
+from api.http.pagination import NewestFirst, PageSize, PageToken, Paging
 
 
 class ProblemViolation(BaseModel):
@@ -96,6 +96,13 @@ def _database(request: Request) -> Database:
 
 
 DatabaseOf = Annotated[Database, Depends(_database)]
+
+
+def _paging(database: DatabaseOf, page_size: PageSize = 0, page_token: PageToken = "") -> Paging:
+    return Paging(page_size, page_token, database.now)
+
+
+PageOf = Annotated[Paging, Depends(_paging)]
 IfMatch = Annotated[str | None, Header(description='The etag you read, in quotes: `"r3"`.')]
 NameFilter = Annotated[str, Query(max_length=255, description="Only the object of this name.")]
 IdFilter = Annotated[str, Query(max_length=40, description="Only children of this parent.")]
@@ -108,8 +115,7 @@ __all__ = [
     "IfMatch",
     "NameFilter",
     "NewestFirst",
-    "PageSize",
-    "PageToken",
+    "PageOf",
     "Problem",
     "Route",
 ]

@@ -23,7 +23,7 @@ from api.db.tables.invoices import Invoice, InvoiceLine
 from api.db.tables.organizations import Organization
 from api.db.tables.reports import CurrentRun, ReportRun
 from api.http.errors import ResultRejectedError
-from api.http.pagination import PageRequest, last_shown, token_after
+from api.http.pagination import Page, PageRequest, Paging, last_shown, page_of, token_after
 from api.http.resource import body_json
 from api.invoices.schemas import (
     DrawnInvoice,
@@ -44,11 +44,24 @@ def invoices_of(caller: Caller) -> Select[Invoice]:
     return visible_to(select(Invoice), Invoice, caller)
 
 
-def latest_first(
-    session: Session, caller: Caller, request: PageRequest
-) -> tuple[list[InvoiceBody], str | None]:
-    """A page of what a caller may see, the latest period first, and the token of the next one or
-    None. A page goes on behind a period and an id: the invoice that stood there may be gone."""
+def invoice_page(
+    session: Session, caller: Caller, page: Paging, *, newest_first: bool
+) -> Page[InvoiceBody]:
+    """The invoices that a caller sees: by their ids, or by their periods, the latest first."""
+    request = page.of(session, caller.org_id, "invoices", {"newest_first": newest_first})
+    if newest_first:
+        return _latest_first(session, caller, request)
+    return page_of(
+        session,
+        invoices_of(caller),
+        Invoice.id,
+        request,
+        lambda session, rows: invoice_bodies(session, caller, rows),
+    )
+
+
+def _latest_first(session: Session, caller: Caller, request: PageRequest) -> Page[InvoiceBody]:
+    """A page goes on behind a period and an id: the invoice that stood there may be gone."""
     query = invoices_of(caller)
     after = last_shown(session, request)
     if after:
@@ -63,10 +76,11 @@ def latest_first(
     query = query.order_by(Invoice.period_start.desc(), Invoice.id.desc())
     rows = session.scalars(query.limit(request.limit() + 1)).all()
     shown = rows[: request.limit()]
+    items = invoice_bodies(session, caller, shown)
     if len(rows) == len(shown):
-        return invoice_bodies(session, caller, shown), None
+        return Page(items=items)
     last = f"{shown[-1].period_start.isoformat()}{SEPARATOR}{shown[-1].id}"
-    return invoice_bodies(session, caller, shown), token_after(session, request, last)
+    return Page(items=items, next_page_token=token_after(session, request, last))
 
 
 def invoice_owner(session: Session, object_id: str) -> Owner | None:

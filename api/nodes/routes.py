@@ -4,22 +4,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse
-from sqlalchemy import select
 
 from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
-from api.auth.scope import visible_to
 from api.clusters.service import cluster_nodes_owner
-from api.db.tables.nodes import Node
-from api.http.errors import NotFoundError
 from api.http.idempotency import RequestFacts
-from api.http.pagination import Page, PageRequest, page_of
+from api.http.pagination import Page
 from api.http.reply import created
-from api.http.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageSize, PageToken, Route
+from api.http.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageOf, Route
 from api.nodes.live import enliven
 from api.nodes.schemas import NodeBody, NodeCreate
-from api.nodes.service import register_node
+from api.nodes.service import node_page, read_node, register_node
 
 router = APIRouter(prefix="/v1/clusters/{object_id}/nodes", route_class=Route, tags=["nodes"])
 
@@ -34,29 +30,15 @@ def list_nodes(
     caller: Reader,
     database: DatabaseOf,
     request: Request,
+    page: PageOf,
     live: Live = False,
-    page_size: PageSize = 0,
-    page_token: PageToken = "",
 ) -> Page[NodeBody]:
     """The nodes of a cluster, in order of registration."""
     with database.read() as session:
-        items, token = page_of(
-            session,
-            visible_to(select(Node), Node, caller).where(Node.cluster_id == object_id),
-            Node.id,
-            PageRequest(
-                caller.org_id,
-                (("list", "nodes"), ("cluster_id", object_id)),
-                page_size,
-                page_token,
-                database.now(session),
-            ),
-            render=lambda rows: [NodeBody.of(row) for row in rows],
-            key_of=lambda row: row.id,
-        )
+        shown = node_page(session, caller, object_id, page)
     if live:
-        enliven(request.app.state.settings, items)
-    return Page(items=items, next_page_token=token)
+        enliven(request.app.state.settings, shown.items)
+    return shown
 
 
 @router.get("/{node_id}", operation_id="getNode", responses=READ_PROBLEMS)
@@ -70,10 +52,7 @@ def get_node(
 ) -> NodeBody:
     """One node."""
     with database.read() as session:
-        row = session.get(Node, node_id)
-        if row is None or row.cluster_id != object_id:
-            raise NotFoundError(f"The cluster has no node {node_id}.")
-        body = NodeBody.of(row)
+        body = read_node(session, object_id, node_id)
     if live:
         enliven(request.app.state.settings, [body])
     return body

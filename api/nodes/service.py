@@ -1,11 +1,16 @@
 """The rules of nodes; the only writer of their table."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.tables.nodes import Node
-from api.http.errors import NameTakenError
+from api.http.errors import NameTakenError, NotFoundError
+from api.http.pagination import Page, Paging, page_of
 from api.http.resource import body_json
 from api.nodes.schemas import NodeBody, NodeCreate
 
@@ -46,6 +51,28 @@ def register_node(
         session, actor, Change(row.org_id, "nodes.create", "node", row.id, after=body_json(body))
     )
     return body
+
+
+def node_page(session: Session, caller: Caller, cluster_id: str, page: Paging) -> Page[NodeBody]:
+    """The nodes of a cluster, in order of registration."""
+    query = visible_to(select(Node), Node, caller).where(Node.cluster_id == cluster_id)
+    request = page.of(session, caller.org_id, "nodes", {"cluster_id": cluster_id})
+    return page_of(session, query, Node.id, request, _bodies)
+
+
+def read_node(session: Session, cluster_id: str, node_id: str) -> NodeBody:
+    """One node of a cluster.
+
+    :raises NotFoundError: the cluster has no such node.
+    """
+    row = session.get(Node, node_id)
+    if row is None or row.cluster_id != cluster_id:
+        raise NotFoundError(f"The cluster has no node {node_id}.")
+    return NodeBody.of(row)
+
+
+def _bodies(_session: Session, rows: Sequence[Node]) -> list[NodeBody]:
+    return [NodeBody.of(row) for row in rows]
 
 
 def move_node(session: Session, actor: Actor, *, node_id: str, address: str) -> None:

@@ -1,13 +1,20 @@
 """What of an operation crosses HTTP."""
 
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
+from fastapi import Query
 from pydantic import BaseModel, JsonValue
 
 from api.db.tables.operations import Operation
 from api.db.tables.work import Work
+from api.http.pagination import Filter
 from api.http.resource import Timestamp
-from api.operations.service import error_of, state_of
+from api.http.routing import IdFilter, NewestFirst
+from api.operations.state import error_of, state_of
+
+SessionsToo = Annotated[bool, Query(description="Also those of the keys of console sessions.")]
 
 
 class OperationTarget(BaseModel):
@@ -49,3 +56,12 @@ class OperationBody(BaseModel):
             deadline_at=row.deadline_at,
             finished_at=row.succeeded_at or row.superseded_at or row.failed_at,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class OperationFilter(Filter):
+    """Which operations a list holds, and in which order."""
+
+    target_id: IdFilter = ""
+    newest_first: NewestFirst = False
+    sessions: SessionsToo = False

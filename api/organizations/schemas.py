@@ -1,6 +1,9 @@
 """What of an organization crosses HTTP."""
 
+from dataclasses import dataclass
+
 from api.db.tables.organizations import Organization
+from api.http.pagination import Filter
 from api.http.resource import (
     CreateCommand,
     Name,
@@ -9,6 +12,7 @@ from api.http.resource import (
     ResourceBody,
     shared_members,
 )
+from api.http.routing import NameFilter
 
 
 class OrganizationCreate(CreateCommand):
@@ -28,3 +32,10 @@ class OrganizationBody(ResourceBody):
     def of(cls, row: Organization) -> "OrganizationBody":
         """The body of a row."""
         return cls.model_validate(shared_members(row))
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationFilter(Filter):
+    """Which organizations a list holds."""
+
+    name: NameFilter = ""

@@ -1,16 +1,21 @@
 """The rules of organizations; the only writer of their table."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
+from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.clusters.service import only_cluster
 from api.db.identifiers import new_id
 from api.db.tables.organizations import Organization
 from api.http.errors import NameTakenError
+from api.http.pagination import Page, Paging, page_of
 from api.http.resource import body_json
-from api.organizations.schemas import OrganizationBody, OrganizationCreate
+from api.organizations.schemas import OrganizationBody, OrganizationCreate, OrganizationFilter
 from api.projects.schemas import ProjectCreate
 from api.projects.service import create_project_row
 from api.streams.service import create_stream_row
@@ -66,6 +71,27 @@ def new_organization(
         ),
     )
     return row
+
+
+def organization_bodies(_session: Session, rows: Sequence[Organization]) -> list[OrganizationBody]:
+    """The bodies of rows, in their order."""
+    return [OrganizationBody.of(row) for row in rows]
+
+
+def organization_page(
+    session: Session, caller: Caller, which: OrganizationFilter, page: Paging
+) -> Page[OrganizationBody]:
+    """The organizations that a caller sees, oldest first."""
+    query = visible_to(select(Organization), Organization, caller)
+    request = page.of(session, caller.org_id, "organizations", which.members())
+    return page_of(
+        session, query.filter_by(**which.given()), Organization.id, request, organization_bodies
+    )
+
+
+def read_organization(session: Session, organization_id: str) -> OrganizationBody:
+    """One organization."""
+    return OrganizationBody.of(session.get_one(Organization, organization_id))
 
 
 def organization_owner(session: Session, object_id: str) -> Owner | None:

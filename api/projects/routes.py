@@ -4,29 +4,24 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
-from sqlalchemy import select
 
 from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
-from api.auth.scope import visible_to
-from api.db.tables.projects import Project
 from api.deletion.mark import DeletionWish
 from api.http.idempotency import RequestFacts
-from api.http.pagination import Page, PageRequest, page_of
-from api.http.reply import changed, created
+from api.http.pagination import Page
+from api.http.reply import changed, created, tagged
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,
-    NameFilter,
-    PageSize,
-    PageToken,
+    PageOf,
     Route,
 )
 from api.projects.deletion import delete_project
-from api.projects.schemas import ProjectBody, ProjectCreate
-from api.projects.service import create_project, project_bodies, project_owner
+from api.projects.schemas import ProjectBody, ProjectCreate, ProjectFilter
+from api.projects.service import create_project, project_owner, project_page, read_project
 
 router = APIRouter(prefix="/v1/projects", route_class=Route, tags=["projects"])
 
@@ -34,36 +29,16 @@ Lister = Annotated[Caller, Depends(Guard("projects:read"))]
 Reader = Annotated[Caller, Depends(Guard("projects:read", project_owner))]
 Creator = Annotated[Caller, Depends(Guard("projects:create"))]
 Deleter = Annotated[Caller, Depends(Guard("projects:delete", project_owner))]
+Which = Annotated[ProjectFilter, Depends()]
 
 
 @router.get("", operation_id="listProjects", responses=READ_PROBLEMS)
 def list_projects(
-    caller: Lister,
-    database: DatabaseOf,
-    name: NameFilter = "",
-    page_size: PageSize = 0,
-    page_token: PageToken = "",
+    caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[ProjectBody]:
     """The projects the key can see, oldest first."""
     with database.read() as session:
-        query = visible_to(select(Project), Project, caller).where(Project.purged_at.is_(None))
-        if name:
-            query = query.where(Project.name == name)
-        items, token = page_of(
-            session,
-            query,
-            Project.id,
-            PageRequest(
-                caller.org_id,
-                (("list", "projects"), ("name", name)),
-                page_size,
-                page_token,
-                database.now(session),
-            ),
-            render=lambda rows: project_bodies(session, rows),
-            key_of=lambda row: row.id,
-        )
-    return Page(items=items, next_page_token=token)
+        return project_page(session, caller, which, page)
 
 
 @router.get("/{object_id}", operation_id="getProject", responses=READ_PROBLEMS)
@@ -72,9 +47,7 @@ def get_project(
 ) -> ProjectBody:
     """One project."""
     with database.read() as session:
-        body = project_bodies(session, [session.get_one(Project, object_id)])[0]
-    response.headers["ETag"] = f'"{body.etag}"'
-    return body
+        return tagged(response, read_project(session, object_id))
 
 
 @router.post(

@@ -1,7 +1,10 @@
 """What of a project crosses HTTP."""
 
+from dataclasses import dataclass
+
 from api.db.tables.projects import Project
 from api.db.tables.work import ResourceStatus
+from api.http.pagination import Filter
 from api.http.resource import (
     CreateCommand,
     DeletableBody,
@@ -11,6 +14,7 @@ from api.http.resource import (
     deletion_members,
     shared_members,
 )
+from api.http.routing import NameFilter
 from api.reconcile.status import plain_status
 
 
@@ -33,3 +37,10 @@ class ProjectBody(DeletableBody):
         return cls.model_validate(
             {**shared_members(row), **deletion_members(row), **plain_status(status)}
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFilter(Filter):
+    """Which projects a list holds."""
+
+    name: NameFilter = ""

@@ -7,14 +7,16 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
-from api.auth.scope import of_organization
+from api.auth.permissions import Caller
+from api.auth.scope import of_organization, visible_to
 from api.clusters.service import only_cluster
 from api.db.identifiers import new_id
 from api.db.tables.projects import Project
 from api.deletion.mark import refuse_deleting
 from api.http.errors import ForbiddenError, NameTakenError
+from api.http.pagination import Page, Paging, page_of
 from api.http.resource import body_json
-from api.projects.schemas import ProjectBody, ProjectCreate
+from api.projects.schemas import ProjectBody, ProjectCreate, ProjectFilter
 from api.reconcile.status import statuses
 from api.streams.service import create_stream_row
 
@@ -71,6 +73,20 @@ def project_bodies(session: Session, rows: Sequence[Project]) -> list[ProjectBod
     """The bodies of rows, in their order."""
     found = statuses(session, [row.id for row in rows])
     return [ProjectBody.of(row, found.get(row.id)) for row in rows]
+
+
+def project_page(
+    session: Session, caller: Caller, which: ProjectFilter, page: Paging
+) -> Page[ProjectBody]:
+    """The projects that a caller sees, oldest first."""
+    query = visible_to(select(Project), Project, caller).where(Project.purged_at.is_(None))
+    request = page.of(session, caller.org_id, "projects", which.members())
+    return page_of(session, query.filter_by(**which.given()), Project.id, request, project_bodies)
+
+
+def read_project(session: Session, project_id: str) -> ProjectBody:
+    """One project."""
+    return project_bodies(session, [session.get_one(Project, project_id)])[0]
 
 
 def project_owner(session: Session, object_id: str) -> Owner | None:

@@ -6,39 +6,36 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import FileResponse, JSONResponse
 from pydantic import Field
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor
 from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
-from api.auth.scope import visible_to
-from api.db.tables.reports import ReportRun
 from api.http.idempotency import RequestFacts
-from api.http.pagination import Page, PageRequest, page_of
+from api.http.pagination import Page
 from api.http.reply import Reply
 from api.http.resource import body_json
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,
-    NewestFirst,
-    PageSize,
-    PageToken,
+    PageOf,
     Route,
 )
 from api.jobs.files import folder_of
 from api.jobs.inputs import ReportInputs
 from api.jobs.result import ReportResult
 from api.reports.files import files_owner, handed_out, run_file
-from api.reports.schemas import ReportRunBody, ReportRunCreate
+from api.reports.schemas import ReportRunBody, ReportRunCreate, ReportRunFilter
 from api.reports.service import (
     check_result,
     publish_result,
     queue_run,
+    read_run,
     report_inputs,
     run_owner,
+    run_page,
 )
 from api.retention.schemas import RetentionInputs, RetentionResult
 from api.settings import Settings
@@ -52,6 +49,7 @@ Creator = Annotated[Caller, Depends(Guard("reports:create", cost=20))]
 FileReader = Annotated[Caller, Depends(Guard("usage:read", files_owner))]
 AnyResult = Annotated[ReportResult | RetentionResult, Field(discriminator="kind")]
 Publisher = Annotated[Caller, Depends(Guard("reports:publish", run_owner))]
+Which = Annotated[ReportRunFilter, Depends()]
 
 
 def _root(request: Request) -> Path:
@@ -64,38 +62,18 @@ Root = Annotated[Path, Depends(_root)]
 
 @router.get("", operation_id="listReportRuns", responses=READ_PROBLEMS)
 def list_report_runs(
-    caller: Lister,
-    database: DatabaseOf,
-    newest_first: NewestFirst = False,
-    page_size: PageSize = 0,
-    page_token: PageToken = "",
+    caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[ReportRunBody]:
     """The runs of the operator's organization, oldest first unless asked otherwise."""
     with database.read() as session:
-        query = visible_to(select(ReportRun), ReportRun, caller)
-        items, token = page_of(
-            session,
-            query,
-            ReportRun.id,
-            PageRequest(
-                caller.org_id,
-                (("list", "report-runs"), ("newest_first", str(newest_first))),
-                page_size,
-                page_token,
-                database.now(session),
-                newest_first=newest_first,
-            ),
-            render=lambda rows: [ReportRunBody.of(row) for row in rows],
-            key_of=lambda row: row.id,
-        )
-    return Page(items=items, next_page_token=token)
+        return run_page(session, caller, which, page)
 
 
 @router.get("/{object_id}", operation_id="getReportRun", responses=READ_PROBLEMS)
 def get_report_run(object_id: str, caller: Reader, database: DatabaseOf) -> ReportRunBody:
     """One run."""
     with database.read() as session:
-        return ReportRunBody.of(session.get_one(ReportRun, object_id))
+        return read_run(session, object_id)
 
 
 @router.get("/{object_id}/inputs", operation_id="getReportInputs", responses=READ_PROBLEMS)
@@ -104,8 +82,7 @@ def get_report_inputs(
 ) -> RetentionInputs | ReportInputs:
     """Every name and price the run needs; for retention also policies and holds."""
     with database.read() as session:
-        run = session.get_one(ReportRun, object_id)
-        return report_inputs(session, run, database.now(session))
+        return report_inputs(session, object_id, database.now(session))
 
 
 @router.get(

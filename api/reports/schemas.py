@@ -1,11 +1,14 @@
 """What of a report run crosses HTTP."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, JsonValue
 
 from api.db.tables.reports import ReportRun
+from api.http.pagination import Filter
 from api.http.resource import Command, Timestamp
+from api.http.routing import NewestFirst
 
 
 class ReportRunCreate(Command):
@@ -44,3 +47,10 @@ class ReportRunBody(BaseModel):
             error=row.error,
             result=row.result,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRunFilter(Filter):
+    """In which order a list holds the runs."""
+
+    newest_first: NewestFirst = False

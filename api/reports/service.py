@@ -6,7 +6,7 @@ digests before the transaction that loads their rows begins, for they are large 
 it. A run that started before the one that is shown is kept, and is not shown.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +20,8 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
+from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.database import Database
 from api.db.identifiers import new_id
 from api.db.tables.api_keys import ApiKey
@@ -31,6 +33,7 @@ from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic, TopicSpan
 from api.db.tables.usage import Price, PriceBook
 from api.http.errors import ConflictError, ResultRejectedError
+from api.http.pagination import Page, Paging, page_of
 from api.http.resource import body_json
 from api.invoices.service import load_invoices
 from api.jobs.inputs import (
@@ -49,7 +52,7 @@ from api.jobs.inputs import (
 from api.jobs.result import ReportResult
 from api.reconcile.operations import Target, start_operation
 from api.reconcile.queue import enqueue
-from api.reports.schemas import ReportRunBody, ReportRunCreate
+from api.reports.schemas import ReportRunBody, ReportRunCreate, ReportRunFilter
 from api.retention.inputs import retention_inputs
 from api.retention.loader import load_retention, read_retention
 from api.retention.schemas import RetentionInputs, RetentionResult
@@ -151,10 +154,9 @@ def inputs_of(session: Session, run: ReportRun) -> ReportInputs:
     )
 
 
-def report_inputs(
-    session: Session, run: ReportRun, now: datetime
-) -> RetentionInputs | ReportInputs:
+def report_inputs(session: Session, run_id: str, now: datetime) -> RetentionInputs | ReportInputs:
     """What a run of its kind needs."""
+    run = session.get_one(ReportRun, run_id)
     names = inputs_of(session, run)
     return retention_inputs(session, names, now) if run.kind == "retention" else names
 
@@ -250,6 +252,30 @@ def _shown(session: Session, run: ReportRun, now: datetime) -> CurrentRun:
 def _manifest(run: ReportRun) -> dict[str, Json]:
     """What the job of the run published."""
     return {name: value for name, value in (run.result or {}).items() if name != SUPERSEDED}
+
+
+def run_page(
+    session: Session, caller: Caller, which: ReportRunFilter, page: Paging
+) -> Page[ReportRunBody]:
+    """The runs that a caller sees."""
+    query = visible_to(select(ReportRun), ReportRun, caller)
+    request = page.of(
+        session,
+        caller.org_id,
+        "report-runs",
+        which.members(),
+        newest_first=which.newest_first,
+    )
+    return page_of(session, query, ReportRun.id, request, _bodies)
+
+
+def read_run(session: Session, run_id: str) -> ReportRunBody:
+    """One run."""
+    return ReportRunBody.of(session.get_one(ReportRun, run_id))
+
+
+def _bodies(_session: Session, rows: Sequence[ReportRun]) -> list[ReportRunBody]:
+    return [ReportRunBody.of(row) for row in rows]
 
 
 def run_owner(session: Session, object_id: str) -> Owner | None:

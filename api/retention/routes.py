@@ -1,4 +1,11 @@
-"""HTTP for the retention report."""
+"""HTTP for the retention report.
+
+    GET /v1/reports/retention             its lines, and sums over them
+    GET /v1/reports/retention/topics      what the report says of each topic
+    GET /v1/reports/retention/deletions   what went on each day (UTC), by cause
+
+A key sees the topics of its organization or project; the operator sees all.
+"""
 
 from typing import Annotated
 
@@ -6,10 +13,11 @@ from fastapi import APIRouter, Depends, Query
 
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
-from api.http.pagination import PageRequest
-from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageSize, PageToken, Route
-from api.retention.schemas import Cause, RetentionBody, Violation
-from api.retention.service import RetentionQuery, retention, shown_run
+from api.http.pagination import PAGE_SIZE_MAX, Page
+from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageOf, Route
+from api.retention.details import deletions, topic_report_page
+from api.retention.schemas import Cause, Deletions, RetentionBody, TopicReport, Violation
+from api.retention.service import RetentionQuery, retention
 
 router = APIRouter(prefix="/v1/reports", route_class=Route, tags=["reports"])
 
@@ -22,16 +30,38 @@ ViolationFilter = Annotated[Violation | None, Query(description="Only lines that
 def get_retention(
     caller: Reader,
     database: DatabaseOf,
+    page: PageOf,
     topic_id: IdFilter = "",
     cause: CauseFilter = None,
     violation: ViolationFilter = None,
-    page_size: PageSize = 0,
-    page_token: PageToken = "",
 ) -> RetentionBody:
     """What was deleted and why, what lives, what will go, and what breaks its promise: as the last
     retention run found it. A key sees its own organization or project; the operator sees all."""
     query = RetentionQuery(topic_id, cause or "", violation or "")
     with database.read() as session:
-        members = (("list", "retention"), ("run", shown_run(session)), *query.members())
-        page = PageRequest(caller.org_id, members, page_size, page_token, database.now(session))
         return retention(session, caller, query, page)
+
+
+@router.get("/retention/topics", operation_id="listRetentionTopics", responses=READ_PROBLEMS)
+def list_retention_topics(
+    caller: Reader,
+    database: DatabaseOf,
+    page: PageOf,
+    broken: Annotated[bool, Query(description="Only topics that break a rule.")] = False,
+    largest: Annotated[
+        int, Query(ge=0, le=PAGE_SIZE_MAX, description="Only so many, those that hold most.")
+    ] = 0,
+) -> Page[TopicReport]:
+    """What the last retention run says of every topic, in order of their ids; with ``largest`` one
+    page of those with the most live bytes, the largest first."""
+    with database.read() as session:
+        return topic_report_page(session, caller, page, broken=broken, largest=largest)
+
+
+@router.get("/retention/deletions", operation_id="getRetentionDeletions", responses=READ_PROBLEMS)
+def get_retention_deletions(
+    caller: Reader, database: DatabaseOf, topic_id: IdFilter = ""
+) -> Deletions:
+    """What went on each day and why, as the last retention run found it."""
+    with database.read() as session:
+        return deletions(session, caller, topic_id)

@@ -238,3 +238,27 @@ class RetentionBody(BaseModel):
     topic: dict[str, JsonValue] | None = None
     items: list[RetentionItem]
     next_page_token: str | None = None
+
+
+class TopicReport(BaseModel):
+    """What the report that is shown says of a topic: an entry of `topics` in retention.json."""
+
+    topic_id: str
+    report: dict[str, JsonValue]
+
+
+class DayOfDeletions(BaseModel):
+    """What went on a day (UTC) for one cause."""
+
+    day: str
+    cause: str
+    trims: Int64
+    bytes: Int64
+    records: Int64
+
+
+class Deletions(BaseModel):
+    """Every day on which something went, oldest first; no ``run_id``: no report ran yet."""
+
+    run_id: str | None = None
+    days: list[DayOfDeletions]

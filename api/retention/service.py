@@ -5,7 +5,7 @@ just those.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue as Json
@@ -16,7 +16,7 @@ from api.auth.permissions import Caller
 from api.auth.scope import visible_to
 from api.db.tables.reports import CurrentRun, ReportRun
 from api.db.tables.retention import RetentionRow, RetentionTopic
-from api.http.pagination import PageRequest, page_of
+from api.http.pagination import Filter, Paging, page_of
 from api.retention.schemas import (
     AgeSum,
     DeletedSum,
@@ -34,17 +34,12 @@ HORIZONS = ("now", "1h", "24h", "7d")
 
 
 @dataclass(frozen=True, slots=True)
-class RetentionQuery:
+class RetentionQuery(Filter):
     """Which lines: of a topic, of a cause, with a violation, if named."""
 
     topic_id: str
     cause: str
     violation: str
-
-    def members(self) -> tuple[tuple[str, str], ...]:
-        """What a page token is bound to."""
-        names = ("topic_id", "cause", "violation")
-        return tuple((name, getattr(self, name)) for name in names)
 
 
 def shown_run(session: Session) -> str:
@@ -55,24 +50,18 @@ def shown_run(session: Session) -> str:
 
 
 def retention(
-    session: Session, caller: Caller, query: RetentionQuery, page: PageRequest
+    session: Session, caller: Caller, query: RetentionQuery, page: Paging
 ) -> RetentionBody:
     """A page of lines, and the sums over every topic that the query names."""
     run_id = shown_run(session)
+    request = page.of(session, caller.org_id, "retention", {"run": run_id, **query.members()})
     if not run_id:
         return RetentionBody(summary=_Sums().body(), items=[])
     run = session.get_one(ReportRun, run_id)
     sums = _Sums()
     for document in session.scalars(_documents(caller, query, run.id)):
         sums.add(document)
-    items, token = page_of(
-        session,
-        _rows(caller, query, run.id),
-        RetentionRow.line,
-        page,
-        render=lambda rows: [RetentionItem.of(row) for row in rows],
-        key_of=lambda row: row.line,
-    )
+    lines = page_of(session, _rows(caller, query, run.id), RetentionRow.line, request, _items)
     result = run.result or {}
     return RetentionBody(
         run_id=run.id,
@@ -81,9 +70,13 @@ def retention(
         computed_at=run.finished_at,
         summary=sums.body(),
         topic=sums.last if query.topic_id else None,
-        items=items,
-        next_page_token=token,
+        items=lines.items,
+        next_page_token=lines.next_page_token,
     )
+
+
+def _items(_session: Session, rows: Sequence[RetentionRow]) -> list[RetentionItem]:
+    return [RetentionItem.of(row) for row in rows]
 
 
 def _rows(caller: Caller, query: RetentionQuery, run_id: str) -> Select[RetentionRow]:

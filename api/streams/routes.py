@@ -4,33 +4,28 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor
 from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
-from api.auth.scope import project_for, visible_to
+from api.auth.scope import project_for
 from api.clusters.service import cluster_for
-from api.db.tables.streams import Stream
 from api.deletion.mark import DeletionWish
 from api.http.idempotency import RequestFacts
-from api.http.pagination import Page, PageRequest, page_of
-from api.http.reply import Reply, changed, created
+from api.http.pagination import Page
+from api.http.reply import Reply, changed, created, tagged
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,
-    IdFilter,
-    NameFilter,
-    PageSize,
-    PageToken,
+    PageOf,
     Route,
 )
 from api.streams.deletion import delete_stream
-from api.streams.schemas import StreamBody, StreamCreate
-from api.streams.service import create_stream_row, stream_bodies, stream_owner
+from api.streams.schemas import StreamBody, StreamCreate, StreamFilter
+from api.streams.service import create_stream_row, read_stream, stream_owner, stream_page
 
 router = APIRouter(prefix="/v1/streams", route_class=Route, tags=["streams"])
 
@@ -38,38 +33,16 @@ Lister = Annotated[Caller, Depends(Guard("streams:read"))]
 Reader = Annotated[Caller, Depends(Guard("streams:read", stream_owner))]
 Creator = Annotated[Caller, Depends(Guard("streams:create"))]
 Deleter = Annotated[Caller, Depends(Guard("streams:delete", stream_owner))]
+Which = Annotated[StreamFilter, Depends()]
 
 
 @router.get("", operation_id="listStreams", responses=READ_PROBLEMS)
 def list_streams(
-    caller: Lister,
-    database: DatabaseOf,
-    name: NameFilter = "",
-    project_id: IdFilter = "",
-    cluster_id: IdFilter = "",
-    page_size: PageSize = 0,
-    page_token: PageToken = "",
+    caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[StreamBody]:
     """The streams the key can see, oldest first."""
     with database.read() as session:
-        query = visible_to(select(Stream), Stream, caller).where(Stream.purged_at.is_(None))
-        filters = {"name": name, "project_id": project_id, "cluster_id": cluster_id}
-        query = query.filter_by(**{member: value for member, value in filters.items() if value})
-        items, token = page_of(
-            session,
-            query,
-            Stream.id,
-            PageRequest(
-                caller.org_id,
-                (("list", "streams"), *filters.items()),
-                page_size,
-                page_token,
-                database.now(session),
-            ),
-            render=lambda rows: stream_bodies(session, rows),
-            key_of=lambda row: row.id,
-        )
-    return Page(items=items, next_page_token=token)
+        return stream_page(session, caller, which, page)
 
 
 @router.get("/{object_id}", operation_id="getStream", responses=READ_PROBLEMS)
@@ -78,9 +51,7 @@ def get_stream(
 ) -> StreamBody:
     """One stream."""
     with database.read() as session:
-        body = stream_bodies(session, [session.get_one(Stream, object_id)])[0]
-    response.headers["ETag"] = f'"{body.etag}"'
-    return body
+        return tagged(response, read_stream(session, object_id))
 
 
 @router.post(

@@ -1,9 +1,12 @@
 """What of a stream crosses HTTP."""
 
+from dataclasses import dataclass
+
 from pydantic import Field
 
 from api.db.tables.streams import Stream
 from api.db.tables.work import ResourceStatus
+from api.http.pagination import Filter
 from api.http.resource import (
     CreateCommand,
     DeletableBody,
@@ -13,6 +16,7 @@ from api.http.resource import (
     deletion_members,
     shared_members,
 )
+from api.http.routing import IdFilter, NameFilter
 from api.reconcile.status import plain_status
 
 
@@ -45,3 +49,12 @@ class StreamBody(DeletableBody):
                 "cluster_id": row.cluster_id,
             }
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFilter(Filter):
+    """Which streams a list holds."""
+
+    name: NameFilter = ""
+    project_id: IdFilter = ""
+    cluster_id: IdFilter = ""

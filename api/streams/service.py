@@ -7,14 +7,17 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
+from api.auth.permissions import Caller
+from api.auth.scope import visible_to
 from api.db.identifiers import new_id
 from api.db.tables.projects import Project
 from api.db.tables.streams import Stream
 from api.deletion.mark import locked, refuse_deleting
 from api.http.errors import NameTakenError
+from api.http.pagination import Page, Paging, page_of
 from api.http.resource import body_json
 from api.reconcile.status import statuses
-from api.streams.schemas import StreamBody, StreamCreate
+from api.streams.schemas import StreamBody, StreamCreate, StreamFilter
 
 
 def create_stream_row(
@@ -67,6 +70,20 @@ def stream_bodies(session: Session, rows: Sequence[Stream]) -> list[StreamBody]:
     """The bodies of rows, in their order."""
     found = statuses(session, [row.id for row in rows])
     return [StreamBody.of(row, found.get(row.id)) for row in rows]
+
+
+def stream_page(
+    session: Session, caller: Caller, which: StreamFilter, page: Paging
+) -> Page[StreamBody]:
+    """The streams that a caller sees, oldest first."""
+    query = visible_to(select(Stream), Stream, caller).where(Stream.purged_at.is_(None))
+    request = page.of(session, caller.org_id, "streams", which.members())
+    return page_of(session, query.filter_by(**which.given()), Stream.id, request, stream_bodies)
+
+
+def read_stream(session: Session, stream_id: str) -> StreamBody:
+    """One stream."""
+    return stream_bodies(session, [session.get_one(Stream, stream_id)])[0]
 
 
 def stream_owner(session: Session, object_id: str) -> Owner | None:

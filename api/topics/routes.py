@@ -8,34 +8,25 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
-from sqlalchemy import select
 
 from api.auth.change import change
 from api.auth.guard import Guard, demand
 from api.auth.permissions import Caller
-from api.auth.scope import visible_to
 from api.db.database import Database
-from api.db.tables.streams import Stream
-from api.db.tables.topics import Topic
-from api.db.tables.work import ResourceStatus
 from api.deletion.mark import DeletionWish
 from api.http.errors import InvalidRequestError, Violation
 from api.http.idempotency import RequestFacts
-from api.http.pagination import Page, PageRequest, page_of
-from api.http.reply import changed
+from api.http.pagination import Page
+from api.http.reply import changed, tagged
 from api.http.resource import body_json
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
     DatabaseOf,
-    IdFilter,
     IfMatch,
-    NameFilter,
-    PageSize,
-    PageToken,
+    PageOf,
     Route,
 )
-from api.reconcile.conditions import is_true
 from api.settings import Settings
 from api.topics.deletion import delete_topic
 from api.topics.live import enliven, figures_of, read_topic
@@ -45,10 +36,18 @@ from api.topics.schemas import (
     PartitionBody,
     TopicBody,
     TopicCreate,
+    TopicFilter,
     TopicPatch,
     TopicPurgeCommand,
 )
-from api.topics.service import create_topic, fold, patch_topic, topic_bodies, topic_owner
+from api.topics.service import (
+    create_topic,
+    is_ready,
+    patch_topic,
+    stored_topic,
+    topic_owner,
+    topic_page,
+)
 
 router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["topics"])
 
@@ -65,6 +64,14 @@ Deleter = Annotated[Caller, Depends(Guard("topics:delete", topic_owner))]
 Live = Annotated[
     bool, Query(description="Ask the node for the figures of now; it has 1 s to answer.")
 ]
+Which = Annotated[TopicFilter, Depends()]
+
+
+def _live(live: Live = False) -> bool:
+    return live
+
+
+LiveOf = Annotated[bool, Depends(_live)]
 
 
 def _settings(request: Request) -> Settings:
@@ -92,42 +99,16 @@ def list_topics(
     caller: Lister,
     database: DatabaseOf,
     settings: SettingsOf,
-    name: NameFilter = "",
-    stream: NameFilter = "",
-    stream_id: IdFilter = "",
-    project_id: IdFilter = "",
-    cluster_id: IdFilter = "",
-    live: Live = False,
-    page_size: PageSize = 0,
-    page_token: PageToken = "",
+    which: Which,
+    live: LiveOf,
+    page: PageOf,
 ) -> Page[TopicBody]:
     """The topics the key can see, oldest first. ``stream`` is a stream's name."""
     with database.read() as session:
-        query = visible_to(select(Topic), Topic, caller).where(Topic.purged_at.is_(None))
-        if name:
-            query = query.where(Topic.folded_name == fold(name), Topic.name == name)
-        if stream:
-            named = visible_to(select(Stream.id), Stream, caller).filter_by(name=stream)
-            query = query.where(Topic.stream_id.in_(named))
-        parents = {"stream_id": stream_id, "project_id": project_id, "cluster_id": cluster_id}
-        query = query.filter_by(**{member: value for member, value in parents.items() if value})
-        items, token = page_of(
-            session,
-            query,
-            Topic.id,
-            PageRequest(
-                caller.org_id,
-                (("list", "topics"), ("name", name), ("stream", stream), *parents.items()),
-                page_size,
-                page_token,
-                database.now(session),
-            ),
-            render=lambda rows: topic_bodies(session, rows),
-            key_of=lambda row: row.id,
-        )
+        shown = topic_page(session, caller, which, page)
     if live:
-        enliven(database, settings, items)
-    return Page(items=items, next_page_token=token)
+        enliven(database, settings, shown.items)
+    return shown
 
 
 @router.get("/{object_id}", operation_id="getTopic", responses=READ_PROBLEMS)
@@ -141,9 +122,7 @@ def get_topic(
 ) -> TopicBody:
     """One topic, from the moment its creation was answered. The figures of its partitions are as
     of their ``observed_at``; with ``live`` the node is asked for those of now."""
-    body = read_topic(database, settings, object_id, live=live)
-    response.headers["ETag"] = f'"{body.etag}"'
-    return body
+    return tagged(response, read_topic(database, settings, object_id, live=live))
 
 
 @router.get("/{object_id}/partitions", operation_id="listTopicPartitions", responses=READ_PROBLEMS)
@@ -321,10 +300,9 @@ async def _ready(database: Database, topic_id: str, seconds: float) -> bool:
 
 def _is_ready(database: Database, topic_id: str) -> bool:
     with database.read() as session:
-        status = session.get(ResourceStatus, topic_id)
-        return status is not None and is_true(status.conditions, "Ready", 1)
+        return is_ready(session, topic_id, generation=1)
 
 
 def _read(database: Database, topic_id: str) -> TopicBody:
     with database.read() as session:
-        return topic_bodies(session, [session.get_one(Topic, topic_id)])[0]
+        return stored_topic(session, topic_id)

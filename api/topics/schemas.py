@@ -1,6 +1,7 @@
 """What of a topic crosses HTTP. 64-bit numbers are decimal strings; `unlimited` is a word, not
 -1."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -18,6 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from api.db.tables.topics import Topic
 from api.db.tables.work import ResourceStatus
+from api.http.pagination import Filter
 from api.http.resource import (
     Annotations,
     Command,
@@ -32,6 +34,7 @@ from api.http.resource import (
     deletion_members,
     shared_members,
 )
+from api.http.routing import IdFilter, NameFilter
 from api.reconcile.status import condition_bodies
 from api.topics.spec import (
     SEGMENT_BYTES_MAX,
@@ -256,3 +259,14 @@ def effective_members(spec: EffectiveSpec) -> dict[str, JsonValue]:
         "paused": spec.paused,
         "managed": spec.managed,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFilter(Filter):
+    """Which topics a list holds. ``stream`` is a stream's name."""
+
+    name: NameFilter = ""
+    stream: NameFilter = ""
+    stream_id: IdFilter = ""
+    project_id: IdFilter = ""
+    cluster_id: IdFilter = ""

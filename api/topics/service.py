@@ -10,11 +10,13 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
 from api.auth.guard import Owner
-from api.auth.scope import project_for, stream_for
+from api.auth.permissions import Caller
+from api.auth.scope import project_for, stream_for, visible_to
 from api.db.identifiers import new_id
 from api.db.tables.nodes import Node
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
+from api.db.tables.work import ResourceStatus
 from api.deletion.mark import locked, refuse_deleting
 from api.http.errors import (
     FieldImmutableError,
@@ -24,8 +26,10 @@ from api.http.errors import (
     PreconditionRequiredError,
     Violation,
 )
+from api.http.pagination import Page, Paging, page_of
 from api.http.reply import Changed, Plan
 from api.http.resource import body_json, etag, revision_wanted
+from api.reconcile.conditions import is_true
 from api.reconcile.operations import Target, start_operation
 from api.reconcile.queue import enqueue
 from api.reconcile.status import create_status, statuses
@@ -33,7 +37,14 @@ from api.topics.change_plan import growth_of, together
 from api.topics.management import left_alone
 from api.topics.partition_hours import begin_span
 from api.topics.retention_plan import Shortening, shortening_of
-from api.topics.schemas import LabelSet, TopicBody, TopicCreate, TopicPatch, TopicSpec
+from api.topics.schemas import (
+    LabelSet,
+    TopicBody,
+    TopicCreate,
+    TopicFilter,
+    TopicPatch,
+    TopicSpec,
+)
 from api.topics.spec import DEFAULTS, effective, in_words_of_today, loses_data, only_ours
 from api.topics.update_mask import masked
 
@@ -180,6 +191,37 @@ def topic_bodies(session: Session, rows: Sequence[Topic]) -> list[TopicBody]:
     found = statuses(session, [row.id for row in rows])
     names = _stream_names(session, rows)
     return [TopicBody.of(row, names[row.stream_id], found.get(row.id)) for row in rows]
+
+
+def topic_page(
+    session: Session, caller: Caller, which: TopicFilter, page: Paging
+) -> Page[TopicBody]:
+    """The topics that a caller sees, oldest first."""
+    query = visible_to(select(Topic), Topic, caller).where(Topic.purged_at.is_(None))
+    if which.name:
+        query = query.where(Topic.folded_name == fold(which.name), Topic.name == which.name)
+    if which.stream:
+        streams = visible_to(select(Stream.id), Stream, caller).where(Stream.name == which.stream)
+        query = query.where(Topic.stream_id.in_(streams))
+    for column, parent in (
+        (Topic.stream_id, which.stream_id),
+        (Topic.project_id, which.project_id),
+        (Topic.cluster_id, which.cluster_id),
+    ):
+        query = query.where(column == parent) if parent else query
+    request = page.of(session, caller.org_id, "topics", which.members())
+    return page_of(session, query, Topic.id, request, topic_bodies)
+
+
+def stored_topic(session: Session, topic_id: str) -> TopicBody:
+    """One topic as it was last observed."""
+    return topic_bodies(session, [session.get_one(Topic, topic_id)])[0]
+
+
+def is_ready(session: Session, topic_id: str, *, generation: int) -> bool:
+    """Whether a generation of a topic became Ready."""
+    status = session.get(ResourceStatus, topic_id)
+    return status is not None and is_true(status.conditions, "Ready", generation)
 
 
 def topic_owner(session: Session, object_id: str) -> Owner | None:
