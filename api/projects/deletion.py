@@ -4,6 +4,7 @@ The keys of a project go with it in any case: they are revoked, and the project 
 every cluster has forgotten them.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -12,33 +13,25 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.api_keys.service import revoke_key
-from api.auth.audit_chain import Actor, Change, purger, record_change
+from api.auth.audit_chain import Actor
 from api.db.tables.api_keys import ApiKey
 from api.db.tables.projects import Project
 from api.db.tables.streams import Stream
-from api.deletion.mark import (
-    Deletion,
-    child,
-    demand_if_match,
-    locked,
-    mark,
-    refuse_children,
-    running_delete,
-    take_off,
-)
+from api.deletion.deletable import Deletable, unmarked
+from api.deletion.mark import Deletion, child, locked, refuse_children, take_off
 from api.http.reply import Changed
-from api.http.resource import body_json
 from api.projects.schemas import ProjectBody
 from api.projects.service import project_bodies
 from api.reconcile.conditions import has_status
-from api.reconcile.operations import Target, settle_operations, start_operation
-from api.reconcile.status import ensure_status, statuses
+from api.reconcile.status import statuses
 from api.streams.deletion import mark_stream, topics_of
 from api.topics.change_plan import loss_of
 from api.topics.deletion import check_topics
 
 FINALIZERS: Final = ("streams", "keys")
-DELETE: Final = "delete_project"
+PROJECT: Final[Deletable[Project, ProjectBody]] = Deletable(
+    "project", project_bodies, lambda row: row.id
+)
 
 
 def delete_project(
@@ -46,10 +39,9 @@ def delete_project(
 ) -> Changed[ProjectBody]:
     """Marks a project, with ``cascade`` what is in it, and revokes its keys."""
     row = locked(session, Project, project_id)
-    if row.deleted_at is not None and deletion.force_reason in (None, row.force_reason):
-        return Changed(_body(session, row), running_delete(session, row.id, DELETE))
-    if row.deleted_at is None:
-        demand_if_match(row, deletion.if_match)
+    running = PROJECT.running(session, row, deletion)
+    if running is not None:
+        return running
     streams = streams_of(session, row)
     staying = [each for each in streams if each.deleted_at is None]
     if not deletion.cascade:
@@ -63,8 +55,16 @@ def delete_project(
         if each.deleted_at is None
     ]
     check_topics(session, row.org_id, topics, deletion)
-    done = _mark_project(session, actor, row, streams, deletion)
-    return replace(done, plan=loss_of(session, topics))
+
+    def mark_inside() -> None:
+        for stream in streams:
+            if unmarked(stream, deletion):
+                mark_stream(session, actor, stream, deletion)
+        for key_id in _live_keys(session, row):
+            revoke_key(session, actor, key_id=key_id, if_match=None)
+
+    marked = PROJECT.mark(session, actor, row, deletion, mark_inside)
+    return replace(marked, plan=loss_of(session, topics))
 
 
 def streams_of(session: Session, row: Project) -> list[Stream]:
@@ -93,39 +93,9 @@ def bury_project(session: Session, project_id: str, now: datetime) -> None:
         return
     for finalizer in FINALIZERS:
         take_off(row, finalizer, now)
-    settle_operations(session, row.id, row.generation, now)
-    last = body_json(_body(session, row))
-    record_change(
-        session,
-        purger(row.org_id, now),
-        Change(row.org_id, "projects.purge", "project", row.id, before=last),
-    )
+    PROJECT.bury(session, row, now, above=None)
 
 
-def _mark_project(
-    session: Session, actor: Actor, row: Project, streams: list[Stream], deletion: Deletion
-) -> Changed[ProjectBody]:
-    before = _body(session, row)
-    ensure_status(session, object_id=row.id, org_id=row.org_id, now=actor.now)
-    mark(session, actor, row, deletion, "project")
-    for stream in streams:
-        if stream.deleted_at is None or deletion.force_reason not in (None, stream.force_reason):
-            mark_stream(session, actor, stream, deletion)
+def _live_keys(session: Session, row: Project) -> Sequence[str]:
     live = select(ApiKey.id).where(ApiKey.project_id == row.id, ApiKey.revoked_at.is_(None))
-    for key_id in session.scalars(live.order_by(ApiKey.id)).all():
-        revoke_key(session, actor, key_id=key_id, if_match=None)
-    target = Target("project", row.id, row.org_id, row.id, row.generation)
-    operation = start_operation(session, actor, DELETE, target)
-    body = _body(session, row)
-    record_change(
-        session,
-        actor,
-        Change(
-            row.org_id, "projects.delete", "project", row.id, body_json(before), body_json(body)
-        ),
-    )
-    return Changed(body, operation.id)
-
-
-def _body(session: Session, row: Project) -> ProjectBody:
-    return project_bodies(session, [row])[0]
+    return session.scalars(live.order_by(ApiKey.id)).all()

@@ -6,12 +6,13 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 
 from api.auth.change import change
-from api.auth.guard import Guard, demand
+from api.auth.guard import Guard
 from api.auth.permissions import Caller
+from api.deletion.deletable import answer_delete
 from api.deletion.mark import DeletionWish
 from api.http.idempotency import RequestFacts
 from api.http.pagination import Page
-from api.http.reply import changed, created, tagged
+from api.http.reply import created, tagged
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
@@ -79,12 +80,13 @@ def remove_project(
     """Deletes a project that is empty; with ``cascade`` its streams and topics go too, with all
     their data. Its keys are revoked at once in any case. Demands If-Match. Nothing can be made in
     it from here on; it is gone, and its name free, once everything in it is."""
-    if deletion.force_reason is not None:
-        demand(request, caller, "objects:force", object_id)
-    return change(
-        facts,
+    return answer_delete(
+        request,
         caller,
-        lambda session, actor: changed(
-            delete_project(session, actor, project_id=object_id, deletion=deletion), "/v1/projects"
+        facts,
+        deletion,
+        lambda session, actor: delete_project(
+            session, actor, project_id=object_id, deletion=deletion
         ),
+        "/v1/projects",
     )

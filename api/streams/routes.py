@@ -8,14 +8,15 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor
 from api.auth.change import change
-from api.auth.guard import Guard, demand
+from api.auth.guard import Guard
 from api.auth.permissions import Caller
 from api.auth.scope import project_for
 from api.clusters.service import cluster_for
+from api.deletion.deletable import answer_delete
 from api.deletion.mark import DeletionWish
 from api.http.idempotency import RequestFacts
 from api.http.pagination import Page
-from api.http.reply import Reply, changed, created, tagged
+from api.http.reply import Reply, created, tagged
 from api.http.routing import (
     READ_PROBLEMS,
     WRITE_PROBLEMS,
@@ -91,12 +92,13 @@ def remove_stream(
     """Deletes a stream that is empty; with ``cascade`` its topics go too, with all their data.
     Demands If-Match. Nothing can be made in it from here on; it is gone, and its name free, once
     everything in it is."""
-    if deletion.force_reason is not None:
-        demand(request, caller, "objects:force", object_id)
-    return change(
-        facts,
+    return answer_delete(
+        request,
         caller,
-        lambda session, actor: changed(
-            delete_stream(session, actor, stream_id=object_id, deletion=deletion), "/v1/streams"
+        facts,
+        deletion,
+        lambda session, actor: delete_stream(
+            session, actor, stream_id=object_id, deletion=deletion
         ),
+        "/v1/streams",
     )

@@ -13,24 +13,15 @@ from typing import Final
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from api.auth.audit_chain import Actor, Change, purger, record_change
+from api.auth.audit_chain import Actor
 from api.auth.scope import of_organization
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
-from api.deletion.mark import (
-    Deletion,
-    breaker_limit,
-    demand_if_match,
-    locked,
-    mark,
-    running_delete,
-    take_off,
-)
+from api.deletion.deletable import Deletable
+from api.deletion.mark import Deletion, breaker_limit, locked, take_off
 from api.http.errors import ConflictError
 from api.http.reply import Changed
-from api.http.resource import body_json
-from api.reconcile.operations import PURGE, Target, settle_operations, start_operation
-from api.reconcile.queue import enqueue
+from api.reconcile.operations import PURGE, settle_operations
 from api.topics.change_plan import loss_of
 from api.topics.holds import refuse_held
 from api.topics.management import refuse_left_alone
@@ -40,7 +31,9 @@ from api.topics.service import topic_bodies
 from api.topics.spec import effective
 
 FINALIZER: Final = "data-plane"
-DELETE: Final = "delete_topic"
+TOPIC: Final[Deletable[Topic, TopicBody]] = Deletable(
+    "topic", topic_bodies, lambda row: row.project_id
+)
 
 
 def delete_topic(
@@ -48,11 +41,11 @@ def delete_topic(
 ) -> Changed[TopicBody]:
     """Marks a topic. Marking it again changes nothing, unless it is by force now."""
     row = locked(session, Topic, topic_id)
+    running = TOPIC.running(session, row, deletion)
+    if running is not None:
+        return running
     if row.deleted_at is not None:
-        if deletion.force_reason in (None, row.force_reason):
-            return Changed(_body(session, row), running_delete(session, row.id, DELETE))
         return mark_topic(session, actor, row, deletion)
-    demand_if_match(row, deletion.if_match)
     check_topics(session, row.org_id, [row], deletion)
     return replace(mark_topic(session, actor, row, deletion), plan=loss_of(session, [row]))
 
@@ -93,18 +86,7 @@ def mark_topic(
     session: Session, actor: Actor, row: Topic, deletion: Deletion
 ) -> Changed[TopicBody]:
     """Sets the mark of one topic, with its operation, its work and its records."""
-    before = _body(session, row)
-    mark(session, actor, row, deletion, "topic")
-    end_span(session, row.id, actor.now)
-    target = Target("topic", row.id, row.org_id, row.project_id, row.generation)
-    operation = start_operation(session, actor, DELETE, target)
-    body = _body(session, row)
-    record_change(
-        session,
-        actor,
-        Change(row.org_id, "topics.delete", "topic", row.id, body_json(before), body_json(body)),
-    )
-    return Changed(body, operation.id)
+    return TOPIC.mark(session, actor, row, deletion, lambda: end_span(session, row.id, actor.now))
 
 
 def deletion_counts(
@@ -124,26 +106,6 @@ def bury_topic(session: Session, topic_id: str, now: datetime) -> None:
     row = locked(session, Topic, topic_id)
     if row.purged_at is not None or not take_off(row, FINALIZER, now):
         return
-    settle_operations(session, row.id, row.generation, now)
     # What should have gone of it went with it.
     settle_operations(session, row.id, row.generation, now, kind=PURGE)
-    stream = session.get_one(Stream, row.stream_id)
-    if stream.deleted_at is not None:
-        enqueue(
-            session,
-            kind="stream",
-            object_id=stream.id,
-            org_id=stream.org_id,
-            generation=stream.generation,
-            now=now,
-        )
-    last = body_json(_body(session, row))
-    record_change(
-        session,
-        purger(row.org_id, now),
-        Change(row.org_id, "topics.purge", "topic", row.id, before=last),
-    )
-
-
-def _body(session: Session, row: Topic) -> TopicBody:
-    return topic_bodies(session, [row])[0]
+    TOPIC.bury(session, row, now, ("stream", session.get_one(Stream, row.stream_id)))

@@ -10,9 +10,10 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from api.auth.change import change
-from api.auth.guard import Guard, demand
+from api.auth.guard import Guard
 from api.auth.permissions import Caller
 from api.db.database import Database
+from api.deletion.deletable import answer_delete
 from api.deletion.mark import DeletionWish
 from api.http.errors import InvalidRequestError, Violation
 from api.http.idempotency import RequestFacts
@@ -264,14 +265,13 @@ def remove_topic(
     sealed and its last use is metered, then the cluster removes it. Demands If-Match. Until it is
     gone a read shows the condition Deleting and why, then 404; its name is free again then, its id
     never. Deleting it again answers 202 with the same operation."""
-    if deletion.force_reason is not None:
-        demand(request, caller, "objects:force", object_id)
-    return change(
-        facts,
+    return answer_delete(
+        request,
         caller,
-        lambda session, actor: changed(
-            delete_topic(session, actor, topic_id=object_id, deletion=deletion), "/v1/topics"
-        ),
+        facts,
+        deletion,
+        lambda session, actor: delete_topic(session, actor, topic_id=object_id, deletion=deletion),
+        "/v1/topics",
     )
 
 
