@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from api.api_keys.schemas import ApiKeyBody, ApiKeyCreate, ApiKeyFilter, expiry
 from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.change import first_columns
 from api.auth.guard import Owner
 from api.auth.permissions import Caller
 from api.auth.scope import of_organization, visible_to
@@ -60,20 +61,13 @@ def create_key(
         org_id=org_id,
         project_id=project_id,
         name=command.name,
-        display_name=command.display_name,
-        labels=command.labels,
-        annotations=command.annotations,
         role=command.spec.role,
         operator=operator,
         public_id=token.public_id,
         secret_sha256=token.secret_sha256,
         expires_at=expiry(command.spec, actor.now, actor.now + KEY_LIFE),
         revoked_at=None,
-        generation=1,
-        revision=1,
-        created_at=actor.now,
-        updated_at=actor.now,
-        created_by=actor.caller.principal_id,
+        **first_columns(actor, command),
     )
     session.add(row)
     session.flush()

@@ -36,6 +36,7 @@ from api.organizations.schemas import OrganizationCreate
 from api.organizations.service import new_organization
 from api.projects.schemas import ProjectCreate
 from api.projects.service import create_project_row
+from api.streams.schemas import StreamCreate
 from api.streams.service import create_stream_row
 
 SYSTEM_ORGANIZATION: Final = "_system"
@@ -111,7 +112,9 @@ def bootstrap(database: Database, *, node_address: str) -> Bootstrapped | None:
             command=NodeCreate(id=new_id("nd"), name="node-1", spec=NodeSpec(address=node_address)),
         )
         project = create_project_row(session, owner, default.id, ProjectCreate(name="default"))
-        create_stream_row(session, owner, project=project, cluster_id=cluster.id, name="default")
+        create_stream_row(
+            session, owner, StreamCreate(name="default"), project=project, cluster_id=cluster.id
+        )
         _price_book(session)
         issued = create_key(
             session,

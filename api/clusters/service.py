@@ -6,6 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.change import first_columns
 from api.auth.guard import Owner
 from api.auth.permissions import Caller
 from api.auth.scope import visible_to
@@ -28,14 +29,7 @@ def create_cluster(
         id=cluster_id or new_id("cl"),
         org_id=actor.caller.org_id,
         name=command.name,
-        display_name=command.display_name,
-        labels=command.labels,
-        annotations=command.annotations,
-        generation=1,
-        revision=1,
-        created_at=actor.now,
-        updated_at=actor.now,
-        created_by=actor.caller.principal_id,
+        **first_columns(actor, command),
     )
     session.add(row)
     session.flush()

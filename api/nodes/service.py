@@ -6,6 +6,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.change import first_columns
 from api.auth.permissions import Caller
 from api.auth.scope import visible_to
 from api.db.tables.nodes import Node
@@ -34,15 +35,8 @@ def register_node(
         org_id=actor.caller.org_id,
         cluster_id=cluster_id,
         name=command.name,
-        display_name=command.display_name,
-        labels=command.labels,
-        annotations=command.annotations,
         address=command.spec.address,
-        generation=1,
-        revision=1,
-        created_at=actor.now,
-        updated_at=actor.now,
-        created_by=actor.caller.principal_id,
+        **first_columns(actor, command),
     )
     session.add(row)
     session.flush()

@@ -6,6 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.change import first_columns
 from api.auth.guard import Owner
 from api.auth.permissions import Caller
 from api.auth.scope import visible_to
@@ -18,6 +19,7 @@ from api.http.resource import body_json
 from api.organizations.schemas import OrganizationBody, OrganizationCreate, OrganizationFilter
 from api.projects.schemas import ProjectCreate
 from api.projects.service import create_project_row
+from api.streams.schemas import StreamCreate
 from api.streams.service import create_stream_row
 
 
@@ -34,7 +36,9 @@ def create_organization(
     project = create_project_row(session, actor, row.id, ProjectCreate(name="default"))
     cluster = only_cluster(session)
     if cluster is not None:
-        create_stream_row(session, actor, project=project, cluster_id=cluster.id, name="default")
+        create_stream_row(
+            session, actor, StreamCreate(name="default"), project=project, cluster_id=cluster.id
+        )
     return OrganizationBody.of(row)
 
 
@@ -47,14 +51,7 @@ def new_organization(
         id=organization_id,
         org_id=organization_id,
         name=command.name,
-        display_name=command.display_name,
-        labels=command.labels,
-        annotations=command.annotations,
-        generation=1,
-        revision=1,
-        created_at=actor.now,
-        updated_at=actor.now,
-        created_by=actor.caller.principal_id,
+        **first_columns(actor, command),
         system=system,
     )
     session.add(row)

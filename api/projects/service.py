@@ -6,6 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.change import first_columns
 from api.auth.guard import Owner
 from api.auth.permissions import Caller
 from api.auth.scope import of_organization, visible_to
@@ -18,6 +19,7 @@ from api.http.pagination import Page, Paging, page_of
 from api.http.resource import body_json
 from api.projects.schemas import ProjectBody, ProjectCreate, ProjectFilter
 from api.reconcile.status import statuses
+from api.streams.schemas import StreamCreate
 from api.streams.service import create_stream_row
 
 
@@ -30,7 +32,9 @@ def create_project(session: Session, actor: Actor, command: ProjectCreate) -> Pr
     row = create_project_row(session, actor, actor.caller.org_id, command)
     cluster = only_cluster(session)
     if cluster is not None:
-        create_stream_row(session, actor, project=row, cluster_id=cluster.id, name="default")
+        create_stream_row(
+            session, actor, StreamCreate(name="default"), project=row, cluster_id=cluster.id
+        )
     return ProjectBody.of(row)
 
 
@@ -49,15 +53,8 @@ def create_project_row(
         id=new_id("prj"),
         org_id=org_id,
         name=command.name,
-        display_name=command.display_name,
-        labels=command.labels,
-        annotations=command.annotations,
         finalizers=["streams", "keys"],
-        generation=1,
-        revision=1,
-        created_at=actor.now,
-        updated_at=actor.now,
-        created_by=actor.caller.principal_id,
+        **first_columns(actor, command),
     )
     session.add(row)
     session.flush()

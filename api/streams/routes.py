@@ -69,10 +69,9 @@ def post_stream(body: StreamCreate, caller: Creator, facts: RequestFacts) -> JSO
         row = create_stream_row(
             session,
             actor,
+            body,
             project=project_for(session, caller, body.project_id),
             cluster_id=cluster_for(session, body.cluster_id).id,
-            name=body.name,
-            command=body,
         )
         return created(StreamBody.of(row), "/v1/streams")
 

@@ -6,6 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.change import first_columns
 from api.auth.guard import Owner
 from api.auth.permissions import Caller
 from api.auth.scope import visible_to
@@ -21,40 +22,31 @@ from api.streams.schemas import StreamBody, StreamCreate, StreamFilter
 
 
 def create_stream_row(
-    session: Session,
-    actor: Actor,
-    *,
-    project: Project,
-    cluster_id: str,
-    name: str,
-    command: StreamCreate | None = None,
+    session: Session, actor: Actor, command: StreamCreate, *, project: Project, cluster_id: str
 ) -> Stream:
     """A stream of a project on a cluster, recorded."""
     project = locked(session, Project, project.id, shared=True)
     refuse_deleting(project, "project")
     taken = session.scalars(
         select(Stream).where(
-            Stream.project_id == project.id, Stream.name == name, Stream.purged_at.is_(None)
+            Stream.project_id == project.id,
+            Stream.name == command.name,
+            Stream.purged_at.is_(None),
         )
     ).first()
     if taken is not None:
         refuse_deleting(taken, "stream")
-        raise NameTakenError(f"The project has a stream {name} already.", existing_id=taken.id)
+        raise NameTakenError(
+            f"The project has a stream {command.name} already.", existing_id=taken.id
+        )
     row = Stream(
         id=new_id("st"),
         org_id=project.org_id,
         project_id=project.id,
         cluster_id=cluster_id,
-        name=name,
-        display_name=command.display_name if command else "",
-        labels=command.labels if command else {},
-        annotations=command.annotations if command else {},
+        name=command.name,
         finalizers=["topics"],
-        generation=1,
-        revision=1,
-        created_at=actor.now,
-        updated_at=actor.now,
-        created_by=actor.caller.principal_id,
+        **first_columns(actor, command),
     )
     session.add(row)
     session.flush()

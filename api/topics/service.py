@@ -9,6 +9,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
+from api.auth.change import first_columns
 from api.auth.guard import Owner
 from api.auth.permissions import Caller
 from api.auth.scope import project_for, stream_for, visible_to
@@ -103,16 +104,9 @@ def create_topic(session: Session, actor: Actor, command: TopicCreate) -> Change
         stream_id=stream.id,
         name=command.name,
         folded_name=folded,
-        display_name=command.display_name,
-        labels=command.labels,
-        annotations=command.annotations,
         spec=spec,
         finalizers=["data-plane"],
-        generation=1,
-        revision=1,
-        created_at=actor.now,
-        updated_at=actor.now,
-        created_by=actor.caller.principal_id,
+        **first_columns(actor, command),
     )
     session.add(row)
     session.flush()
