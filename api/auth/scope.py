@@ -68,7 +68,7 @@ def visible_to(query: Query, model: type[Base], caller: Caller) -> Query:
         query = query.where(columns["org_id"] == caller.org_id)
     if caller.project_id is None or model in IN_NO_PROJECT:
         return query
-    return query.where(_in_project(model, caller.project_id))
+    return query.where(_in_project(model, caller, caller.project_id))
 
 
 def of_organization(query: Query, model: type[Base], org_id: str) -> Query:
@@ -77,25 +77,23 @@ def of_organization(query: Query, model: type[Base], org_id: str) -> Query:
     return query.where(model.__table__.c["org_id"] == org_id)
 
 
-def _in_project(model: type[Base], project_id: str) -> ColumnElement[bool]:
+def _in_project(model: type[Base], caller: Caller, project_id: str) -> ColumnElement[bool]:
     if model in IN_PROJECTS:
         return model.__table__.c["project_id"] == project_id
     if model is Project:
         return Project.id == project_id
     if model is AuditEvent:
-        return _event_in_project(project_id)
+        return _event_in_project(caller, project_id)
     return false()
 
 
-def _event_in_project(project_id: str) -> ColumnElement[bool]:
+def _event_in_project(caller: Caller, project_id: str) -> ColumnElement[bool]:
     """An event names its object and no project: those of the project, of what is or was in it, and
     of what its keys did or were refused. The rows of objects that are gone stay, so their events
     are found as well; objects of the organization as a whole are in no project."""
-    keys = select(ApiKey.id).where(ApiKey.project_id == project_id)
-    inside = [
-        select(model.id).where(model.project_id == project_id)
-        for model in (Stream, Topic, LegalHold)
-    ]
+    keys, *inside = (
+        visible_to(select(model.id), model, caller) for model in (ApiKey, Stream, Topic, LegalHold)
+    )
     return or_(
         AuditEvent.target_id == project_id,
         AuditEvent.principal_id.in_(keys),
