@@ -198,6 +198,17 @@ def test_a_revoked_key_says_that_it_is(service: Service) -> None:
     assert "RevokeKey with fence 1.2.2" in [each["what"] for each in found["steps"]]
 
 
+def test_the_name_of_a_key_means_one_that_the_caller_sees(service: Service) -> None:
+    project = service.post("/v1/projects", {"name": "sales"})
+    header = service.key("owner", project_id=project["id"])
+    own = service.post("/v1/api-keys", {"name": "ci", "spec": {"role": "viewer"}}, header)
+    service.client.delete(f"/v1/api-keys/{own['id']}", headers=header)
+    outside = service.post("/v1/api-keys", {"name": "ci", "spec": {"role": "viewer"}})
+    found = service.get("/v1/explain?object=key/ci", header)
+    assert found["object"]["id"] == own["id"]
+    assert _explain(service, "key/ci")["object"]["id"] == outside["id"]
+
+
 def test_an_explanation_never_holds_a_secret(service: Service) -> None:
     created = service.post("/v1/api-keys", {"name": "k", "spec": {"role": "viewer"}})
     service.settle()
