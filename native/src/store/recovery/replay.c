@@ -425,7 +425,7 @@ enum status recovery_ops(struct store_recovery *recovery)
     recover_absent(store);
     /* What finds no room on the disk is in the journal and stays in the ring: it is read from there
      * and written once there is room, as if the disk had become full just now. */
-    while (!segment_writer_waiting(store->segment_writer) == 0 && !requests_disk_is_full(store)) {
+    while (segment_writer_waiting(store->segment_writer) > 0 && !requests_disk_is_full(store)) {
         enum status status = recover_write(store);
         if (status != STATUS_OK) return status;
     }
