@@ -100,7 +100,7 @@ static enum status recover_checkpoint(struct store *store, struct replica *repli
     struct vsr_update update;
     vsr_step(&replica->vsr, &event, &update);
     replica_checkpoint_found(replica, entry->op, &found);
-    /* What stopped it lies further back than a checkpoint that was appended again: it lives (J4). */
+    /* What stopped it lies further back than a checkpoint appended again: it lives (J4). */
     if (replica->vsr.damaged_from == 0)
         live_entries_found(replica, generation);
     else
