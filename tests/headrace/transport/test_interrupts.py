@@ -102,7 +102,7 @@ def test_a_producer_s_memory_and_outcomes_survive_an_interrupted_caller(
     freeing.start()
 
     def both() -> None:
-        with pytest.raises(Exception, match="bytes wait"):
+        with pytest.raises(Exception, match="bytes are waiting"):
             memory.take(50, 0.0005)
         with pytest.raises(Exception, match="not acknowledged"):
             outcome.wait(0.0005)
