@@ -14,7 +14,7 @@ CFLAGS="$SANITIZERS -fno-sanitize-recover=undefined -fno-omit-frame-pointer" \
 
 if [ "$#" -eq 0 ]; then
     # shellcheck disable=SC2046
-    set -- $(grep -rlE --include='test_*.py' "_engine_sim|tests\.support\.stor" tests/native) \
+    set -- $(grep -rlE --include='test_*.py' "_engine_sim|tests\.support\.builders" tests/native) \
         tests/simulation
 fi
 
