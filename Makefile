@@ -10,6 +10,7 @@ DIR    ?= $(if $(PRODUCTION),build/production,.headrace)
 SEEDS  ?= 200
 SEED   ?=
 TRACE  ?=
+NODES  ?= 1
 WHAT   ?=
 
 .PHONY: help setup demo up down test check sim bench proto openapi reference format lock clean
@@ -38,8 +39,8 @@ check: ## all that guards a change: lint, types, layering, strict C, sanitizers,
 	@deploy/setup.sh --check
 	@$(PYTHON) tests/suite.py check
 
-sim: setup ## the deterministic simulator; last line is JSON [SEEDS=200] [SEED=k TRACE=1]
-	@$(PYTHON) -m tests.simulation.run --seeds $(SEEDS) $(if $(SEED),--seed $(SEED)) $(if $(TRACE),--trace)
+sim: setup ## the deterministic simulator; last line is JSON [SEEDS=200] [NODES=1] [SEED=k TRACE=1]
+	@$(PYTHON) -m tests.simulation.run --seeds $(SEEDS) --nodes $(NODES) $(if $(SEED),--seed $(SEED)) $(if $(TRACE),--trace)
 
 bench: setup ## benchmarks; build/bench/NAME.json each [WHAT=name]
 	@$(PYTHON) tests/performance $(WHAT)

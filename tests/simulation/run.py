@@ -11,6 +11,7 @@ import html
 import json
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from native._engine_sim import ffi, lib
@@ -52,12 +53,12 @@ class Outcome:
     trace: str
 
 
-def run_seed(seed: int, *, steps: int = STEPS, trace: bool = False) -> Outcome:
-    """Run one seed of ``steps`` actions."""
+def run_seed(seed: int, *, steps: int = STEPS, trace: bool = False, nodes: int = 1) -> Outcome:
+    """Run one seed of ``steps`` actions on ``nodes`` nodes."""
     result = ffi.new("struct sim_result *")
     room = TRACE_BYTES if trace else 0
     buffer = ffi.new("char[]", room) if trace else ffi.NULL
-    lib.sim_run(seed, steps, buffer, room, result)
+    lib.sim_run(seed, nodes, steps, buffer, room, result)
     message: bytes = ffi.string(result.message)
     return Outcome(
         seed=seed,
@@ -127,6 +128,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make sim", description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="how many, from 1 on")
     parser.add_argument("--seed", type=int, default=None, help="only this one")
+    parser.add_argument("--nodes", type=int, default=1, help="nodes of the cluster")
     parser.add_argument("--steps", type=int, default=STEPS, help="actions of a seed")
     parser.add_argument("--trace", action="store_true", help="write a timeline to build/sim/")
     options = parser.parse_args(arguments)
@@ -137,12 +139,13 @@ def main(arguments: list[str] | None = None) -> int:
     outcomes = []
     problems = 0
     for seed in seeds:
-        outcome = run_seed(seed, steps=options.steps, trace=options.trace)
+        run = partial(run_seed, seed, steps=options.steps, nodes=options.nodes)
+        outcome = run(trace=options.trace)
         outcomes.append(outcome)
         if outcome.message:
             say(f"seed {seed}, step {outcome.step}: {outcome.message}")
             say(f"  again: make sim SEED={seed} TRACE=1")
-        if seed % TWICE_EVERY == 0 and run_seed(seed, steps=options.steps).hash != outcome.hash:
+        if seed % TWICE_EVERY == 0 and run().hash != outcome.hash:
             problems += 1
             say(f"seed {seed}: a second run of it gave another world")
         if options.trace:

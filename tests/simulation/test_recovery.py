@@ -1,6 +1,6 @@
-"""One node, crashed at any point: a few seeds of the simulator in every test run.
+"""Nodes crashed at any point: a few seeds of the simulator in every test run.
 
-`make sim` runs hundreds; see native/sim/node/sim_world.h for what a seed does and what it checks.
+`make sim` runs hundreds; native/sim/cluster/sim_cluster.h says what a seed does and checks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,14 @@ SEEDS = [*range(1001, 1013), *regressions()]
 def test_a_node_keeps_its_promises_through_crashes(seed: int) -> None:
     outcome = run_seed(seed, steps=1000)
     assert outcome.message == "", f"make sim SEED={seed} TRACE=1"
+
+
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_nodes_of_a_cluster_keep_their_promises(nodes: int) -> None:
+    outcome = run_seed(1001, steps=1000, nodes=nodes)
+    assert outcome.message == "", f"make sim SEED=1001 NODES={nodes} TRACE=1"
+    assert outcome.recoveries > nodes
+    assert outcome == run_seed(1001, steps=1000, nodes=nodes)
 
 
 def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:

@@ -1,13 +1,13 @@
-/* node/sim_run.h: the simulator's entry: run a seed, get what it found. */
-#ifndef NODE_SIM_RUN_H
-#define NODE_SIM_RUN_H
+/* cluster/sim_run.h: the simulator's entry: run a seed, get what it found. */
+#ifndef CLUSTER_SIM_RUN_H
+#define CLUSTER_SIM_RUN_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "storage/sim_storage.h"
 
-enum { SIM_MESSAGE_SIZE = 256 };
+enum sim_run_limit { SIM_MESSAGE_SIZE = 256, SIM_NODES_MAX = 3 };
 
 struct sim_result {
     uint64_t seed;
@@ -36,9 +36,9 @@ struct sim_result {
     size_t trace_size;
 };
 
-/* Run one seed of `steps` actions. A trace of at most `trace_room` bytes, lines of
- * "time_us|lane|text", goes to `trace` if it is not NULL. Returns result->failed. */
-int sim_run(uint64_t seed, uint64_t steps, char *trace, size_t trace_room,
+/* Run one seed of `steps` actions on `nodes_count` nodes. A trace of at most `trace_room` bytes,
+ * lines of "time_us|lane|text", goes to `trace` if it is not NULL. Returns result->failed. */
+int sim_run(uint64_t seed, uint32_t nodes_count, uint64_t steps, char *trace, size_t trace_room,
             struct sim_result *result);
 
 /* For tests of storage: a client part with `records` records of `value_size` bytes each. Returns
