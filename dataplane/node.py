@@ -23,6 +23,7 @@ from dataplane.data_dir import (
     read_incarnation,
 )
 from dataplane.engine.frames import Kind
+from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.engine.rpc import Access, Bridge, Method, bidirectional, unary
 from dataplane.errors import Refused
@@ -124,8 +125,8 @@ class Node:
         self._background: list[asyncio.Task[None]] = []
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ready = False
-        shards_count = settings.node.shards
         self._ring = Ring(engine)
+        self._partitions = PartitionClient(self._ring, shards=settings.node.shards)
         self._ring.handle((Kind.STOPPED,), self._on_stopped)
         self._ring.handle_failure(self._fail)
         self._replica = MetadataReplica(self._ring, self._fail)
@@ -133,24 +134,17 @@ class Node:
         self._counters = Counters(self._ring, life, node_id=settings.node.node_id)
         self._metering = self._road(spools.usage, USAGE, self._counters)
         self._retention = self._road(spools.retention, RETENTION)
-        self._inventory = Inventory(
-            self._ring, reading=self._replica.reading, shards_count=shards_count
-        )
-        self._handover = Handover(self._ring, self._replica, shards_count=shards_count)
+        self._inventory = Inventory(self._partitions, reading=self._replica.reading)
+        self._handover = Handover(self._partitions, self._replica)
         self._groups = GroupService(
             self._replica, self._handover, tasks, clock=asyncio.get_running_loop().time
         )
         self._replica.handle_group_changes(self._groups.group_changed)
         self._deletion = Deletion(
-            self._ring,
-            self._replica,
-            self._metering,
-            tasks,
-            retention=self._retention,
-            shards_count=shards_count,
+            self._partitions, self._replica, self._metering, tasks, retention=self._retention
         )
         self._replica.handle_closing_topics(self._topic_closing)
-        self._holding = Holding(self._ring, self._replica, tasks, shards_count=shards_count)
+        self._holding = Holding(self._partitions, self._replica, tasks)
         self._replica.handle_held_topics(self._holding.topic_held)
         self._conditions = Conditions(engine.metric_total)
         self._admin = self._make_admin()
@@ -160,12 +154,12 @@ class Node:
         standing = Standing(section.shards, total=self._engine.metric_total, warning=self._warning)
         return AdminService(
             self._ring,
+            self._partitions,
             self._replica,
             self._metering,
             self._inventory,
             node_id=section.node_id,
             incarnation=read_incarnation(section.data_dir),
-            shards_count=section.shards,
             status=standing.status,
         )
 
@@ -189,9 +183,9 @@ class Node:
     def _road(self, spool: Spool, cargo: Cargo, counters: Counters | None = None) -> Metering:
         return Metering(
             self._ring,
+            self._partitions,
             spool,
             reading=self._replica.reading,
-            shards_count=self._settings.node.shards,
             cargo=cargo,
             counters=counters,
         )
@@ -302,7 +296,7 @@ class Node:
             ReflectionService(catalogue_of_node()).info,
             access=Access.ANY_KEY,
         )
-        purging = Purging(self._ring, self._replica, shards_count=self._settings.node.shards)
+        purging = Purging(self._partitions, self._replica)
         return {
             **dict.fromkeys(PATHS, reflected),
             "/headrace.stream.v1.Cluster/Describe": unary(

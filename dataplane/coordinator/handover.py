@@ -26,19 +26,16 @@ from dataplane.engine.frames import (
     GroupState,
     Kind,
     PartitionId,
-    owner_of,
     pack_group_fence,
-    pack_partition,
     unpack_group_state,
 )
-from dataplane.engine.ring import Ring
+from dataplane.engine.partition_client import PartitionClient
 from dataplane.errors import Refused
 from dataplane.groups.assignment import Slice
 from dataplane.groups.membership import NOBODY, Owner
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.state import State
 from dataplane.wire import node_pb2 as wire
-from native.engine import Frame
 
 FENCE_TIMEOUT_S: Final = 10.0
 RETRY_S_MIN: Final = 0.05
@@ -66,10 +63,9 @@ class Intent:
 class Handover:
     """Carries intents out. Stateless between them."""
 
-    def __init__(self, ring: Ring, replica: MetadataReplica, *, shards_count: int) -> None:
-        self._ring = ring
+    def __init__(self, partitions: PartitionClient, replica: MetadataReplica) -> None:
+        self._partitions = partitions
         self._replica = replica
-        self._shards_count = shards_count
         self.completed = 0
         self.timed_out = 0
         self.retries = 0
@@ -104,21 +100,18 @@ class Handover:
 
         None: the intent was overtaken.
         """
-        frame = Frame(
-            Kind.GROUP_FENCE,
-            shard=owner_of(intent.partition, self._shards_count),
-            body=pack_partition(intent.partition)
-            + pack_group_fence(
-                group=intent.group,
-                generation=intent.generation,
-                intent_op=intent.intent_op,
-                kind=kind,
-            ),
+        fence = pack_group_fence(
+            group=intent.group,
+            generation=intent.generation,
+            intent_op=intent.intent_op,
+            kind=kind,
         )
         delay_s = RETRY_S_MIN
         while still_stands(self._replica.reading, intent):
             try:
-                reply = await self._ring.request(frame, timeout_s=FENCE_TIMEOUT_S)
+                reply = await self._partitions.request(
+                    Kind.GROUP_FENCE, intent.partition, fence, timeout_s=FENCE_TIMEOUT_S
+                )
                 if reply.result == EngineResult.OK:
                     return unpack_group_state(reply.body)
                 if reply.result == EngineResult.INVALID:

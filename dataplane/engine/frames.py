@@ -270,13 +270,6 @@ def unpack_open(body: bytes) -> tuple[Caller, str]:
     return caller, body[_CALLER.size :].rstrip(b"\0").decode("utf-8", "replace")
 
 
-def owner_of(partition: PartitionId, shards_count: int) -> int:
-    """The shard that owns a partition: the same pure function as `native/src/catalog/owner.h`."""
-    mixed = (partition.topic * 0x9E3779B97F4A7C15) & 0xFFFF_FFFF_FFFF_FFFF
-    mixed ^= mixed >> 32
-    return (mixed % shards_count + partition.partition) % shards_count
-
-
 def pack_partition(partition: PartitionId) -> bytes:
     """struct engine_partition_id."""
     return _PARTITION_ID.pack(partition.topic, partition.created_revision, partition.partition, 0)

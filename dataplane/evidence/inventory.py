@@ -20,18 +20,15 @@ from dataplane.engine.frames import (
     PartitionId,
     PartitionState,
     Trimmed,
-    owner_of,
-    pack_partition,
     unpack_partition_state,
     unpack_trimmed,
 )
-from dataplane.engine.ring import Ring
+from dataplane.engine.partition_client import PartitionClient
 from dataplane.evidence.publisher import Arrival, Cargo
 from dataplane.evidence.spool import Record
 from dataplane.metadata.state import RETENTION_TOPIC_NUMBER, State, Topic, partitions_of
 from headrace import codec
 from headrace.wire import usage_pb2 as usage
-from native.engine import Frame
 
 RETENTION_VALUE_VERSION: Final = 1
 INVENTORY_EVERY_S: Final = 3600
@@ -131,16 +128,14 @@ class Inventory:
 
     def __init__(
         self,
-        ring: Ring,
+        partitions: PartitionClient,
         *,
         reading: Callable[[], AbstractContextManager[State]],
-        shards_count: int,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._ring = ring
+        self._partitions = partitions
         self._reading = reading
-        self._shards_count = shards_count
         self._sleep = sleep
         self._clock = clock
         self._describes = asyncio.Semaphore(DESCRIBES_MAX)
@@ -190,8 +185,8 @@ class Inventory:
         """How it stands; None if nobody can say, which the next picture will tell again."""
         async with self._describes:
             try:
-                reply = await self._ring.request(
-                    self._frame(Kind.DESCRIBE, partition), timeout_s=REQUEST_TIMEOUT_S
+                reply = await self._partitions.request(
+                    Kind.DESCRIBE, partition, timeout_s=REQUEST_TIMEOUT_S
                 )
             except TimeoutError:
                 return None
@@ -202,18 +197,11 @@ class Inventory:
             [codec.Record(key=None, value=value, timestamp_us=at_us) for value in values]
         )
         try:
-            reply = await self._ring.request(
-                self._frame(Kind.PUBLISH, target, batch), timeout_s=REQUEST_TIMEOUT_S
+            reply = await self._partitions.request(
+                Kind.PUBLISH, target, batch, timeout_s=REQUEST_TIMEOUT_S
             )
         except TimeoutError:
             return False
         if reply.result != EngineResult.OK:
             log.warning("the inventory was not published: `_retention` says %s", reply.result.name)
         return reply.result == EngineResult.OK
-
-    def _frame(self, kind: Kind, partition: PartitionId, body: bytes = b"") -> Frame:
-        return Frame(
-            kind,
-            shard=owner_of(partition, self._shards_count),
-            body=pack_partition(partition) + body,
-        )

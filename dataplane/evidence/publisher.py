@@ -25,10 +25,9 @@ from dataplane.engine.frames import (
     Kind,
     MeterClose,
     PartitionId,
-    owner_of,
-    pack_partition,
     unpack_meter_close,
 )
+from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.evidence.counters import USAGE_VALUE_VERSION, Counters, is_counter
 from dataplane.evidence.spool import Entry, Record, Spool, SpoolFull
@@ -74,20 +73,19 @@ class Metering:
     def __init__(
         self,
         ring: Ring,
+        partitions: PartitionClient,
         spool: Spool,
         *,
         reading: Callable[[], AbstractContextManager[State]],
-        shards_count: int,
         incoming_max: int = INCOMING_MAX,
         cargo: Cargo | None = None,
         counters: Counters | None = None,
     ) -> None:
         self._cargo = cargo or USAGE
         self._counters = counters
-        self._ring = ring
+        self._partitions = partitions
         self._spool = spool
         self._reading = reading
-        self._shards_count = shards_count
         self._incoming_max = incoming_max
         # In order of arrival; which is in order of sequence within a partition.
         self._incoming: dict[tuple[PartitionId, int], Arrival] = {}
@@ -276,13 +274,10 @@ class Metering:
         if topic is None:
             return False
         target = PartitionId(topic.number, topic.created_revision, 0)
-        frame = Frame(
-            Kind.PUBLISH,
-            shard=owner_of(target, self._shards_count),
-            body=pack_partition(target) + batch,
-        )
         try:
-            reply = await self._ring.request(frame, timeout_s=PUBLISH_TIMEOUT_S)
+            reply = await self._partitions.request(
+                Kind.PUBLISH, target, batch, timeout_s=PUBLISH_TIMEOUT_S
+            )
         except TimeoutError:
             self._tried = entry.number
             self._say(f"{self._called(entry)}: no answer yet")
@@ -336,14 +331,7 @@ class Metering:
         return True
 
     def _acknowledge(self, partition: PartitionId, sequence: int) -> None:
-        self._ring.post(
-            Frame(
-                self._cargo.acknowledged,
-                shard=owner_of(partition, self._shards_count),
-                arg1=sequence,
-                body=pack_partition(partition),
-            )
-        )
+        self._partitions.post(self._cargo.acknowledged, partition, arg1=sequence)
 
 
 def usage_record(state: State, close: MeterClose) -> Record:

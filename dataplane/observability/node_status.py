@@ -81,9 +81,9 @@ class Standing:
     """One node's; `total`: of a metric of the engine, over all shards."""
 
     def __init__(
-        self, shards_count: int, *, total: Callable[[str], int], warning: Callable[[], str]
+        self, shards: int, *, total: Callable[[str], int], warning: Callable[[], str]
     ) -> None:
-        self._shards_count = shards_count
+        self._shards = shards
         self._total = total
         self._warning = warning
         self._started_us = time.time_ns() // 1000
@@ -92,7 +92,7 @@ class Standing:
         """As it is now."""
         return wire.NodeStatus(
             version=VERSION,
-            shards=self._shards_count,
+            shards=self._shards,
             started_us=self._started_us,
             warning=self._warning(),
             fetched_bytes=self._total(FETCHED_METRIC),

@@ -20,11 +20,10 @@ from dataplane.engine.frames import (
     EngineResult,
     Kind,
     PartitionId,
-    owner_of,
-    pack_partition,
     unpack_meter_flushed,
     unpack_partition_state,
 )
+from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.engine.rpc import Call
 from dataplane.evidence.inventory import Inventory
@@ -59,22 +58,22 @@ class AdminService:
     def __init__(
         self,
         ring: Ring,
+        partitions: PartitionClient,
         replica: MetadataReplica,
         metering: Metering,
         inventory: Inventory,
         *,
         node_id: str,
         incarnation: int,
-        shards_count: int,
         status: Callable[[], wire.NodeStatus] = wire.NodeStatus,
     ) -> None:
         self._ring = ring
+        self._partitions = partitions
         self._replica = replica
         self._metering = metering
         self._inventory = inventory
         self._node_id = node_id
         self._incarnation = incarnation
-        self._shards_count = shards_count
         self._status = status
 
     async def apply(self, call: Call, request: wire.ApplyRequest) -> wire.ApplyReply:
@@ -152,30 +151,32 @@ class AdminService:
                 for partition in partitions_of(topic)
             ]
         done: dict[PartitionId | int, bool] = dict.fromkeys(partitions, False)
-        done.update(dict.fromkeys(range(self._shards_count), False))
+        done.update(dict.fromkeys(self._partitions.shards(), False))
         try:
             async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as tasks:
                 for partition in partitions:
                     tasks.create_task(self._flush(partition, done))
-                for shard in range(self._shards_count):
+                for shard in self._partitions.shards():
                     tasks.create_task(self._flush_counters(shard, done))
         except TimeoutError:
             pass  # What is missing is counted below.
         return sum(not finished for finished in done.values())
 
     async def _flush_counters(self, shard: int, done: dict[PartitionId | int, bool]) -> None:
-        frame = Frame(Kind.COUNTERS_FLUSH, shard=shard)
-        reply = await self._ring.request(frame, timeout_s=2 * FLUSH_TIMEOUT_S)
+        reply = await self._partitions.request_shard(
+            Kind.COUNTERS_FLUSH, shard, timeout_s=2 * FLUSH_TIMEOUT_S
+        )
         if reply.result == EngineResult.OK:
             # What it counted came before its reply.
             await self._metering.wait_counted()
             done[shard] = True
 
     async def _flush(self, partition: PartitionId, done: dict[PartitionId | int, bool]) -> None:
-        frame = self._frame(Kind.METER_FLUSH, partition)
         while True:
             # The caller's timeout ends this sooner; a TimeoutError of its own would end the others.
-            reply = await self._ring.request(frame, timeout_s=2 * FLUSH_TIMEOUT_S)
+            reply = await self._partitions.request(
+                Kind.METER_FLUSH, partition, timeout_s=2 * FLUSH_TIMEOUT_S
+            )
             if reply.result == EngineResult.OK:
                 break
             if reply.result in (EngineResult.NOT_FOUND, EngineResult.RECREATED):
@@ -212,8 +213,8 @@ class AdminService:
             state="RECOVERING",
         )
         try:
-            reply = await self._ring.request(
-                self._frame(Kind.DESCRIBE, partition), timeout_s=DESCRIBE_TIMEOUT_S
+            reply = await self._partitions.request(
+                Kind.DESCRIBE, partition, timeout_s=DESCRIBE_TIMEOUT_S
             )
         except TimeoutError:
             status.reason = "its shard did not answer in time"
@@ -240,11 +241,6 @@ class AdminService:
         else:
             status.reason = f"its shard answered {reply.result.name}"
         return status
-
-    def _frame(self, kind: Kind, partition: PartitionId) -> Frame:
-        return Frame(
-            kind, shard=owner_of(partition, self._shards_count), body=pack_partition(partition)
-        )
 
 
 def _group_status(state: State, group: Group) -> wire.GroupStatus:

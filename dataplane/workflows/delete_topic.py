@@ -22,19 +22,16 @@ from dataplane.engine.frames import (
     Kind,
     PartitionId,
     Sealed,
-    owner_of,
-    pack_partition,
     pack_seal,
     unpack_sealed,
 )
-from dataplane.engine.ring import Ring
+from dataplane.engine.partition_client import PartitionClient
 from dataplane.errors import Refused
 from dataplane.evidence.publisher import Metering
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.state import Topic, partitions_of
 from dataplane.wire import node_pb2 as wire
 from dataplane.workflows.runner import RETRY_S_MIN, Walks
-from native.engine import Frame
 
 SEAL_TIMEOUT_S: Final = 10.0
 USAGE_TIMEOUT_S: Final = 30.0
@@ -59,20 +56,18 @@ class Deletion:
 
     def __init__(
         self,
-        ring: Ring,
+        partitions: PartitionClient,
         replica: MetadataReplica,
         metering: Metering,
         tasks: asyncio.TaskGroup,
         *,
         retention: Metering,
-        shards_count: int,
         retry_s_min: float = RETRY_S_MIN,
     ) -> None:
-        self._ring = ring
+        self._partitions = partitions
         self._replica = replica
         self._metering = metering
         self._retention = retention
-        self._shards_count = shards_count
         self._walks = Walks(replica, tasks, self._attempt, wish="deleted", retry_s_min=retry_s_min)
         self._seals = asyncio.Semaphore(SEALS_MAX)
         self.failures_by_reason = self._walks.failures_by_reason
@@ -173,13 +168,10 @@ class Deletion:
 
     async def _request_seal(self, partition: PartitionId, intent_op: int) -> Sealed:
         """Raises NotSealed."""
-        frame = Frame(
-            Kind.SEAL,
-            shard=owner_of(partition, self._shards_count),
-            body=pack_partition(partition) + pack_seal(intent_op),
-        )
         try:
-            reply = await self._ring.request(frame, timeout_s=SEAL_TIMEOUT_S)
+            reply = await self._partitions.request(
+                Kind.SEAL, partition, pack_seal(intent_op), timeout_s=SEAL_TIMEOUT_S
+            )
         except TimeoutError as error:
             raise NotSealed(partition, "timeout") from error
         if reply.result != EngineResult.OK:

@@ -13,18 +13,15 @@ from dataplane.engine.frames import (
     EngineResult,
     Kind,
     PartitionId,
-    owner_of,
     pack_hold,
-    pack_partition,
 )
-from dataplane.engine.ring import Ring
+from dataplane.engine.partition_client import PartitionClient
 from dataplane.errors import Refused
 from dataplane.metadata.holds import Wished, wished
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.state import Topic
 from dataplane.wire import node_pb2 as wire
 from dataplane.workflows.runner import RETRY_S_MIN, Walks
-from native.engine import Frame
 
 HOLD_TIMEOUT_S: Final = 10.0
 HOLDS_MAX: Final = 32
@@ -35,16 +32,14 @@ class Holding:
 
     def __init__(
         self,
-        ring: Ring,
+        partitions: PartitionClient,
         replica: MetadataReplica,
         tasks: asyncio.TaskGroup,
         *,
-        shards_count: int,
         retry_s_min: float = RETRY_S_MIN,
     ) -> None:
-        self._ring = ring
+        self._partitions = partitions
         self._replica = replica
-        self._shards_count = shards_count
         self._walks = Walks(
             replica, tasks, self._attempt, wish="held as requested", retry_s_min=retry_s_min
         )
@@ -109,13 +104,12 @@ class Holding:
 
     async def _tell(self, partition: PartitionId, wish: Wished) -> str:
         """Empty once the partition's log has this intent, or a later one."""
-        body = pack_partition(partition) + pack_hold(
-            intent_op=wish.intent_op, held_from=wish.held_from
-        )
-        frame = Frame(Kind.HOLD, shard=owner_of(partition, self._shards_count), body=body)
+        body = pack_hold(intent_op=wish.intent_op, held_from=wish.held_from)
         async with self._requests:
             try:
-                reply = await self._ring.request(frame, timeout_s=HOLD_TIMEOUT_S)
+                reply = await self._partitions.request(
+                    Kind.HOLD, partition, body, timeout_s=HOLD_TIMEOUT_S
+                )
             except TimeoutError:
                 return "timeout"
         # CLOSED: nothing was ever written there, and the topic goes, which nothing holds.

@@ -13,19 +13,17 @@ from dataplane.engine.frames import (
     EngineResult,
     Kind,
     PartitionId,
-    owner_of,
-    pack_partition,
     pack_purge,
     unpack_retained,
 )
-from dataplane.engine.ring import Reply, Ring
+from dataplane.engine.partition_client import PartitionClient
+from dataplane.engine.ring import Reply
 from dataplane.engine.rpc import Call
 from dataplane.errors import RETRY_SAME_NODE, Refused
 from dataplane.metadata.holds import Wished, wished
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.state import State, Topic
 from dataplane.wire import node_pb2 as wire
-from native.engine import Frame
 
 PURGE_TIMEOUT_S: Final = 4.0
 RETRY_AFTER_MS: Final = 500
@@ -34,10 +32,9 @@ RETRY_AFTER_MS: Final = 500
 class Purging:
     """Carries purges out. Stateless."""
 
-    def __init__(self, ring: Ring, replica: MetadataReplica, *, shards_count: int) -> None:
-        self._ring = ring
+    def __init__(self, partitions: PartitionClient, replica: MetadataReplica) -> None:
+        self._partitions = partitions
         self._replica = replica
-        self._shards_count = shards_count
 
     async def purge(self, call: Call, request: wire.PurgeRequest) -> wire.PurgeReply:
         """Records before an offset go, in every partition that is named; each answers for itself.
@@ -72,9 +69,10 @@ class Purging:
 
     async def _ask(self, topic: Topic, wish: wire.PurgePartition, version: int) -> Reply:
         partition = PartitionId(topic.number, topic.created_revision, wish.index)
-        body = pack_partition(partition) + pack_purge(log_start=wish.before_offset, version=version)
-        frame = Frame(Kind.PURGE, shard=owner_of(partition, self._shards_count), body=body)
-        return await self._ring.request(frame, timeout_s=PURGE_TIMEOUT_S)
+        body = pack_purge(log_start=wish.before_offset, version=version)
+        return await self._partitions.request(
+            Kind.PURGE, partition, body, timeout_s=PURGE_TIMEOUT_S
+        )
 
 
 def _topic(state: State, request: wire.PurgeRequest) -> Topic:

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 from cffi import FFI
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dataplane.engine import frames
 from dataplane.engine.frames import (
@@ -14,7 +12,6 @@ from dataplane.engine.frames import (
     FenceKind,
     Kind,
     Meter,
-    PartitionId,
     TrimCause,
     Verb,
 )
@@ -59,13 +56,3 @@ def test_every_number_is_the_header_s(
     assert {name.removeprefix(prefix): value for name, value in declared.items()} == {
         member.name: member.value for member in mirror
     }
-
-
-@given(topic=st.integers(1, 2**63), partition=st.integers(0, 1023), shards=st.integers(1, 64))
-def test_an_owner_is_one_of_the_shards_and_neighbours_spread(
-    topic: int, partition: int, shards: int
-) -> None:
-    here = frames.owner_of(PartitionId(topic, 1, partition), shards)
-    there = frames.owner_of(PartitionId(topic, 1, partition + 1), shards)
-    assert 0 <= here < shards
-    assert there == (here + 1) % shards

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.engine.frames import CountedRow, EngineResult, Meter, PartitionId
+from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.evidence.boot import NAME, Life, LifeDamaged
 from dataplane.evidence.counters import CLOSED_TOPICS_MAX, HOUR_US, WAITING_MAX, Counters
@@ -67,7 +68,11 @@ class Host:
             yield self.log.machine.state
 
         self.metering = Metering(
-            self.ring, self.spool, reading=reading, shards_count=1, counters=self.counters
+            self.ring,
+            PartitionClient(self.ring, shards=1),
+            self.spool,
+            reading=reading,
+            counters=self.counters,
         )
         self._task: asyncio.Task[None] | None = None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from dataplane.engine.frames import EngineResult, Kind
+from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.evidence.inventory import INVENTORY_RECORDS_MAX, Inventory
 from dataplane.metadata.state import State
@@ -65,7 +66,8 @@ def test_pictures_are_taken_a_few_at_a_time_and_bear_the_time_of_their_own_try()
     async def take() -> None:
         ring = Ring(shard)
         ring.open(asyncio.get_running_loop())
-        inventory = Inventory(ring, reading=reading, shards_count=1, sleep=sleep, clock=lambda: now)
+        partitions = PartitionClient(ring, shards=1)
+        inventory = Inventory(partitions, reading=reading, sleep=sleep, clock=lambda: now)
         task = asyncio.ensure_future(inventory.run())
         await shard.until(lambda: inventory.taken == 1 and len(slept) == 2)
         assert inventory.failures == 1

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.engine.frames import EngineResult, PartitionId
+from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.evidence.publisher import Metering
 from dataplane.evidence.spool import Spool
@@ -41,7 +42,11 @@ class Host:
             yield state
 
         self.metering = Metering(
-            self.ring, spool, reading=reading, shards_count=1, incoming_max=incoming_max
+            self.ring,
+            PartitionClient(self.ring, shards=1),
+            spool,
+            reading=reading,
+            incoming_max=incoming_max,
         )
         self._task: asyncio.Task[None] | None = None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dataplane.engine.frames import EngineResult, PartitionId
+from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.evidence.inventory import RETENTION
 from dataplane.evidence.publisher import Metering
@@ -34,27 +35,25 @@ class Host:
         self, engine: ScriptedEngine, folder: Path, tasks: asyncio.TaskGroup, retry_s: float
     ) -> None:
         self.ring = Ring(engine)
+        partitions = PartitionClient(self.ring, shards=1)
         self.spool = Spool(folder)
         self.trims = Spool(folder.with_name(f"{folder.name}-retention"))
         self.failures: list[BaseException] = []
         self.replica = MetadataReplica(self.ring, self.failures.append)
-        self.metering = Metering(
-            self.ring, self.spool, reading=self.replica.reading, shards_count=1
-        )
+        self.metering = Metering(self.ring, partitions, self.spool, reading=self.replica.reading)
         self.retention = Metering(
             self.ring,
+            partitions,
             self.trims,
             reading=self.replica.reading,
-            shards_count=1,
             cargo=RETENTION,
         )
         self.deletion = Deletion(
-            self.ring,
+            partitions,
             self.replica,
             self.metering,
             tasks,
             retention=self.retention,
-            shards_count=1,
             retry_s_min=retry_s,
         )
         self.replica.handle_closing_topics(self.deletion.topic_closing)

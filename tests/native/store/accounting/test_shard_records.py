@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataplane.engine.frames import PartitionId, owner_of
+from dataplane.engine.frames import PartitionId
+from dataplane.engine.partition_client import owner_of
 from tests.support.builders.storage import client_part
 from tests.support.builders.store import REVISION, TOPIC, Disk, Store
 
