@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -16,6 +17,8 @@ from api.db.exclusive import Exclusive, InUseError
 from api.db.schema import SchemaError, check_schema, migrate
 from api.embedded.shutdown import Stop
 from api.http.listener import Bounds, descriptors, listening
+from api.node.addresses import registrations
+from api.node.pool import NodePool
 from api.settings import Settings, SettingsInvalid
 from api.telemetry import configure_logs
 from api.workers import Workers
@@ -61,16 +64,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _serve(settings: Settings) -> int:
     """The API; on SQLite with the workers inside, since one process must hold the database."""
     database = Database(settings.database.url, settings.database.bounds())
-    with Exclusive.of(database):
+    with Exclusive.of(database), _nodes(settings, database) as nodes:
         check_schema(database)
-        workers = Workers(settings, database, _api_url(settings)) if database.is_sqlite else None
+        workers = None
+        if database.is_sqlite:
+            workers = Workers(settings, database, nodes, _api_url(settings))
         bounds = Bounds(
             settings.api.head_seconds,
             settings.api.body_seconds,
             descriptors(settings.api.connections_max),
         )
         uvicorn.run(
-            create_app(settings, database, workers),
+            create_app(settings, database, nodes, workers),
             host=settings.api.host,
             port=settings.api.port,
             log_config=None,
@@ -88,16 +93,21 @@ def _serve(settings: Settings) -> int:
 def _reconcile(settings: Settings) -> int:
     """The workers alone; any number of such processes may run on PostgreSQL."""
     database = Database(settings.database.url, settings.database.bounds())
-    with Exclusive.of(database):
+    with Exclusive.of(database), _nodes(settings, database) as nodes:
         check_schema(database)
         stopped = Stop()
         stopped.on_signals()
-        workers = Workers(settings, database, _api_url(settings))
+        workers = Workers(settings, database, nodes, _api_url(settings))
         workers.start()
         stopped.wait()
         workers.stop()
     database.close()
     return 0
+
+
+def _nodes(settings: Settings, database: Database) -> NodePool:
+    """The connections of this process to the nodes that are registered."""
+    return NodePool(settings.node.admin_key_file, partial(registrations, database))
 
 
 def _api_url(settings: Settings) -> str:
@@ -107,7 +117,8 @@ def _api_url(settings: Settings) -> str:
 
 def _openapi(settings: Settings, output: Path | None) -> None:
     """Writes the contract; the database is named and never opened."""
-    app = create_app(settings, Database("sqlite://"))
+    database = Database("sqlite://")
+    app = create_app(settings, database, _nodes(settings, database))
     text = json.dumps(app.openapi(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     if output is None:
         print(text, end="")

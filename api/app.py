@@ -27,6 +27,7 @@ from api.live.poller import Poller
 from api.live.routes import router as live
 from api.messages.routes import router as messages
 from api.messages.tail import Tails
+from api.node.pool import NodePool
 from api.nodes.routes import router as nodes
 from api.operations.routes import router as operations
 from api.organizations.routes import router as organizations
@@ -112,9 +113,12 @@ def routes() -> list[APIRoute]:
     ]
 
 
-def create_app(settings: Settings, database: Database, workers: Workers | None = None) -> FastAPI:
+def create_app(
+    settings: Settings, database: Database, pool: NodePool, workers: Workers | None = None
+) -> FastAPI:
     """The application over an open database.
 
+    :param pool: the connections to nodes, of the whole process.
     :param workers: run for as long as the application does; None if they run elsewhere.
     """
 
@@ -138,6 +142,7 @@ def create_app(settings: Settings, database: Database, workers: Workers | None =
     )
     app.state.settings = settings
     app.state.database = database
+    app.state.nodes = pool
     app.state.limits = Limits(Policy(settings.api.request_burst, settings.api.requests_per_second))
     app.state.sign_ins = Limits(SIGN_INS)
     app.state.tails = Tails()

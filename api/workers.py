@@ -8,7 +8,8 @@ from api.api_keys.reconciler import KeyReconciler
 from api.db.database import Database
 from api.holds.reconciler import KIND as HOLD
 from api.holds.reconciler import HoldReconciler
-from api.node.pool import NodeClients
+from api.node.client import NodeClient
+from api.node.pool import NodePool
 from api.projects.reconciler import KIND as PROJECT
 from api.projects.reconciler import ProjectReconciler
 from api.reconcile.loop import Loop
@@ -30,15 +31,17 @@ class Workers:
     :param api_url: where the jobs that are started here find the control plane.
     """
 
-    def __init__(self, settings: Settings, database: Database, api_url: str) -> None:
-        self._nodes = NodeClients(settings.node.admin_key_file)
-        self._reports = ReportReconciler(database, self._nodes, settings.reports, api_url)
+    def __init__(
+        self, settings: Settings, database: Database, nodes: NodePool, api_url: str
+    ) -> None:
+        client = NodeClient(nodes)
+        self._reports = ReportReconciler(database, client, settings.reports, api_url)
         self.loop = Loop(
             database,
             {
-                TOPIC: TopicReconciler(database, self._nodes),
-                HOLD: HoldReconciler(database, self._nodes),
-                KEY: KeyReconciler(database, self._nodes),
+                TOPIC: TopicReconciler(database, client),
+                HOLD: HoldReconciler(database, client),
+                KEY: KeyReconciler(database, client),
                 STREAM: StreamReconciler(database),
                 PROJECT: ProjectReconciler(database),
                 REPORT: self._reports,
@@ -51,7 +54,6 @@ class Workers:
         self.loop.start()
 
     def stop(self) -> None:
-        """Ends the running job, lets the other passes end, and closes the channels."""
+        """Ends the running job, and lets the other passes end."""
         self._reports.stop()
         self.loop.stop()
-        self._nodes.close()

@@ -10,9 +10,9 @@ from api.db.database import Database, meta_value, microseconds
 from api.db.tables.api_keys import ApiKey
 from api.db.tables.clusters import Cluster
 from api.node.addresses import addresses
+from api.node.client import NodeClient
 from api.node.failure import FailureKind, PassFailure
 from api.node.fence import Fence
-from api.node.pool import NodeClients
 from api.reconcile.commands import sent
 from api.reconcile.conditions import Condition
 from api.reconcile.outcome import Found, Outcome, Sent, Settled
@@ -44,7 +44,7 @@ def plan(*, revoked: bool, observed: node_pb2.KeyStatus | None) -> str | None:
 class KeyReconciler:
     """Makes one key be on the clusters as its row says."""
 
-    def __init__(self, database: Database, nodes: NodeClients) -> None:
+    def __init__(self, database: Database, nodes: NodeClient) -> None:
         self._database = database
         self._nodes = nodes
 

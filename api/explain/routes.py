@@ -12,9 +12,10 @@ from api.explain.schemas import ExplanationBody, Step
 from api.explain.service import explain
 from api.explain.subjects import KINDS, WORDS, subject_of
 from api.http.routing import READ_PROBLEMS, DatabaseOf, Route
+from api.node.client import NodeClient
+from api.node.dependency import NodesOf
 from api.node.failure import PassFailure
-from api.node.pool import NodeClients
-from api.settings import Settings
+from api.node.pool import NodePool
 
 router = APIRouter(prefix="/v1/explain", route_class=Route, tags=["explain"])
 
@@ -37,7 +38,7 @@ Named = Annotated[
 
 @router.get("", operation_id="getExplanation", responses=READ_PROBLEMS)
 def get_explanation(
-    named: Named, request: Request, caller: Asker, database: DatabaseOf
+    named: Named, request: Request, caller: Asker, database: DatabaseOf, nodes: NodesOf
 ) -> ExplanationBody:
     """Explains the state of an object: requests, commands, responses, conditions, operations, and
     the time and reason of the next pass. Removed objects are explained too. Requires permission to
@@ -48,20 +49,18 @@ def get_explanation(
     demand(request, caller, subject.kind.permission, subject.row.id)
     extra: list[Step] = []
     if isinstance(subject.row, Node):
-        extra.append(_asked(request.app.state.settings, subject.row, now))
+        extra.append(_asked(nodes, subject.row, now))
     with database.read() as session:
         return explain(session, caller, subject, now, extra)
 
 
-def _asked(settings: Settings, node: Node, now: datetime) -> Step:
+def _asked(nodes: NodePool, node: Node, now: datetime) -> Step:
     """What a node says of itself, if it does."""
-    nodes = NodeClients(settings.node.admin_key_file, deadline_seconds=DEADLINE_SECONDS)
+    client = NodeClient(nodes, deadline_seconds=DEADLINE_SECONDS)
     what = f"asked {node.address} how it is"
     try:
-        reply = nodes.describe([node.address], topic_ids=[node.id])
+        reply = client.describe([node.address], topic_ids=[node.id])
     except PassFailure as failure:
         return Step(at=now, what=what, why="for this explanation", next=str(failure))
-    finally:
-        nodes.close()
     answer = f"it answered: cluster {reply.cluster_id}, metadata op {reply.metadata_op}"
     return Step(at=now, what=what, why="for this explanation", next=answer)

@@ -14,6 +14,7 @@ from api.groups.service import detail, list_page
 from api.http.errors import NotFoundError
 from api.http.pagination import Page, last_shown, token_after
 from api.http.routing import READ_PROBLEMS, DatabaseOf, IdFilter, PageOf, Route
+from api.node.dependency import NodesOf
 from api.node.groups import Place
 
 router = APIRouter(prefix="/v1/groups", route_class=Route, tags=["groups"])
@@ -27,6 +28,7 @@ def list_groups(
     request: Request,
     caller: Reader,
     database: DatabaseOf,
+    nodes: NodesOf,
     page: PageOf,
     project_id: IdFilter = "",
     lag: Annotated[bool, Query(description="Also ask how far behind each is.")] = False,
@@ -37,7 +39,7 @@ def list_groups(
         places = places_of(session, caller, project_id, credential(request) or "")
         asked = page.of(session, caller.org_id, "groups", {"project_id": project_id})
         after = last_shown(session, asked)
-    items, last = list_page(places, after, asked.limit(), lag=lag)
+    items, last = list_page(nodes, places, after, asked.limit(), lag=lag)
     if not last:
         return Page(items=items)
     with database.read() as session:
@@ -46,12 +48,17 @@ def list_groups(
 
 @router.get("/{name}", operation_id="getGroup", responses=READ_PROBLEMS)
 def get_group(
-    name: Name, request: Request, caller: Reader, database: DatabaseOf, project_id: IdFilter = ""
+    name: Name,
+    request: Request,
+    caller: Reader,
+    database: DatabaseOf,
+    nodes: NodesOf,
+    project_id: IdFilter = "",
 ) -> GroupDetail:
     """One group: its members, and its position in every partition that it reads or has read."""
     with database.read() as session:
         places: list[Place] = places_of(session, caller, project_id, credential(request) or "")
-    found = detail(places, name)
+    found = detail(nodes, places, name)
     if found is None:
         raise NotFoundError(
             f"There is no group {name} in this project.",

@@ -12,6 +12,7 @@ from api.groups.schemas import (
     PositionBody,
 )
 from api.node.groups import GroupReader, Place
+from api.node.pool import NodePool
 from api.node.positions import Position, Question, lag_of
 from headrace.wire import stream_pb2
 
@@ -23,7 +24,7 @@ SEPARATOR: Final = "|"
 
 
 def list_page(
-    places: Sequence[Place], after: str, most: int, *, lag: bool
+    nodes: NodePool, places: Sequence[Place], after: str, most: int, *, lag: bool
 ) -> tuple[list[GroupBody], str]:
     """Groups in order of cluster and name, and where the next page begins; "" at the end.
 
@@ -33,24 +34,24 @@ def list_page(
     for place in places:
         if place.cluster_id < begin_at:
             continue
-        with GroupReader(place) as reader:
-            reply = reader.page(name if place.cluster_id == begin_at else "", min(most, PAGE_MAX))
-            if not reply.groups:
-                continue
-            bodies = _bodies(reader, reply.groups, lag=lag)
+        reader = GroupReader(nodes, place)
+        reply = reader.page(name if place.cluster_id == begin_at else "", min(most, PAGE_MAX))
+        if not reply.groups:
+            continue
+        bodies = _bodies(reader, reply.groups, lag=lag)
         later = any(each.cluster_id > place.cluster_id for each in places)
         last = reply.groups[-1].name
         return bodies, f"{place.cluster_id}{SEPARATOR}{last}" if reply.next or later else ""
     return [], ""
 
 
-def detail(places: Sequence[Place], name: str) -> GroupDetail | None:
+def detail(nodes: NodePool, places: Sequence[Place], name: str) -> GroupDetail | None:
     """One group as its cluster sees it now; None if no cluster has it."""
     for place in places:
-        with GroupReader(place) as reader:
-            found = reader.described(name)
-            if found is not None:
-                return _detail(reader, name, found)
+        reader = GroupReader(nodes, place)
+        found = reader.described(name)
+        if found is not None:
+            return _detail(reader, name, found)
     return None
 
 

@@ -18,9 +18,9 @@ from api.db.database import Database, meta_value
 from api.db.tables.holds import LegalHold
 from api.db.tables.topics import Topic
 from api.node.addresses import addresses
+from api.node.client import NodeClient
 from api.node.failure import FailureKind, PassFailure
 from api.node.fence import Fence
-from api.node.pool import NodeClients
 from api.reconcile.backoff import poll_after
 from api.reconcile.commands import sent
 from api.reconcile.conditions import Condition
@@ -106,7 +106,7 @@ def missing(hold: node_pb2.PutHold, seen: Seen) -> list[int]:
 class HoldReconciler:
     """Makes one hold be as its row says."""
 
-    def __init__(self, database: Database, nodes: NodeClients) -> None:
+    def __init__(self, database: Database, nodes: NodeClient) -> None:
         self._database = database
         self._nodes = nodes
 

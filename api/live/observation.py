@@ -19,8 +19,8 @@ from api.db.database import Database
 from api.db.tables.clusters import Cluster
 from api.live.schemas import BusyBody, LagBody, LiveBody, PointBody
 from api.node.addresses import addresses
+from api.node.client import NodeClient
 from api.node.failure import PassFailure
-from api.node.pool import NodeClients
 from api.node.positions import Position, Question, lag_of
 from dataplane.wire import node_pb2
 
@@ -99,7 +99,7 @@ class Point:
     topics: Mapping[str, tuple[int, int]]
 
 
-def look(database: Database, nodes: NodeClients, before: Look | None) -> Look:
+def look(database: Database, nodes: NodeClient, before: Look | None) -> Look:
     """Asks every cluster once."""
     with database.read() as session:
         clusters = session.scalars(select(Cluster.id).order_by(Cluster.id)).all()

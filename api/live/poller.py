@@ -17,8 +17,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.db.database import Database
 from api.live.observation import Look, Point, Sums, look, point_between
-from api.node.pool import NodeClients
-from api.settings import Settings
+from api.node.client import NodeClient
+from api.node.pool import NodePool
 
 LOOK_SECONDS: Final = 2.0
 # A look that takes a second is worth waiting four for.
@@ -59,14 +59,14 @@ class Poller:
         return self._task is not None
 
     async def follow(
-        self, database: Database, settings: Settings
+        self, database: Database, nodes: NodePool
     ) -> AsyncGenerator[Seen | None, None]:
         """Each look as it is made, or the newest of those since the last; None when it is quiet.
         Ends when looking ends."""
         self.readers += 1
         if self._task is None:
             self._seen, self._fresh = None, asyncio.Event()
-            self._task = asyncio.ensure_future(self._run(database, settings))
+            self._task = asyncio.ensure_future(self._run(database, nodes))
         try:
             number = 0
             while self._task is not None:
@@ -86,14 +86,14 @@ class Poller:
                 ended.cancel()
                 await asyncio.gather(ended, return_exceptions=True)
 
-    async def _run(self, database: Database, settings: Settings) -> None:
-        nodes = NodeClients(settings.node.admin_key_file, deadline_seconds=NODE_SECONDS)
+    async def _run(self, database: Database, nodes: NodePool) -> None:
+        client = NodeClient(nodes, deadline_seconds=NODE_SECONDS)
         before: Look | None = None
         try:
             while True:
                 began = time.monotonic()
                 try:
-                    now = await asyncio.to_thread(look, database, nodes, before)
+                    now = await asyncio.to_thread(look, database, client, before)
                 except SQLAlchemyError as error:
                     log.warning("live_look_failed", error=type(error).__name__)
                 else:
@@ -102,7 +102,6 @@ class Poller:
                 took = time.monotonic() - began
                 await asyncio.sleep(max(LOOK_SECONDS - took, REST_FACTOR * took, 0.0))
         finally:
-            nodes.close()
             # Of those who follow the next task, nobody is to be woken.
             if self._task is asyncio.current_task():
                 self._task = None

@@ -27,6 +27,7 @@ from api.live.observation import picture, point_body
 from api.live.poller import Poller
 from api.live.schemas import HistoryBody
 from api.messages.tail import TailResponse, Tails
+from api.node.dependency import NodesOf
 
 # Some five minutes.
 LOOKS_MAX: Final = 150
@@ -52,6 +53,7 @@ async def follow_live(
     request: Request,
     caller: Reader,
     database: DatabaseOf,
+    nodes: NodesOf,
     looks: Annotated[int, Query(ge=1, le=LOOKS_MAX, description="End after so many.")] = LOOKS_MAX,
 ) -> StreamingResponse:
     """What the key's organization or project does now. Ends after some five minutes; come back."""
@@ -59,7 +61,7 @@ async def follow_live(
     tails: Tails = request.app.state.tails
     seat = tails.seat(caller.org_id)
     endless(request)
-    followed = poller.follow(database, request.app.state.settings)
+    followed = poller.follow(database, nodes)
 
     async def events() -> AsyncIterator[str]:
         async with aclosing(followed):

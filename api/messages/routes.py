@@ -20,6 +20,7 @@ from api.messages.place import place_of
 from api.messages.schemas import From, MessagePage, MessagePublish, PublishedBody
 from api.messages.service import View, publish, read_page, wanted_partitions
 from api.messages.tail import TailResponse, Tails, follow, positions, refuse_beyond
+from api.node.dependency import NodesOf
 from api.node.messages import NodeReader, Place
 from api.topics.service import topic_owner
 
@@ -41,6 +42,7 @@ def list_messages(
     request: Request,
     _caller: Reader,
     database: DatabaseOf,
+    nodes: NodesOf,
     start: Annotated[From, Query(alias="from", description="Where to begin.")] = "latest",
     partition: Partition = None,
     offset: Annotated[int, Query(ge=0, le=INT64_MAX, description="With `from=offset`.")] = 0,
@@ -49,8 +51,8 @@ def list_messages(
 ) -> MessagePage:
     """Returns messages, oldest first, at most 1 MiB. If retention has removed the offset, the page
     starts at the oldest available one; ``partitions`` contains the available range."""
-    with NodeReader(_place(object_id, request, database)) as reader:
-        return read_page(reader, View(start, partition, offset, time, limit))
+    reader = NodeReader(nodes, _place(object_id, request, database))
+    return read_page(reader, View(start, partition, offset, time, limit))
 
 
 @router.get(
@@ -70,6 +72,7 @@ async def tail_messages(
     request: Request,
     caller: Reader,
     database: DatabaseOf,
+    nodes: NodesOf,
     partition: Partition = None,
     last_event_id: Annotated[
         str | None, Header(max_length=2048, description="The id of the last event that was seen.")
@@ -84,9 +87,9 @@ async def tail_messages(
     }
     tails: Tails = request.app.state.tails
     with tails.seat(caller.org_id) as seat:
-        await refuse_beyond(place, begin)
+        await refuse_beyond(nodes, place, begin)
         endless(request)
-        events = follow(place, indexes, begin, request_id=request.state.request_id)
+        events = follow(nodes, place, indexes, begin, request_id=request.state.request_id)
         return TailResponse(events, seat.pop_all())
 
 
@@ -102,8 +105,8 @@ def publish_message(
     request: Request,
     _caller: Publisher,
     database: DatabaseOf,
+    nodes: NodesOf,
 ) -> PublishedBody:
     """Stores one message. 201 means that it is durable. Repeated after a lost answer it may stand
     there twice: programs that must not do that use a client."""
-    with NodeReader(_place(object_id, request, database)) as reader:
-        return publish(reader, body)
+    return publish(NodeReader(nodes, _place(object_id, request, database)), body)

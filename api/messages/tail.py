@@ -25,6 +25,7 @@ from api.http.errors import DomainError, InvalidRequestError, RateLimitedError, 
 from api.http.resource import body_json
 from api.messages.service import message_body
 from api.node.messages import NodeFollower, Place
+from api.node.pool import NodePool
 from headrace.wire import stream_pb2
 
 TAILS_MAX: Final = 64
@@ -105,13 +106,13 @@ def positions(last_event_id: str | None) -> dict[int, int]:
     return found
 
 
-async def refuse_beyond(place: Place, begin: dict[int, int]) -> None:
+async def refuse_beyond(nodes: NodePool, place: Place, begin: dict[int, int]) -> None:
     """Refuses to go on where no log has come to, while an answer can still say so: a browser would
     come back to a refused tail for ever, with the same id.
 
     :raises InvalidRequestError: OFFSET_OUT_OF_RANGE, as the node says.
     """
-    follower = NodeFollower(place)
+    follower = NodeFollower(nodes, place)
     try:
         for index, offset in sorted(begin.items()):
             await follower.fetch(index, offset, messages=1, size_bytes=1, wait_ms=0)
@@ -120,30 +121,25 @@ async def refuse_beyond(place: Place, begin: dict[int, int]) -> None:
     except DomainError:
         # Whatever else keeps the node from answering, the tail meets it and says it.
         return
-    finally:
-        await follower.close()
 
 
 async def follow(
-    place: Place, indexes: list[int], begin: dict[int, int], *, request_id: str
+    nodes: NodePool, place: Place, indexes: list[int], begin: dict[int, int], *, request_id: str
 ) -> AsyncIterator[str]:
     """The events of some partitions, from ``begin`` or from now on, as they go over the wire."""
-    follower = NodeFollower(place)
-    try:
-        async with aclosing(_events(follower, indexes, begin, request_id)) as events:
-            at = dict(begin)
-            yield "retry: 1000\n\n"
-            async for event in events:
-                if event is None:
-                    yield ": quiet\n\n"
-                    continue
-                if event.next_offset is not None:
-                    at[event.partition] = event.next_offset
-                yield _wire(event, at)
-                if event.name == "refused":
-                    return
-    finally:
-        await follower.close()
+    follower = NodeFollower(nodes, place)
+    async with aclosing(_events(follower, indexes, begin, request_id)) as events:
+        at = dict(begin)
+        yield "retry: 1000\n\n"
+        async for event in events:
+            if event is None:
+                yield ": quiet\n\n"
+                continue
+            if event.next_offset is not None:
+                at[event.partition] = event.next_offset
+            yield _wire(event, at)
+            if event.name == "refused":
+                return
 
 
 async def _events(

@@ -1,3 +1,3 @@
-"""Nodes as clients see them. Owns every gRPC call to a node: channels, deadlines, the
-circuit breaker, the fence. Refuses to decide what a node is told.
+"""Nodes as clients see them. Owns every gRPC call to a node: the pool of connections, deadlines,
+the circuit breaker, the fence. Refuses to decide what is sent to a node.
 """

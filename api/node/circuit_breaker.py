@@ -1,49 +1,90 @@
-"""Which nodes take connections and say nothing: nobody waits for one twice.
+"""Which nodes take connections and do not answer, so that only one call at a time waits for one.
 
-A call that got no answer in its time, while nobody else's did either, makes the node silent. For as
-long again nobody asks it, and then one call at a time finds out; all others are told at once.
-Without this, each object of that node would hold a worker for the whole deadline, and objects of
-other nodes would wait behind them. Refuses to know what is asked.
+    closed     calls pass; a call that times out opens it
+    open       calls fail at once, until a delay is over
+    half open  one call is the probe, and the others still fail at once; an answer closes it
+
+The delay is the deadline of the call that timed out, doubled with each probe that fails, never more
+than DELAY_SECONDS_MAX, and spread by JITTER so that the processes of a service do not probe a node
+together. Without this, each object of a silent node would hold a worker for a whole deadline, and
+objects of other nodes would wait behind them. Refuses to know what is called.
 """
 
+import random
 import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+DELAY_SECONDS_MAX: Final = 5.0
+JITTER: Final = 0.2
 
 
 @dataclass(slots=True)
-class Silence:
-    """What is known of each address.
+class _Circuit:
+    """What is known of one address. ``open_until`` is None while it is closed; ``timeouts``: how
+    many probes in a row got no answer, with the call that opened it."""
 
-    :param seconds: the deadline of an ordinary call.
+    answered_at: float = float("-inf")
+    open_until: float | None = None
+    opened_at: float = float("-inf")
+    timeouts: int = 0
+
+
+class CircuitBreaker:
+    """The circuits of all addresses.
+
+    :param clock: seconds that never jump.
     """
 
-    seconds: float
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    answered_at: dict[str, float] = field(default_factory=dict)
-    until: dict[str, float] = field(default_factory=dict)
+    def __init__(
+        self, *, clock: Callable[[], float] = time.monotonic, dice: random.Random | None = None
+    ) -> None:
+        self.clock = clock
+        self._dice = dice or random.Random()
+        self._lock = threading.Lock()
+        self._circuits: dict[str, _Circuit] = {}
 
-    def may_ask(self, address: str) -> bool:
-        """Whether to call; of those who ask a silent node again, one does."""
-        now = time.monotonic()
-        with self.lock:
-            until = self.until.get(address)
-            if until is None:
+    def allows(self, address: str, seconds: float) -> bool:
+        """Whether to make a call. Of those that come when the delay is over one is the probe: the
+        others fail for as long as it may take.
+
+        :param seconds: the deadline of the call.
+        """
+        now = self.clock()
+        with self._lock:
+            circuit = self._circuits.get(address)
+            if circuit is None or circuit.open_until is None:
                 return True
-            if now < until:
+            if now < circuit.open_until:
                 return False
-            # This call is the trial: the others need not wait for its end.
-            self.until[address] = now + self.seconds
+            circuit.open_until = now + seconds
+            circuit.opened_at = now
             return True
 
     def answered(self, address: str) -> None:
-        """Something came back, if only a refusal."""
-        with self.lock:
-            self.answered_at[address] = time.monotonic()
-            self.until.pop(address, None)
+        """A call got an answer, if only a refusal."""
+        with self._lock:
+            circuit = self._circuits.setdefault(address, _Circuit())
+            circuit.answered_at = self.clock()
+            circuit.open_until = None
+            circuit.timeouts = 0
 
-    def timed_out(self, address: str, began: float) -> None:
-        """A call that began then (by the monotonic clock) has got no answer."""
-        with self.lock:
-            if self.answered_at.get(address, 0.0) < began:
-                self.until[address] = time.monotonic() + self.seconds
+    def timed_out(self, address: str, began: float, seconds: float) -> None:
+        """A call that began then and had so many seconds got no answer. It changes nothing if
+        another call was answered meanwhile, or if the circuit was opened meanwhile."""
+        now = self.clock()
+        with self._lock:
+            circuit = self._circuits.setdefault(address, _Circuit())
+            if began <= circuit.answered_at or began < circuit.opened_at:
+                return
+            circuit.timeouts += 1
+            delay = min(DELAY_SECONDS_MAX, seconds * 2 ** min(circuit.timeouts - 1, 16))
+            circuit.open_until = now + delay * (1 + JITTER * (2 * self._dice.random() - 1))
+            circuit.opened_at = now
+
+    def forget(self, address: str) -> None:
+        """Another node, or none, is at the address from now on."""
+        with self._lock:
+            self._circuits.pop(address, None)

@@ -9,6 +9,7 @@ from typing import cast
 
 from api.http.errors import NotFoundError
 from api.node.messages import NodeCalls
+from api.node.pool import NodePool
 from api.node.positions import Position, Question, ask
 from headrace.wire import stream_pb2, stream_pb2_grpc
 
@@ -27,8 +28,8 @@ class Place:
 class GroupReader(NodeCalls):
     """The groups of one project."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(place.address, place.bearer)
+    def __init__(self, pool: NodePool, place: Place) -> None:
+        super().__init__(pool, place.address, place.bearer)
         self.place = place
 
     def page(self, after: str, most: int) -> stream_pb2.ListGroupsReply:
@@ -37,7 +38,7 @@ class GroupReader(NodeCalls):
             project=self.place.project, after=after, groups_max=most
         )
         try:
-            reply = self._call(stream_pb2_grpc.GroupsStub(self._channel).ListGroups, request)
+            reply = self._call(lambda to: stream_pb2_grpc.GroupsStub(to).ListGroups, request)
         except NotFoundError as error:
             if error.specific_code == "PROJECT_NOT_FOUND":
                 return stream_pb2.ListGroupsReply()
@@ -48,7 +49,7 @@ class GroupReader(NodeCalls):
         """A group and its members; None if there is none of this name here."""
         request = stream_pb2.DescribeGroupRequest(project=self.place.project, group=name)
         try:
-            reply = self._call(stream_pb2_grpc.GroupsStub(self._channel).DescribeGroup, request)
+            reply = self._call(lambda to: stream_pb2_grpc.GroupsStub(to).DescribeGroup, request)
         except NotFoundError:
             return None
         return cast("stream_pb2.DescribeGroupReply", reply)
@@ -56,10 +57,11 @@ class GroupReader(NodeCalls):
     def topics(self) -> dict[str, stream_pb2.Topic]:
         """The project's topics as the cluster knows them, by name."""
         request = stream_pb2.DescribeRequest(project=self.place.project)
-        reply = self._call(stream_pb2_grpc.ClusterStub(self._channel).Describe, request)
+        reply = self._call(lambda to: stream_pb2_grpc.ClusterStub(to).Describe, request)
         found = cast("stream_pb2.DescribeReply", reply).topics
         return {topic.name: topic for topic in found if not topic.HasField("error")}
 
     def positions(self, questions: Sequence[Question]) -> dict[Question, Position]:
         """How far groups have read."""
-        return ask(self._channel, self._metadata, questions)
+        with self._pool.lease(self._address) as connection:
+            return ask(connection.calls, self._metadata, questions)

@@ -1,14 +1,16 @@
 """Reads and writes messages at the cluster's nodes, with the caller's own key.
 
 The node checks the key by itself, as it does for every client: this module grants nothing, and
-cannot reach what the key cannot. Every call has a deadline and every answer a bound.
+cannot reach what the key cannot. Every call has a deadline and every answer a bound. The pool owns
+the connections.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final, Self, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 import grpc
 
@@ -22,7 +24,8 @@ from api.http.errors import (
     RateLimitedError,
     UnavailableError,
 )
-from api.node.pool import OPTIONS, error_detail
+from api.node.client import error_detail
+from api.node.pool import CircuitOpenError, NodePool
 from headrace.wire import stream_pb2, stream_pb2_grpc
 
 DEADLINE_SECONDS: Final = 5.0
@@ -72,28 +75,27 @@ class Place:
 
 
 class NodeCalls:
-    """One channel to a node, for the calls of one request, with the key of whoever asks."""
+    """The calls of one request to a node, with the key of the caller."""
 
-    def __init__(self, address: str, bearer: str) -> None:
-        self._channel = grpc.insecure_channel(address, options=OPTIONS)
+    def __init__(self, pool: NodePool, address: str, bearer: str) -> None:
+        self._pool = pool
+        self._address = address
         self._metadata = (("authorization", bearer),)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._channel.close()
-
-    def _call(self, method: Callable[..., Reply], request: object) -> Reply:
-        with refusals():
+    def _call(
+        self, method_of: Callable[[grpc.Channel], Callable[..., Reply]], request: object
+    ) -> Reply:
+        self._pool.refresh(self._address)
+        with refusals(), self._pool.calling(self._address, DEADLINE_SECONDS) as connection:
+            method = method_of(connection.calls)
             return method(request, timeout=DEADLINE_SECONDS, metadata=self._metadata)
 
 
 class NodeReader(NodeCalls):
     """The messages of one topic."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(place.address, place.bearer)
+    def __init__(self, pool: NodePool, place: Place) -> None:
+        super().__init__(pool, place.address, place.bearer)
         self.place = place
 
     def fetch(
@@ -101,7 +103,7 @@ class NodeReader(NodeCalls):
     ) -> stream_pb2.FetchMessagesReply:
         """Some messages of a partition, at once."""
         request = self.place.fetch(partition, offset, messages=messages, size_bytes=size_bytes)
-        reply = self._call(stream_pb2_grpc.StreamStub(self._channel).FetchMessages, request)
+        reply = self._call(lambda to: stream_pb2_grpc.StreamStub(to).FetchMessages, request)
         return cast("stream_pb2.FetchMessagesReply", reply)
 
     def offset_at(self, partition: int, moment: datetime) -> int:
@@ -113,7 +115,7 @@ class NodeReader(NodeCalls):
             partition=partition,
             time_us=microseconds(moment),
         )
-        reply = self._call(stream_pb2_grpc.StreamStub(self._channel).ListOffsets, request)
+        reply = self._call(lambda to: stream_pb2_grpc.StreamStub(to).ListOffsets, request)
         return cast("stream_pb2.ListOffsetsReply", reply).offset
 
     def publish(
@@ -126,12 +128,12 @@ class NodeReader(NodeCalls):
             partition=partition,
             messages=[message],
         )
-        reply = self._call(stream_pb2_grpc.StreamStub(self._channel).Publish, request)
+        reply = self._call(lambda to: stream_pb2_grpc.StreamStub(to).Publish, request)
         return cast("stream_pb2.PublishReply", reply)
 
     def _described(self) -> stream_pb2.Topic:
         request = stream_pb2.DescribeRequest(project=self.place.project, topics=[self.place.topic])
-        reply = self._call(stream_pb2_grpc.ClusterStub(self._channel).Describe, request)
+        reply = self._call(lambda to: stream_pb2_grpc.ClusterStub(to).Describe, request)
         topic = cast("stream_pb2.DescribeReply", reply).topics[0]
         if topic.HasField("error"):
             raise NotFoundError(topic.error.message, code=topic.error.code, hint=topic.error.hint)
@@ -139,15 +141,11 @@ class NodeReader(NodeCalls):
 
 
 class NodeFollower:
-    """One channel, for a reader that stays."""
+    """Waits for the messages of one topic, in the event loop."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, pool: NodePool, place: Place) -> None:
         self.place = place
-        self._channel = grpc.aio.insecure_channel(place.address, options=OPTIONS)
-
-    async def close(self) -> None:
-        """Ends every call."""
-        await self._channel.close()
+        self._pool = pool
 
     async def fetch(
         self, partition: int, offset: int, *, messages: int, size_bytes: int, wait_ms: int
@@ -156,13 +154,30 @@ class NodeFollower:
         request = self.place.fetch(
             partition, offset, messages=messages, size_bytes=size_bytes, wait_ms=wait_ms
         )
-        method = cast(
-            "Callable[..., Awaitable[stream_pb2.FetchMessagesReply]]",
-            stream_pb2_grpc.StreamStub(self._channel).FetchMessages,
-        )
         seconds = DEADLINE_SECONDS + wait_ms / 1000
-        with refusals():
-            return await method(request, timeout=seconds, metadata=self.place.metadata)
+        with refusals(), self._pool.calling(self.place.address, seconds) as connection:
+            call = stream_pb2_grpc.StreamStub(connection.waits).FetchMessages.future(
+                request, timeout=seconds, metadata=self.place.metadata
+            )
+            return cast("stream_pb2.FetchMessagesReply", await _answer(call))
+
+
+async def _answer(call: "grpc.Future[Reply]") -> Reply:
+    """The answer of a call that was sent. The call ends with its task."""
+    loop = asyncio.get_running_loop()
+    answered = asyncio.Event()
+
+    def wake(_call: object) -> None:
+        # The loop may have ended first: then nothing waits in it any more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(answered.set)
+
+    call.add_done_callback(wake)
+    try:
+        await answered.wait()
+    finally:
+        call.cancel()
+    return call.result()
 
 
 @contextmanager
@@ -172,6 +187,8 @@ def refusals() -> Iterator[None]:
         yield
     except grpc.RpcError as error:
         raise refusal(cast("grpc.Call", error)) from error
+    except (CircuitOpenError, grpc.FutureCancelledError) as error:
+        raise _unanswered(None) from error
 
 
 def refusal(error: grpc.Call) -> DomainError:
@@ -186,12 +203,16 @@ def refusal(error: grpc.Call) -> DomainError:
             retry_after_seconds=1,
         )
     if detail is None or status not in REFUSALS:
-        return UnavailableError(
-            detail.message if detail else "The node does not answer.",
-            hint=detail.hint if detail else "`headrace explain` of the node says more.",
-            retry_after_seconds=1,
-        )
+        return _unanswered(detail)
     return REFUSALS[status](detail.message, code=detail.code, hint=detail.hint)
+
+
+def _unanswered(detail: stream_pb2.Error | None) -> UnavailableError:
+    return UnavailableError(
+        detail.message if detail else "The node does not answer.",
+        hint=detail.hint if detail else "`headrace explain` of the node says more.",
+        retry_after_seconds=1,
+    )
 
 
 def instant(time_us: int) -> datetime:

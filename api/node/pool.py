@@ -1,30 +1,35 @@
-"""The only file that calls nodes: gRPC with a deadline on every call, the node key as bearer.
+"""The connections to nodes: one pool a process, made when it starts and closed when it ends.
 
-A cluster answers by whichever of its nodes can be reached: commands go through its metadata log,
-so it does not matter which. What a node refuses becomes a :class:`PassFailure` with the node's own
-code.
+Every call to a node leases a connection here for as long as it lasts, so a request finds the
+channel that earlier ones have opened, and learns from the circuit breaker what they have found out.
+A connection has two channels: calls that wait for messages have their own, so that many readers
+never take the streams of the connection from everyone else.
+
+    lease     -> the connection to an address, opened if there is none
+    refresh   -> at most every REFRESH_SECONDS, and before one is opened: reads which nodes are
+                 registered; a connection to an address that belongs to no node any more, or to
+                 another registration, is retired
+    retired   -> gets no new leases, and is closed with its last one
+
+So there are never more connections than registered nodes, but for those in use and the one that
+is being opened. Refuses to decide what a node is asked.
 """
 
-import time
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol, TypeVar, cast
+from typing import Final, Self, cast
 
 import grpc
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
 
-from api.node.circuit_breaker import Silence
+from api.node.circuit_breaker import CircuitBreaker
 from api.node.failure import FailureKind, PassFailure
-from api.node.fan_out import Sent, answers
-from api.node.fence import Fence
-from api.node.positions import Position, Question, ask
-from dataplane.wire import node_pb2, node_pb2_grpc
-from headrace.wire import stream_pb2, stream_pb2_grpc
 
-DEADLINE_SECONDS: Final = 5.0
-# The one call that waits for work: every partition closes its window and publishes it.
-FLUSH_SECONDS: Final = 30.0
-NO_KEY: Final = "key_none"
+REFRESH_SECONDS: Final = 5.0
 OPTIONS: Final = (
     ("grpc.max_receive_message_length", 32 << 20),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -32,165 +37,73 @@ OPTIONS: Final = (
     # A proxy of the environment is meant for the world outside, never for a node.
     ("grpc.enable_http_proxy", 0),
 )
-KINDS: Final[dict[grpc.StatusCode, FailureKind]] = {
-    grpc.StatusCode.UNAVAILABLE: FailureKind.UNREACHABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED: FailureKind.UNREACHABLE,
-    grpc.StatusCode.ABORTED: FailureKind.CONFLICT,
-    grpc.StatusCode.INVALID_ARGUMENT: FailureKind.INVALID,
-    grpc.StatusCode.FAILED_PRECONDITION: FailureKind.INVALID,
-    grpc.StatusCode.ALREADY_EXISTS: FailureKind.INVALID,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: FailureKind.THROTTLED,
-}
+# Channels of the same address and options share a connection unless they say otherwise.
+OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
 
-Request = TypeVar("Request", contravariant=True)
-Reply = TypeVar("Reply", covariant=True)
+log = structlog.get_logger()
 
 
-class _Method(Protocol[Request, Reply]):
-    def __call__(
-        self, request: Request, /, *, timeout: float, metadata: Sequence[tuple[str, str]]
-    ) -> Reply: ...
+class CircuitOpenError(Exception):
+    """The node did not answer lately, and it is not yet time to try it again."""
 
 
-def _describe(channel: grpc.Channel) -> _Method[node_pb2.DescribeRequest, node_pb2.DescribeReply]:
-    return cast(
-        "_Method[node_pb2.DescribeRequest, node_pb2.DescribeReply]",
-        node_pb2_grpc.AdminStub(channel).Describe,
-    )
+@dataclass(slots=True)
+class Connection:
+    """The channels to one address: for calls that are answered at once, and for those that wait.
+    ``registration``: the node that was registered there when it was opened."""
 
-
-def _flush(
-    channel: grpc.Channel,
-) -> _Method[node_pb2.FlushUsageRequest, node_pb2.FlushUsageReply]:
-    return cast(
-        "_Method[node_pb2.FlushUsageRequest, node_pb2.FlushUsageReply]",
-        node_pb2_grpc.AdminStub(channel).FlushUsage,
-    )
-
-
-def _purge(channel: grpc.Channel) -> _Method[node_pb2.PurgeRequest, node_pb2.PurgeReply]:
-    return cast(
-        "_Method[node_pb2.PurgeRequest, node_pb2.PurgeReply]",
-        node_pb2_grpc.AdminStub(channel).Purge,
-    )
-
-
-def _apply(channel: grpc.Channel) -> _Method[node_pb2.ApplyRequest, node_pb2.ApplyReply]:
-    return cast(
-        "_Method[node_pb2.ApplyRequest, node_pb2.ApplyReply]",
-        node_pb2_grpc.AdminStub(channel).Apply,
-    )
-
-
-class NodeClients:
-    """Channels to nodes, one an address, kept open.
-
-    :param key_file: where the node key is; read at every call, so that it may be replaced.
-    """
-
-    def __init__(self, key_file: Path, *, deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        self._key_file = key_file
-        self._deadline_seconds = deadline_seconds
-        self._channels: dict[str, grpc.Channel] = {}
-        self._silence = Silence(deadline_seconds)
+    calls: grpc.Channel
+    waits: grpc.Channel
+    registration: str | None
+    leases: int = field(default=0)
+    retired: bool = field(default=False)
 
     def close(self) -> None:
-        """Closes every channel."""
-        for channel in self._channels.values():
-            channel.close()
-        self._channels.clear()
+        """Ends every call on it."""
+        self.calls.close()
+        self.waits.close()
 
-    def describe(
+
+class NodePool:
+    """The connections of a process.
+
+    :param key_file: where the node key is; read at every call, so that it may be replaced.
+    :param registered: the addresses of all registered nodes, each with a text that is another one
+        after every new registration; None keeps each connection until the pool is closed.
+    """
+
+    def __init__(
         self,
-        addresses: Sequence[str],
+        key_file: Path,
+        registered: Callable[[], Mapping[str, str]] | None = None,
         *,
-        topic_ids: Sequence[str] = (),
-        key_ids: Sequence[str] = (),
-    ) -> node_pb2.DescribeReply:
-        """What the cluster holds of some objects."""
-        request = node_pb2.DescribeRequest(topic_ids=topic_ids, key_ids=key_ids)
-        return self._call(addresses, _describe, request)
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        self.breaker = breaker or CircuitBreaker()
+        self._key_file = key_file
+        self._registered = registered
+        self._lock = threading.Lock()
+        self._open: dict[str, Connection] = {}
+        self._registrations: Mapping[str, str] = {}
+        self._refresh_at = float("-inf")
+        self._is_closed = False
 
-    def look(self, addresses: Sequence[str]) -> node_pb2.DescribeReply:
-        """Every topic and every group of a cluster."""
-        return self._call(addresses, _describe, node_pb2.DescribeRequest(all=True, groups=True))
+    def __enter__(self) -> Self:
+        return self
 
-    def node_status(self, address: str) -> node_pb2.DescribeReply:
-        """What a node says of itself."""
-        # The key that is named is none: nothing named would be everything.
-        return self._call([address], _describe, node_pb2.DescribeRequest(key_ids=[NO_KEY]))
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-    def positions(self, address: str, questions: Sequence[Question]) -> dict[Question, Position]:
-        """How far groups have read, of any organization."""
-        metadata = (("authorization", f"Bearer {self.node_key()}"),)
-        return ask(self._channel(address), metadata, questions)
+    def __len__(self) -> int:
+        return len(self._open)
 
-    def offsets_at(
-        self, address: str, requests: Sequence[stream_pb2.ListOffsetsRequest]
-    ) -> list[stream_pb2.ListOffsetsReply | None]:
-        """Where times lie in partitions, of any organization; None where no answer came in
-        time."""
-        metadata = (("authorization", f"Bearer {self.node_key()}"),)
-        send = cast(
-            "Sent[stream_pb2.ListOffsetsRequest, stream_pb2.ListOffsetsReply]",
-            stream_pb2_grpc.StreamStub(self._channel(address)).ListOffsets.future,
-        )
-        return answers(send, metadata, requests)
-
-    def put_topic(
-        self, addresses: Sequence[str], fence: Fence, topic: node_pb2.PutTopic
-    ) -> node_pb2.ApplyReply:
-        """Makes a topic be as described."""
-        return self._apply(addresses, node_pb2.ApplyRequest(fence=fence.message(), put_topic=topic))
-
-    def delete_topic(
-        self, addresses: Sequence[str], fence: Fence, topic_id: str, force_reason: str
-    ) -> node_pb2.ApplyReply:
-        """Makes a topic go. It is asked again until the reply says ``deleted``."""
-        command = node_pb2.DeleteTopic(topic_id=topic_id, force_reason=force_reason)
-        request = node_pb2.ApplyRequest(fence=fence.message(), delete_topic=command)
-        return self._apply(addresses, request)
-
-    def put_key(
-        self, addresses: Sequence[str], fence: Fence, key: node_pb2.PutKey
-    ) -> node_pb2.ApplyReply:
-        """Makes a key known."""
-        return self._apply(addresses, node_pb2.ApplyRequest(fence=fence.message(), put_key=key))
-
-    def revoke_key(
-        self, addresses: Sequence[str], fence: Fence, key_id: str
-    ) -> node_pb2.ApplyReply:
-        """Makes a key forgotten."""
-        revoke = node_pb2.RevokeKey(key_id=key_id)
-        return self._apply(
-            addresses, node_pb2.ApplyRequest(fence=fence.message(), revoke_key=revoke)
-        )
-
-    def put_hold(
-        self, addresses: Sequence[str], fence: Fence, hold: node_pb2.PutHold
-    ) -> node_pb2.ApplyReply:
-        """Wishes a hold. It is in force once Describe says that it is confirmed."""
-        return self._apply(addresses, node_pb2.ApplyRequest(fence=fence.message(), put_hold=hold))
-
-    def release_hold(
-        self, addresses: Sequence[str], fence: Fence, hold_id: str, topic_id: str
-    ) -> node_pb2.ApplyReply:
-        """Wishes a hold no longer, for ever."""
-        command = node_pb2.ReleaseHold(hold_id=hold_id, topic_id=topic_id)
-        request = node_pb2.ApplyRequest(fence=fence.message(), release_hold=command)
-        return self._apply(addresses, request)
-
-    def purge(
-        self, addresses: Sequence[str], request: node_pb2.PurgeRequest
-    ) -> node_pb2.PurgeReply:
-        """Moves the beginnings of partitions up; each answers for itself."""
-        return self._call(addresses, _purge, request)
-
-    def flush_usage(self, address: str, *, inventory: bool = False) -> int:
-        """Closes the open metering windows of one node; how many are still not in `_usage`.
-        inventory: also how every partition stands, into `_retention`."""
-        request = node_pb2.FlushUsageRequest(inventory=inventory)
-        return self._call([address], _flush, request, FLUSH_SECONDS).outstanding
+    def close(self) -> None:
+        """Retires every connection, and gives out no more."""
+        with self._lock:
+            self._is_closed = True
+            closing = [each for address in list(self._open) for each in self._retire(address)]
+        for connection in closing:
+            connection.close()
 
     def node_key(self) -> str:
         """The token that the nodes of the cluster accept from the control plane."""
@@ -209,76 +122,90 @@ class NodeClients:
                 "The node key file holds no node key (hr_node_...).",
             ) from error
 
-    def _apply(
-        self, addresses: Sequence[str], request: node_pb2.ApplyRequest
-    ) -> node_pb2.ApplyReply:
-        return self._call(addresses, _apply, request)
+    @contextmanager
+    def calling(self, address: str, seconds: float, *, counts: bool = True) -> Iterator[Connection]:
+        """A connection for one call with a deadline. Whether the node answers is remembered for
+        the calls that follow, unless ``counts`` says that the call waits for work.
 
-    def _call(
-        self,
-        addresses: Sequence[str],
-        method_of: Callable[[grpc.Channel], _Method[Request, Reply]],
-        request: Request,
-        seconds: float | None = None,
-    ) -> Reply:
-        metadata = (("authorization", f"Bearer {self.node_key()}"),)
-        failure = PassFailure(
-            FailureKind.UNREACHABLE, "NO_NODES", "The cluster has no registered node."
+        :raises CircuitOpenError: the node did not answer lately.
+        """
+        if not self.breaker.allows(address, seconds):
+            raise CircuitOpenError(address)
+        began = self.breaker.clock()
+        try:
+            with self.lease(address) as connection:
+                yield connection
+        except grpc.RpcError as error:
+            if cast("grpc.Call", error).code() is not grpc.StatusCode.DEADLINE_EXCEEDED:
+                self.breaker.answered(address)
+            elif counts:
+                self.breaker.timed_out(address, began, seconds)
+            raise
+        self.breaker.answered(address)
+
+    @contextmanager
+    def lease(self, address: str) -> Iterator[Connection]:
+        """A connection, which stays open until the end of the block."""
+        with self._lock:
+            assert not self._is_closed, "the pool is closed when its process ends"
+            connection = self._open.get(address) or self._opened(address)
+            connection.leases += 1
+        try:
+            yield connection
+        finally:
+            with self._lock:
+                connection.leases -= 1
+                is_over = connection.retired and connection.leases == 0
+            if is_over:
+                connection.close()
+
+    def refresh(self, address: str) -> None:
+        """Reads which nodes are registered, if that was long ago or the address is a new one. It
+        may ask the database: the event loop must not call it."""
+        if self._registered is None:
+            return
+        now = self.breaker.clock()
+        with self._lock:
+            if now < self._refresh_at and address in self._open:
+                return
+            self._refresh_at = now + REFRESH_SECONDS
+        try:
+            registrations = self._registered()
+        except SQLAlchemyError as error:
+            # What is open stays open: the next refresh finds out.
+            log.warning("node_registrations_unknown", error=type(error).__name__)
+            return
+        for connection in self._compare(registrations, address):
+            connection.close()
+
+    def _compare(self, registrations: Mapping[str, str], asked: str) -> list[Connection]:
+        """Retires the connections of nodes that have gone or come anew; those to close now."""
+        closing = []
+        with self._lock:
+            self._registrations = registrations
+            for address, connection in list(self._open.items()):
+                found = registrations.get(address)
+                if found is None and address == asked:
+                    continue
+                if found is not None and connection.registration in (None, found):
+                    connection.registration = found
+                    continue
+                self.breaker.forget(address)
+                closing += self._retire(address)
+        return closing
+
+    def _retire(self, address: str) -> list[Connection]:
+        """Takes out a connection; whoever has a lease closes it. A channel that is closed under a
+        caller who is about to use it ends the process: gRPC does not check."""
+        connection = self._open.pop(address)
+        connection.retired = True
+        return [] if connection.leases else [connection]
+
+    def _opened(self, address: str) -> Connection:
+        connection = Connection(
+            calls=grpc.insecure_channel(address, options=OPTIONS),
+            waits=grpc.insecure_channel(address, options=(*OPTIONS, *OWN_CONNECTION)),
+            registration=self._registrations.get(address),
         )
-        for address in addresses:
-            if not self._silence.may_ask(address):
-                failure = _unreachable(address)
-                continue
-            began = time.monotonic()
-            try:
-                method = method_of(self._channel(address))
-                timeout = seconds or self._deadline_seconds
-                reply = method(request, timeout=timeout, metadata=metadata)
-                self._silence.answered(address)
-                return reply
-            except grpc.RpcError as error:
-                call = cast("grpc.Call", error)
-                if call.code() is not grpc.StatusCode.DEADLINE_EXCEEDED:
-                    self._silence.answered(address)
-                elif seconds is None:
-                    self._silence.timed_out(address, began)
-                failure = _failure(address, call)
-                if failure.kind is not FailureKind.UNREACHABLE:
-                    raise failure from error
-        raise failure
-
-    def _channel(self, address: str) -> grpc.Channel:
-        if address not in self._channels:
-            self._channels[address] = grpc.insecure_channel(address, options=OPTIONS)
-        return self._channels[address]
-
-
-def _failure(address: str, error: grpc.Call) -> PassFailure:
-    status = error.code()
-    detail = error_detail(error)
-    kind = KINDS.get(status, FailureKind.TRANSIENT)
-    if kind is FailureKind.UNREACHABLE and detail is None:
-        return _unreachable(address)
-    code = detail.code if detail is not None else status.name
-    message = detail.message if detail is not None else str(error.details())
-    after = (
-        timedelta(milliseconds=detail.retry_after_ms) if detail and detail.retry_after_ms else None
-    )
-    return PassFailure(kind, code, message, after=after)
-
-
-def _unreachable(address: str) -> PassFailure:
-    """The text of grpc names sockets and changes from call to call; a status must not."""
-    message = f"The node at {address} does not answer."
-    return PassFailure(FailureKind.UNREACHABLE, "NODE_UNREACHABLE", message)
-
-
-def error_detail(error: grpc.Call) -> stream_pb2.Error | None:
-    """The typed error inside a status, if the node sent one."""
-    for name, value in error.trailing_metadata() or ():
-        if name == "grpc-status-details-bin" and isinstance(value, bytes):
-            status = stream_pb2.Status.FromString(value)
-            for each in status.details:
-                if each.type_url.endswith("headrace.stream.v1.Error"):
-                    return stream_pb2.Error.FromString(each.value)
-    return None
+        self._open[address] = connection
+        return connection

@@ -10,31 +10,28 @@ from datetime import UTC, datetime
 from typing import Final
 
 from api.http.resource import ConditionBody
+from api.node.client import NodeClient
 from api.node.failure import PassFailure
-from api.node.pool import NodeClients
+from api.node.pool import NodePool
 from api.nodes.schemas import NodeBody, NodeSaid
-from api.settings import Settings
 
 DEADLINE_SECONDS: Final = 1.0
 AT_ONCE: Final = 16
 
 
-def enliven(settings: Settings, bodies: Sequence[NodeBody]) -> None:
+def enliven(nodes: NodePool, bodies: Sequence[NodeBody]) -> None:
     """Puts into bodies what their nodes answer, and the condition Reachable."""
     if not bodies:
         return
-    nodes = NodeClients(settings.node.admin_key_file, deadline_seconds=DEADLINE_SECONDS)
-    try:
-        with ThreadPoolExecutor(min(AT_ONCE, len(bodies))) as pool:
-            list(pool.map(lambda body: _ask(nodes, body), bodies))
-    finally:
-        nodes.close()
+    client = NodeClient(nodes, deadline_seconds=DEADLINE_SECONDS)
+    with ThreadPoolExecutor(min(AT_ONCE, len(bodies))) as threads:
+        list(threads.map(lambda body: _ask(client, body), bodies))
 
 
-def _ask(nodes: NodeClients, body: NodeBody) -> None:
+def _ask(client: NodeClient, body: NodeBody) -> None:
     began = time.monotonic()
     try:
-        reply = nodes.node_status(body.spec.address)
+        reply = client.node_status(body.spec.address)
     except PassFailure as failure:
         body.status.conditions = [_reachable(body, "False", failure.code, failure.message)]
         return

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
 
 from api.auth.change import change
@@ -13,6 +13,7 @@ from api.http.idempotency import RequestFacts
 from api.http.pagination import Page
 from api.http.reply import created
 from api.http.routing import READ_PROBLEMS, WRITE_PROBLEMS, DatabaseOf, PageOf, Route
+from api.node.dependency import NodesOf
 from api.nodes.live import enliven
 from api.nodes.schemas import NodeBody, NodeCreate
 from api.nodes.service import node_page, read_node, register_node
@@ -29,7 +30,7 @@ def list_nodes(
     object_id: str,
     caller: Reader,
     database: DatabaseOf,
-    request: Request,
+    nodes: NodesOf,
     page: PageOf,
     live: Live = False,
 ) -> Page[NodeBody]:
@@ -37,7 +38,7 @@ def list_nodes(
     with database.read() as session:
         shown = node_page(session, caller, object_id, page)
     if live:
-        enliven(request.app.state.settings, shown.items)
+        enliven(nodes, shown.items)
     return shown
 
 
@@ -47,14 +48,14 @@ def get_node(
     node_id: str,
     caller: Reader,
     database: DatabaseOf,
-    request: Request,
+    nodes: NodesOf,
     live: Live = False,
 ) -> NodeBody:
     """One node."""
     with database.read() as session:
         body = read_node(session, object_id, node_id)
     if live:
-        enliven(request.app.state.settings, [body])
+        enliven(nodes, [body])
     return body
 
 

@@ -30,8 +30,8 @@ from api.db.tables.clusters import Cluster
 from api.db.tables.reports import ReportRun
 from api.jobs.files import folder_of
 from api.node.addresses import addresses
+from api.node.client import NodeClient
 from api.node.failure import FailureKind, PassFailure
-from api.node.pool import NodeClients
 from api.reconcile.operations import fail_operations
 from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import Claim, holds
@@ -73,7 +73,7 @@ class ReportReconciler:
     def __init__(
         self,
         database: Database,
-        nodes: NodeClients,
+        nodes: NodeClient,
         settings: ReportsSettings,
         api_url: str,
         *,

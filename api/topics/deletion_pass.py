@@ -20,9 +20,9 @@ from api.db.tables.topics import Topic
 from api.db.tables.work import ResourceStatus
 from api.deletion.mark import breaker_limit, locked
 from api.node.addresses import addresses
+from api.node.client import NodeClient
 from api.node.failure import FailureKind, PassFailure
 from api.node.fence import Fence
-from api.node.pool import NodeClients
 from api.reconcile.backoff import poll_after
 from api.reconcile.commands import sent
 from api.reconcile.conditions import Condition
@@ -64,7 +64,7 @@ def removal_of(session: Session, row: Topic, item: Claim, now: datetime) -> Remo
     )
 
 
-def remove_topic(database: Database, nodes: NodeClients, item: Claim, removal: Removal) -> Outcome:
+def remove_topic(database: Database, nodes: NodeClient, item: Claim, removal: Removal) -> Outcome:
     """One pass over a topic that shall go."""
     if removal.stopped:
         log.error("deletion_breaker_open", kind=item.kind, reason=removal.stopped)
@@ -119,7 +119,7 @@ def _breaker(session: Session, org_id: str) -> str:
 
 
 def _observed(
-    nodes: NodeClients, places: Sequence[str], topic_id: str
+    nodes: NodeClient, places: Sequence[str], topic_id: str
 ) -> node_pb2.TopicStatus | None:
     reply = nodes.describe(places, topic_ids=[topic_id])
     return next((each for each in reply.topics if each.topic_id == topic_id), None)

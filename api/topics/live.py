@@ -15,9 +15,9 @@ from sqlalchemy.orm import Session
 from api.db.database import Database
 from api.db.tables.topics import Topic
 from api.node.addresses import addresses
+from api.node.client import NodeClient
 from api.node.failure import PassFailure
-from api.node.pool import NodeClients
-from api.settings import Settings
+from api.node.pool import NodePool
 from api.topics.purge import Figures
 from api.topics.schemas import PartitionBody, TopicBody
 from api.topics.service import topic_bodies
@@ -26,18 +26,18 @@ from dataplane.wire import node_pb2
 DEADLINE_SECONDS: Final = 1.0
 
 
-def read_topic(database: Database, settings: Settings, topic_id: str, *, live: bool) -> TopicBody:
+def read_topic(database: Database, nodes: NodePool, topic_id: str, *, live: bool) -> TopicBody:
     """A topic's body, with the figures of now if they were asked for and can be had."""
-    return _looked_at(database, settings, topic_id, live=live)[0]
+    return _looked_at(database, nodes, topic_id, live=live)[0]
 
 
-def figures_of(database: Database, settings: Settings, topic_id: str) -> Figures:
+def figures_of(database: Database, nodes: NodePool, topic_id: str) -> Figures:
     """The figures of a topic, of now if they can be had."""
-    body, current = _looked_at(database, settings, topic_id, live=True)
+    body, current = _looked_at(database, nodes, topic_id, live=True)
     return Figures(body.status.partitions, current)
 
 
-def enliven(database: Database, settings: Settings, bodies: Sequence[TopicBody]) -> None:
+def enliven(database: Database, nodes: NodePool, bodies: Sequence[TopicBody]) -> None:
     """Puts the figures of now into bodies: one question to each cluster for all of them."""
     with database.read() as session:
         now = database.now(session)
@@ -53,21 +53,21 @@ def enliven(database: Database, settings: Settings, bodies: Sequence[TopicBody])
         }
         if not wanted:
             continue
-        for found in _described(settings, found_at, list(wanted)):
+        for found in _described(nodes, found_at, list(wanted)):
             wanted[found.topic_id].status.partitions = [
                 _partition(each, now) for each in found.partitions
             ]
 
 
 def _looked_at(
-    database: Database, settings: Settings, topic_id: str, *, live: bool
+    database: Database, nodes: NodePool, topic_id: str, *, live: bool
 ) -> tuple[TopicBody, bool]:
     """A topic's body, and whether its figures are of now."""
     with database.read() as session:
         body, places, now = _read(session, database, topic_id)
     if not live or body.status.effective.paused:
         return body, False
-    described = _described(settings, places, [topic_id])
+    described = _described(nodes, places, [topic_id])
     for found in described:
         body.status.partitions = [_partition(each, now) for each in found.partitions]
     return body, bool(described)
@@ -82,17 +82,15 @@ def _read(
 
 
 def _described(
-    settings: Settings, places: list[str], topic_ids: Sequence[str]
+    nodes: NodePool, places: list[str], topic_ids: Sequence[str]
 ) -> list[node_pb2.TopicStatus]:
     """What a cluster says of some topics; nothing if it does not answer in time."""
-    # A client of this request alone: live reads are rare, and an idle channel would outlive them.
-    nodes = NodeClients(settings.node.admin_key_file, deadline_seconds=DEADLINE_SECONDS)
     try:
-        reply = nodes.describe(places[:1], topic_ids=topic_ids)
+        reply = NodeClient(nodes, deadline_seconds=DEADLINE_SECONDS).describe(
+            places[:1], topic_ids=topic_ids
+        )
     except PassFailure:
         return []
-    finally:
-        nodes.close()
     return [each for each in reply.topics if each.topic_id in topic_ids]
 
 

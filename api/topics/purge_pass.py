@@ -12,9 +12,9 @@ from pydantic import JsonValue as Json
 from api.db.database import Database
 from api.db.tables.topics import Topic, TopicPurge
 from api.deletion.mark import locked
+from api.node.client import NodeClient
 from api.node.failure import FailureKind, PassFailure
 from api.node.fence import Fence
-from api.node.pool import NodeClients
 from api.reconcile.operations import PURGE, fail_operations, settle_operations
 from api.reconcile.outcome import Sent
 from api.reconcile.queue import Claim, holds
@@ -33,9 +33,7 @@ class Purge:
     wish: PendingPurge
 
 
-def carry_out(
-    database: Database, nodes: NodeClients, item: Claim, purge: Purge
-) -> tuple[Sent, ...]:
+def carry_out(database: Database, nodes: NodeClient, item: Claim, purge: Purge) -> tuple[Sent, ...]:
     """Says it, and drops the wish.
 
     :raises PassFailure: a partition could not answer; all are asked again, which takes no more.

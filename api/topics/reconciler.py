@@ -17,8 +17,8 @@ from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
 from api.db.tables.work import ResourceStatus
 from api.node.addresses import addresses
+from api.node.client import NodeClient
 from api.node.fence import Fence
-from api.node.pool import NodeClients
 from api.reconcile.backoff import poll_after
 from api.reconcile.commands import DETAIL, lately_sent, sent
 from api.reconcile.conditions import Condition, lasting
@@ -107,7 +107,7 @@ def _differing(desired: node_pb2.PutTopic, found: node_pb2.PutTopic) -> list[str
 class TopicReconciler:
     """Makes one topic be as its row says."""
 
-    def __init__(self, database: Database, nodes: NodeClients) -> None:
+    def __init__(self, database: Database, nodes: NodeClient) -> None:
         self._database = database
         self._nodes = nodes
 

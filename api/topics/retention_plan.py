@@ -8,7 +8,6 @@ About a topic that is paused nobody is asked.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import JsonValue as Json
@@ -20,9 +19,10 @@ from api.db.tables.holds import LegalHold
 from api.db.tables.topics import Topic
 from api.http.resource import format_instant
 from api.node.addresses import addresses
+from api.node.client import NodeClient
 from api.node.failure import PassFailure
 from api.node.messages import instant
-from api.node.pool import NodeClients
+from api.node.pool import NodePool
 from api.topics.change_plan import UNREAD
 from api.topics.spec import EffectiveSpec, loses_data, shrinks
 from dataplane.wire import node_pb2
@@ -114,9 +114,9 @@ def shortening_of(
     return Shortening(row.id, places, before, after, holds, now)
 
 
-def shortening_plan(key_file: Path, wish: Shortening) -> dict[str, Json]:
+def shortening_plan(nodes: NodePool, wish: Shortening) -> dict[str, Json]:
     """The plan of a shorter retention. Asks the node, for some seconds at most."""
-    rows = _asked(key_file, wish)
+    rows = _asked(nodes, wish)
     known = [each for each in rows.values() if each is not None]
     losing = [each for each in known if each.records]
     everything = bool(rows) and len(known) == len(rows)
@@ -140,18 +140,17 @@ def shortening_plan(key_file: Path, wish: Shortening) -> dict[str, Json]:
     }
 
 
-def _asked(key_file: Path, wish: Shortening) -> dict[int, Going | None]:
+def _asked(nodes: NodePool, wish: Shortening) -> dict[int, Going | None]:
     """By partition what goes; None for one that did not say. Empty if nobody described any."""
-    # A client of this request alone, as for live reads: an idle channel would outlive it.
-    nodes = NodeClients(key_file, deadline_seconds=DEADLINE_SECONDS)
+    client = NodeClient(nodes, deadline_seconds=DEADLINE_SECONDS)
     try:
-        reply = nodes.describe(wish.addresses[:1], topic_ids=[wish.topic_id])
+        reply = client.describe(wish.addresses[:1], topic_ids=[wish.topic_id])
         found = next((each for each in reply.topics if each.topic_id == wish.topic_id), None)
         if found is None:
             return {}
         told = [each for each in found.partitions if each.state in TOLD]
         questions = [(each.index, limit) for limit in wish.times() for each in told]
-        offsets = nodes.offsets_at(
+        offsets = client.offsets_at(
             wish.addresses[0],
             [
                 stream_pb2.ListOffsetsRequest(
@@ -165,8 +164,6 @@ def _asked(key_file: Path, wish: Shortening) -> dict[int, Going | None]:
         )
     except PassFailure:
         return {}
-    finally:
-        nodes.close()
     answered = dict(zip(questions, offsets, strict=True))
     rows: dict[int, Going | None] = {each.index: None for each in found.partitions}
     for each in told:

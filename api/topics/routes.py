@@ -28,7 +28,7 @@ from api.http.routing import (
     PageOf,
     Route,
 )
-from api.settings import Settings
+from api.node.dependency import NodesOf
 from api.topics.deletion import delete_topic
 from api.topics.live import enliven, figures_of, read_topic
 from api.topics.purge import purge_topic
@@ -73,14 +73,6 @@ def _live(live: Live = False) -> bool:
 
 
 LiveOf = Annotated[bool, Depends(_live)]
-
-
-def _settings(request: Request) -> Settings:
-    settings: Settings = request.app.state.settings
-    return settings
-
-
-SettingsOf = Annotated[Settings, Depends(_settings)]
 UpdateMask = Annotated[
     str,
     Query(max_length=1024, description="`*`, or paths such as `display_name,spec.partitions`."),
@@ -99,7 +91,7 @@ Wait = Annotated[
 def list_topics(
     caller: Lister,
     database: DatabaseOf,
-    settings: SettingsOf,
+    nodes: NodesOf,
     which: Which,
     live: LiveOf,
     page: PageOf,
@@ -108,7 +100,7 @@ def list_topics(
     with database.read() as session:
         shown = topic_page(session, caller, which, page)
     if live:
-        enliven(database, settings, shown.items)
+        enliven(database, nodes, shown.items)
     return shown
 
 
@@ -117,13 +109,13 @@ def get_topic(
     object_id: str,
     caller: Reader,
     database: DatabaseOf,
-    settings: SettingsOf,
+    nodes: NodesOf,
     response: Response,
     live: Live = False,
 ) -> TopicBody:
     """One topic, from the moment its creation was answered. The figures of its partitions are as
     of their ``observed_at``; with ``live`` the node is asked for those of now."""
-    return tagged(response, read_topic(database, settings, object_id, live=live))
+    return tagged(response, read_topic(database, nodes, object_id, live=live))
 
 
 @router.get("/{object_id}/partitions", operation_id="listTopicPartitions", responses=READ_PROBLEMS)
@@ -131,12 +123,12 @@ def list_partitions(
     object_id: str,
     caller: Reader,
     database: DatabaseOf,
-    settings: SettingsOf,
+    nodes: NodesOf,
     live: Live = False,
 ) -> Page[PartitionBody]:
     """The partitions as of their ``observed_at``, or with ``live`` as they are now; all of them
     fit one page."""
-    body = read_topic(database, settings, object_id, live=live)
+    body = read_topic(database, nodes, object_id, live=live)
     return Page(items=body.status.partitions)
 
 
@@ -186,7 +178,7 @@ def update_topic(
     body: TopicPatch,
     caller: Updater,
     facts: RequestFacts,
-    settings: SettingsOf,
+    nodes: NodesOf,
     if_match: IfMatch = None,
     update_mask: UpdateMask = "",
 ) -> JSONResponse:
@@ -206,7 +198,7 @@ def update_topic(
                 topic_id=object_id,
                 patch=body,
                 if_match=if_match,
-                look=partial(shortening_plan, settings.node.admin_key_file),
+                look=partial(shortening_plan, nodes),
                 update_mask=update_mask,
             ),
             "/v1/topics",
@@ -226,14 +218,14 @@ def purge_records(
     body: TopicPurgeCommand,
     caller: Deleter,
     facts: RequestFacts,
-    settings: SettingsOf,
+    nodes: NodesOf,
     if_match: IfMatch = None,
 ) -> JSONResponse:
     """Deletes the records before an offset in each listed partition. Requires If-Match. Records
     under a legal hold are kept. If the cluster refuses, the operation reports the reason and the
     purge is dropped. ``dry_run`` returns the number of records, from current figures if the node
     responds."""
-    figures = figures_of(facts.database, settings, object_id)
+    figures = figures_of(facts.database, nodes, object_id)
     return change(
         facts,
         caller,

@@ -1,12 +1,15 @@
 """Workers inside the API: a wish becomes true while the caller waits."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from fastapi.testclient import TestClient
 
 from api.app import create_app
 from api.db.database import Database
+from api.node.addresses import registrations
+from api.node.pool import NodePool
 from api.workers import Workers
 from tests.support.builders.control_plane import Service
 from tests.support.processes.scripted_node import vanish
@@ -16,8 +19,9 @@ from tests.support.processes.scripted_node import vanish
 def client(service: Service) -> Iterator[TestClient]:
     """The same control plane with the wall clock and its workers running."""
     database = Database(service.settings.database.url)
-    workers = Workers(service.settings, database, "http://api.test")
-    with TestClient(create_app(service.settings, database, workers)) as client:
+    nodes = NodePool(service.settings.node.admin_key_file, partial(registrations, database))
+    workers = Workers(service.settings, database, nodes, "http://api.test")
+    with nodes, TestClient(create_app(service.settings, database, nodes, workers)) as client:
         yield client
     database.close()
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import grpc
 import pytest
@@ -13,6 +14,7 @@ from api.groups import service
 from api.groups.service import QUESTIONS_MAX, detail, list_page
 from api.http.errors import UnavailableError
 from api.node.groups import Place
+from api.node.pool import NodePool
 from headrace.wire import stream_pb2 as wire
 from headrace.wire import stream_pb2_grpc as stubs
 from tests.support.processes.scripted_node import refuse
@@ -82,6 +84,13 @@ class Cluster(stubs.GroupsServicer, stubs.ClusterServicer, stubs.StreamServicer)
         )
 
 
+@pytest.fixture
+def nodes() -> Iterator[NodePool]:
+    """The connections of one test."""
+    with NodePool(Path("unread")) as pool:
+        yield pool
+
+
 @contextmanager
 def serving(cluster: Cluster, cluster_id: str = "cl_a") -> Iterator[Place]:
     server = grpc.server(futures.ThreadPoolExecutor(4))
@@ -96,24 +105,28 @@ def serving(cluster: Cluster, cluster_id: str = "cl_a") -> Iterator[Place]:
         server.stop(None).wait()
 
 
-def test_pages_go_through_every_cluster_and_miss_nothing() -> None:
+def test_pages_go_through_every_cluster_and_miss_nothing(nodes: NodePool) -> None:
     first = Cluster(groups={name: [] for name in ("a", "b", "c")})
     last = Cluster(groups={name: [] for name in ("a", "z")})
     empty = Cluster(unknown_project=True)
     with serving(first) as one, serving(empty, "cl_b") as two, serving(last, "cl_c") as three:
         places = [one, two, three]
         seen: list[tuple[str, str]] = []
-        after, pages = list_page(places, "", 2, lag=False)[1], 1
-        seen += [(each.cluster_id, each.name) for each in list_page(places, "", 2, lag=False)[0]]
+        after, pages = list_page(nodes, places, "", 2, lag=False)[1], 1
+        seen += [
+            (each.cluster_id, each.name) for each in list_page(nodes, places, "", 2, lag=False)[0]
+        ]
         while after:
-            bodies, after = list_page(places, after, 2, lag=False)
+            bodies, after = list_page(nodes, places, after, 2, lag=False)
             seen += [(each.cluster_id, each.name) for each in bodies]
             pages += 1
     assert seen == [("cl_a", "a"), ("cl_a", "b"), ("cl_a", "c"), ("cl_c", "a"), ("cl_c", "z")]
     assert pages == 3
 
 
-def test_a_lag_is_the_sum_of_its_partitions_and_absent_if_one_does_not_answer() -> None:
+def test_a_lag_is_the_sum_of_its_partitions_and_absent_if_one_does_not_answer(
+    nodes: NodePool,
+) -> None:
     cluster = Cluster(
         groups={"reads": ["orders"], "gone": ["deleted"]},
         topics={"orders": 2},
@@ -121,11 +134,11 @@ def test_a_lag_is_the_sum_of_its_partitions_and_absent_if_one_does_not_answer() 
     )
     with serving(cluster) as place:
         # 60 behind the commit, and all 90 that are kept where nothing was committed.
-        lags = {each.name: each.lag for each in list_page([place], "", 50, lag=True)[0]}
+        lags = {each.name: each.lag for each in list_page(nodes, [place], "", 50, lag=True)[0]}
         assert lags == {"reads": 150, "gone": None}
         cluster.silent.add(1)
-        assert list_page([place], "", 50, lag=True)[0][1].lag is None
-        found = detail([place], "reads")
+        assert list_page(nodes, [place], "", 50, lag=True)[0][1].lag is None
+        found = detail(nodes, [place], "reads")
     assert found is not None
     assert found.lag is None
     shown = [(each.committed, each.end_offset, each.lag, each.member) for each in found.positions]
@@ -133,19 +146,22 @@ def test_a_lag_is_the_sum_of_its_partitions_and_absent_if_one_does_not_answer() 
     assert found.complete
 
 
-def test_a_group_that_nobody_reads_for_is_as_far_behind_as_in_what_it_committed() -> None:
+def test_a_group_that_nobody_reads_for_is_as_far_behind_as_in_what_it_committed(
+    nodes: NodePool,
+) -> None:
     cluster = Cluster(groups={"past": []}, topics={"orders": 2, "idle": 2})
     with serving(cluster) as place:
         # Without any commit nobody can say which topics count.
-        assert list_page([place], "", 50, lag=True)[0][0].lag is None
+        assert list_page(nodes, [place], "", 50, lag=True)[0][0].lag is None
         cluster.committed[16, 0] = 40
-        assert list_page([place], "", 50, lag=True)[0][0].lag == 150
+        assert list_page(nodes, [place], "", 50, lag=True)[0][0].lag == 150
         # It may have committed where nobody answers.
         cluster.silent.add(1)
-        assert list_page([place], "", 50, lag=True)[0][0].lag is None
+        assert list_page(nodes, [place], "", 50, lag=True)[0][0].lag is None
 
 
 def test_groups_that_are_read_are_asked_about_before_those_that_are_not(
+    nodes: NodePool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(service, "QUESTIONS_MAX", 3)
@@ -153,10 +169,11 @@ def test_groups_that_are_read_are_asked_about_before_those_that_are_not(
         groups={"a": [], "b": ["orders"]}, topics={"orders": 2}, committed={(16, 0): 100}, end=100
     )
     with serving(cluster) as place:
-        assert [each.lag for each in list_page([place], "", 50, lag=True)[0]] == [None, 90]
+        assert [each.lag for each in list_page(nodes, [place], "", 50, lag=True)[0]] == [None, 90]
 
 
 def test_no_more_is_asked_than_may_be_and_what_was_left_out_is_said(
+    nodes: NodePool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert QUESTIONS_MAX == 1024
@@ -165,17 +182,19 @@ def test_no_more_is_asked_than_may_be_and_what_was_left_out_is_said(
         groups={"a": ["orders"], "b": ["orders"]}, topics={"idle": 4, "orders": 2}, end=10
     )
     with serving(cluster) as place:
-        lags = [each.lag for each in list_page([place], "", 50, lag=True)[0]]
+        lags = [each.lag for each in list_page(nodes, [place], "", 50, lag=True)[0]]
         assert (lags, cluster.asked) == ([0, None], 2)
-        found = detail([place], "a")
+        found = detail(nodes, [place], "a")
     assert found is not None
     # What it reads comes first; of what is idle only one partition could be asked.
     assert [each.topic for each in found.positions] == ["orders", "orders"]
     assert (found.complete, cluster.asked) == (False, 5)
 
 
-def test_a_group_that_no_cluster_has_is_none_and_a_node_that_is_away_is_said() -> None:
+def test_a_group_that_no_cluster_has_is_none_and_a_node_that_is_away_is_said(
+    nodes: NodePool,
+) -> None:
     with serving(Cluster()) as place:
-        assert detail([place], "billing") is None
+        assert detail(nodes, [place], "billing") is None
     with pytest.raises(UnavailableError):
-        list_page([place], "", 50, lag=False)
+        list_page(nodes, [place], "", 50, lag=False)

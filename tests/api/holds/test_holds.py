@@ -14,9 +14,9 @@ from api.auth.permissions import ROLES
 from api.holds.reconciler import Seen, Wish, judge, missing, plan
 from api.holds.schemas import LegalHoldCreate
 from api.holds.service import HOLDS_OF_TOPIC_MAX
+from api.node.client import NodeClient
 from api.node.failure import PassFailure
 from api.node.fence import Fence
-from api.node.pool import NodeClients
 from dataplane.wire import node_pb2
 from tests.support.builders.control_plane import Body, Service
 from tests.support.processes.scripted_node import refuse, vanish
@@ -163,11 +163,9 @@ def test_a_delayed_put_of_a_worker_that_slept_changes_nothing_after_the_release(
     stale = next(each for each in service.node.applied if each.WhichOneof("command") == "put_hold")
     _release(service, hold)
     service.settle()
-    nodes = NodeClients(service.settings.node.admin_key_file)
     fence = Fence(stale.fence.db_epoch, stale.fence.generation, stale.fence.lease_token)
     with pytest.raises(PassFailure, match="FENCED"):
-        nodes.put_hold([service.node.address], fence, stale.put_hold)
-    nodes.close()
+        NodeClient(service.nodes).put_hold([service.node.address], fence, stale.put_hold)
     assert not service.node.holds[hold["id"]].active
 
 

@@ -4,9 +4,9 @@ import json
 import re
 from pathlib import Path
 
-from api.app import create_app, routes
-from api.db.database import Database
-from api.settings import Settings
+from fastapi import FastAPI
+
+from api.app import routes
 
 CONTRACT = Path(__file__).parents[3] / "openapi" / "control-plane.json"
 DOCUMENT = json.loads(CONTRACT.read_text())
@@ -17,8 +17,8 @@ OPERATIONS = [
 ]
 
 
-def test_the_committed_contract_is_what_the_application_serves() -> None:
-    served = create_app(Settings(), Database("sqlite://")).openapi()
+def test_the_committed_contract_is_what_the_application_serves(application: FastAPI) -> None:
+    served = application.openapi()
     assert json.loads(json.dumps(served)) == DOCUMENT, (
         "run: python -m api openapi --output openapi/control-plane.json"
     )

@@ -22,8 +22,8 @@ from api.live.observation import (
     questions_of,
 )
 from api.live.poller import Poller, Seen
+from api.node.pool import NodePool
 from api.node.positions import Position, Question, lag_of
-from api.settings import Settings
 from dataplane.wire import node_pb2
 from tests.support.builders.control_plane import Body, Service
 
@@ -181,7 +181,7 @@ def test_a_key_that_is_revoked_while_it_looks_sees_nothing_more(
         """Revokes the key between the first look and the second."""
 
         async def follow(
-            self, database: Database, settings: Settings
+            self, database: Database, nodes: NodePool
         ) -> AsyncGenerator[Seen | None, None]:
             seen = Seen(1, look_at(0), None)
             yield seen
@@ -217,8 +217,8 @@ def test_a_cluster_that_does_not_answer_is_counted_as_silent(service: Service) -
 def test_one_task_looks_for_all_readers_and_ends_with_the_last(service: Service) -> None:
     async def follow_twice() -> tuple[int, int, bool]:
         poller = Poller()
-        first = poller.follow(service.database, service.settings)
-        second = poller.follow(service.database, service.settings)
+        first = poller.follow(service.database, service.nodes)
+        second = poller.follow(service.database, service.nodes)
         await anext(first)
         await anext(second)
         readers, looks = poller.readers, poller.looks
@@ -233,9 +233,9 @@ def test_one_task_looks_for_all_readers_and_ends_with_the_last(service: Service)
 def test_a_task_that_ends_wakes_nobody_who_follows_the_next(service: Service) -> None:
     async def come_as_another_goes() -> tuple[int, bool]:
         poller = Poller()
-        first = poller.follow(service.database, service.settings)
+        first = poller.follow(service.database, service.nodes)
         await anext(first)
-        second = poller.follow(service.database, service.settings)
+        second = poller.follow(service.database, service.nodes)
         going = asyncio.ensure_future(first.aclose())
         coming = asyncio.ensure_future(anext(second))
         await going

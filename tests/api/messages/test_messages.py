@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from api.http.resource import body_json
 from api.messages.service import message_body
 from api.messages.tail import follow
 from api.node.messages import Place, instant
+from api.node.pool import NodePool
 from headrace.wire import stream_pb2
 
 NOBODY_LISTENS = Place("127.0.0.1:1", "default", "default/a", 1, "Bearer none")
@@ -19,7 +21,9 @@ def test_a_tail_that_is_refused_leaves_its_reader_where_it_was(
     begin: dict[int, int], place: str
 ) -> None:
     async def events() -> list[str]:
-        return [each async for each in follow(NOBODY_LISTENS, [0], begin, request_id="r1")]
+        with NodePool(Path("unread")) as nodes:
+            followed = follow(nodes, NOBODY_LISTENS, [0], begin, request_id="r1")
+            return [each async for each in followed]
 
     last = asyncio.run(events())[-1].splitlines()
     assert last[:2] == [f"id: {place}", "event: refused"]

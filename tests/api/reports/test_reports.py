@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 
 from api.db.tables.reports import ReportRun
 from api.db.tables.usage import PriceBook, UsageRow
-from api.node.pool import NodeClients
+from api.node.client import NodeClient
 from api.reconcile.loop import Loop
 from api.reconcile.queue import claim
 from api.reports.reconciler import LOG_TAIL_BYTES, ReportReconciler, Start, _tail
@@ -94,7 +94,7 @@ def test_a_job_that_takes_too_long_is_ended(service: Service) -> None:
     settings = service.settings.reports.model_copy(update={"seconds_max": 0})
     reconciler = ReportReconciler(
         service.database,
-        NodeClients(service.settings.node.admin_key_file),
+        NodeClient(service.nodes),
         settings,
         "http://api.test",
         command=["/bin/sh", "-c", "exec tail -f /dev/null", "job"],
@@ -108,7 +108,7 @@ def test_a_job_whose_worker_stops_is_ended_and_its_run_taken_up_again(service: S
     run = service.post("/v1/report-runs", {"kind": "usage"})
     reconciler = ReportReconciler(
         service.database,
-        NodeClients(service.settings.node.admin_key_file),
+        NodeClient(service.nodes),
         service.settings.reports,
         "http://api.test",
         command=["/bin/sh", "-c", "exec tail -f /dev/null", "job"],
@@ -143,8 +143,8 @@ def test_a_worker_that_lost_its_lease_during_the_job_ends_nothing(service: Servi
             headers.append(_taken_up(service, run))
             return 1, "slept"
 
-    nodes = NodeClients(service.settings.node.admin_key_file)
-    sleeper = Sleeper(service.database, nodes, service.settings.reports, "http://api.test")
+    client = NodeClient(service.nodes)
+    sleeper = Sleeper(service.database, client, service.settings.reports, "http://api.test")
     loop = Loop(service.database, {"report": sleeper})
     assert loop.run_once() == 1
     assert loop.counters.leases_lost == 1
@@ -410,7 +410,7 @@ def test_usage_shows_an_organization_its_own_rows_only(
 def loop_of(service: Service, *, status: int = 0, script: str = JOB) -> Loop:
     reconciler = ReportReconciler(
         service.database,
-        NodeClients(service.settings.node.admin_key_file),
+        NodeClient(service.nodes),
         service.settings.reports,
         "http://api.test",
         command=["/bin/sh", "-c", script.replace("STATUS", str(status)), "job"],
@@ -433,7 +433,7 @@ def _taken_up(service: Service, run: Body) -> dict[str, str]:
 
     reconciler = Paused(
         service.database,
-        NodeClients(service.settings.node.admin_key_file),
+        NodeClient(service.nodes),
         service.settings.reports,
         "http://api.test",
         command=["/bin/sh", "-c", JOB.replace("STATUS", "0"), "job"],

@@ -12,8 +12,8 @@ import pytest
 from api.api_keys.reconciler import KeyReconciler
 from api.bootstrap.seed import readdress
 from api.db.identifiers import new_id
+from api.node.client import NodeClient
 from api.node.failure import PassFailure
-from api.node.pool import NodeClients
 from api.reconcile.loop import Loop
 from api.topics.reconciler import TopicReconciler
 from tests.support.builders.control_plane import Body, Service
@@ -124,7 +124,7 @@ def test_a_key_reaches_the_cluster_that_answers_while_another_is_silent(
 ) -> None:
     second_cluster(service, process)
     road.silent = True
-    nodes = NodeClients(service.settings.node.admin_key_file, deadline_seconds=DEADLINE_SECONDS)
+    nodes = NodeClient(service.nodes, deadline_seconds=DEADLINE_SECONDS)
     loop = Loop(service.database, {"key": KeyReconciler(service.database, nodes)})
     key: Body = service.post("/v1/api-keys", {"name": "shop", "spec": {"role": "editor"}})
 
@@ -137,7 +137,6 @@ def test_a_key_reaches_the_cluster_that_answers_while_another_is_silent(
         )
 
     wait_until(known, "the key is at the cluster that answers", 120)
-    nodes.close()
 
 
 def test_a_silent_node_keeps_no_other_object_waiting(
@@ -152,7 +151,7 @@ def test_a_silent_node_keeps_no_other_object_waiting(
     for number in range(SILENT_TOPICS):
         service.post("/v1/topics", {"name": f"t{number}", "stream_id": streams["silent"]})
     well: Body = service.post("/v1/topics", {"name": "well", "stream_id": streams["well"]})
-    nodes = NodeClients(service.settings.node.admin_key_file, deadline_seconds=DEADLINE_SECONDS)
+    nodes = NodeClient(service.nodes, deadline_seconds=DEADLINE_SECONDS)
     reconcilers = {"topic": TopicReconciler(service.database, nodes)}
     loop = Loop(service.database, reconcilers, pools=((("topic",), WORKERS),))
     service.clock.advance(2)
@@ -162,13 +161,12 @@ def test_a_silent_node_keeps_no_other_object_waiting(
         wait_until(ready, "the topic of the node that answers", PROMPT_SECONDS)
     finally:
         loop.stop()
-        nodes.close()
 
 
 def test_a_node_that_was_silent_is_found_again_when_it_answers(
     service: Service, process: NodeProcess, road: NodeProxy
 ) -> None:
-    nodes = NodeClients(service.settings.node.admin_key_file, deadline_seconds=DEADLINE_SECONDS)
+    nodes = NodeClient(service.nodes, deadline_seconds=DEADLINE_SECONDS)
     road.silent = True
     for _ in range(3):
         began = time.monotonic()
@@ -187,7 +185,6 @@ def test_a_node_that_was_silent_is_found_again_when_it_answers(
         return True
 
     wait_until(answers, "the node is asked again", 120)
-    nodes.close()
 
 
 def second_cluster(service: Service, process: NodeProcess) -> str:

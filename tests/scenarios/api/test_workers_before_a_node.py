@@ -13,7 +13,8 @@ import grpc
 import pytest
 
 from api.bootstrap.seed import readdress
-from api.node.pool import NodeClients
+from api.node.client import NodeClient
+from api.node.pool import NodePool
 from api.reconcile.backoff import BACKOFF_MAX
 from api.reconcile.loop import Loop
 from api.reconcile.queue import LEASE
@@ -46,11 +47,9 @@ def veil(service: Service, process: NodeProcess) -> Iterator[NodeVeil]:
 @contextmanager
 def worker(service: Service, deadline_seconds: float = PATIENCE_SECONDS) -> Iterator[Loop]:
     """A worker beside the service's own, with connections of its own."""
-    nodes = NodeClients(service.settings.node.admin_key_file, deadline_seconds=deadline_seconds)
-    try:
-        yield Loop(service.database, {"topic": TopicReconciler(service.database, nodes)})
-    finally:
-        nodes.close()
+    with NodePool(service.settings.node.admin_key_file) as nodes:
+        client = NodeClient(nodes, deadline_seconds=deadline_seconds)
+        yield Loop(service.database, {"topic": TopicReconciler(service.database, client)})
 
 
 def test_a_second_worker_finds_what_a_first_has_made_that_is_paused(

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -35,7 +36,9 @@ from api.bootstrap.seed import Bootstrapped, bootstrap, readdress
 from api.db.database import Database
 from api.db.schema import migrate
 from api.holds.reconciler import HoldReconciler
-from api.node.pool import NodeClients
+from api.node.addresses import registrations
+from api.node.client import NodeClient
+from api.node.pool import NodePool
 from api.projects.reconciler import ProjectReconciler
 from api.reconcile.loop import Loop
 from api.settings import DatabaseSettings, NodeSettings, ReportsSettings, Settings
@@ -70,6 +73,20 @@ class Clock:
 
 
 @dataclass
+class Seconds:
+    """Seconds that stand until they are moved."""
+
+    passed: float = 0.0
+
+    def __call__(self) -> float:
+        return self.passed
+
+    def advance(self, seconds: float) -> None:
+        """Moves on."""
+        self.passed += seconds
+
+
+@dataclass
 class Service:
     """A control plane and what tests need of it."""
 
@@ -78,6 +95,7 @@ class Service:
     clock: Clock
     loop: Loop
     node: FakeNode
+    nodes: NodePool
     first: Bootstrapped
     settings: Settings
     keys: dict[str, str] = field(default_factory=dict)
@@ -258,7 +276,7 @@ def stored(request: pytest.FixtureRequest) -> Installation:
 @pytest.fixture(scope="session")
 def application() -> FastAPI:
     """The application; each test puts its own database under it, for building one takes time."""
-    return create_app(Settings(), Database("sqlite://"))
+    return create_app(Settings(), Database("sqlite://"), NodePool(Settings().node.admin_key_file))
 
 
 @pytest.fixture(scope="session")
@@ -301,13 +319,14 @@ def service(
     )
     database = installation.database
     readdress(database, node_id=first.identity.node_id, node_address=node.address)
-    nodes = NodeClients(key_file)
+    nodes = NodePool(key_file, partial(registrations, database))
+    client = NodeClient(nodes)
     loop = Loop(
         database,
         {
-            "topic": TopicReconciler(database, nodes),
-            "hold": HoldReconciler(database, nodes),
-            "key": KeyReconciler(database, nodes),
+            "topic": TopicReconciler(database, client),
+            "hold": HoldReconciler(database, client),
+            "key": KeyReconciler(database, client),
             "stream": StreamReconciler(database),
             "project": ProjectReconciler(database),
         },
@@ -315,9 +334,10 @@ def service(
     )
     application.state.settings = settings
     application.state.database = database
+    application.state.nodes = nodes
     application.state.limits = Limits(Policy(burst=100_000, per_second=1))
     caller.cookies.clear()
-    yield Service(caller, database, clock, loop, node, first, settings)
+    yield Service(caller, database, clock, loop, node, nodes, first, settings)
     nodes.close()
 
 

@@ -7,7 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from api.db.database import Database
-from api.node.pool import NodeClients
+from api.node.client import NodeClient
+from api.node.pool import NodePool
 from api.reconcile.loop import Loop
 from api.topics.reconciler import TopicReconciler
 
@@ -15,5 +16,5 @@ DEADLINE_SECONDS = 60.0
 
 url, key_file, now = sys.argv[1:]
 database = Database(url, clock=lambda: datetime.fromisoformat(now))
-nodes = NodeClients(Path(key_file), deadline_seconds=DEADLINE_SECONDS)
-Loop(database, {"topic": TopicReconciler(database, nodes)}).run_once()
+client = NodeClient(NodePool(Path(key_file)), deadline_seconds=DEADLINE_SECONDS)
+Loop(database, {"topic": TopicReconciler(database, client)}).run_once()

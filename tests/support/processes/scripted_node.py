@@ -311,12 +311,12 @@ def _play(faults: list[Fault], context: grpc.ServicerContext) -> None:
 
 
 @contextmanager
-def serving(node: FakeNode) -> Iterator[FakeNode]:
-    """The node on a free port of the loopback."""
+def serving(node: FakeNode, port: int = 0) -> Iterator[FakeNode]:
+    """The node on a port of the loopback; 0 for one that is free."""
     server = grpc.server(futures.ThreadPoolExecutor(4))
     node_pb2_grpc.add_AdminServicer_to_server(node, server)
     stream_pb2_grpc.add_StreamServicer_to_server(node, server)
-    node.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    node.address = f"127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
     server.start()
     try:
         yield node
