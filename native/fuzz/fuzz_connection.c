@@ -15,6 +15,7 @@
 #include "fuzz_http2.h"
 #include "fuzz_input.h"
 #include "fuzz_node.h"
+#include "grpc/server.h"
 #include "shard/shard.h"
 
 enum { STEPS_MAX = 64, TURNS_MAX = 200, BLOCK_SIZE = 512, MESSAGE_SIZE = 4096 };

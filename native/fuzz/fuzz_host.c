@@ -13,6 +13,8 @@
 #include "fuzz_http2.h"
 #include "fuzz_input.h"
 #include "fuzz_node.h"
+#include "grpc/server.h"
+#include "service/pendings.h"
 #include "shard/shard.h"
 
 enum { FRAMES_MAX = 32, BODY_SIZE = 2048, TURNS_MAX = 100000 };
@@ -142,7 +144,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     close(client);
     int turns = 0;
     while (http2_connections_count(grpc_server_transport(shard->grpc)) > 0
-           || shard->pendings_count > 0 || engine_shard(node.engine, 1)->pendings_count > 0) {
+           || pendings_count(shard->service) > 0
+           || pendings_count(engine_shard(node.engine, 1)->service) > 0) {
         fuzz_node_turn(&node);
         assert(turns++ < TURNS_MAX);
     }

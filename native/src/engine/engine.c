@@ -12,10 +12,10 @@
 #include "engine/state.h"
 #include "foundation/assert.h"
 #include "foundation/thread.h"
-#include "host/ring.h"
 #include "io/io_clock.h"
 #include "io/io_socket.h"
 #include "io/node_identity.h"
+#include "service/shard_queues.h"
 #include "shard/open.h"
 #include "shard/shard.h"
 
@@ -84,14 +84,9 @@ static uint64_t descriptors_raise(void)
 
 static void queues_connect(struct engine *engine)
 {
-    for (uint16_t source = 0; source < engine->node.shards_count; source++) {
-        for (uint16_t target = 0; target < engine->node.shards_count; target++) {
-            for (int queue = 0; queue < QUEUES_COUNT; queue++) {
-                struct ring *ring = engine->shards[target].queues.in[source][queue];
-                engine->shards[source].queues.out[target][queue].ring = ring;
-            }
-        }
-    }
+    for (uint16_t source = 0; source < engine->node.shards_count; source++)
+        for (uint16_t target = 0; target < engine->node.shards_count; target++)
+            shard_queues_connect(engine->shards[source].service, engine->shards[target].service);
 }
 
 static enum status engine_open_all(struct engine *engine, char *detail, size_t detail_size)

@@ -5,6 +5,8 @@
 #include "catalog/owner.h"
 #include "engine/state.h"
 #include "foundation/assert.h"
+#include "foundation/ring.h"
+#include "host/calls.h"
 #include "host/ring.h"
 #include "shard/shard.h"
 
@@ -19,10 +21,9 @@ size_t engine_receive(struct engine *engine, uint8_t *target, size_t size)
     int left = 0;
     for (uint16_t step = 0; step < engine->node.shards_count; step++) {
         uint16_t index = (uint16_t)((engine->receive_next + step) % engine->node.shards_count);
-        struct shard *shard = &engine->shards[index];
-        taken += frame_ring_take(&shard->host_out, target + taken, size - taken);
-        struct engine_frame frame;
-        left |= frame_ring_peek(&shard->host_out, &frame);
+        int more;
+        taken += host_take(engine->shards[index].host, target + taken, size - taken, &more);
+        left |= more;
     }
     engine->receive_next = (uint16_t)((engine->receive_next + 1) % engine->node.shards_count);
     if (left) node_raise_host(&engine->node);
@@ -70,8 +71,7 @@ static int frame_target(const struct engine *engine, const struct engine_frame *
 
 static int frame_give(struct shard *shard, const struct engine_frame *frame, const uint8_t *body)
 {
-    if (!frame_ring_push(&shard->host_in, frame, body, frame->size - sizeof *frame, NULL, 0))
-        return 0;
+    if (!host_give(shard->host, frame, body)) return 0;
     wake_raise(&shard->wake);
     return 1;
 }
@@ -124,24 +124,9 @@ size_t engine_cancelled(struct engine *engine, struct engine_frame *calls, size_
 {
     size_t found = 0;
     for (uint16_t index = 0; index < engine->node.shards_count; index++) {
-        struct shard *shard = &engine->shards[index];
-        uint32_t flags = __atomic_load_n(&shard->calls_cancelled_count, __ATOMIC_ACQUIRE);
-        if (flags == engine->cancelled_seen[index]) continue;
-        uint32_t slot = 0;
-        for (; slot < GRPC_CALLS_COUNT_MAX && found < count; slot++) {
-            if (__atomic_load_n(&shard->calls_cancelled[slot], __ATOMIC_RELAXED) == 0) continue;
-            uint32_t tag = __atomic_exchange_n(&shard->calls_cancelled[slot], 0, __ATOMIC_ACQ_REL);
-            if (tag == 0) continue;
-            calls[found++] = (struct engine_frame){
-                .size = sizeof(struct engine_frame),
-                .kind = ENGINE_CANCELLED,
-                .shard = index,
-                .slot = slot,
-                .slot_tag = tag,
-            };
-        }
-        /* All seen, unless the caller's array ended first. */
-        if (slot == GRPC_CALLS_COUNT_MAX) engine->cancelled_seen[index] = flags;
+        found +=
+            host_calls_cancelled_take(engine->shards[index].host, &engine->cancelled_seen[index],
+                                      calls + found, count - found);
     }
     return found;
 }

@@ -6,6 +6,9 @@
 
 #include "engine/state.h"
 #include "foundation/assert.h"
+#include "grpc/server.h"
+#include "host/host.h"
+#include "service/service.h"
 #include "shard/shard.h"
 
 struct text {
@@ -32,7 +35,7 @@ static unsigned long long load(const uint64_t *counter)
 }
 
 /* Whose figure it is. */
-enum source { OF_SHARD, OF_HTTP2, OF_GRPC, OF_STORE };
+enum source { OF_SHARD, OF_HTTP2, OF_GRPC, OF_SERVICE, OF_HOST, OF_STORE };
 
 struct metric {
     const char *name;
@@ -44,6 +47,10 @@ struct metric {
 
 #define COUNTER(name, labels, field) \
     {name, labels, offsetof(struct shard_counters, field), "counter", OF_SHARD}
+#define SERVICE(name, labels, field) \
+    {name, labels, offsetof(struct service_counters, field), "counter", OF_SERVICE}
+#define HOST(name, labels, field) \
+    {name, labels, offsetof(struct host_counters, field), "counter", OF_HOST}
 #define TRANSPORT(name, labels, field) \
     {name, labels, offsetof(struct http2_counters, field), "counter", OF_HTTP2}
 #define SERVER(name, labels, field) \
@@ -74,29 +81,29 @@ static const struct metric counters[] = {
     SERVER("headrace_messages_refused_total", ",reason=\"deadline\"", messages_late),
     TRANSPORT("headrace_received_bytes_total", "", bytes_received),
     TRANSPORT("headrace_sent_bytes_total", "", bytes_sent),
-    COUNTER("headrace_fetch_waits_total", "", fetch_waits),
-    COUNTER("headrace_fetch_holds_total", "", fetch_holds),
-    COUNTER("headrace_fetch_disk_reads_total", "", fetch_reads),
-    COUNTER("headrace_fetch_bytes_total", "", fetch_bytes),
+    SERVICE("headrace_fetch_waits_total", "", fetch_waits),
+    SERVICE("headrace_fetch_holds_total", "", fetch_holds),
+    SERVICE("headrace_fetch_disk_reads_total", "", fetch_reads),
+    SERVICE("headrace_fetch_bytes_total", "", fetch_bytes),
     SERVER("headrace_metered_egress_bytes_total", "", egress_bytes),
     SERVER("headrace_metered_egress_unsent_bytes_total", "", egress_unsent),
-    COUNTER("headrace_metered_requests_total", "", requests_metered),
-    COUNTER("headrace_usage_unattributed_total", "", usage_unattributed),
-    COUNTER("headrace_produce_waits_total", "", produce_waits),
+    SERVICE("headrace_metered_requests_total", "", requests_metered),
+    HOST("headrace_usage_unattributed_total", "", usage_unattributed),
+    SERVICE("headrace_produce_waits_total", "", produce_waits),
     SERVER("headrace_consume_holds_total", ",reason=\"connection\"", pushes_held),
-    COUNTER("headrace_consume_holds_total", ",reason=\"memory\"", consume_holds_memory),
-    COUNTER("headrace_forwarded_total", ",method=\"produce\"", produce_forwarded),
-    COUNTER("headrace_forwarded_total", ",method=\"fetch\"", fetch_forwarded),
-    COUNTER("headrace_late_answers_total", ",from=\"store\"", late_outcomes),
-    COUNTER("headrace_late_answers_total", ",from=\"host\"", late_host_answers),
-    COUNTER("headrace_host_opens_refused_total", "", host_opens_refused),
-    COUNTER("headrace_host_frames_total", ",direction=\"out\"", host_frames_out),
-    COUNTER("headrace_host_frames_total", ",direction=\"in\"", host_frames_in),
-    COUNTER("headrace_frame_drops_total", ",variant=\"main\",reason=\"full\"", frame_drops_main),
-    COUNTER("headrace_frames_delayed_total", "", frames_delayed_reply),
-    COUNTER("headrace_meter_frames_total", "", meter_frames),
-    COUNTER("headrace_counter_frames_total", "", counter_frames),
-    COUNTER("headrace_counter_rows_total", "", counter_rows),
+    SERVICE("headrace_consume_holds_total", ",reason=\"memory\"", consume_holds_memory),
+    SERVICE("headrace_forwarded_total", ",method=\"produce\"", produce_forwarded),
+    SERVICE("headrace_forwarded_total", ",method=\"fetch\"", fetch_forwarded),
+    SERVICE("headrace_late_answers_total", ",from=\"store\"", late_outcomes),
+    HOST("headrace_late_answers_total", ",from=\"host\"", late_host_answers),
+    HOST("headrace_host_opens_refused_total", "", host_opens_refused),
+    HOST("headrace_host_frames_total", ",direction=\"out\"", host_frames_out),
+    HOST("headrace_host_frames_total", ",direction=\"in\"", host_frames_in),
+    SERVICE("headrace_frame_drops_total", ",variant=\"main\",reason=\"full\"", frame_drops_main),
+    SERVICE("headrace_frames_delayed_total", "", frames_delayed_reply),
+    HOST("headrace_meter_frames_total", "", meter_frames),
+    HOST("headrace_counter_frames_total", "", counter_frames),
+    HOST("headrace_counter_rows_total", "", counter_rows),
     COUNTER("headrace_pump_turns_total", "", turns),
 };
 
@@ -161,7 +168,9 @@ static unsigned long long counter_of(const struct shard *shard, const struct met
     switch (metric->source) {
     case OF_HTTP2: return value_of(http2_counters(grpc_server_transport(shard->grpc)), metric);
     case OF_GRPC: return value_of(grpc_server_counters(shard->grpc), metric);
-    default: return value_of(&shard->counters, metric);
+    case OF_SERVICE: return value_of(service_counters(shard->service), metric);
+    case OF_HOST: return value_of(host_counters(shard->host), metric);
+    default: assert(metric->source == OF_SHARD); return value_of(&shard->counters, metric);
     }
 }
 
@@ -216,7 +225,7 @@ static void put_calls(struct text *text, const struct engine *engine)
 /* Near the limit metadata can soon not be snapshotted any more: the alarm's two sides. */
 static void put_snapshot(struct text *text, const struct engine *engine)
 {
-    const struct metadata_host *metadata = &engine->shards[0].metadata;
+    const struct host_counters *metadata = host_counters(engine->shards[0].host);
     put(text, "# TYPE headrace_metadata_snapshot_bytes gauge\n");
     put(text, "headrace_metadata_snapshot_bytes %llu\n", load(&metadata->snapshot_bytes));
     put(text, "# TYPE headrace_metadata_snapshot_limit_bytes gauge\n");

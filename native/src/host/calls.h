@@ -14,12 +14,23 @@
 #include "engine.h"
 #include "grpc/method.h"
 
-struct shard;
+struct arena;
+struct host;
 
 /* Of every path that the shard does not serve. */
 extern const struct grpc_method host_method;
 
-void host_call_frame(struct shard *shard, const struct engine_frame *frame, const uint8_t *body,
+size_t host_calls_memory_bytes(void);
+/* 0 = no memory. */
+int host_calls_make(struct host *host, struct arena *arena);
+int host_calls_invariants(const struct host *host);
+
+void host_call_frame(struct host *host, const struct engine_frame *frame, const uint8_t *body,
                      size_t size);
+
+/* By the host's thread: a frame for each call whose client has gone since, at most `count`. *seen
+ * is the caller's, 0 at first. */
+size_t host_calls_cancelled_take(struct host *host, uint32_t *seen, struct engine_frame *calls,
+                                 size_t count);
 
 #endif

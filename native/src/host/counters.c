@@ -3,18 +3,17 @@
 #include "foundation/assert.h"
 #include "host/node.h"
 #include "host/ring.h"
-#include "shard/shard.h"
+#include "host/state.h"
 
 _Static_assert(TALLY_EGRESS_BYTES + 1 == (int)ENGINE_METER_EGRESS_BYTES
                    && TALLY_REQUESTS + 1 == (int)ENGINE_METER_REQUESTS,
                "a meter of the tally is the meter before that of the host");
 
-static int counter_next(struct shard *shard, int all, int64_t end_us,
-                        struct engine_counter *counter)
+static int counter_next(struct host *host, int all, int64_t end_us, struct engine_counter *counter)
 {
-    const struct counting *counting = &shard->counting;
+    const struct counting *counting = &host->counting;
     struct tally_change change;
-    if (tally_next(&shard->tally, &change)) {
+    if (tally_next(host->tally, &change)) {
         *counter = (struct engine_counter){
             .topic = change.key.topic,
             .created_revision = change.key.created_revision,
@@ -26,10 +25,10 @@ static int counter_next(struct shard *shard, int all, int64_t end_us,
         };
         return 1;
     }
-    return store_stored_next(shard->store, all, counting->floor_us, end_us, counter);
+    return store_stored_next(host->store, all, counting->floor_us, end_us, counter);
 }
 
-static void counters_post(struct shard *shard, const struct engine_counters *counters,
+static void counters_post(struct host *host, const struct engine_counters *counters,
                           const struct engine_counter *rows)
 {
     struct engine_frame frame = {.kind = ENGINE_COUNTERS};
@@ -39,56 +38,56 @@ static void counters_post(struct shard *shard, const struct engine_counters *cou
         .tail = rows,
         .tail_size = counters->rows_count * sizeof *rows,
     };
-    shard->counters.counter_frames++;
-    shard->counters.counter_rows += counters->rows_count;
-    host_post_surely(shard, &frame, &body);
+    host->counters.counter_frames++;
+    host->counters.counter_rows += counters->rows_count;
+    host_post_surely(host, &frame, &body);
 }
 
 /* Everything of this window; `all` = also what only grew. */
-static void window_tell(struct shard *shard, int all, int is_last)
+static void window_tell(struct host *host, int all, int is_last)
 {
-    struct counting *counting = &shard->counting;
+    struct counting *counting = &host->counting;
     struct engine_counter rows[COUNTERS_ROWS_MAX];
-    int64_t now_us = store_window_us(shard->store);
+    int64_t now_us = store_window_us(host->store);
     struct engine_counters counters = {.window_end_us = counting_end(counting, now_us)};
-    store_stored_turn(shard->store);
-    while (counter_next(shard, all, counters.window_end_us, &rows[counters.rows_count])) {
+    store_stored_turn(host->store);
+    while (counter_next(host, all, counters.window_end_us, &rows[counters.rows_count])) {
         if (++counters.rows_count < COUNTERS_ROWS_MAX) continue;
-        counters_post(shard, &counters, rows);
+        counters_post(host, &counters, rows);
         counters.rows_count = 0;
     }
     counters.final = (uint32_t)is_last;
-    if (counters.rows_count > 0 || is_last) counters_post(shard, &counters, rows);
-    tally_turn(&shard->tally);
-    shard->counters.usage_unattributed = shard->tally.unattributed;
-    counting_next(counting, now_us, shard->now.monotonic_ns);
+    if (counters.rows_count > 0 || is_last) counters_post(host, &counters, rows);
+    tally_turn(host->tally);
+    host->counters.usage_unattributed = host->tally->unattributed;
+    counting_next(counting, now_us, host->now->monotonic_ns);
 }
 
-static void windows_begin(struct shard *shard)
+static void windows_begin(struct host *host)
 {
-    uint64_t window_ns = shard->node->config.metering_window_s * UINT64_C(1000000000);
+    uint64_t window_ns = host->node->config.metering_window_s * UINT64_C(1000000000);
     if (window_ns == 0 || window_ns > COUNTERS_WINDOW_NS) window_ns = COUNTERS_WINDOW_NS;
-    counting_begin(&shard->counting, store_window_us(shard->store), shard->now.monotonic_ns,
+    counting_begin(&host->counting, store_window_us(host->store), host->now->monotonic_ns,
                    window_ns);
 }
 
-void host_counters(struct shard *shard)
+void host_counters_turn(struct host *host)
 {
-    struct counting *counting = &shard->counting;
-    if (!counting->begun) windows_begin(shard);
-    int hour_over = counting_hour_over(counting, store_window_us(shard->store));
+    struct counting *counting = &host->counting;
+    if (!counting->begun) windows_begin(host);
+    int hour_over = counting_hour_over(counting, store_window_us(host->store));
     /* A host that does not read is not written to, unless the window would lie in two hours. */
-    int due = counting_due(counting, shard->now.monotonic_ns) && host_empty(shard);
-    if (hour_over || due) window_tell(shard, hour_over, 0);
+    int due = counting_due(counting, host->now->monotonic_ns) && host_empty(host);
+    if (hour_over || due) window_tell(host, hour_over, 0);
 }
 
-void host_counters_flush(struct shard *shard, const struct engine_frame *frame)
+void host_counters_flush(struct host *host, const struct engine_frame *frame)
 {
-    if (shard->counting.begun) window_tell(shard, 1, 0);
-    host_reply(shard, frame->arg0, ENGINE_RESULT_OK, NULL, 0);
+    if (host->counting.begun) window_tell(host, 1, 0);
+    host_reply(host, frame->arg0, ENGINE_RESULT_OK, NULL, 0);
 }
 
-void host_counters_final(struct shard *shard)
+void host_counters_final(struct host *host)
 {
-    if (shard->counting.begun) window_tell(shard, 1, 1);
+    if (host->counting.begun) window_tell(host, 1, 1);
 }

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-struct shard;
+struct host;
 struct engine_frame;
 
 /* A crash loses at most so much, and what it takes to get into the spool. */
@@ -21,10 +21,10 @@ struct engine_frame;
 enum { COUNTERS_ROWS_MAX = 256 }; /* of one frame */
 
 /* Once a turn. */
-void host_counters(struct shard *shard);
+void host_counters_turn(struct host *host);
 /* ENGINE_COUNTERS_FLUSH. */
-void host_counters_flush(struct shard *shard, const struct engine_frame *frame);
+void host_counters_flush(struct host *host, const struct engine_frame *frame);
 /* The thread's last words. */
-void host_counters_final(struct shard *shard);
+void host_counters_final(struct host *host);
 
 #endif

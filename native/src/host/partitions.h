@@ -10,17 +10,16 @@
 #include "engine.h"
 #include "store/store.h"
 
-struct shard;
+struct host;
 struct pending;
 
-void host_partition_frame(struct shard *shard, const struct engine_frame *frame,
-                          const uint8_t *body, size_t size);
+void host_partition_frame(struct host *host, const struct engine_frame *frame, const uint8_t *body,
+                          size_t size);
 /* The outcome of one of these, or of METADATA_SUBMIT. Frees the pending. */
-void host_outcome(struct shard *shard, struct pending *pending,
-                  const struct store_outcome *outcome);
+void host_outcome(struct host *host, struct pending *pending, const struct store_outcome *outcome);
 /* Closed windows to the host, until its ring is full. */
-void host_meters(struct shard *shard);
+void host_meters(struct host *host);
 /* What trims took away, likewise. */
-void host_trims(struct shard *shard);
+void host_trims(struct host *host);
 
 #endif

@@ -12,13 +12,10 @@
 #include "engine.h"
 #include "foundation/status.h"
 
-struct shard;
+struct arena;
+struct host;
 
-struct host_waiting {
-    struct host_waiting *next;
-    uint64_t body_size;
-    struct engine_frame frame;
-};
+enum { HOST_RING_BYTES = 16777216 }; /* each way; holds the largest frame */
 
 struct host_body {
     const void *data;
@@ -27,25 +24,37 @@ struct host_body {
     size_t tail_size;
 };
 
+size_t host_ring_memory_bytes(void);
+/* 0 = no memory. */
+int host_ring_make(struct host *host, struct arena *arena);
+int host_ring_invariants(const struct host *host);
+
 /* Size and shard of the frame are filled in. 1 = in the ring; 0 = full or others wait before it. */
-int host_try(struct shard *shard, struct engine_frame *frame, const struct host_body *body);
+int host_try(struct host *host, struct engine_frame *frame, const struct host_body *body);
 /* Kept if the ring is full. STATUS_NO_MEMORY: the pool is full, the frame is lost, which the caller
  * answers for. */
-enum status host_post(struct shard *shard, struct engine_frame *frame,
-                      const struct host_body *body);
+enum status host_post(struct host *host, struct engine_frame *frame, const struct host_body *body);
 /* A frame that must not be lost: without memory for it the node stops. */
-void host_post_surely(struct shard *shard, struct engine_frame *frame,
-                      const struct host_body *body);
+void host_post_surely(struct host *host, struct engine_frame *frame, const struct host_body *body);
 /* This shard cannot go on: the host is told, and the whole node stops. */
-void host_fail(struct shard *shard, enum status status);
+void host_fail(struct host *host, enum status status);
 /* Everything the host sent. */
-void host_receive(struct shard *shard);
+void host_receive(struct host *host);
 /* The backlog into the room that there is; raise the host's wake if anything was posted. */
-void host_flush(struct shard *shard);
-int host_empty(const struct shard *shard);
+void host_flush(struct host *host);
+/* 1 = no frame waits for room. */
+int host_empty(const struct host *host);
+/* 1 = the host sent something. */
+int host_arrived(const struct host *host);
 
 /* The answer to a request of the host. */
-void host_reply(struct shard *shard, uint64_t cookie, enum engine_result result, const void *body,
+void host_reply(struct host *host, uint64_t cookie, enum engine_result result, const void *body,
                 size_t size);
+
+/* By the host's thread: whole frames from the front into `target`; the bytes. *left: 1 = there are
+ * more. */
+size_t host_take(struct host *host, uint8_t *target, size_t size, int *left);
+/* By one of the host's threads at a time. 0 = the ring is full. */
+int host_give(struct host *host, const struct engine_frame *frame, const uint8_t *body);
 
 #endif

@@ -1,10 +1,10 @@
 #include "service/attribution.h"
 
-#include "shard/shard.h"
+#include "service/state.h"
 
 void attribution_request(struct call *call, const struct table_topic *topic)
 {
-    struct shard *shard = shard_of(call);
+    struct service *service = service_of(call);
     work_of(call)->attribution.topic = 0;
     if ((topic->flags & ENGINE_TOPIC_SYSTEM) || (call->caller.verbs & ENGINE_VERB_ADMIN)) return;
     work_of(call)->attribution = (struct tally_key){
@@ -12,8 +12,8 @@ void attribution_request(struct call *call, const struct table_topic *topic)
         .created_revision = topic->created_revision,
         .principal = call->caller.principal,
     };
-    tally_add(&shard->tally, &work_of(call)->attribution, TALLY_REQUESTS, 1);
-    shard->counters.requests_metered++;
+    tally_add(service->tally, &work_of(call)->attribution, TALLY_REQUESTS, 1);
+    service->counters.requests_metered++;
 }
 
 void attribution_reply(const struct call *call, struct reply *reply)

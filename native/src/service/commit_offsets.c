@@ -6,11 +6,11 @@
 #include "service/access.h"
 #include "service/attribution.h"
 #include "service/pendings.h"
-#include "shard/shard.h"
+#include "service/state.h"
 
 void commit_offsets_message(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = shard_of(call);
+    struct service *service = service_of(call);
     struct proto_commit_request request;
     if (proto_decode_commit(message->data, message->size, &request) != STATUS_OK
         || request.group == 0) {
@@ -22,7 +22,7 @@ void commit_offsets_message(struct call *call, struct grpc_message *message)
                                            .partition = request.partition};
     const struct table_topic *topic;
     enum grpc_error error =
-        stream_access(&shard->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
+        stream_access(service->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
     if (error == GRPC_ERROR_NONE) attribution_request(call, topic);
     uint64_t token = error == GRPC_ERROR_NONE ? pending_of_call(call, PENDING_COMMIT, 0) : 0;
     if (error == GRPC_ERROR_NONE && token == 0) error = GRPC_ERROR_BUSY;
@@ -31,9 +31,9 @@ void commit_offsets_message(struct call *call, struct grpc_message *message)
         return;
     }
     enum status status;
-    uint16_t owner = owner_of(id.topic, id.partition, shard->shards_count);
-    if (owner == shard->index) {
-        status = store_commit_offset(shard->store, &id, request.group, request.generation,
+    uint16_t owner = owner_of(id.topic, id.partition, service->shards_count);
+    if (owner == service->index) {
+        status = store_commit_offset(service->store, &id, request.group, request.generation,
                                      request.offset, token);
     } else {
         struct shard_frame frame = {
@@ -44,18 +44,18 @@ void commit_offsets_message(struct call *call, struct grpc_message *message)
                        .generation = request.generation,
                        .offset = request.offset},
         };
-        status = queues_try(shard, &frame, owner) ? STATUS_OK : STATUS_BUSY;
+        status = shard_queues_try(service, &frame, owner) ? STATUS_OK : STATUS_BUSY;
     }
     if (status == STATUS_OK) {
         work_of(call)->pending_count++;
         return;
     }
-    pending_give(shard, pending_find(shard, token));
+    pending_give(service, pending_find(service, token));
     struct grpc_failure failure = grpc_failure_of(status);
     grpc_finish(call, &failure);
 }
 
-void commit_offsets_remote(struct shard *shard, const struct shard_frame *frame)
+void commit_offsets_remote(struct service *service, const struct shard_frame *frame)
 {
     struct pending values = {
         .kind = PENDING_REMOTE,
@@ -63,18 +63,18 @@ void commit_offsets_remote(struct shard *shard, const struct shard_frame *frame)
         .shard = frame->source,
         .number = frame->token,
     };
-    uint64_t token = pending_take(shard, &values);
+    uint64_t token = pending_take(service, &values);
     enum status status = STATUS_BUSY;
     if (token != 0) {
         const struct frame_commit *commit = &frame->commit;
-        status = store_commit_offset(shard->store, &commit->id, commit->group, commit->generation,
+        status = store_commit_offset(service->store, &commit->id, commit->group, commit->generation,
                                      commit->offset, token);
         if (status == STATUS_OK) return;
-        pending_give(shard, pending_find(shard, token));
+        pending_give(service, pending_find(service, token));
     }
     struct shard_frame answer = {
         .kind = FRAME_OUTCOME, .token = frame->token, .outcome = {.status = status}};
-    queues_post(shard, &answer, frame->source, QUEUE_REPLY);
+    shard_queues_post(service, &answer, frame->source, QUEUE_REPLY);
 }
 
 void commit_offsets_outcome(struct call *call, const struct frame_outcome *outcome)

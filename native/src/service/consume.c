@@ -4,15 +4,15 @@
 #include "grpc/server.h"
 #include "service/access.h"
 #include "service/attribution.h"
-#include "service/fetch.h"
+#include "service/fetch/fetch_remote.h"
 #include "service/methods.h"
 #include "service/ready_queue.h"
-#include "shard/shard.h"
+#include "service/state.h"
 
 static struct consume *consume_of(const struct call *call)
 {
     assert(is_method(call, METHOD_CONSUME));
-    return &shard_of(call)->works[call->index].consume;
+    return &service_of(call)->works[call->index].consume;
 }
 
 /* The error is the last message; the call itself ends well. */
@@ -35,8 +35,8 @@ static void consume_end_error(struct call *call, enum grpc_error error)
 
 static enum grpc_error consume_access(const struct call *call, const struct table_topic **topic)
 {
-    const struct shard *shard = shard_of(call);
-    return stream_access(&shard->tables, &call->caller, &consume_of(call)->request.id,
+    const struct service *service = service_of(call);
+    return stream_access(service->tables, &call->caller, &consume_of(call)->request.id,
                          ENGINE_VERB_CONSUME, topic);
 }
 
@@ -69,7 +69,7 @@ static void consume_begin(struct call *call, const struct proto_consume_begin *b
     credit_add(consume, begin->credit);
     const struct table_topic *topic;
     enum grpc_error error = consume_access(call, &topic);
-    if (error == GRPC_ERROR_NONE && shard_of(call)->draining) error = GRPC_ERROR_STOPPING;
+    if (error == GRPC_ERROR_NONE && service_of(call)->draining) error = GRPC_ERROR_STOPPING;
     if (error != GRPC_ERROR_NONE)
         consume_end_error(call, error);
     else
@@ -129,10 +129,10 @@ void stream_consume_step(struct call *call)
 
 void stream_consume_fetched(struct call *call, const struct fetch_result *fetched)
 {
-    struct shard *shard = shard_of(call);
+    struct service *service = service_of(call);
     struct consume *consume = consume_of(call);
     if (call->finished) {
-        if (fetched->reply != NULL) grpc_reply_release(shard->grpc, fetched->reply);
+        if (fetched->reply != NULL) grpc_reply_release(service->grpc, fetched->reply);
         return;
     }
     if (fetched->status != STATUS_OK) {
@@ -144,7 +144,7 @@ void stream_consume_fetched(struct call *call, const struct fetch_result *fetche
     if (fetched->fetch_status == PROTO_FETCH_EMPTY) {
         if (consume->caught_up) {
             /* A wait ends without data only where the owner stops. */
-            grpc_reply_release(shard->grpc, fetched->reply);
+            grpc_reply_release(service->grpc, fetched->reply);
             consume_end_error(call, GRPC_ERROR_STOPPING);
             return;
         }
@@ -181,10 +181,10 @@ void stream_consume_again(struct call *call)
     consume_end_error(call, error);
 }
 
-void stream_consume_drain(struct shard *shard)
+void stream_consume_drain(struct service *service)
 {
     for (uint32_t index = 0; index < GRPC_CALLS_COUNT_MAX; index++) {
-        struct call *call = grpc_call_at(shard->grpc, index);
+        struct call *call = grpc_call_at(service->grpc, index);
         if (call == NULL || !is_method(call, METHOD_CONSUME)) continue;
         if (consume_of(call)->begun)
             consume_end_error(call, GRPC_ERROR_STOPPING);

@@ -4,10 +4,10 @@
  *              fetch -> EMPTY once -> the next fetch waits for data without a deadline
  *              fetch -> TRUNCATED: on at the log's start     fetch -> an error: the stream ends
  *
- * A stream has at most one fetch out (service/fetch.h, here or on the owning shard) and asks for
- * the next only while its own and its connection's unsent replies are few; so what a reader that
- * stands still can hold is bounded three times: by stream, by connection, and by the owner's
- * budget of replies (grpc/reply_budget.h). There is no timer: whatever a stream waits for (data,
+ * A stream has at most one fetch out (service/fetch/fetch_remote.h, here or on the owning shard)
+ * and asks for the next only while its own and its connection's unsent replies are few; so what a
+ * reader that stands still can hold is bounded three times: by stream, by connection, and by the
+ * owner's budget of replies (grpc/reply_budget.h). There is no timer: whatever a stream waits for (data,
  * a fence, credit, room) wakes it. */
 #ifndef SERVICE_CONSUME_H
 #define SERVICE_CONSUME_H
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "grpc/call.h"
-#include "shard/queues.h"
+#include "service/shard_frame.h"
 
 enum {
     CONSUME_AHEAD_BYTES = 1048576, /* unsent bytes of a stream from which on it asks no more */
@@ -25,7 +25,7 @@ enum {
     CONSUME_REPLY_BYTES_MAX = 917504,
 };
 
-struct shard;
+struct service;
 
 void stream_consume(struct call *call, struct grpc_message *message);
 /* Something the stream may have waited for has come: look at it this turn. */
@@ -37,7 +37,7 @@ void stream_consume_step(struct call *call);
 /* Its rights or its topic may be others now: end it if so. */
 void stream_consume_again(struct call *call);
 /* The node stops: every stream is told. */
-void stream_consume_drain(struct shard *shard);
+void stream_consume_drain(struct service *service);
 
 /* The connection's share has room again. */
 void stream_consume_pushable(struct http2_connection *connection);

@@ -6,16 +6,16 @@
 #include "service/access.h"
 #include "service/attribution.h"
 #include "service/pendings.h"
-#include "shard/shard.h"
+#include "service/state.h"
 
-static void offsets_read(struct shard *shard, const struct engine_partition_id *id, uint64_t group,
-                         struct frame_offsets *offsets)
+static void offsets_read(struct service *service, const struct engine_partition_id *id,
+                         uint64_t group, struct frame_offsets *offsets)
 {
     struct engine_group_state state = {0};
     struct engine_partition_state partition = {0};
-    *offsets = (struct frame_offsets){.status = store_describe(shard->store, id, &partition)};
+    *offsets = (struct frame_offsets){.status = store_describe(service->store, id, &partition)};
     if (offsets->status != STATUS_OK) return;
-    enum status status = store_group_state(shard->store, id, group, &state);
+    enum status status = store_group_state(service->store, id, group, &state);
     if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
         offsets->status = status;
         return;
@@ -50,7 +50,7 @@ static void offsets_answer(struct call *call, const struct frame_offsets *offset
 
 void fetch_offsets_message(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = shard_of(call);
+    struct service *service = service_of(call);
     struct proto_commit_request request;
     if (proto_decode_fetch_offsets(message->data, message->size, &request) != STATUS_OK
         || request.group == 0) {
@@ -62,16 +62,16 @@ void fetch_offsets_message(struct call *call, struct grpc_message *message)
                                            .partition = request.partition};
     const struct table_topic *topic;
     enum grpc_error error =
-        stream_access(&shard->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
+        stream_access(service->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
     if (error != GRPC_ERROR_NONE) {
         grpc_finish_error(call, error);
         return;
     }
     attribution_request(call, topic);
-    uint16_t owner = owner_of(id.topic, id.partition, shard->shards_count);
-    if (owner == shard->index) {
+    uint16_t owner = owner_of(id.topic, id.partition, service->shards_count);
+    if (owner == service->index) {
         struct frame_offsets offsets;
-        offsets_read(shard, &id, request.group, &offsets);
+        offsets_read(service, &id, request.group, &offsets);
         offsets_answer(call, &offsets);
         return;
     }
@@ -80,24 +80,24 @@ void fetch_offsets_message(struct call *call, struct grpc_message *message)
         .token = pending_of_call(call, PENDING_FETCH_OFFSETS, 0),
         .commit = {.id = id, .group = request.group},
     };
-    if (frame.token != 0 && queues_try(shard, &frame, owner)) {
+    if (frame.token != 0 && shard_queues_try(service, &frame, owner)) {
         work_of(call)->pending_count++;
         return;
     }
-    if (frame.token != 0) pending_give(shard, pending_find(shard, frame.token));
+    if (frame.token != 0) pending_give(service, pending_find(service, frame.token));
     grpc_finish_error(call, GRPC_ERROR_BUSY);
 }
 
-void fetch_offsets_remote(struct shard *shard, const struct shard_frame *frame)
+void fetch_offsets_remote(struct service *service, const struct shard_frame *frame)
 {
     struct shard_frame answer = {.kind = FRAME_OFFSETS, .token = frame->token};
-    offsets_read(shard, &frame->commit.id, frame->commit.group, &answer.offsets);
-    queues_post(shard, &answer, frame->source, QUEUE_REPLY);
+    offsets_read(service, &frame->commit.id, frame->commit.group, &answer.offsets);
+    shard_queues_post(service, &answer, frame->source, QUEUE_REPLY);
 }
 
-void fetch_offsets_answered(struct shard *shard, struct pending *pending,
+void fetch_offsets_answered(struct service *service, struct pending *pending,
                             const struct frame_offsets *offsets)
 {
-    struct call *call = pending_answered(shard, pending);
+    struct call *call = pending_answered(service, pending);
     if (call != NULL) offsets_answer(call, offsets);
 }

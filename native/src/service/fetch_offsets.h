@@ -3,16 +3,16 @@
 #define SERVICE_FETCH_OFFSETS_H
 
 #include "grpc/call.h"
-#include "shard/queues.h"
+#include "service/shard_frame.h"
 
 struct pending;
-struct shard;
+struct service;
 
 void fetch_offsets_message(struct call *call, struct grpc_message *message);
 /* For another shard. */
-void fetch_offsets_remote(struct shard *shard, const struct shard_frame *frame);
+void fetch_offsets_remote(struct service *service, const struct shard_frame *frame);
 /* The owner's answer. Frees the pending. */
-void fetch_offsets_answered(struct shard *shard, struct pending *pending,
+void fetch_offsets_answered(struct service *service, struct pending *pending,
                             const struct frame_offsets *offsets);
 
 #endif

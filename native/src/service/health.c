@@ -1,7 +1,7 @@
 #include "service/health.h"
 
 #include "grpc/server.h"
-#include "shard/shard.h"
+#include "service/state.h"
 #include "wire/proto_messages.h"
 
 enum { HEALTH_SERVING = 1, HEALTH_NOT_SERVING = 2 };
@@ -12,13 +12,18 @@ void health_check(struct call *call, struct grpc_message *message)
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
-    const struct shard *shard = shard_of(call);
-    uint64_t silence_ns = shard->now.monotonic_ns - shard->host_beat_ns;
+    const struct service *service = service_of(call);
+    uint64_t silence_ns = service->now->monotonic_ns - service->host_beat_ns;
     int host_alive =
-        shard->host_beat_ns != 0 && silence_ns < shard->limits.host_beat_ms * UINT64_C(1000000);
-    int serving = shard->ready && !shard->draining && host_alive;
+        service->host_beat_ns != 0 && silence_ns < service->host_beat_ms * UINT64_C(1000000);
+    int serving = service->ready && !service->draining && host_alive;
     uint8_t reply[16];
     grpc_reply_small(call, reply,
                      proto_encode_health(serving ? HEALTH_SERVING : HEALTH_NOT_SERVING, reply));
     grpc_finish_ok(call);
+}
+
+void health_beat(struct service *service)
+{
+    service->host_beat_ns = service->now->monotonic_ns;
 }

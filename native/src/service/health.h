@@ -4,6 +4,10 @@
 
 #include "grpc/call.h"
 
+struct service;
+
 void health_check(struct call *call, struct grpc_message *message);
+/* The host is alive. */
+void health_beat(struct service *service);
 
 #endif

@@ -5,10 +5,10 @@
 #include "grpc/server.h"
 #include "service/access.h"
 #include "service/attribution.h"
-#include "service/fetch.h"
+#include "service/fetch/fetch_remote.h"
 #include "service/methods.h"
 #include "service/ready_queue.h"
-#include "shard/shard.h"
+#include "service/state.h"
 
 enum {
     SEARCH_BYTES = 262144,   /* of one fetch: some strides */
@@ -18,7 +18,7 @@ enum {
 static struct time_search *search_of(const struct call *call)
 {
     assert(is_method(call, METHOD_LIST_OFFSETS));
-    return &shard_of(call)->works[call->index].search;
+    return &service_of(call)->works[call->index].search;
 }
 
 static void search_fail(struct call *call, enum status status)
@@ -61,13 +61,13 @@ static void search_found(struct call *call, const struct store_time *found)
 /* Where does the log say that the time lies? Here, or on the owning shard. */
 static void search_begin(struct call *call)
 {
-    struct shard *shard = shard_of(call);
+    struct service *service = service_of(call);
     const struct time_search *search = search_of(call);
     const struct engine_partition_id *id = &search->request.id;
-    uint16_t owner = owner_of(id->topic, id->partition, shard->shards_count);
-    if (owner == shard->index) {
+    uint16_t owner = owner_of(id->topic, id->partition, service->shards_count);
+    if (owner == service->index) {
         struct store_time found;
-        store_time_find(shard->store, id, search->time_us, &found);
+        store_time_find(service->store, id, search->time_us, &found);
         search_found(call, &found);
         return;
     }
@@ -75,20 +75,20 @@ static void search_begin(struct call *call)
         .kind = PENDING_TIME, .call_index = call->index, .call_tag = call->slot_tag};
     struct shard_frame frame = {
         .kind = FRAME_TIME,
-        .token = pending_take(shard, &values),
+        .token = pending_take(service, &values),
         .time = {.id = *id, .time_us = search->time_us},
     };
-    if (frame.token != 0 && queues_try(shard, &frame, owner)) {
+    if (frame.token != 0 && shard_queues_try(service, &frame, owner)) {
         work_of(call)->pending_count++;
         return;
     }
-    if (frame.token != 0) pending_give(shard, pending_find(shard, frame.token));
+    if (frame.token != 0) pending_give(service, pending_find(service, frame.token));
     grpc_finish_error(call, GRPC_ERROR_BUSY);
 }
 
 void stream_list_offsets(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = shard_of(call);
+    struct service *service = service_of(call);
     struct proto_list_request request;
     if (proto_decode_list(message->data, message->size, &request) != STATUS_OK) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
@@ -107,7 +107,7 @@ void stream_list_offsets(struct call *call, struct grpc_message *message)
         .time_us = request.time_us,
     };
     const struct table_topic *topic;
-    enum grpc_error error = stream_access(&shard->tables, &call->caller, &search->request.id,
+    enum grpc_error error = stream_access(service->tables, &call->caller, &search->request.id,
                                           ENGINE_VERB_CONSUME, &topic);
     if (error != GRPC_ERROR_NONE) {
         grpc_finish_error(call, error);
@@ -117,20 +117,21 @@ void stream_list_offsets(struct call *call, struct grpc_message *message)
     search_begin(call);
 }
 
-void stream_remote_time(struct shard *shard, const struct shard_frame *frame)
+void stream_remote_time(struct service *service, const struct shard_frame *frame)
 {
     struct shard_frame answer = {.kind = FRAME_TIME_FOUND, .token = frame->token};
-    store_time_find(shard->store, &frame->time.id, frame->time.time_us, &answer.time_found);
-    queues_post(shard, &answer, frame->source, QUEUE_REPLY);
+    store_time_find(service->store, &frame->time.id, frame->time.time_us, &answer.time_found);
+    shard_queues_post(service, &answer, frame->source, QUEUE_REPLY);
 }
 
-void stream_time_found(struct shard *shard, struct pending *pending, const struct store_time *found)
+void stream_time_found(struct service *service, struct pending *pending,
+                       const struct store_time *found)
 {
     assert(pending->kind == PENDING_TIME);
-    struct call *call = grpc_call_find(shard->grpc, pending->call_index, pending->call_tag);
-    pending_give(shard, pending);
+    struct call *call = grpc_call_find(service->grpc, pending->call_index, pending->call_tag);
+    pending_give(service, pending);
     if (call == NULL) {
-        shard->counters.late_outcomes++;
+        service->counters.late_outcomes++;
         return;
     }
     assert(work_of(call)->pending_count > 0);
@@ -170,7 +171,7 @@ void stream_offsets_fetched(struct call *call, const struct fetch_result *fetche
     } else {
         again = fetched->status == STATUS_OK;
     }
-    if (reply != NULL) grpc_reply_release(shard_of(call)->grpc, reply);
+    if (reply != NULL) grpc_reply_release(service_of(call)->grpc, reply);
     if (done) return;
     if (fetched->status != STATUS_OK)
         search_fail(call, fetched->status);

@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #include "grpc/call.h"
-#include "shard/queues.h"
+#include "service/shard_frame.h"
 
-struct shard;
+struct service;
 struct pending;
 
 void stream_list_offsets(struct call *call, struct grpc_message *message);
@@ -23,8 +23,8 @@ void stream_list_offsets(struct call *call, struct grpc_message *message);
 void stream_offsets_step(struct call *call);
 void stream_offsets_fetched(struct call *call, const struct fetch_result *fetched);
 
-void stream_remote_time(struct shard *shard, const struct shard_frame *frame);
-void stream_time_found(struct shard *shard, struct pending *pending,
+void stream_remote_time(struct service *service, const struct shard_frame *frame);
+void stream_time_found(struct service *service, struct pending *pending,
                        const struct store_time *found);
 
 #endif

@@ -2,14 +2,14 @@
 
 #include "service/commit_offsets.h"
 #include "service/consume.h"
-#include "service/fetch.h"
-#include "service/fetch_messages.h"
+#include "service/fetch/fetch.h"
+#include "service/fetch/fetch_messages.h"
 #include "service/fetch_offsets.h"
 #include "service/health.h"
 #include "service/list_offsets.h"
 #include "service/produce.h"
+#include "service/produce_queue.h"
 #include "service/publish.h"
-#include "service/queue.h"
 #include "service/ready_queue.h"
 
 #define STREAM "/headrace.stream.v1.Stream/"

@@ -9,8 +9,11 @@
 #include "service/attribution.h"
 #include "service/methods.h"
 #include "service/pendings.h"
-#include "shard/shard.h"
+#include "service/state.h"
 #include "wire/proto_messages.h"
+
+/* Unanswered messages of one ProduceStream: beyond it BUSY. */
+enum { PRODUCE_STREAM_PENDINGS_MAX = 16384 };
 
 /* On a stream the error is a message and the stream lives on; a unary call ends with it. */
 static void produce_fail(struct call *call, uint64_t request, const struct grpc_failure *failure)
@@ -41,11 +44,11 @@ static void produce_fail_status(struct call *call, uint64_t request, enum status
 }
 
 /* To the shard that owns the partition: the message is lent until the outcome. */
-static enum status produce_forward(struct shard *shard, const struct store_produce *produce,
+static enum status produce_forward(struct service *service, const struct store_produce *produce,
                                    uint16_t owner, uint8_t **owned)
 {
     uint8_t *batch = *owned;
-    if (batch == NULL) batch = buffer_take(&shard->pool, produce->batch_size);
+    if (batch == NULL) batch = buffer_take(service->pool, produce->batch_size);
     enum status status = batch == NULL ? STATUS_NO_MEMORY : STATUS_OK;
     if (status == STATUS_OK) {
         if (*owned == NULL) memcpy(batch, produce->batch, produce->batch_size);
@@ -61,14 +64,14 @@ static enum status produce_forward(struct shard *shard, const struct store_produ
                     .message_bytes_max = produce->message_bytes_max,
                 },
         };
-        if (!queues_try(shard, &frame, owner)) status = STATUS_BUSY;
+        if (!shard_queues_try(service, &frame, owner)) status = STATUS_BUSY;
     }
     if (status == STATUS_OK) {
-        shard->counters.produce_forwarded++;
-        pending_find(shard, produce->token)->loan = batch;
+        service->counters.produce_forwarded++;
+        pending_find(service, produce->token)->loan = batch;
         *owned = NULL;
     } else if (*owned == NULL) {
-        buffer_give(&shard->pool, batch);
+        buffer_give(service->pool, batch);
     }
     return status;
 }
@@ -76,19 +79,19 @@ static enum status produce_forward(struct shard *shard, const struct store_produ
 void produce_submit(struct call *call, struct store_produce *produce, uint64_t number,
                     uint8_t **owned)
 {
-    struct shard *shard = shard_of(call);
+    struct service *service = service_of(call);
     struct call_work *work = work_of(call);
     enum status status = STATUS_BUSY;
-    if (work->pending_count < SHARD_STREAM_PENDINGS_MAX)
+    if (work->pending_count < PRODUCE_STREAM_PENDINGS_MAX)
         produce->token = pending_of_call(call, PENDING_PRODUCE, number);
     if (produce->token != 0) {
-        uint16_t owner = owner_of(produce->id.topic, produce->id.partition, shard->shards_count);
-        status = owner == shard->index ? produce_admit(shard, produce, 0, owned)
-                                       : produce_forward(shard, produce, owner, owned);
+        uint16_t owner = owner_of(produce->id.topic, produce->id.partition, service->shards_count);
+        status = owner == service->index ? produce_admit(service, produce, 0, owned)
+                                         : produce_forward(service, produce, owner, owned);
         if (status == STATUS_OK)
             work->pending_count++;
         else
-            pending_give(shard, pending_find(shard, produce->token));
+            pending_give(service, pending_find(service, produce->token));
     }
     if (status != STATUS_OK) produce_fail_status(call, number, status);
 }
@@ -109,7 +112,7 @@ void produce_message(struct call *call, struct grpc_message *message)
         .principal = call->caller.principal,
     };
     const struct table_topic *topic;
-    enum grpc_error error = stream_access(&shard_of(call)->tables, &call->caller, &produce.id,
+    enum grpc_error error = stream_access(service_of(call)->tables, &call->caller, &produce.id,
                                           ENGINE_VERB_PRODUCE, &topic);
     if (error == GRPC_ERROR_NONE && request.batch.size == 0) error = GRPC_ERROR_INVALID_BATCH;
     if (error == GRPC_ERROR_NONE) {
@@ -121,7 +124,7 @@ void produce_message(struct call *call, struct grpc_message *message)
     }
 }
 
-void produce_remote(struct shard *shard, const struct shard_frame *frame)
+void produce_remote(struct service *service, const struct shard_frame *frame)
 {
     struct pending values = {
         .kind = PENDING_REMOTE,
@@ -135,18 +138,18 @@ void produce_remote(struct shard *shard, const struct shard_frame *frame)
         .batch_size = (size_t)frame->produce.batch_size,
         .principal = frame->produce.principal,
         .message_bytes_max = frame->produce.message_bytes_max,
-        .token = pending_take(shard, &values),
+        .token = pending_take(service, &values),
     };
     enum status status = STATUS_BUSY;
     if (produce.token != 0) {
         uint8_t *nothing = NULL;
-        status = produce_admit(shard, &produce, 1, &nothing);
+        status = produce_admit(service, &produce, 1, &nothing);
         if (status == STATUS_OK) return;
-        pending_give(shard, pending_find(shard, produce.token));
+        pending_give(service, pending_find(service, produce.token));
     }
     struct shard_frame answer = {
         .kind = FRAME_OUTCOME, .token = frame->token, .outcome = {.status = status}};
-    queues_post(shard, &answer, frame->source, QUEUE_REPLY);
+    shard_queues_post(service, &answer, frame->source, QUEUE_REPLY);
 }
 
 static void publish_reply(struct call *call, uint32_t partition,

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 #include "grpc/call.h"
-#include "shard/queues.h"
+#include "service/shard_frame.h"
 
-struct shard;
+struct service;
 
 void produce_message(struct call *call, struct grpc_message *message);
 /* ProduceStream: the client sends no more. */
@@ -22,7 +22,7 @@ void produce_end(struct call *call);
 void produce_submit(struct call *call, struct store_produce *produce, uint64_t number,
                     uint8_t **owned);
 /* For another shard. */
-void produce_remote(struct shard *shard, const struct shard_frame *frame);
+void produce_remote(struct service *service, const struct shard_frame *frame);
 /* What became of it (service/pendings.h). */
 void produce_outcome(struct call *call, uint64_t number, const struct frame_outcome *outcome);
 

@@ -8,7 +8,7 @@
 #include "service/attribution.h"
 #include "service/names.h"
 #include "service/produce.h"
-#include "shard/shard.h"
+#include "service/state.h"
 #include "wire/message_batch.h"
 
 static struct grpc_failure failure_error(enum grpc_error error)
@@ -21,7 +21,7 @@ static struct grpc_failure publish_topic(const struct call *call,
                                          const struct proto_publish_request *request,
                                          const struct table_topic **topic)
 {
-    const struct tables *tables = &shard_of(call)->tables;
+    const struct tables *tables = service_of(call)->tables;
     struct grpc_failure failure =
         stream_topic_named(tables, &call->caller, &request->project, &request->topic, topic);
     if (failure.error != GRPC_ERROR_NONE) return failure;
@@ -33,18 +33,18 @@ static struct grpc_failure publish_topic(const struct call *call,
     return failure_error(stream_access(tables, &call->caller, &id, ENGINE_VERB_PRODUCE, topic));
 }
 
-static uint32_t publish_partition(struct shard *shard, const struct table_topic *topic,
+static uint32_t publish_partition(struct service *service, const struct table_topic *topic,
                                   const struct proto_publish_request *request,
                                   const struct message_batch *batch)
 {
     if (request->has_partition) return request->partition;
     if (batch->has_key) return batch->partition;
-    return tables_turn(&shard->tables, topic->topic);
+    return tables_turn(service->tables, topic->topic);
 }
 
 void stream_publish(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = shard_of(call);
+    struct service *service = service_of(call);
     struct proto_publish_request request;
     if (proto_decode_publish(message->data, message->size, &request) != STATUS_OK) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
@@ -59,13 +59,13 @@ void stream_publish(struct call *call, struct grpc_message *message)
     struct message_batch batch = {0};
     if (failure.error == GRPC_ERROR_NONE) {
         enum status status =
-            message_batch_measure(&request, shard->now.wall_us, topic->partitions_count,
+            message_batch_measure(&request, service->now->wall_us, topic->partitions_count,
                                   topic->message_bytes_max, &batch);
         if (status != STATUS_OK) failure = grpc_failure_of(status);
     }
     uint8_t *part = NULL;
     if (failure.error == GRPC_ERROR_NONE) {
-        part = buffer_take(&shard->pool, message_batch_bytes(&batch));
+        part = buffer_take(service->pool, message_batch_bytes(&batch));
         if (part == NULL) failure = failure_error(GRPC_ERROR_MEMORY_EXHAUSTED);
     }
     if (failure.error != GRPC_ERROR_NONE) {
@@ -77,12 +77,12 @@ void stream_publish(struct call *call, struct grpc_message *message)
     struct store_produce produce = {
         .id = {.topic = topic->topic,
                .created_revision = topic->created_revision,
-               .partition = publish_partition(shard, topic, &request, &batch)},
+               .partition = publish_partition(service, topic, &request, &batch)},
         .batch = part,
         .batch_size = message_batch_bytes(&batch),
         .principal = call->caller.principal,
         .message_bytes_max = topic->message_bytes_max,
     };
     produce_submit(call, &produce, produce.id.partition, &part);
-    buffer_give(&shard->pool, part);
+    buffer_give(service->pool, part);
 }

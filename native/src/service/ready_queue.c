@@ -3,18 +3,18 @@
 
 #include "foundation/assert.h"
 #include "service/consume.h"
-#include "service/fetch.h"
+#include "service/fetch/fetch_remote.h"
 #include "service/list_offsets.h"
 #include "service/methods.h"
-#include "shard/shard.h"
+#include "service/state.h"
 
 void stream_work_ready(struct call *call)
 {
-    struct shard *shard = shard_of(call);
-    struct call_work *work = &shard->works[call->index];
+    struct service *service = service_of(call);
+    struct call_work *work = &service->works[call->index];
     if (call->finished || work->link.queue != NULL) return;
     if (work_of(call)->fetch_index != 0 || work_of(call)->fetch_pending != 0) return;
-    queue_push(&shard->works_ready, &work->link);
+    queue_push(&service->works_ready, &work->link);
 }
 
 void stream_work_fetched(struct call *call, const struct fetch_result *fetched)
@@ -27,21 +27,21 @@ void stream_work_fetched(struct call *call, const struct fetch_result *fetched)
 
 void stream_work_forget(struct call *call)
 {
-    struct shard *shard = shard_of(call);
-    struct call_work *work = &shard->works[call->index];
+    struct service *service = service_of(call);
+    struct call_work *work = &service->works[call->index];
     if (work->fetch_index != 0 || work->fetch_pending != 0) stream_fetch_cancel(call);
-    if (work->link.queue != NULL) queue_remove(&shard->works_ready, &work->link);
-    if (work->held_link.queue != NULL) queue_remove(&shard->produce_held, &work->held_link);
+    if (work->link.queue != NULL) queue_remove(&service->works_ready, &work->link);
+    if (work->held_link.queue != NULL) queue_remove(&service->produce_held, &work->held_link);
     *work = (struct call_work){0};
 }
 
-void stream_works_go_on(struct shard *shard)
+void stream_works_go_on(struct service *service)
 {
     /* As many as are in it now: one that is ready again has its turn in the next one. */
-    for (uint64_t left = shard->works_ready.count; left > 0; left--) {
+    for (uint64_t left = service->works_ready.count; left > 0; left--) {
         struct call_work *work =
-            queue_element(queue_pop(&shard->works_ready), struct call_work, link);
-        struct call *call = grpc_call_at(shard->grpc, (uint32_t)(work - shard->works));
+            queue_element(queue_pop(&service->works_ready), struct call_work, link);
+        struct call *call = grpc_call_at(service->grpc, (uint32_t)(work - service->works));
         assert(call != NULL);
         if (call->finished) continue;
         if (is_method(call, METHOD_CONSUME))
@@ -49,4 +49,21 @@ void stream_works_go_on(struct shard *shard)
         else
             stream_offsets_step(call);
     }
+}
+
+int ready_queue_invariants(const struct service *service)
+{
+    uint64_t count = 0;
+    queue_each(&service->works_ready, link)
+    {
+        const struct call_work *work = queue_element(link, struct call_work, link);
+        const struct call *call = grpc_call_at(service->grpc, (uint32_t)(work - service->works));
+        assert(call != NULL);
+        assert(is_method(call, METHOD_CONSUME) || is_method(call, METHOD_LIST_OFFSETS));
+        assert(work->fetch_index == 0);
+        assert(work->fetch_pending == 0);
+        count++;
+    }
+    assert(count == service->works_ready.count);
+    return 1;
 }

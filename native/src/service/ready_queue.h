@@ -6,7 +6,7 @@
 
 struct call;
 struct fetch_result;
-struct shard;
+struct service;
 
 /* The next step may be possible. Nothing while its fetch is out. */
 void stream_work_ready(struct call *call);
@@ -15,6 +15,8 @@ void stream_work_fetched(struct call *call, const struct fetch_result *fetched);
 /* The call is gone. */
 void stream_work_forget(struct call *call);
 /* Once a turn: one step of each that is ready. */
-void stream_works_go_on(struct shard *shard);
+void stream_works_go_on(struct service *service);
+
+int ready_queue_invariants(const struct service *service);
 
 #endif

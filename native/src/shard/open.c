@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "batch/batch_records.h"
 #include "foundation/assert.h"
-#include "host/calls.h"
+#include "grpc/server.h"
+#include "host/host.h"
 #include "host/node.h"
 #include "io/io_clock.h"
-#include "service/consume.h"
-#include "service/methods.h"
+#include "service/service.h"
+#include "service/shard_queues.h"
 #include "shard/open.h"
 #include "shard/shard.h"
 
@@ -81,91 +81,19 @@ static uint64_t pool_bytes(const struct node *node)
     return wanted < 4 * POOL_UNIT ? 4 * (uint64_t)POOL_UNIT : wanted;
 }
 
-static size_t queues_bytes(uint16_t shards_count)
-{
-    size_t rings = (size_t)shards_count * QUEUES_COUNT;
-    size_t slots = ring_bytes(sizeof(struct shard_frame), queues_slots(shards_count));
-    return rings * (arena_size(slots) + arena_size(sizeof(struct ring)))
-           + arena_size(sizeof(struct frame_waiting) * QUEUES_BACKLOG_COUNT);
-}
-
 static size_t memory_bytes(const struct node *node, const struct store_config *store)
 {
     uint64_t pool = pool_bytes(node);
-    size_t total =
-        store_memory_bytes(store) + io_file_memory_bytes() + queues_bytes(node->shards_count);
+    size_t total = store_memory_bytes(store) + io_file_memory_bytes()
+                   + service_memory_bytes(node->shards_count) + host_memory_bytes();
     total += arena_size((size_t)pool) + arena_size(buffer_pool_table_bytes(pool));
     total += arena_size(tables_topics_bytes()) + arena_size(grants_slots_bytes());
     total += arena_size(names_bytes(TABLES_TOPICS_COUNT_MAX, ENGINE_TOPIC_NAME_SIZE_MAX));
     total += arena_size(names_bytes(NAMES_PROJECTS_COUNT_MAX, ENGINE_PROJECT_NAME_SIZE_MAX));
-    total += arena_size(BATCH_RECORDS_BYTES_MAX) + arena_size(tally_bytes());
-    total += arena_size(timer_wheel_bytes());
+    total += arena_size(tally_bytes()) + arena_size(timer_wheel_bytes());
     total += grpc_server_bytes();
-    total += arena_size(sizeof(uint32_t) * GRPC_CALLS_COUNT_MAX);
-    total += arena_size(sizeof(uint8_t) * GRPC_CALLS_COUNT_MAX);
-    total += arena_size(sizeof(struct pending) * SHARD_PENDINGS_COUNT_MAX);
-    total += arena_size(sizeof(struct fetch) * SHARD_FETCHES_COUNT_MAX);
-    total += arena_size(sizeof(uint32_t) * SHARD_FETCHES_COUNT_MAX);
-    total += arena_size(sizeof(struct queue) * SHARD_FETCH_BUCKETS_COUNT);
-    total += arena_size(sizeof(struct call_work) * GRPC_CALLS_COUNT_MAX);
-    total += arena_size(sizeof(struct fetch_read) * SHARD_READS_COUNT_MAX);
-    total += 2 * arena_size(SHARD_HOST_RING_BYTES) + arena_size(ENGINE_FRAME_SIZE_MAX);
     /* Alignment of page-aligned parts. */
     return total + 16 * (size_t)ARENA_PAGE_BYTES;
-}
-
-static enum status open_slots(struct shard *shard)
-{
-    struct arena *arena = &shard->arena;
-    shard->calls_cancelled = arena_take(arena, sizeof(uint32_t) * GRPC_CALLS_COUNT_MAX);
-    shard->calls_opened = arena_take(arena, sizeof(uint8_t) * GRPC_CALLS_COUNT_MAX);
-    shard->pendings = arena_take(arena, sizeof(struct pending) * SHARD_PENDINGS_COUNT_MAX);
-    shard->fetches = arena_take(arena, sizeof(struct fetch) * SHARD_FETCHES_COUNT_MAX);
-    shard->fetches_free = arena_take(arena, sizeof(uint32_t) * SHARD_FETCHES_COUNT_MAX);
-    shard->fetch_buckets = arena_take(arena, sizeof(struct queue) * SHARD_FETCH_BUCKETS_COUNT);
-    shard->reads = arena_take(arena, sizeof(struct fetch_read) * SHARD_READS_COUNT_MAX);
-    shard->works = arena_take(arena, sizeof(struct call_work) * GRPC_CALLS_COUNT_MAX);
-    if (!shard->calls_cancelled || !shard->calls_opened || !shard->pendings || !shard->fetches)
-        return STATUS_NO_MEMORY;
-    if (!shard->fetches_free || !shard->fetch_buckets || !shard->reads || !shard->works)
-        return STATUS_NO_MEMORY;
-    for (uint32_t index = SHARD_PENDINGS_COUNT_MAX; index-- > 0;) {
-        shard->pendings[index] = (struct pending){.slot_tag = 1, .next_free = shard->pendings_free};
-        shard->pendings_free = index + 1;
-    }
-    for (uint32_t index = SHARD_FETCHES_COUNT_MAX; index-- > 0;) {
-        shard->fetches[index] = (struct fetch){.index = index, .slot_tag = 1};
-        shard->fetches_free[shard->fetches_free_count++] = index;
-    }
-    return STATUS_OK;
-}
-
-static enum status open_rings(struct shard *shard)
-{
-    struct arena *arena = &shard->arena;
-    uint8_t *out = arena_take(arena, SHARD_HOST_RING_BYTES);
-    uint8_t *in = arena_take(arena, SHARD_HOST_RING_BYTES);
-    shard->host_scratch = arena_take(arena, ENGINE_FRAME_SIZE_MAX);
-    if (!out || !in || !shard->host_scratch) return STATUS_NO_MEMORY;
-    frame_ring_init(&shard->host_out, out, SHARD_HOST_RING_BYTES);
-    frame_ring_init(&shard->host_in, in, SHARD_HOST_RING_BYTES);
-    uint32_t slots = queues_slots(shard->shards_count);
-    for (uint16_t source = 0; source < shard->shards_count; source++) {
-        for (int queue = 0; queue < QUEUES_COUNT; queue++) {
-            struct ring *ring = arena_take(arena, sizeof *ring);
-            uint8_t *memory = arena_take(arena, ring_bytes(sizeof(struct shard_frame), slots));
-            if (!ring || !memory) return STATUS_NO_MEMORY;
-            ring_init(ring, memory, sizeof(struct shard_frame), slots);
-            shard->queues.in[source][queue] = ring;
-        }
-    }
-    struct frame_waiting *waiting = arena_take(arena, sizeof *waiting * QUEUES_BACKLOG_COUNT);
-    if (!waiting) return STATUS_NO_MEMORY;
-    for (uint32_t index = QUEUES_BACKLOG_COUNT; index-- > 0;) {
-        waiting[index].next = shard->queues.backlog_free;
-        shard->queues.backlog_free = &waiting[index];
-    }
-    return STATUS_OK;
 }
 
 static enum status open_names(struct shard *shard)
@@ -183,14 +111,6 @@ static enum status open_names(struct shard *shard)
     names_init(&shard->tables.projects, projects, NAMES_PROJECTS_COUNT_MAX,
                ENGINE_PROJECT_NAME_SIZE_MAX, secret);
     return STATUS_OK;
-}
-
-static enum status open_opener(struct shard *shard)
-{
-    shard->opener.records = arena_take(&shard->arena, BATCH_RECORDS_BYTES_MAX);
-    /* Taken once: looking into a batch then allocates nothing. */
-    shard->opener.codec = batch_opener_make();
-    return shard->opener.records && shard->opener.codec ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 static enum status open_memory(struct shard *shard)
@@ -214,20 +134,21 @@ static enum status open_memory(struct shard *shard)
 
 static void reply_give_back(void *context, struct reply *reply)
 {
+    struct shard *shard = context;
     struct shard_frame frame = {.kind = FRAME_RELEASE, .released = reply};
-    queues_post(context, &frame, reply->owner, QUEUE_REPLY);
+    shard_queues_post(shard->service, &frame, reply->owner, QUEUE_REPLY);
 }
 
 static void reply_pushable(void *context, struct http2_connection *connection)
 {
     (void)context;
-    stream_consume_pushable(connection);
+    service_pushable(connection);
 }
 
 static void reply_refunded(void *context, enum reply_kind kind)
 {
     struct shard *shard = context;
-    if (kind == REPLY_BATCHES) shard->fetches_to_ask = shard->fetches_held.count;
+    if (kind == REPLY_BATCHES) service_refunded(shard->service);
 }
 
 static enum status open_server(struct shard *shard)
@@ -255,12 +176,46 @@ static enum status open_server(struct shard *shard)
                   .refunded = reply_refunded},
     };
     shard->grpc = grpc_server_open(&shard->arena, &config);
-    if (shard->grpc == NULL) return STATUS_NO_MEMORY;
-    const struct grpc_service own = {service_methods, METHODS_COUNT, shard};
-    const struct grpc_service host = {&host_method, 1, shard};
-    grpc_server_register(shard->grpc, &own);
-    grpc_server_register(shard->grpc, &host);
-    return STATUS_OK;
+    return shard->grpc != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static enum status open_service(struct shard *shard)
+{
+    const struct service_config config = {
+        .shard = shard->index,
+        .shards_count = shard->shards_count,
+        .host_beat_ms = shard->limits.host_beat_ms,
+        .shard_wakes = shard->node->shard_wakes,
+        .now = &shard->now,
+        .store = shard->store,
+        .tables = &shard->tables,
+        .tally = &shard->tally,
+        .pool = &shard->pool,
+        .timers = &shard->timers,
+        .file = &shard->file,
+        .grpc = shard->grpc,
+    };
+    shard->service = service_make(&shard->arena, &config);
+    return shard->service != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static enum status open_host(struct shard *shard)
+{
+    const struct host_config config = {
+        .shard = shard->index,
+        .call_ms = shard->limits.call_ms,
+        .snapshot_retry_ms = shard->limits.snapshot_retry_ms,
+        .node = shard->node,
+        .now = &shard->now,
+        .store = shard->store,
+        .service = shard->service,
+        .tables = &shard->tables,
+        .tally = &shard->tally,
+        .pool = &shard->pool,
+        .grpc = shard->grpc,
+    };
+    shard->host = host_make(&shard->arena, &config);
+    return shard->host != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 enum status shard_open(struct shard *shard, struct node *node, uint16_t index, const char *folder,
@@ -288,9 +243,6 @@ enum status shard_open(struct shard *shard, struct node *node, uint16_t index, c
     if (status == STATUS_OK) status = poll_open(&shard->poll);
     if (status == STATUS_OK) status = open_memory(shard);
     if (status == STATUS_OK) status = open_names(shard);
-    if (status == STATUS_OK) status = open_opener(shard);
-    if (status == STATUS_OK) status = open_slots(shard);
-    if (status == STATUS_OK) status = open_rings(shard);
     if (status == STATUS_OK) status = open_server(shard);
     if (status != STATUS_OK) return status;
     snprintf(detail, detail_size, "%s", folder);
@@ -299,6 +251,9 @@ enum status shard_open(struct shard *shard, struct node *node, uint16_t index, c
     if (status != STATUS_OK) return status;
     shard->store = store_allocate(&store, &shard->arena);
     if (shard->store == NULL) return STATUS_NO_MEMORY;
+    status = open_service(shard);
+    if (status == STATUS_OK) status = open_host(shard);
+    if (status != STATUS_OK) return status;
     arena_seal(&shard->arena);
     shard->now =
         (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
@@ -312,7 +267,7 @@ void shard_close(struct shard *shard)
     if (shard->file.slots != NULL) io_file_close(&shard->file);
     if (shard->grpc != NULL) grpc_server_close(shard->grpc);
     if (shard->tables.grants.digest_context != NULL) grants_deinit(&shard->tables.grants);
-    batch_opener_free(shard->opener.codec);
+    service_close(shard->service);
     poll_close(&shard->poll);
     wake_close(&shard->wake);
     if (shard->arena.memory != NULL) arena_close(&shard->arena);

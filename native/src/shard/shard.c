@@ -6,25 +6,25 @@
 #include <string.h>
 
 #include "foundation/assert.h"
+#include "foundation/ring.h"
 #include "foundation/thread.h"
 #include "grpc/server.h"
-#include "host/calls.h"
 #include "host/counters.h"
+#include "host/host.h"
 #include "host/metadata.h"
 #include "host/node.h"
 #include "host/partitions.h"
 #include "host/ring.h"
 #include "io/io_clock.h"
 #include "io/io_socket.h"
-#include "service/consume.h"
-#include "service/fetch.h"
 #include "service/pendings.h"
-#include "service/produce.h"
-#include "service/ready_queue.h"
+#include "service/service.h"
+#include "service/shard_queues.h"
+#include "shard/receive.h"
 #include "shard/sweep.h"
 
 enum { TOKEN_WAKE = 1 << 24, TOKEN_LISTENER = 1 << 25, ACCEPTS_PER_TURN = 64 };
-enum { RETRY_NS = 1000000, ACCEPT_PAUSE_NS = 100000000 };
+enum { RETRY_NS = 1000000, ACCEPT_PAUSE_NS = 100000000, TURNS_PER_WALK = 1024 };
 
 static int is_connection(uint64_t token)
 {
@@ -33,25 +33,17 @@ static int is_connection(uint64_t token)
 
 static int rings_have(const struct shard *shard)
 {
-    if (ring_used(&shard->file.completions) > 0) return 1;
-    if (shard->host_in.consumer.position
-        != __atomic_load_n(&shard->host_in.producer.position, __ATOMIC_ACQUIRE))
-        return 1;
-    for (uint16_t other = 0; other < shard->shards_count; other++) {
-        if (other == shard->index) continue;
-        if (ring_used(shard->queues.in[other][QUEUE_MAIN]) > 0) return 1;
-        if (ring_used(shard->queues.in[other][QUEUE_REPLY]) > 0) return 1;
-    }
-    return 0;
+    return ring_used(&shard->file.completions) > 0 || host_arrived(shard->host)
+           || shard_queues_arrived(shard->service);
 }
 
 static uint64_t sleep_ns(const struct shard *shard)
 {
     if (store_work(shard->store)) return 0;
-    if (!queue_empty(&shard->works_ready) || shard->fetches_to_ask > 0) return 0;
-    if (shard->queues.backlog_count > 0 || shard->host_backlog_head != NULL) return RETRY_NS;
+    if (service_work(shard->service)) return 0;
+    if (shard_queues_delayed(shard->service) || !host_empty(shard->host)) return RETRY_NS;
     uint64_t sleep = store_idle(shard->store) ? SHARD_IDLE_TICK_NS : SHARD_TICK_NS;
-    if (shard->draining || !queue_empty(&shard->reads_waiting)) sleep = RETRY_NS;
+    if (shard->draining || service_reads_wait(shard->service)) sleep = RETRY_NS;
     uint64_t next_ns = timer_next_ns(&shard->timers);
     uint64_t now_ns = shard->now.monotonic_ns;
     if (next_ns <= now_ns) return 0;
@@ -102,7 +94,7 @@ static void accept_some(struct shard *shard)
         shard->hand_next = (uint16_t)((target + 1) % shard->shards_count);
         if (target != shard->index) {
             struct shard_frame frame = {.kind = FRAME_CONNECTION, .fd = fd};
-            queues_post(shard, &frame, target, QUEUE_MAIN);
+            shard_queues_post(shard->service, &frame, target, QUEUE_MAIN);
         } else if (http2_connection_open(grpc_server_transport(shard->grpc), fd) != STATUS_OK) {
             shard->counters.connections_refused++;
             socket_close(fd);
@@ -129,8 +121,8 @@ static void turn_timers(struct shard *shard)
 {
     struct timer *timer;
     while ((timer = timer_due(&shard->timers, shard->now.monotonic_ns)) != NULL) {
-        if (timer->kind == TIMER_FETCH)
-            stream_fetch_timeout(shard, timer);
+        if (timer->kind == SERVICE_TIMER)
+            service_timeout(shard->service, timer);
         else
             grpc_deadline_passed(shard->grpc, timer);
     }
@@ -140,56 +132,36 @@ static void turn_completions(struct shard *shard)
 {
     struct io_request *request;
     while ((request = io_file_completed(&shard->file)) != NULL) {
-        if (!stream_fetch_read_done(shard, request)) store_complete(shard->store, request);
+        if (!service_read_done(shard->service, request)) store_complete(shard->store, request);
     }
 }
 
-void shard_outcome(struct shard *shard, const struct store_outcome *outcome)
+/* One outcome, to whoever waits for it. */
+static void turn_outcome(struct shard *shard, const struct store_outcome *outcome)
 {
-    struct pending *pending = pending_find(shard, outcome->token);
+    struct pending *pending = pending_find(shard->service, outcome->token);
     assert(pending != NULL);
-    if (pending->kind == PENDING_HOST) {
-        host_outcome(shard, pending, outcome);
-        return;
-    }
-    struct frame_outcome plain = {
-        .status = outcome->status,
-        .record_count = outcome->record_count,
-        .persisted = outcome->persisted,
-        .replicas = outcome->replicas,
-        .base_offset = outcome->base_offset,
-        .expected = outcome->expected,
-        .append_time_us = outcome->append_time_us,
-        .duplicate = outcome->duplicate,
-    };
-    if (pending->kind != PENDING_REMOTE) {
-        pending_outcome(shard, pending, &plain);
-        return;
-    }
-    struct shard_frame frame = {.kind = FRAME_OUTCOME, .token = pending->number, .outcome = plain};
-    queues_post(shard, &frame, pending->shard, QUEUE_REPLY);
-    pending_give(shard, pending);
+    if (pending->kind == PENDING_HOST)
+        host_outcome(shard->host, pending, outcome);
+    else
+        service_outcome(shard->service, pending, outcome);
 }
 
 static void turn_answers(struct shard *shard)
 {
     struct store_outcome outcome;
-    while (store_outcome_next(shard->store, &outcome)) shard_outcome(shard, &outcome);
-    if (shard->index == 0) host_metadata_pump(shard);
+    while (store_outcome_next(shard->store, &outcome)) turn_outcome(shard, &outcome);
+    if (shard->index == 0) host_metadata_pump(shard->host);
 }
 
 static void turn_outcomes(struct shard *shard)
 {
     turn_answers(shard);
     struct engine_partition_id id;
-    while (store_advance_next(shard->store, &id)) stream_fetch_advance(shard, &id);
-    if (shard->ready && !shard->checkpointing) {
-        host_meters(shard);
-        host_trims(shard);
-        host_counters(shard);
-    }
+    while (store_advance_next(shard->store, &id)) service_advance(shard->service, &id);
+    if (service_is_ready(shard->service) && !shard->checkpointing) host_report(shard->host);
     enum status failed = store_failed(shard->store);
-    if (failed != STATUS_OK) host_fail(shard, failed);
+    if (failed != STATUS_OK) host_fail(shard->host, failed);
 }
 
 /* Nobody is served any more; what is in flight ends. */
@@ -198,8 +170,7 @@ static void drain_begin(struct shard *shard)
     shard->draining = 1;
     if (shard->listener >= 0) poll_remove(&shard->poll, shard->listener);
     grpc_server_drain(shard->grpc);
-    stream_consume_drain(shard);
-    stream_fetch_drain(shard);
+    service_drain(shard->service);
 }
 
 static void drain_advance(struct shard *shard)
@@ -209,7 +180,8 @@ static void drain_advance(struct shard *shard)
     /* The time is up: whatever still waits fails. */
     if (abandoning && !shard->drained) grpc_server_fail(shard->grpc, GRPC_ERROR_STOPPING);
     int calls_left = grpc_calls_count(shard->grpc) > 0;
-    int quiet = !calls_left && shard->pendings_count == 0 && queues_empty(shard);
+    int quiet =
+        !calls_left && pendings_count(shard->service) == 0 && shard_queues_empty(shard->service);
     if (!shard->drained && (quiet || abandoning)) {
         shard->drained = 1;
         __atomic_fetch_add(&node->drained_count, 1, __ATOMIC_ACQ_REL);
@@ -238,6 +210,21 @@ static void turn_stop(struct shard *shard)
     if (shard->draining) drain_advance(shard);
 }
 
+/* Between turns. Tables are looked at slot by slot once in so many turns. */
+static int shard_invariants(const struct shard *shard)
+{
+    assert(shard->index < shard->shards_count);
+    ergo(shard->drained, shard->draining);
+    ergo(shard->checkpointing, shard->drained);
+    ergo(shard->listener >= 0, shard->index == 0);
+    ergo(shard->listener_paused_ns != 0, shard->listener >= 0);
+    assert(shard->hand_next < shard->shards_count);
+    assert(shard->pool.used_bytes <= shard->pool.region_size);
+    int all = shard->counters.turns % TURNS_PER_WALK == 0;
+    return grpc_invariants(shard->grpc) && service_invariants(shard->service, all)
+           && host_invariants(shard->host);
+}
+
 void shard_turn(struct shard *shard)
 {
     struct poll_event events[POLL_EVENTS_MAX];
@@ -250,16 +237,15 @@ void shard_turn(struct shard *shard)
     store_tick(shard->store, shard->now);
 
     turn_completions(shard);
-    produce_queue_retry(shard);
-    host_receive(shard);
-    queues_receive(shard, QUEUE_MAIN);
+    service_retry(shard->service);
+    host_receive(shard->host);
+    shard_receive(shard, QUEUE_MAIN);
     turn_sockets(shard, events, count);
 
     store_flush(shard->store, shard->now);
     turn_outcomes(shard);
-    stream_fetch_go_on(shard);
-    stream_works_go_on(shard);
-    queues_receive(shard, QUEUE_REPLY);
+    service_go_on(shard->service);
+    shard_receive(shard, QUEUE_REPLY);
     /* Tables that all shards have now: nothing else would wake this one for their answer. */
     turn_answers(shard);
     /* What outcomes led to (an applied metadata op, a group's InFlight) goes into this turn's round
@@ -270,9 +256,9 @@ void shard_turn(struct shard *shard)
     io_file_flush(&shard->file);
     http2_flush(grpc_server_transport(shard->grpc));
     http2_close_marked(grpc_server_transport(shard->grpc));
-    checked(grpc_invariants(shard->grpc));
-    queues_flush(shard);
-    host_flush(shard);
+    shard_queues_flush(shard->service);
+    host_flush(shard->host);
+    checked(shard_invariants(shard));
 }
 
 static void pin(const struct shard *shard)
@@ -290,8 +276,7 @@ void shard_begin(struct shard *shard)
 {
     shard->now =
         (struct store_now){.monotonic_ns = clock_monotonic_ns(), .wall_us = clock_wall_us()};
-    if (shard->index == 0) host_metadata_start(shard);
-    host_flush(shard);
+    host_start(shard->host);
 }
 
 /* A disk that failed: whoever still waits is told so, in so far as the socket takes it at once.
@@ -313,8 +298,9 @@ void *shard_run(void *context)
     while (!shard->done) shard_turn(shard);
     calls_fail(shard);
     http2_close_all(grpc_server_transport(shard->grpc));
-    if (__atomic_load_n(&shard->node->failed, __ATOMIC_ACQUIRE) == 0) host_counters_final(shard);
-    host_flush(shard);
+    if (__atomic_load_n(&shard->node->failed, __ATOMIC_ACQUIRE) == 0)
+        host_counters_final(shard->host);
+    host_flush(shard->host);
     __atomic_fetch_add(&shard->node->done_count, 1, __ATOMIC_ACQ_REL);
     wake_raise_always(&shard->node->stop_wake);
     return NULL;

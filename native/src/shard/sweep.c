@@ -2,6 +2,7 @@
  * grants changed. */
 #include "shard/sweep.h"
 
+#include "grpc/server.h"
 #include "shard/shard.h"
 
 void shard_sweep(struct shard *shard)

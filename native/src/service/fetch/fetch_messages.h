@@ -1,7 +1,7 @@
-/* service/fetch_messages.h: FetchMessages: a Fetch by name whose batches are taken apart on the
- * shard that owns the partition. */
-#ifndef SERVICE_FETCH_MESSAGES_H
-#define SERVICE_FETCH_MESSAGES_H
+/* service/fetch/fetch_messages.h: FetchMessages: a Fetch by name whose batches are taken
+ * apart on the shard that owns the partition. */
+#ifndef SERVICE_FETCH_FETCH_MESSAGES_H
+#define SERVICE_FETCH_FETCH_MESSAGES_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,11 +10,11 @@
 #include "engine.h"
 #include "grpc/call.h"
 #include "io/io.h"
-#include "shard/queues.h"
+#include "service/shard_frame.h"
 #include "store/store.h"
 #include "wire/proto.h"
 
-struct shard;
+struct service;
 
 /* Where one shard last stopped in a batch. A reader comes back for the next messages of the same
  * batch: it is then neither decompressed again nor walked from its front. */
@@ -39,7 +39,7 @@ void stream_fetch_messages(struct call *call, struct grpc_message *message);
 /* The reply to a fetch of messages (request->messages_max > 0). `batches` are whole stored batches,
  * the first holds the offset; none with a status other than OK. NULL: *failed says why, and
  * *expected where to go on if a message is too large. */
-struct reply *stream_messages_reply(struct shard *shard, const struct fetch_request *request,
+struct reply *stream_messages_reply(struct service *service, const struct fetch_request *request,
                                     enum proto_fetch_status status, const struct store_fetch *found,
                                     const struct io_vector *batches, uint32_t batches_count,
                                     enum status *failed, uint64_t *expected);

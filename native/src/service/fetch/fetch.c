@@ -1,12 +1,14 @@
-/* service/fetch_request.c: what a client's Fetch asks for, whether it may, how it is answered. */
+#include "service/fetch/fetch.h"
+
 #include "foundation/assert.h"
 #include "grpc/server.h"
 #include "service/access.h"
 #include "service/attribution.h"
-#include "service/fetch.h"
+#include "service/fetch/fetch_remote.h"
 #include "service/methods.h"
+#include "service/pendings.h"
 #include "service/ready_queue.h"
-#include "shard/shard.h"
+#include "service/state.h"
 
 /* A caller whose deadline is its wait wants EMPTY, not DEADLINE_EXCEEDED: answer a part earlier. */
 enum {
@@ -17,9 +19,9 @@ enum {
 
 uint64_t stream_fetch_deadline(const struct call *call, uint32_t wait_ms_max)
 {
-    uint64_t now_ns = shard_of(call)->now.monotonic_ns;
+    uint64_t now_ns = service_of(call)->now->monotonic_ns;
     if (wait_ms_max == 0) return 0;
-    if (wait_ms_max > SHARD_WAIT_MS_MAX) wait_ms_max = SHARD_WAIT_MS_MAX;
+    if (wait_ms_max > FETCH_WAIT_MS_MAX) wait_ms_max = FETCH_WAIT_MS_MAX;
     uint64_t deadline_ns = now_ns + wait_ms_max * UINT64_C(1000000);
     if (call->deadline_ns == 0) return deadline_ns;
     if (call->deadline_ns <= now_ns) return 0;
@@ -34,14 +36,14 @@ uint64_t stream_fetch_deadline(const struct call *call, uint32_t wait_ms_max)
 
 void stream_fetch(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = shard_of(call);
+    struct service *service = service_of(call);
     struct proto_fetch_request request;
     if (proto_decode_fetch(message->data, message->size, &request) != STATUS_OK) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
-    uint32_t bytes_max = request.bytes_max == 0 ? SHARD_FETCH_BYTES_DEFAULT : request.bytes_max;
-    if (bytes_max > SHARD_FETCH_BYTES_MAX) bytes_max = SHARD_FETCH_BYTES_MAX;
+    uint32_t bytes_max = request.bytes_max == 0 ? FETCH_BYTES_DEFAULT : request.bytes_max;
+    if (bytes_max > FETCH_BYTES_MAX) bytes_max = FETCH_BYTES_MAX;
     struct fetch_request wanted = {
         .id = {.topic = request.topic,
                .created_revision = request.created_revision,
@@ -55,7 +57,7 @@ void stream_fetch(struct call *call, struct grpc_message *message)
     };
     const struct table_topic *topic;
     enum grpc_error error =
-        stream_access(&shard->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
+        stream_access(service->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
     if (error == GRPC_ERROR_NONE) {
         attribution_request(call, topic);
         error = stream_fetch_begin(call, &wanted);
@@ -80,14 +82,14 @@ void stream_fetch_answer(struct call *call, const struct fetch_result *fetched)
     grpc_finish_ok(call);
 }
 
-void stream_fetched(struct shard *shard, struct pending *pending,
+void stream_fetched(struct service *service, struct pending *pending,
                     const struct fetch_result *fetched)
 {
-    struct call *call = grpc_call_find(shard->grpc, pending->call_index, pending->call_tag);
-    pending_give(shard, pending);
+    struct call *call = grpc_call_find(service->grpc, pending->call_index, pending->call_tag);
+    pending_give(service, pending);
     if (call == NULL) {
-        shard->counters.late_outcomes++;
-        if (fetched->reply != NULL) grpc_reply_release(shard->grpc, fetched->reply);
+        service->counters.late_outcomes++;
+        if (fetched->reply != NULL) grpc_reply_release(service->grpc, fetched->reply);
         return;
     }
     assert(work_of(call)->pending_count > 0);

@@ -1,24 +1,17 @@
-/* shard/queues.h: typed frames between the shards of a node.
+/* service/shard_frame.h: what shards of a node say to each other (service/shard_queues.h).
  *
- * From every shard to every shard two bounded rings: the main queue (requests, hand-overs) and the
- * reply queue (outcomes, releases). The main queue may refuse: the caller answers BUSY and the drop
- * is counted. The reply queue loses no frame: what finds it full waits in order in the sender's
- * memory (the backlog), and so do hand-overs of connections and tables. Bodies are lent: the frame
- * carries a pointer into the sender's memory that stays untouched until the answer (a request's
- * batch) or until FRAME_RELEASE (a reply). The receiver checks that it is the target and owns the
- * partition. */
-#ifndef SHARD_QUEUES_H
-#define SHARD_QUEUES_H
+ * A request goes to the owner of its partition, which answers with the requester's token. Bodies
+ * are lent: the frame carries a pointer into the sender's memory that stays untouched until the
+ * answer (a request's batch) or until FRAME_RELEASE (a reply). */
+#ifndef SERVICE_SHARD_FRAME_H
+#define SERVICE_SHARD_FRAME_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "engine.h"
-#include "foundation/ring.h"
 #include "foundation/status.h"
 #include "store/store.h"
-
-enum queue_kind { QUEUE_MAIN = 0, QUEUE_REPLY = 1, QUEUES_COUNT = 2 };
 
 enum shard_frame_kind {
     FRAME_PRODUCE = 1,
@@ -133,48 +126,5 @@ struct shard_frame {
         int fd;
     };
 };
-
-/* A frame that waits for room. */
-struct frame_waiting {
-    struct frame_waiting *next;
-    struct shard_frame frame;
-};
-
-struct queue_end {
-    struct ring *ring;
-    struct frame_waiting *backlog_head;
-    struct frame_waiting *backlog_tail;
-};
-
-enum { QUEUES_SHARDS_MAX = ENGINE_SHARDS_MAX };
-
-struct shard_queues {
-    struct queue_end out[QUEUES_SHARDS_MAX][QUEUES_COUNT]; /* by target */
-    struct ring *in[QUEUES_SHARDS_MAX][QUEUES_COUNT];      /* by source */
-    struct frame_waiting *backlog_free;
-    uint64_t backlog_count; /* frames that wait, in all ends */
-    uint64_t raise;         /* bit s: shard s got something this turn */
-};
-
-struct shard;
-
-/* Frames that wait in one shard at most: every pending, every lent reply and every hand-over. */
-enum { QUEUES_BACKLOG_COUNT = 131072 };
-
-enum { QUEUE_SLOTS_MIN = 128, QUEUE_SLOTS_MAX = 4096 };
-
-/* Slots of one ring, for so many shards. */
-uint32_t queues_slots(uint16_t shards_count);
-
-/* 1 = taken, 0 = full (main queue, counted). */
-int queues_try(struct shard *shard, struct shard_frame *frame, uint16_t target);
-/* Never lost. */
-void queues_post(struct shard *shard, struct shard_frame *frame, uint16_t target,
-                 enum queue_kind queue);
-/* Everything that arrived in one of the two. */
-void queues_receive(struct shard *shard, enum queue_kind queue);
-/* Waiting frames into the room that there is, then the wakes of all shards written to. */
-void queues_flush(struct shard *shard);
-int queues_empty(const struct shard *shard);
 
 #endif

@@ -1,4 +1,4 @@
-/* service/queue.h: batches that the store has no room for just now.
+/* service/produce_queue.h: batches that the store has no room for just now.
  *
  * A full journal or ring is a matter of milliseconds: answering BUSY at once would make clients
  * repeat (and pay for) what a short wait settles. So a bounded number of batches waits here in
@@ -6,8 +6,8 @@
  * HTTP/2 window. Only STATUS_BUSY waits: every other refusal is of the batch and is answered at
  * once. One principal gets at most three quarters of the room, so that others find some. Beyond the
  * bounds, or after PRODUCE_QUEUE_MS_MAX, the answer is BUSY after all. */
-#ifndef SERVICE_QUEUE_H
-#define SERVICE_QUEUE_H
+#ifndef SERVICE_PRODUCE_QUEUE_H
+#define SERVICE_PRODUCE_QUEUE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ enum {
 };
 
 struct call;
-struct shard;
+struct service;
 
 struct produce_waiting {
     struct produce_waiting *next;
@@ -52,7 +52,7 @@ int produce_queue_fits(const struct produce_queue *queue, uint64_t pool_bytes, u
 /* Like store_produce; OK may also mean that the batch waits. Its bytes must stay until the outcome
  * if `lent`; otherwise they are copied, or *owned (the buffer they lie in) is taken over and set to
  * NULL. */
-enum status produce_admit(struct shard *shard, const struct store_produce *produce, int lent,
+enum status produce_admit(struct service *service, const struct store_produce *produce, int lent,
                           uint8_t **owned);
 /* 1 = the queue is deep, or the stream's client does not read its answers: this ProduceStream's
  * window is kept until it is not so. */
@@ -60,6 +60,9 @@ int produce_queue_hold(struct call *call);
 /* Some of its answers have left. */
 void produce_queue_read(struct call *call, size_t size);
 /* Once a turn: whatever has room now. */
-void produce_queue_retry(struct shard *shard);
+void produce_queue_retry(struct service *service);
+
+/* `all`: however many wait. */
+int produce_queue_invariants(const struct service *service, int all);
 
 #endif

@@ -1,10 +1,10 @@
-#include "service/fetch_reply.h"
+#include "service/fetch/fetch_reply.h"
 
 #include <string.h>
 
 #include "foundation/assert.h"
 #include "grpc/server.h"
-#include "shard/shard.h"
+#include "service/state.h"
 
 void fetch_reply_front(struct reply *reply, const uint8_t *encoded, size_t encoded_size,
                        size_t body_size, size_t begin)
@@ -45,9 +45,10 @@ struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
     };
 }
 
-struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found, int consume)
+struct reply *fetch_reply_memory(struct service *service, const struct store_fetch *found,
+                                 int consume)
 {
-    struct reply *reply = grpc_reply_make(shard->grpc, FETCH_ROOM + found->size);
+    struct reply *reply = grpc_reply_make(service->grpc, FETCH_ROOM + found->size);
     if (reply == NULL) return NULL;
     uint8_t *target = reply->body.data + GRPC_PREFIX_SIZE + FETCH_ROOM;
     for (uint32_t index = 0; index < found->batches_count; index++) {
@@ -56,6 +57,6 @@ struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *
     }
     struct proto_fetch_reply header = fetch_reply_header(PROTO_FETCH_OK, found, found->size);
     fetch_reply_shape(reply, &header, 0, consume);
-    shard->counters.fetch_bytes += found->size;
+    service->counters.fetch_bytes += found->size;
     return reply;
 }

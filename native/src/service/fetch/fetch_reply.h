@@ -1,23 +1,24 @@
-/* service/fetch_reply.h: the bytes of a FetchReply around batches that lie in its buffer already.
+/* service/fetch/fetch_reply.h: the bytes of a FetchReply around batches that lie in its
+ * buffer already.
  *
  *     | prefix | room (FETCH_ROOM) | batches .. |
  *
  * Batches are copied or read once, behind the room; prefix and header are then written directly
  * before the first byte that is sent, wherever that is. */
-#ifndef SERVICE_FETCH_REPLY_H
-#define SERVICE_FETCH_REPLY_H
+#ifndef SERVICE_FETCH_FETCH_REPLY_H
+#define SERVICE_FETCH_FETCH_REPLY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "grpc/call.h"
-#include "shard/queues.h"
+#include "service/shard_frame.h"
 #include "store/store.h"
 #include "wire/proto.h"
 
 enum { FETCH_ROOM = PROTO_FETCH_HEADER_SIZE_MAX };
 
-struct shard;
+struct service;
 
 struct proto_fetch_reply fetch_reply_header(enum proto_fetch_status status,
                                             const struct store_fetch *found, size_t size);
@@ -29,6 +30,7 @@ void fetch_reply_shape(struct reply *reply, const struct proto_fetch_reply *head
                        int consume);
 
 /* The batches in memory that the store has found. NULL = no memory. */
-struct reply *fetch_reply_memory(struct shard *shard, const struct store_fetch *found, int consume);
+struct reply *fetch_reply_memory(struct service *service, const struct store_fetch *found,
+                                 int consume);
 
 #endif

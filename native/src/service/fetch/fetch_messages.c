@@ -1,4 +1,4 @@
-#include "service/fetch_messages.h"
+#include "service/fetch/fetch_messages.h"
 
 #include <string.h>
 
@@ -7,21 +7,24 @@
 #include "grpc/server.h"
 #include "service/access.h"
 #include "service/attribution.h"
-#include "service/fetch.h"
-#include "service/fetch_reply.h"
+#include "service/fetch/fetch.h"
+#include "service/fetch/fetch_remote.h"
+#include "service/fetch/fetch_reply.h"
 #include "service/names.h"
-#include "shard/shard.h"
+#include "service/state.h"
 #include "wire/proto_messages.h"
 
 enum {
     /* The largest buffer of the pool, but for what lies in front of the messages. */
     MESSAGES_BYTES_MAX = 16777216 - 16 - (int)sizeof(struct reply) - GRPC_PREFIX_SIZE - FETCH_ROOM,
+    FETCH_MESSAGES_DEFAULT = 500,
+    FETCH_MESSAGES_MAX = 10000,
     MESSAGES_BYTES_FIRST = 65536, /* a reply's room to begin with; doubled as it fills */
 };
 
 /* A reply that is being filled. */
 struct messages {
-    struct shard *shard;
+    struct service *service;
     const struct fetch_request *request;
     struct reply *reply;
     size_t capacity; /* of its messages */
@@ -34,15 +37,15 @@ struct messages {
 
 void stream_fetch_messages(struct call *call, struct grpc_message *message)
 {
-    struct shard *shard = shard_of(call);
+    struct service *service = service_of(call);
     struct proto_fetch_messages_request request;
     if (proto_decode_fetch_messages(message->data, message->size, &request) != STATUS_OK) {
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
         return;
     }
     const struct table_topic *topic;
-    struct grpc_failure failure =
-        stream_topic_named(&shard->tables, &call->caller, &request.project, &request.topic, &topic);
+    struct grpc_failure failure = stream_topic_named(service->tables, &call->caller,
+                                                     &request.project, &request.topic, &topic);
     struct fetch_request wanted = {.offset = request.offset, .principal = call->caller.principal};
     if (failure.error == GRPC_ERROR_NONE) {
         wanted.id = (struct engine_partition_id){
@@ -51,19 +54,17 @@ void stream_fetch_messages(struct call *call, struct grpc_message *message)
             .partition = request.partition,
         };
         failure.error =
-            stream_access(&shard->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
+            stream_access(service->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
     }
     if (failure.error != GRPC_ERROR_NONE) {
         grpc_finish(call, &failure);
         return;
     }
     attribution_request(call, topic);
-    wanted.bytes_max = request.bytes_max == 0 ? SHARD_FETCH_BYTES_DEFAULT : request.bytes_max;
-    if (wanted.bytes_max > SHARD_FETCH_BYTES_MAX) wanted.bytes_max = SHARD_FETCH_BYTES_MAX;
-    wanted.messages_max =
-        request.messages_max == 0 ? SHARD_FETCH_MESSAGES_DEFAULT : request.messages_max;
-    if (wanted.messages_max > SHARD_FETCH_MESSAGES_MAX)
-        wanted.messages_max = SHARD_FETCH_MESSAGES_MAX;
+    wanted.bytes_max = request.bytes_max == 0 ? FETCH_BYTES_DEFAULT : request.bytes_max;
+    if (wanted.bytes_max > FETCH_BYTES_MAX) wanted.bytes_max = FETCH_BYTES_MAX;
+    wanted.messages_max = request.messages_max == 0 ? FETCH_MESSAGES_DEFAULT : request.messages_max;
+    if (wanted.messages_max > FETCH_MESSAGES_MAX) wanted.messages_max = FETCH_MESSAGES_MAX;
     wanted.deadline_ns = stream_fetch_deadline(call, request.wait_ms_max);
     enum grpc_error error = stream_fetch_begin(call, &wanted);
     if (error != GRPC_ERROR_NONE) grpc_finish_error(call, error);
@@ -82,11 +83,11 @@ static int messages_grow(struct messages *messages, size_t wanted)
     size_t size = messages->capacity == 0 ? MESSAGES_BYTES_FIRST : 2 * messages->capacity;
     if (size < wanted) size = wanted;
     if (size > MESSAGES_BYTES_MAX) size = MESSAGES_BYTES_MAX;
-    struct reply *larger = grpc_reply_make(messages->shard->grpc, FETCH_ROOM + size);
+    struct reply *larger = grpc_reply_make(messages->service->grpc, FETCH_ROOM + size);
     if (larger == NULL) return 0;
     if (messages->reply != NULL) {
         memcpy(body_of(larger), body_of(messages->reply), messages->size);
-        grpc_reply_release(messages->shard->grpc, messages->reply);
+        grpc_reply_release(messages->service->grpc, messages->reply);
     }
     messages->reply = larger;
     messages->capacity = size;
@@ -140,7 +141,7 @@ static const uint8_t *records_open(struct messages *messages, const uint8_t *par
                                    const struct batch_server *server,
                                    const struct batch_client *client)
 {
-    struct message_opener *opener = &messages->shard->opener;
+    struct message_opener *opener = &messages->service->opener;
     struct message_place *place = &opener->place;
     const uint8_t *in_place = part + BATCH_CLIENT_HEADER_BYTES;
     int compressed = client->codec != BATCH_CODEC_NONE;
@@ -166,7 +167,7 @@ static enum status messages_batch(struct messages *messages, const uint8_t *stor
     const uint8_t *records =
         records_open(messages, stored + BATCH_SERVER_HEADER_BYTES, server, client);
     if (records == NULL) return STATUS_CORRUPT;
-    struct message_place *place = &messages->shard->opener.place;
+    struct message_place *place = &messages->service->opener.place;
     uint64_t wanted = messages->next_offset - server->base_offset;
     uint32_t index = place->index <= wanted ? place->index : 0;
     const uint8_t *at = records + (place->index <= wanted ? place->at : 0);
@@ -227,19 +228,20 @@ static struct reply *messages_shape(struct messages *messages, enum proto_fetch_
     _Static_assert((int)PROTO_MESSAGES_HEADER_SIZE_MAX <= (int)FETCH_ROOM, "it lies in the room");
     size_t size = proto_encode_messages_header(&header, encoded);
     fetch_reply_front(messages->reply, encoded, size, messages->size, 0);
-    messages->shard->counters.fetch_bytes += messages->size;
+    messages->service->counters.fetch_bytes += messages->size;
     return messages->reply;
 }
 
-struct reply *stream_messages_reply(struct shard *shard, const struct fetch_request *request,
+struct reply *stream_messages_reply(struct service *service, const struct fetch_request *request,
                                     enum proto_fetch_status status, const struct store_fetch *found,
                                     const struct io_vector *batches, uint32_t batches_count,
                                     enum status *failed, uint64_t *expected)
 {
-    struct messages messages = {.shard = shard, .request = request, .next_offset = request->offset};
+    struct messages messages = {
+        .service = service, .request = request, .next_offset = request->offset};
     if (status == PROTO_FETCH_TRUNCATED) messages.next_offset = found->log_start;
     /* Without messages it stays as small as it is: nobody counts such replies. */
-    messages.reply = batches_count == 0 ? grpc_reply_make(shard->grpc, FETCH_ROOM) : NULL;
+    messages.reply = batches_count == 0 ? grpc_reply_make(service->grpc, FETCH_ROOM) : NULL;
     int room = batches_count == 0 ? messages.reply != NULL : messages_grow(&messages, 1);
     enum status taken = room ? STATUS_OK : STATUS_NO_MEMORY;
     for (uint32_t index = 0; index < batches_count && taken == STATUS_OK && !messages.full; index++)
@@ -250,6 +252,6 @@ struct reply *stream_messages_reply(struct shard *shard, const struct fetch_requ
         return messages_shape(&messages, status, found);
     *failed = taken;
     if (taken == STATUS_REPLY_TOO_LARGE) *expected = messages.next_offset;
-    if (messages.reply != NULL) grpc_reply_release(shard->grpc, messages.reply);
+    if (messages.reply != NULL) grpc_reply_release(service->grpc, messages.reply);
     return NULL;
 }

@@ -1,0 +1,186 @@
+#include "service/produce_queue.h"
+
+#include <string.h>
+
+#include "foundation/assert.h"
+#include "grpc/server.h"
+#include "service/state.h"
+
+int produce_queue_fits(const struct produce_queue *queue, uint64_t pool_bytes, uint32_t principal,
+                       uint64_t size)
+{
+    uint64_t bytes_max = pool_bytes / PRODUCE_QUEUE_POOL_PART;
+    if (queue->count == PRODUCE_QUEUE_COUNT_MAX) return 0;
+    if (queue->bytes + size > bytes_max) return 0;
+    uint64_t own = queue->bytes_of[principal % PRODUCE_QUEUE_PRINCIPALS];
+    return own == 0 || own + size <= bytes_max / 100 * PRODUCE_QUEUE_PRINCIPAL_PERCENT;
+}
+
+static uint64_t *bytes_of(struct produce_queue *queue, uint32_t principal)
+{
+    return &queue->bytes_of[principal % PRODUCE_QUEUE_PRINCIPALS];
+}
+
+static enum status produce_wait(struct service *service, const struct store_produce *produce,
+                                int lent, uint8_t **owned)
+{
+    struct produce_queue *queue = &service->produce_queue;
+    if (!produce_queue_fits(queue, service->pool->region_size, produce->principal,
+                            produce->batch_size))
+        return STATUS_BUSY;
+    struct produce_waiting *waiting = buffer_take(service->pool, sizeof *waiting);
+    if (waiting == NULL) return STATUS_BUSY;
+    *waiting =
+        (struct produce_waiting){.produce = *produce, .since_ns = service->now->monotonic_ns};
+    if (!lent && *owned == NULL) {
+        waiting->owned = buffer_take(service->pool, produce->batch_size);
+        if (waiting->owned == NULL) {
+            buffer_give(service->pool, waiting);
+            return STATUS_BUSY;
+        }
+        memcpy(waiting->owned, produce->batch, produce->batch_size);
+        waiting->produce.batch = waiting->owned;
+    } else if (!lent) {
+        waiting->owned = *owned;
+        *owned = NULL;
+    }
+    if (queue->tail != NULL)
+        queue->tail->next = waiting;
+    else
+        queue->head = waiting;
+    queue->tail = waiting;
+    queue->count++;
+    queue->bytes += produce->batch_size;
+    *bytes_of(queue, produce->principal) += produce->batch_size;
+    service->counters.produce_waits++;
+    return STATUS_OK;
+}
+
+enum status produce_admit(struct service *service, const struct store_produce *produce, int lent,
+                          uint8_t **owned)
+{
+    assert(produce->token != 0);
+    if (service->produce_queue.head == NULL) {
+        enum status status = store_produce(service->store, produce);
+        if (status != STATUS_BUSY) return status;
+    }
+    return produce_wait(service, produce, lent, owned);
+}
+
+/* Nobody waits for it any more, and nothing of it was stored. */
+static int is_abandoned(struct service *service, const struct pending *pending)
+{
+    if (pending->kind != PENDING_PRODUCE) return 0;
+    return grpc_call_find(service->grpc, pending->call_index, pending->call_tag) == NULL;
+}
+
+static int is_deep(const struct service *service)
+{
+    return service->produce_queue.bytes > service->pool->region_size / PRODUCE_QUEUE_DEEP_PART;
+}
+
+int produce_queue_hold(struct call *call)
+{
+    struct service *service = service_of(call);
+    if (call->stream.bodies_bytes > PRODUCE_UNREAD_BYTES) return 1;
+    if (!is_deep(service)) return 0;
+    struct call_work *work = work_of(call);
+    if (work->held_link.queue == NULL) queue_push(&service->produce_held, &work->held_link);
+    call->window_held = 1;
+    return 1;
+}
+
+void produce_queue_read(struct call *call, size_t size)
+{
+    (void)size;
+    if (work_of(call)->held_link.queue != NULL
+        || call->stream.bodies_bytes > PRODUCE_UNREAD_BYTES / 2)
+        return;
+    grpc_window_return(call, UINT64_MAX);
+}
+
+static void held_release(struct service *service)
+{
+    if (is_deep(service)) return;
+    while (!queue_empty(&service->produce_held)) {
+        struct call_work *work =
+            queue_element(queue_pop(&service->produce_held), struct call_work, held_link);
+        struct call *call = grpc_call_at(service->grpc, (uint32_t)(work - service->works));
+        assert(call != NULL);
+        call->window_held = 0;
+        if (call->stream.bodies_bytes <= PRODUCE_UNREAD_BYTES) grpc_window_return(call, UINT64_MAX);
+    }
+}
+
+static void queue_advance(struct service *service)
+{
+    struct produce_queue *queue = &service->produce_queue;
+    while (queue->head != NULL) {
+        struct produce_waiting *waiting = queue->head;
+        struct pending *pending = pending_find(service, waiting->produce.token);
+        assert(pending != NULL);
+        uint64_t waited_ns = service->now->monotonic_ns - waiting->since_ns;
+        struct store_outcome outcome = {.token = waiting->produce.token,
+                                        .status = STATUS_CANCELLED};
+        if (!is_abandoned(service, pending))
+            outcome.status = store_produce(service->store, &waiting->produce);
+        int patient = waited_ns < PRODUCE_QUEUE_MS_MAX * UINT64_C(1000000);
+        if (outcome.status == STATUS_BUSY && patient) return;
+        queue->head = waiting->next;
+        if (queue->head == NULL) queue->tail = NULL;
+        assert(queue->count > 0);
+        queue->count--;
+        queue->bytes -= waiting->produce.batch_size;
+        *bytes_of(queue, waiting->produce.principal) -= waiting->produce.batch_size;
+        buffer_give(service->pool, waiting->owned);
+        buffer_give(service->pool, waiting);
+        if (outcome.status != STATUS_OK) service_outcome(service, pending, &outcome);
+    }
+}
+
+void produce_queue_retry(struct service *service)
+{
+    queue_advance(service);
+    held_release(service);
+}
+
+enum { WALKED_MAX = 64 /* a walk over more after every turn would be too dear */ };
+
+static void waiting_invariants(const struct produce_queue *queue)
+{
+    uint64_t bytes = 0;
+    uint64_t of[PRODUCE_QUEUE_PRINCIPALS] = {0};
+    uint32_t count = 0;
+    const struct produce_waiting *last = NULL;
+    for (const struct produce_waiting *at = queue->head; at != NULL; at = at->next) {
+        assert(at->produce.token != 0);
+        ergo(at->owned != NULL, at->produce.batch >= at->owned);
+        ergo(last != NULL, last->since_ns <= at->since_ns);
+        bytes += at->produce.batch_size;
+        of[at->produce.principal % PRODUCE_QUEUE_PRINCIPALS] += at->produce.batch_size;
+        last = at;
+        count++;
+    }
+    assert(queue->tail == last);
+    assert(queue->count == count);
+    assert(queue->bytes == bytes);
+    assert(memcmp(queue->bytes_of, of, sizeof of) == 0);
+}
+
+int produce_queue_invariants(const struct service *service, int all)
+{
+    const struct produce_queue *queue = &service->produce_queue;
+    assert((queue->head == NULL) == (queue->count == 0));
+    assert(queue->count <= PRODUCE_QUEUE_COUNT_MAX);
+    assert(queue->bytes <= service->pool->region_size / PRODUCE_QUEUE_POOL_PART);
+    ergo(queue->count == 0, queue->bytes == 0);
+    if (all || queue->count <= WALKED_MAX) waiting_invariants(queue);
+    queue_each(&service->produce_held, link)
+    {
+        const struct call_work *work = queue_element(link, struct call_work, held_link);
+        const struct call *call = grpc_call_at(service->grpc, (uint32_t)(work - service->works));
+        assert(call != NULL);
+        assert(call->window_held);
+    }
+    return 1;
+}
