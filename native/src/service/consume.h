@@ -4,8 +4,8 @@
  *              fetch -> EMPTY once -> the next fetch waits for data without a deadline
  *              fetch -> TRUNCATED: on at the log's start     fetch -> an error: the stream ends
  *
- * A stream has at most one fetch out (service/fetch/fetch_remote.h, here or on the owning shard) and
- * asks for the next only while its own and its connection's unsent replies are few; so what a
+ * A stream has at most one fetch out (service/fetch/fetch_remote.h, here or on the owning shard)
+ * and asks for the next only while its own and its connection's unsent replies are few; so what a
  * reader that stands still can hold is bounded three times: by stream, by connection, and by the
  * owner's budget of replies (grpc/reply_budget.h). There is no timer: whatever a stream waits for
  * (data, a fence, credit, room) wakes it. */
