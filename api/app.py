@@ -32,6 +32,7 @@ from api.nodes.routes import router as nodes
 from api.operations.routes import router as operations
 from api.organizations.routes import router as organizations
 from api.projects.routes import router as projects
+from api.reconcile.notify import Listener
 from api.reports.routes import router as reports
 from api.retention.routes import router as retention
 from api.sessions.routes import routes as sessions
@@ -124,11 +125,11 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        if workers is not None:
-            workers.start()
+        # One listener a process: workers bring theirs.
+        inside = workers or Listener(database)
+        inside.start()
         yield
-        if workers is not None:
-            workers.stop()
+        inside.stop()
 
     app = FastAPI(
         title="Headrace control plane",

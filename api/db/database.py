@@ -36,10 +36,15 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from api.db.changes import Changes
+
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 READERS_MAX: Final = 48
+# What a session remembers until its commit: that something is due, and whose status changed.
 WAKE: Final = "wake"
-CHANNEL: Final = "headrace_work"
+CHANGED: Final = "changed"
+WORK_CHANNEL: Final = "headrace_work"
+STATUS_CHANNEL: Final = "headrace_status"
 BUSY_TIMEOUT_MS: Final = 5000
 IDLE_SECONDS: Final = 60
 
@@ -148,6 +153,7 @@ class Database:
         self.reader = self._engine(read_only=True)
         self._wake = threading.Condition()
         self.wakes = 0
+        self.changes = Changes()
 
     def close(self) -> None:
         """Returns every connection."""
@@ -160,10 +166,12 @@ class Database:
         with Session(self.writer, expire_on_commit=False) as session:
             with session.begin():
                 yield session
-                if session.info.get(WAKE) and not self.is_sqlite:
-                    session.execute(text(f"NOTIFY {CHANNEL}"))
+                if not self.is_sqlite:
+                    self._notify(session)
             if session.info.get(WAKE):
                 self.wake_workers()
+            if self.is_sqlite:
+                self.changes.publish(session.info.get(CHANGED, ()))
 
     @contextmanager
     def trial(self) -> Iterator[Session]:
@@ -201,6 +209,13 @@ class Database:
         """Waits until something became due since ``wakes`` was ``seen``, or some seconds passed."""
         with self._wake:
             self._wake.wait_for(lambda: self.wakes != seen, seconds)
+
+    def _notify(self, session: Session) -> None:
+        """Tells every process, this one too, what the commit changes; it comes with the commit."""
+        if session.info.get(WAKE):
+            session.execute(text(f"NOTIFY {WORK_CHANNEL}"))
+        for object_id in sorted(session.info.get(CHANGED, ())):
+            session.execute(select(func.pg_notify(STATUS_CHANNEL, object_id)))
 
     def _engine(self, *, read_only: bool) -> Engine:
         """Errors of it never tell the values of a statement: they are what users wrote."""

@@ -27,7 +27,7 @@ from api.reconcile.backoff import backoff
 from api.reconcile.commands import DETAIL, with_sent
 from api.reconcile.conditions import merge
 from api.reconcile.failures import failure_conditions
-from api.reconcile.notify import listen
+from api.reconcile.notify import Listener
 from api.reconcile.operations import fail_operations, settle_operations
 from api.reconcile.outcome import Again, Failed, Outcome, Settled
 from api.reconcile.queue import Claim, claim, finish, renew, spread_all
@@ -94,6 +94,7 @@ class Loop:
         self._held = _Held()
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._listener = Listener(database)
 
     def start(self) -> None:
         """Starts the threads, after making everything due soon: what changed while nobody looked
@@ -106,8 +107,7 @@ class Loop:
                 name = f"reconcile-{kinds[0]}-{number}"
                 self._spawn(name, partial(self._work, kinds, max(1, count - 1)))
         self._spawn("reconcile-renew", self._renew)
-        if not self._database.is_sqlite:
-            self._spawn("reconcile-hints", partial(listen, self._database, self._stop))
+        self._listener.start()
 
     def stop(self) -> None:
         """Lets every pass end and returns when all threads have."""
@@ -116,6 +116,7 @@ class Loop:
         for thread in self._threads:
             thread.join()
         self._threads.clear()
+        self._listener.stop()
 
     def run_once(self, kinds: Sequence[str] | None = None, in_flight_max: int | None = None) -> int:
         """Claims one due object and looks at it; how many there were, 0 or 1."""

@@ -8,6 +8,7 @@ from pydantic import JsonValue as Json
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from api.db.database import CHANGED
 from api.db.tables.work import ResourceStatus
 from api.http.resource import ConditionBody
 from api.reconcile.conditions import Condition, differs, merge, unknown
@@ -43,6 +44,7 @@ def add_condition(
     row = session.get_one(ResourceStatus, object_id, with_for_update=True)
     row.conditions = merge(row.conditions, [condition], generation, now)
     row.updated_at = now
+    _publish(session, object_id)
 
 
 def statuses(session: Session, object_ids: Sequence[str]) -> Mapping[str, ResourceStatus]:
@@ -80,6 +82,7 @@ def write_status(
     row.conditions = conditions
     row.detail = detail
     row.updated_at = now
+    _publish(session, object_id)
     return True
 
 
@@ -100,3 +103,8 @@ def condition_bodies(status: ResourceStatus | None) -> list[ConditionBody]:
     if status is None:
         return []
     return [ConditionBody.model_validate(item) for item in status.conditions]
+
+
+def _publish(session: Session, object_id: str) -> None:
+    """Wakes those who wait for the object, when this transaction commits."""
+    session.info.setdefault(CHANGED, set()).add(object_id)

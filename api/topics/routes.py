@@ -1,6 +1,5 @@
 """HTTP for topics: wishes in, wishes and state out."""
 
-import asyncio
 import re
 from functools import partial
 from typing import Annotated, Final
@@ -29,6 +28,7 @@ from api.http.routing import (
     Route,
 )
 from api.node.dependency import NodesOf
+from api.reconcile.wait import wait_for_state
 from api.topics.deletion import delete_topic
 from api.topics.live import enliven, figures_of, read_topic
 from api.topics.purge import purge_topic
@@ -53,7 +53,6 @@ from api.topics.service import (
 router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["topics"])
 
 WAIT_SECONDS_MAX: Final = 60.0
-WAIT_STEP_SECONDS: Final = 0.03
 WAIT_SCHEMA: Final = r"^(60(\.0{1,3})?s|[1-5]?[0-9](\.[0-9]{1,3})?s)?$"
 WAIT_PATTERN: Final = re.compile(r"^([0-9]{1,3}(?:\.[0-9]{1,3})?)s$")
 
@@ -158,7 +157,8 @@ async def post_topic(
     if seconds == 0 or response.status_code != 202 or replayed:
         return response
     topic_id = response.headers["Location"].rpartition("/")[2]
-    ready = await _ready(facts.database, topic_id, seconds)
+    is_reached = partial(_is_ready, facts.database, topic_id)
+    ready = await wait_for_state(facts.database, topic_id, is_reached, seconds)
     body_now = await run_in_threadpool(_read, facts.database, topic_id)
     headers = {name: response.headers[name] for name in ("Location", "ETag", "Operation-Id")}
     return JSONResponse(body_json(body_now), status_code=201 if ready else 202, headers=headers)
@@ -279,18 +279,8 @@ def _seconds(wait: str) -> float:
     return float(match.group(1))
 
 
-async def _ready(database: Database, topic_id: str, seconds: float) -> bool:
-    """Whether the first generation became Ready in time. The row is asked, not the worker: it may
-    run in another process."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not await run_in_threadpool(_is_ready, database, topic_id):
-        if asyncio.get_running_loop().time() >= deadline:
-            return False
-        await asyncio.sleep(WAIT_STEP_SECONDS)
-    return True
-
-
 def _is_ready(database: Database, topic_id: str) -> bool:
+    """Whether the first generation became Ready."""
     with database.read() as session:
         return is_ready(session, topic_id, generation=1)
 

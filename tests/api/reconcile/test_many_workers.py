@@ -11,9 +11,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from api.db.database import CHANNEL, Database
+from api.db.database import WORK_CHANNEL, Database
 from api.reconcile.loop import Loop
-from api.reconcile.notify import listen
+from api.reconcile.notify import Listener
 from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import Claim, claim, enqueue, finish
 from tests.support.builders.control_plane import Service
@@ -162,9 +162,8 @@ def test_a_wish_of_another_process_wakes_workers_and_a_hint_with_nothing_harms_n
     service: Service,
 ) -> None:
     ours = Database(service.settings.database.url, clock=service.clock)
-    stop = threading.Event()
-    listening = threading.Thread(target=listen, args=(ours, stop))
-    listening.start()
+    listener = Listener(ours)
+    listener.start()
     try:
         count = 0
         # Until it listens, hints are lost; that is what they may be.
@@ -175,15 +174,14 @@ def test_a_wish_of_another_process_wakes_workers_and_a_hint_with_nothing_harms_n
             assert count < 1000
         seen = ours.wakes
         with service.database.write() as session:
-            session.execute(text(f"NOTIFY {CHANNEL}"))
+            session.execute(text(f"NOTIFY {WORK_CHANNEL}"))
         ours.wait_for_work(seen, 30)
         assert ours.wakes > seen
         with ours.write() as session:
             (item,) = claim(session, kinds=[KIND], owner="me", now=service.clock())
         assert item.requested_generation == count
     finally:
-        stop.set()
-        listening.join()
+        listener.stop()
         ours.close()
 
 
