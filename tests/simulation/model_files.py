@@ -195,13 +195,13 @@ class Shard:
         else:
             self.journal.kept = oldest + 1
 
-    def _live(self, generation: int) -> list[Entry]:
-        extent = next(e for e, g in self.journal.generations.items() if g == generation)
+    def _live(self, extent_cycle: int) -> list[Entry]:
+        extent = next(e for e, g in self.journal.extent_cycles.items() if g == extent_cycle)
         blocks = [self.disk.read((extent, at)) for at in range(BLOCKS)]
         entries = {
             entry: None
             for block in blocks
-            if block and block.generation == generation
+            if block and block.extent_cycle == extent_cycle
             for entry in block.round.entries
         }
         return [entry for entry in entries if self._is_live(entry)]
@@ -221,11 +221,11 @@ class Shard:
 
     def releasable(self) -> bool:
         """More than the extent in use lives."""
-        return self.journal.generation > self.journal.oldest + 1
+        return self.journal.extent_cycle > self.journal.oldest + 1
 
     def stopped_now(self, *, last_rots: bool) -> Restored:
         """Were the power cut now and free extents written over; the last durable round bad too."""
-        live = {p: b for p, b in self.disk.durable.items() if b.generation >= self.journal.kept}
+        live = {p: b for p, b in self.disk.durable.items() if b.extent_cycle >= self.journal.kept}
         last = self.journal.previous
         rotten = {
             p: replace(b, rotten=True) for p, b in live.items() if last_rots and b.round.lsn == last
@@ -237,10 +237,10 @@ class Shard:
         found = walk(self.disk)
         state = restore(found, self.folder)
         journal = Journal(self.disk)
-        journal.generations = {e: g for e, g in found.generations.items() if g <= found.end[0]}
+        journal.extent_cycles = {e: g for e, g in found.extent_cycles.items() if g <= found.end[0]}
         if found.rounds:
             last = found.rounds[-1][1]
-            journal.generation, journal.extent, journal.block = found.end
+            journal.extent_cycle, journal.extent, journal.block = found.end
             journal.oldest = journal.kept = last.oldest
             journal.previous, journal.before = last.lsn, last.previous
             journal.previous_entries, journal.lsn = last.entries, last.lsn + 2

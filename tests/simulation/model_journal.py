@@ -42,14 +42,14 @@ class Round:
     witness: int
     entries: tuple[Entry, ...]
     previous_groups: tuple[tuple[int, int], ...]  # (group, last op) of the previous round
-    oldest: int  # generation: extents before it are dead
+    oldest: int  # extent_cycle: extents before it are dead
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """One block of a round. ``rotten``: its bytes are wrong and none of them is older."""
 
-    generation: int
+    extent_cycle: int
     round: Round
     number: int
     count: int
@@ -114,10 +114,10 @@ class Journal:
     """Where the next round goes."""
 
     disk: Disk
-    generations: dict[int, int] = field(default_factory=dict)  # extent -> generation
-    generation: int = 0
+    extent_cycles: dict[int, int] = field(default_factory=dict)  # extent -> extent_cycle
+    extent_cycle: int = 0
     oldest: int = 1
-    kept: int = 1  # generation: a synced round said that extents before it are dead
+    kept: int = 1  # extent_cycle: a synced round said that extents before it are dead
     extent: int = 0
     block: int = 0
     lsn: int = 1
@@ -128,16 +128,16 @@ class Journal:
 
     def free(self) -> list[int]:
         """Extents that may be written, the longest freed first."""
-        dead = [e for e in range(self.disk.extents) if self.generations.get(e, 0) < self.kept]
-        return sorted(dead, key=lambda extent: self.generations.get(extent, 0))
+        dead = [e for e in range(self.disk.extents) if self.extent_cycles.get(e, 0) < self.kept]
+        return sorted(dead, key=lambda extent: self.extent_cycles.get(extent, 0))
 
     def place(self, count: int) -> None:
         """Find room for ``count`` blocks: a round never crosses extents (J1)."""
-        if self.generation and self.block + count <= self.disk.blocks:
+        if self.extent_cycle and self.block + count <= self.disk.blocks:
             return
         self.extent = self.free()[0]
-        self.generation += 1
-        self.generations[self.extent] = self.generation
+        self.extent_cycle += 1
+        self.extent_cycles[self.extent] = self.extent_cycle
         self.block = 0
         self.first = self.lsn
 
@@ -157,7 +157,7 @@ class Journal:
         )
         for number in range(count):
             place = (self.extent, self.block + number)
-            self.disk.write(place, Block(self.generation, made, number, count, self.first))
+            self.disk.write(place, Block(self.extent_cycle, made, number, count, self.first))
         return made
 
     def synced(self, made: Round) -> None:
@@ -174,23 +174,23 @@ class Journal:
 class Found:
     """What a walk over the disk finds."""
 
-    rounds: list[tuple[int, Round]] = field(default_factory=list)  # (generation, round)
-    # (generation, {group: last op that may be lost}, True = any group)
+    rounds: list[tuple[int, Round]] = field(default_factory=list)  # (extent_cycle, round)
+    # (extent_cycle, {group: last op that may be lost}, True = any group)
     holes: list[tuple[int, dict[int, int], bool]] = field(default_factory=list)
-    hole_generation: int = 0
+    hole_extent_cycle: int = 0
     tail_rotten: bool = False
     absent: int = 0
     corrupt: int = 0
     last: int = 0  # lsn of the last intact round
-    end: tuple[int, int, int] = (0, 0, 0)  # generation, extent, block: where to go on
-    generations: dict[int, int] = field(default_factory=dict)
+    end: tuple[int, int, int] = (0, 0, 0)  # extent_cycle, extent, block: where to go on
+    extent_cycles: dict[int, int] = field(default_factory=dict)
 
 
-def classify(blocks: list[Block | None], lsn: int, generation: int) -> Damage:
+def classify(blocks: list[Block | None], lsn: int, extent_cycle: int) -> Damage:
     """A round above the witness of which not every block is good (J2)."""
     for block in blocks:
         good = block is not None and not block.rotten and block.round.lsn == lsn
-        older = block is None or (block.generation, block.round.lsn) < (generation, lsn)
+        older = block is None or (block.extent_cycle, block.round.lsn) < (extent_cycle, lsn)
         if not good and not older:
             return Damage.UNKNOWN
     return Damage.ABSENT
@@ -206,50 +206,52 @@ def intact(disk: Disk, extent: int, start: int, head: Block) -> bool:
 
 
 def walk(disk: Disk) -> Found:
-    """Read every extent in the order of generations and name what is damaged."""
+    """Read every extent in the order of their cycles and name what is damaged."""
     found = Found()
     for extent in range(disk.extents):
         there = [disk.read((extent, b)) for b in range(disk.blocks)]
-        found.generations[extent] = max((b.generation for b in there if b), default=0)
-    for extent in sorted(found.generations, key=lambda e: found.generations[e]):
+        found.extent_cycles[extent] = max((b.extent_cycle for b in there if b), default=0)
+    for extent in sorted(found.extent_cycles, key=lambda e: found.extent_cycles[e]):
         at = 0
-        while found.generations[extent] and at < disk.blocks:
+        while found.extent_cycles[extent] and at < disk.blocks:
             at = walk_round(disk, found, extent, at)
     return found
 
 
 def walk_round(disk: Disk, found: Found, extent: int, at: int) -> int:
     """Look at one block; returns where to go on."""
-    generation = found.generations[extent]
+    extent_cycle = found.extent_cycles[extent]
     head = disk.read((extent, at))
-    if not head or head.rotten or head.generation != generation or head.round.lsn <= found.last:
-        if head and head.rotten and head.generation == generation:
-            found.hole_generation = found.hole_generation or generation
+    if not head or head.rotten or head.extent_cycle != extent_cycle or head.round.lsn <= found.last:
+        if head and head.rotten and head.extent_cycle == extent_cycle:
+            found.hole_extent_cycle = found.hole_extent_cycle or extent_cycle
             found.tail_rotten = True  # nobody knows what it was, unless a later round says
-            found.end = (generation, extent, disk.blocks)
+            found.end = (extent_cycle, extent, disk.blocks)
         return at + 1
     start, made = at - head.number, head.round
     if not intact(disk, extent, start, head):
         blocks = [disk.read((extent, start + n)) for n in range(head.count)]
-        found.hole_generation = found.hole_generation or generation
-        if classify(blocks, made.lsn, generation) is Damage.UNKNOWN:
+        found.hole_extent_cycle = found.hole_extent_cycle or extent_cycle
+        if classify(blocks, made.lsn, extent_cycle) is Damage.UNKNOWN:
             found.tail_rotten = True
-            found.end = (generation, extent, disk.blocks)
+            found.end = (extent_cycle, extent, disk.blocks)
         else:
             found.absent += 1
         return start + head.count
     if made.previous > found.last and found.rounds:
         # An intact round above a hole witnesses it: it was durable, and its directory is here.
         found.corrupt += 1
-        where = found.hole_generation or found.rounds[-1][0]
+        where = found.hole_extent_cycle or found.rounds[-1][0]
         found.holes.append((where, dict(made.previous_groups), made.before > found.last))
     elif not found.rounds and found.tail_rotten:
-        found.holes.append((generation, dict(made.previous_groups), 0 < head.first <= made.before))
+        found.holes.append(
+            (extent_cycle, dict(made.previous_groups), 0 < head.first <= made.before)
+        )
     found.tail_rotten = False
-    found.hole_generation = 0
+    found.hole_extent_cycle = 0
     found.last = made.lsn
-    found.rounds.append((generation, made))
-    found.end = (generation, extent, start + head.count)
+    found.rounds.append((extent_cycle, made))
+    found.end = (extent_cycle, extent, start + head.count)
     return start + head.count
 
 

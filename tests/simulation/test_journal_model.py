@@ -70,7 +70,7 @@ class Life(RuleBasedStateMachine):
 
     def _releasable(self) -> bool:
         free = len(self.journal.free())
-        return free >= RELEASE_EXTENTS and self.journal.generation > self.journal.oldest + 1
+        return free >= RELEASE_EXTENTS and self.journal.extent_cycle > self.journal.oldest + 1
 
     @rule(wanted=st.lists(st.integers(0, GROUPS - 1), max_size=4))
     def produce(self, wanted: list[int]) -> None:
@@ -82,12 +82,12 @@ class Life(RuleBasedStateMachine):
     @rule()
     def release(self) -> None:
         """Give the oldest extent back: checkpoints, then what must be appended again, a witness."""
-        extent = next(e for e, g in self.journal.generations.items() if g == self.journal.oldest)
+        extent = next(e for e, g in self.journal.extent_cycles.items() if g == self.journal.oldest)
         blocks = {self.disk.read((extent, at)) for at in range(BLOCKS)}
         live = [
             entry
             for block in blocks
-            if block and not block.rotten and block.generation == self.journal.oldest
+            if block and not block.rotten and block.extent_cycle == self.journal.oldest
             for entry in block.round.entries
             if block.number == 0
         ]
@@ -127,11 +127,11 @@ class Life(RuleBasedStateMachine):
     @rule(data=st.data())
     def rot(self, data: st.DataObject) -> None:
         """One durable block of a live extent goes bad; then a restart."""
-        live = {e for e, g in self.journal.generations.items() if g >= self.journal.oldest}
+        live = {e for e, g in self.journal.extent_cycles.items() if g >= self.journal.oldest}
         places = sorted(
             place
             for place, block in self.disk.durable.items()
-            if place[0] in live and block.generation == self.journal.generations[place[0]]
+            if place[0] in live and block.extent_cycle == self.journal.extent_cycles[place[0]]
         )
         if not places:
             return
@@ -180,10 +180,10 @@ class Life(RuleBasedStateMachine):
     def _resume(self, found: Found) -> None:
         """Stand behind the last round; write it again (J3); skip the lsn a torn round had."""
         journal = Journal(self.disk)
-        journal.generations = {e: g for e, g in found.generations.items() if g <= found.end[0]}
+        journal.extent_cycles = {e: g for e, g in found.extent_cycles.items() if g <= found.end[0]}
         if found.rounds:
             _, last = found.rounds[-1]
-            journal.generation, journal.extent, journal.block = found.end
+            journal.extent_cycle, journal.extent, journal.block = found.end
             journal.oldest = journal.kept = last.oldest
             journal.previous, journal.before = last.lsn, last.previous
             journal.previous_entries = last.entries

@@ -169,11 +169,11 @@ def test_damage_in_extents_given_back_concerns_nobody() -> None:
     store.run()
     released = int(store.statistics().extents_released)
     assert released > 2
-    generations: dict[int, int] = {}
+    extent_cycles: dict[int, int] = {}
     journal = disk.read("journal")
     for at in range(FILE_HEADER_BYTES, len(journal), EXTENT_BYTES):
-        generations[int.from_bytes(journal[at + 16 : at + 24], "little")] = at
-    dead = [at for generation, at in generations.items() if 0 < generation <= released]
+        extent_cycles[int.from_bytes(journal[at + 16 : at + 24], "little")] = at
+    dead = [at for extent_cycle, at in extent_cycles.items() if 0 < extent_cycle <= released]
     assert dead
     for at in dead:
         rot(disk, at + BLOCK)

@@ -113,7 +113,7 @@ static int sim_round_read(struct sim_node *node, uint8_t *block, uint64_t blocks
         uint8_t *each = block + (size_t)number * JOURNAL_BLOCK_BYTES;
         struct journal_block fields;
         if (!journal_block_get(each, id, &fields) || fields.lsn != first.lsn) return 0;
-        if (fields.generation != first.generation || fields.number != number) return 0;
+        if (fields.extent_cycle != first.extent_cycle || fields.number != number) return 0;
     }
     for (uint32_t number = 0; number < first.blocks_count; number++) {
         uint8_t *each = block + (size_t)number * JOURNAL_BLOCK_BYTES;
@@ -125,8 +125,8 @@ static int sim_round_read(struct sim_node *node, uint8_t *block, uint64_t blocks
     struct journal_round head;
     if (!journal_round_get(block, size, &head)) return 0;
     *round = (struct sim_round){.lsn = head.lsn,
-                                .generation = first.generation,
-                                .generation_oldest = head.generation_oldest,
+                                .extent_cycle = first.extent_cycle,
+                                .extent_cycle_oldest = head.extent_cycle_oldest,
                                 .blocks_count = first.blocks_count};
     for (uint32_t index = 0; index < head.own_count; index++) {
         struct journal_directory_item item;
@@ -205,9 +205,9 @@ static void sim_rot_round(struct sim_node *node, int want_last)
     const struct sim_round *round = last;
     for (uint32_t tries = 0; !want_last && tries < 20; tries++) {
         round = &node->rounds[random_below(&node->cluster->random, count)];
-        if (round != last && round->generation >= last->generation_oldest) break;
+        if (round != last && round->extent_cycle >= last->extent_cycle_oldest) break;
     }
-    if (!want_last && (round == last || round->generation < last->generation_oldest)) return;
+    if (!want_last && (round == last || round->extent_cycle < last->extent_cycle_oldest)) return;
     node->damage.may_crowd = 1;
     /* The entry that names a snapshot goes with its round, the file before it has gone. */
     node->damage.may_refuse |= round->metadata || want_last;
@@ -226,7 +226,7 @@ static void sim_rot_extent_header(struct sim_node *node)
 {
     uint64_t extents = (node->config.journal_bytes - 8192) / node->config.extent_bytes;
     uint64_t extent = random_below(&node->cluster->random, extents);
-    /* With a round that strayed earlier there may be two extents of one generation. */
+    /* With a round that strayed earlier there may be two extents of one cycle. */
     node->damage.may_refuse = node->storage.faults[SIM_MISDIRECTED_WRITE] > 0;
     node->damage.may_crowd = 1;
     sim_damage_note(node, SIM_ROT_EXTENT_HEADER, "extent %llu", (unsigned long long)extent);

@@ -37,8 +37,8 @@ struct sim_host {
 /* A round of the journal as it lies on the disk. */
 struct sim_round {
     uint64_t lsn;
-    uint64_t generation;
-    uint64_t generation_oldest;
+    uint64_t extent_cycle;
+    uint64_t extent_cycle_oldest;
     uint64_t offset;
     uint32_t blocks_count;
     uint32_t partitions; /* a bit each: whose entries it holds */

@@ -6,7 +6,7 @@
 #include "journal/extents.h"
 
 void journal_damage_add(struct journal_report *report, enum journal_damage_kind kind,
-                        uint64_t generation, uint64_t from, uint64_t to,
+                        uint64_t extent_cycle, uint64_t from, uint64_t to,
                         const struct journal_directory_item *item)
 {
     if (report->damages_count == JOURNAL_DAMAGES_MAX) {
@@ -15,7 +15,7 @@ void journal_damage_add(struct journal_report *report, enum journal_damage_kind 
     }
     struct journal_damage *damage = &report->damages[report->damages_count++];
     *damage = (struct journal_damage){
-        .kind = kind, .generation = generation, .lsn_from = from, .lsn_to = to};
+        .kind = kind, .extent_cycle = extent_cycle, .lsn_from = from, .lsn_to = to};
     if (item) {
         damage->named = 1;
         damage->item = *item;
@@ -38,7 +38,8 @@ void journal_damage_prune(struct journal_report *report)
     uint32_t kept = 0;
     for (uint32_t index = 0; index < report->damages_count; index++) {
         struct journal_damage *damage = &report->damages[index];
-        int drop = damage->kind == JOURNAL_ABSENT || damage->generation < report->generation_oldest;
+        int drop =
+            damage->kind == JOURNAL_ABSENT || damage->extent_cycle < report->extent_cycle_oldest;
         for (uint32_t range = 0; range < report->closed_count; range++) {
             if (damage->lsn_from >= report->closed_from[range]
                 && damage->lsn_from <= report->closed_to[range])

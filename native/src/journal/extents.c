@@ -1,4 +1,4 @@
-/* journal/extents.c: reading extents at a start: which generation each holds, and the last round
+/* journal/extents.c: reading extents at a start: which cycle each holds, and the last round
  * written again (J3). Every read is checked against what another one told: a read that lied once
  * must be refused, never believed. */
 #include "journal/extents.h"
@@ -34,29 +34,30 @@ int journal_extent_header(const struct journal *journal, uint32_t extent, const 
            && bytes_get_u32(block + JOURNAL_BLOCK_HEADER_BYTES) == extent;
 }
 
-/* Two extents of one generation: one of them is not what it says, and nobody can tell which. */
-static int journal_generations_differ(const struct journal *journal)
+/* Two extents of one cycle: one of them is not what it says, and nobody can tell which. */
+static int journal_extent_cycles_differ(const struct journal *journal)
 {
     for (uint32_t extent = 1; extent < journal->config.extents_count; extent++) {
-        if (journal->generations[extent] == 0) continue;
+        if (journal->extent_cycles[extent] == 0) continue;
         for (uint32_t other = 0; other < extent; other++) {
-            if (journal->generations[other] == journal->generations[extent]) return 0;
+            if (journal->extent_cycles[other] == journal->extent_cycles[extent]) return 0;
         }
     }
     return 1;
 }
 
-static int extent_claimed(const struct journal *journal, uint64_t generation)
+static int extent_claimed(const struct journal *journal, uint64_t extent_cycle)
 {
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (journal->headers_known[extent] && journal->generations[extent] == generation) return 1;
+        if (journal->headers_known[extent] && journal->extent_cycles[extent] == extent_cycle)
+            return 1;
     }
     return 0;
 }
 
-/* Which generation an extent holds. Its header says so; if that is damaged, its blocks do. */
-enum status journal_find_generations(struct journal *journal, struct io *io, uint32_t file,
-                                     uint8_t *buffer)
+/* Which cycle an extent holds. Its header says so; if that is damaged, its blocks do. */
+enum status journal_find_extent_cycles(struct journal *journal, struct io *io, uint32_t file,
+                                       uint8_t *buffer)
 {
     struct journal_block fields;
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
@@ -64,7 +65,7 @@ enum status journal_find_generations(struct journal *journal, struct io *io, uin
         enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
         if (status != STATUS_OK) return status;
         int known = journal_extent_header(journal, extent, buffer, &fields);
-        journal->generations[extent] = known ? fields.generation : 0;
+        journal->extent_cycles[extent] = known ? fields.extent_cycle : 0;
         journal->headers_known[extent] = known != 0;
     }
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
@@ -77,12 +78,12 @@ enum status journal_find_generations(struct journal *journal, struct io *io, uin
             if (!journal_block_get(at, journal->config.id, &fields)) continue;
             if (fields.kind != JOURNAL_BLOCK_ROUND) continue;
             /* A round of an extent whose header is whole strayed here. */
-            if (extent_claimed(journal, fields.generation)) continue;
-            if (fields.generation > highest) highest = fields.generation;
+            if (extent_claimed(journal, fields.extent_cycle)) continue;
+            if (fields.extent_cycle > highest) highest = fields.extent_cycle;
         }
-        journal->generations[extent] = highest;
+        journal->extent_cycles[extent] = highest;
     }
-    return journal_generations_differ(journal) ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
+    return journal_extent_cycles_differ(journal) ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
 }
 
 /* What is about to be written over the last round is the last round. */
@@ -109,7 +110,7 @@ static enum status rewrite_header(const struct journal *journal, struct io *io, 
     if (status != STATUS_OK) return status;
     struct journal_block fields;
     if (!journal_extent_header(journal, journal->extent, buffer, &fields)
-        || fields.generation != journal->generation)
+        || fields.extent_cycle != journal->extent_cycle)
         return STATUS_JOURNAL_DAMAGED;
     struct io_request request = {.operation = IO_WRITE_SYNC,
                                  .file = file,
@@ -122,7 +123,7 @@ static enum status rewrite_header(const struct journal *journal, struct io *io, 
 enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_t file,
                                  uint8_t *buffer, const struct journal_report *report)
 {
-    if (journal->generation != 0 && journal->headers_known[journal->extent]
+    if (journal->extent_cycle != 0 && journal->headers_known[journal->extent]
         && journal->rounds_counts[journal->extent] == 0) {
         enum status header = rewrite_header(journal, io, file, buffer);
         if (header != STATUS_OK) return header;

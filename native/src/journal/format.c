@@ -1,8 +1,8 @@
 /* journal/format.c: blocks, round headers, directories and entries to bytes and back.
  *
- *     block:  magic | crc32c | journal id | generation | lsn | number | count | version | kind |
+ *     block:  magic | crc32c | journal id | cycle | lsn | number | count | version | kind |
  *             payload size | 8 words payload ..  with the last 8 bytes of each 512-byte sector
- *             replaced by a stamp (generation, lsn)
+ *             replaced by a stamp (cycle, lsn)
  *
  * The words that the stamps displace lie in the header. A sector is the unit that a disk writes
  * whole; the stamps tell, sector by sector, which write a damaged block's pieces come from. A block
@@ -40,13 +40,13 @@ static uint8_t *block_stamp(uint8_t *block, uint32_t sector)
 
 void journal_block_seal(uint8_t *block, const struct journal_block *fields)
 {
-    assert(fields->generation > 0);
+    assert(fields->extent_cycle > 0);
     assert(fields->number < fields->blocks_count);
     assert(fields->payload_bytes <= JOURNAL_BLOCK_PAYLOAD_BYTES);
 
     memcpy(block, block_magic, 4);
     bytes_put_u64(block + 8, fields->journal_id);
-    bytes_put_u64(block + 16, fields->generation);
+    bytes_put_u64(block + 16, fields->extent_cycle);
     bytes_put_u64(block + 24, fields->lsn);
     bytes_put_u32(block + 32, fields->number);
     bytes_put_u32(block + 36, fields->blocks_count);
@@ -56,7 +56,7 @@ void journal_block_seal(uint8_t *block, const struct journal_block *fields)
     for (uint32_t sector = 0; sector < JOURNAL_SECTORS_COUNT; sector++) {
         uint8_t *stamp = block_stamp(block, sector);
         memcpy(block + BLOCK_WORDS_AT + sector * STAMP_BYTES, stamp, STAMP_BYTES);
-        bytes_put_u32(stamp, (uint32_t)fields->generation);
+        bytes_put_u32(stamp, (uint32_t)fields->extent_cycle);
         bytes_put_u32(stamp + 4, (uint32_t)fields->lsn);
     }
     bytes_put_u32(block + 4, crc32c(block + 8, JOURNAL_BLOCK_BYTES - 8));
@@ -75,16 +75,16 @@ int journal_block_get(const uint8_t *block, uint64_t journal_id, struct journal_
     if (bytes_get_u16(block + 40) != JOURNAL_VERSION) return 0;
     *fields = (struct journal_block){
         .journal_id = journal_id,
-        .generation = bytes_get_u64(block + 16),
+        .extent_cycle = bytes_get_u64(block + 16),
         .lsn = bytes_get_u64(block + 24),
         .number = bytes_get_u32(block + 32),
         .blocks_count = bytes_get_u32(block + 36),
         .payload_bytes = journal_block_payload_bytes(block),
         .kind = bytes_get_u16(block + 42),
     };
-    if (fields->generation == 0 || fields->number >= fields->blocks_count) return 0;
+    if (fields->extent_cycle == 0 || fields->number >= fields->blocks_count) return 0;
     /* Nobody counts that far: a journal that went on from there would wrap. */
-    if (fields->generation > INT64_MAX || fields->lsn > INT64_MAX) return 0;
+    if (fields->extent_cycle > INT64_MAX || fields->lsn > INT64_MAX) return 0;
     return fields->payload_bytes <= JOURNAL_BLOCK_PAYLOAD_BYTES;
 }
 
@@ -103,16 +103,16 @@ void journal_block_restore(uint8_t *block)
     }
 }
 
-int journal_block_is_older(const uint8_t *block, uint64_t generation, uint64_t lsn)
+int journal_block_is_older(const uint8_t *block, uint64_t extent_cycle, uint64_t lsn)
 {
     for (uint32_t sector = 0; sector < JOURNAL_SECTORS_COUNT; sector++) {
         const uint8_t *begin = block + sector * JOURNAL_SECTOR_BYTES;
         const uint8_t *stamp = begin + JOURNAL_SECTOR_BYTES - STAMP_BYTES;
-        uint32_t stamp_generation = bytes_get_u32(stamp);
+        uint32_t stamp_extent_cycle = bytes_get_u32(stamp);
         if (bytes_all_zero(begin, JOURNAL_SECTOR_BYTES)) return 1;
-        if (stamp_generation == 0) continue;
-        if (stamp_generation < (uint32_t)generation) return 1;
-        if (stamp_generation == (uint32_t)generation) {
+        if (stamp_extent_cycle == 0) continue;
+        if (stamp_extent_cycle < (uint32_t)extent_cycle) return 1;
+        if (stamp_extent_cycle == (uint32_t)extent_cycle) {
             /* The same extent, before it: what an earlier torn round left behind. The low halves
              * wrap; within one extent they are near each other. */
             if ((int32_t)(bytes_get_u32(stamp + 4) - (uint32_t)lsn) < 0) return 1;
@@ -192,7 +192,7 @@ void journal_round_put(uint8_t *at, const struct journal_round *round, uint32_t 
     bytes_put_u64(at + 40, round->witness);
     bytes_put_u64(at + 48, round->previous_chain);
     bytes_put_u64(at + 56, round->payload_bytes);
-    bytes_put_u64(at + 64, round->generation_oldest);
+    bytes_put_u64(at + 64, round->extent_cycle_oldest);
     bytes_put_u64(at + 72, round->before_previous_lsn);
     *crc = crc32c(at + 8, JOURNAL_ROUND_HEADER_BYTES - 8);
 }
@@ -216,7 +216,7 @@ int journal_round_get(const uint8_t *at, uint64_t available, struct journal_roun
         .previous_lsn = bytes_get_u64(at + 32),
         .witness = bytes_get_u64(at + 40),
         .previous_chain = bytes_get_u64(at + 48),
-        .generation_oldest = bytes_get_u64(at + 64),
+        .extent_cycle_oldest = bytes_get_u64(at + 64),
         .before_previous_lsn = bytes_get_u64(at + 72),
         .payload_bytes = bytes_get_u64(at + 56),
         .own_count = bytes_get_u32(at + 12),

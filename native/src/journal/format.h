@@ -42,7 +42,7 @@ enum journal_entry_kind {
 
 struct journal_block {
     uint64_t journal_id;
-    uint64_t generation;
+    uint64_t extent_cycle;
     uint64_t lsn;
     uint32_t number;
     uint32_t blocks_count;
@@ -78,7 +78,7 @@ struct journal_round {
     uint64_t before_previous_lsn; /* two missing rounds are told from one */
     uint64_t witness;
     uint64_t previous_chain;
-    uint64_t generation_oldest; /* extents of older generations are dead */
+    uint64_t extent_cycle_oldest; /* extents of older cycles are dead */
     uint64_t payload_bytes;
     uint32_t own_count;
     uint32_t previous_count;
@@ -102,8 +102,8 @@ uint64_t journal_block_previous_lsn(const uint8_t *block);
  * checksum from now. */
 void journal_block_restore(uint8_t *block);
 
-/* Does a damaged block prove that a write of (generation, lsn) did not reach all of it? (J2) */
-int journal_block_is_older(const uint8_t *block, uint64_t generation, uint64_t lsn);
+/* Does a damaged block prove that a write of (cycle, lsn) did not reach all of it? (J2) */
+int journal_block_is_older(const uint8_t *block, uint64_t extent_cycle, uint64_t lsn);
 
 void journal_entry_put(uint8_t *at, const struct journal_entry *entry); /* all but the checksum */
 void journal_entry_seal(uint8_t *at); /* the checksum; origin_lsn is outside it */

@@ -44,7 +44,7 @@ void journal_init(struct journal *journal, const struct journal_config *config, 
     assert(config->round_blocks_max < config->extent_blocks);
 
     *journal = (struct journal){
-        .config = *config, .lsn_next = 1, .generation_oldest = 1, .generation_kept = 1};
+        .config = *config, .lsn_next = 1, .extent_cycle_oldest = 1, .extent_cycle_kept = 1};
     journal->directory_max = journal_directory_limit(config);
     journal->items = arena_take(arena, JOURNAL_ROUND_ENTRIES_MAX * sizeof(struct journal_item));
     journal->own =
@@ -93,7 +93,7 @@ void journal_file_header_put(uint8_t *at, const struct journal_config *config)
         bytes_put_u32(payload, config->extents_count);
         bytes_put_u32(payload + 4, config->extent_blocks);
         const struct journal_block fields = {.journal_id = config->id,
-                                             .generation = 1,
+                                             .extent_cycle = 1,
                                              .number = copy,
                                              .blocks_count = 2,
                                              .payload_bytes = 16,
@@ -119,8 +119,8 @@ int journal_file_header_get(uint8_t *at, uint64_t id, struct journal_config *con
 
 static int journal_is_kept(const struct journal *journal, uint32_t extent)
 {
-    uint64_t generation = journal->generations[extent];
-    return generation != 0 && generation >= journal->generation_kept;
+    uint64_t extent_cycle = journal->extent_cycles[extent];
+    return extent_cycle != 0 && extent_cycle >= journal->extent_cycle_kept;
 }
 
 uint32_t journal_extents_free(const struct journal *journal)
@@ -139,7 +139,7 @@ void journal_extents_count(struct journal *journal)
 
 uint32_t journal_blocks_left(const struct journal *journal)
 {
-    if (journal->generation == 0) return 0;
+    if (journal->extent_cycle == 0) return 0;
     assert(journal->block <= journal->config.extent_blocks);
     return journal->config.extent_blocks - journal->block;
 }
@@ -150,7 +150,8 @@ static int journal_extent_next(const struct journal *journal, uint32_t *found)
     int any = 0;
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
         if (journal_is_kept(journal, extent)) continue;
-        if (!any || journal->generations[extent] < journal->generations[*found]) *found = extent;
+        if (!any || journal->extent_cycles[extent] < journal->extent_cycles[*found])
+            *found = extent;
         any = 1;
     }
     return any;
@@ -182,14 +183,14 @@ int journal_round_begin(struct journal *journal, uint32_t size)
         journal->opens_extent = 0;
         journal->place_extent = journal->extent;
         journal->place_block = journal->block;
-        journal->place_generation = journal->generation;
+        journal->place_extent_cycle = journal->extent_cycle;
     } else {
         uint32_t next = 0;
         if (!journal_extent_next(journal, &next)) return 0;
         journal->opens_extent = 1;
         journal->place_extent = next;
         journal->place_block = 1;
-        journal->place_generation = journal->generation + 1;
+        journal->place_extent_cycle = journal->extent_cycle + 1;
         left = journal->config.extent_blocks - 1;
     }
     journal->place_blocks =
@@ -270,7 +271,7 @@ static uint64_t journal_round_copy_head(struct journal *journal, uint8_t *blocks
         .before_previous_lsn = journal->lsn_before_previous,
         .witness = journal->lsn_previous,
         .previous_chain = journal->chain_previous,
-        .generation_oldest = journal->generation_oldest,
+        .extent_cycle_oldest = journal->extent_cycle_oldest,
         .payload_bytes = payload,
         .own_count = journal->own_count,
         .previous_count = journal->previous_count,
@@ -325,7 +326,7 @@ void journal_round_seal(struct journal *journal, struct journal_write *write)
     assert(at == payload);
 
     struct journal_block fields = {.journal_id = journal->config.id,
-                                   .generation = journal->place_generation,
+                                   .extent_cycle = journal->place_extent_cycle,
                                    .lsn = journal->lsn_next,
                                    .blocks_count = count,
                                    .kind = JOURNAL_BLOCK_ROUND};
@@ -341,7 +342,7 @@ void journal_round_seal(struct journal *journal, struct journal_write *write)
     }
     journal->chain = chain;
     journal->blocks_count = count;
-    journal->place_oldest = journal->generation_oldest;
+    journal->place_oldest = journal->extent_cycle_oldest;
 
     write->lsn = journal->lsn_next;
     write->buffer = blocks;
@@ -353,7 +354,7 @@ void journal_round_seal(struct journal *journal, struct journal_write *write)
         uint8_t *body = journal->buffer + JOURNAL_BLOCK_HEADER_BYTES;
         bytes_put_u32(body, journal->place_extent);
         const struct journal_block header = {.journal_id = journal->config.id,
-                                             .generation = journal->place_generation,
+                                             .extent_cycle = journal->place_extent_cycle,
                                              .lsn = journal->lsn_next,
                                              .blocks_count = 1,
                                              .payload_bytes = 8,
@@ -371,16 +372,16 @@ void journal_round_synced(struct journal *journal)
 {
     assert(journal->writing);
     if (journal->opens_extent) {
-        assert(journal->place_generation == journal->generation + 1);
-        journal->generations[journal->place_extent] = journal->place_generation;
+        assert(journal->place_extent_cycle == journal->extent_cycle + 1);
+        journal->extent_cycles[journal->place_extent] = journal->place_extent_cycle;
         journal->headers_known[journal->place_extent] = 1;
         journal->rounds_counts[journal->place_extent] = 0;
-        journal->generation = journal->place_generation;
+        journal->extent_cycle = journal->place_extent_cycle;
         journal->extent = journal->place_extent;
     }
-    assert(journal->place_oldest >= journal->generation_kept);
-    if (journal->opens_extent || journal->place_oldest > journal->generation_kept) {
-        journal->generation_kept = journal->place_oldest;
+    assert(journal->place_oldest >= journal->extent_cycle_kept);
+    if (journal->opens_extent || journal->place_oldest > journal->extent_cycle_kept) {
+        journal->extent_cycle_kept = journal->place_oldest;
         journal_extents_count(journal);
     }
     journal->rounds_counts[journal->extent]++;
@@ -395,25 +396,25 @@ void journal_round_synced(struct journal *journal)
     journal->writing = 0;
 }
 
-void journal_free_below(struct journal *journal, uint64_t generation)
+void journal_free_below(struct journal *journal, uint64_t extent_cycle)
 {
-    assert(generation >= journal->generation_oldest);
-    assert(generation <= journal->generation);
-    journal->generation_oldest = generation;
+    assert(extent_cycle >= journal->extent_cycle_oldest);
+    assert(extent_cycle <= journal->extent_cycle);
+    journal->extent_cycle_oldest = extent_cycle;
 }
 
-int journal_holds(const struct journal *journal, uint64_t generation)
+int journal_holds(const struct journal *journal, uint64_t extent_cycle)
 {
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (journal->generations[extent] == generation) return 1;
+        if (journal->extent_cycles[extent] == extent_cycle) return 1;
     }
     return 0;
 }
 
-uint32_t journal_extent_of(const struct journal *journal, uint64_t generation)
+uint32_t journal_extent_of(const struct journal *journal, uint64_t extent_cycle)
 {
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (journal->generations[extent] == generation) return extent;
+        if (journal->extent_cycles[extent] == extent_cycle) return extent;
     }
     unreachable();
 }

@@ -8,7 +8,7 @@
  *     journal_round_begin -> journal_round_add .. -> journal_round_seal -> [write, sync] ->
  *     journal_round_synced
  *
- * Extents live in order of their generation: the oldest is freed first, the longest freed is reused
+ * Extents live in order of their cycle: the oldest is freed first, the longest freed is reused
  * first, so an entry never outlives one that was written after it, unless it is appended again. */
 #ifndef JOURNAL_JOURNAL_H
 #define JOURNAL_JOURNAL_H
@@ -53,15 +53,15 @@ struct journal_item {
 
 struct journal {
     struct journal_config config;
-    uint64_t generations[JOURNAL_EXTENTS_MAX]; /* 0 = never used */
+    uint64_t extent_cycles[JOURNAL_EXTENTS_MAX]; /* 0 = never used */
     /* Intact rounds in each extent, as found at the start and as written since, and whether its
      * header was intact: a later read that shows less has lied, or the disk lost something. */
     uint32_t rounds_counts[JOURNAL_EXTENTS_MAX];
     uint8_t headers_known[JOURNAL_EXTENTS_MAX];
-    uint64_t generation;        /* of the extent appended to; 0 = none yet */
-    uint64_t generation_oldest; /* live extents: generation_oldest..generation */
-    /* Extents of older generations may be written over: a synced round says that they are dead. */
-    uint64_t generation_kept;
+    uint64_t extent_cycle;        /* of the extent appended to; 0 = none yet */
+    uint64_t extent_cycle_oldest; /* live extents: extent_cycle_oldest..extent_cycle */
+    /* Extents of older cycles may be written over: a synced round says that they are dead. */
+    uint64_t extent_cycle_kept;
     uint32_t extents_free; /* that may be opened: admission asks for every batch */
     uint32_t extent;
     uint32_t block; /* next free block of it */
@@ -76,8 +76,8 @@ struct journal {
     uint32_t place_extent;
     uint32_t place_block;
     uint32_t place_blocks; /* at most */
-    uint64_t place_generation;
-    uint64_t place_oldest;  /* the generation_oldest that the round says */
+    uint64_t place_extent_cycle;
+    uint64_t place_oldest;  /* the extent_cycle_oldest that the round says */
     uint64_t payload_bytes; /* of the entries so far, padded */
     uint64_t chain;
     uint32_t blocks_count;
@@ -96,7 +96,7 @@ enum journal_damage_kind { JOURNAL_ABSENT = 1, JOURNAL_UNKNOWN = 2, JOURNAL_CORR
 
 struct journal_damage {
     enum journal_damage_kind kind;
-    uint64_t generation;
+    uint64_t extent_cycle;
     uint64_t lsn_from; /* of the damaged rounds, both included */
     uint64_t lsn_to;
     int named; /* 1 = the group below; 0 = any group of the shard */
@@ -108,7 +108,7 @@ struct journal_report {
     uint64_t lsn_last; /* last intact round; 0 = none */
     uint64_t lsn_seen; /* highest of any valid block */
     uint64_t witness;
-    uint64_t generation_oldest;
+    uint64_t extent_cycle_oldest;
     uint64_t last_offset; /* where the last round lies: J3 rewrites it */
     uint32_t last_blocks;
     uint32_t last_entries;
@@ -125,7 +125,7 @@ struct journal_report {
 /* An entry as recovery shows it: borrowed until the visitor returns; the visitor may change the
  * body. */
 typedef enum status journal_visitor(void *context, uint8_t *bytes,
-                                    const struct journal_entry *entry, uint64_t generation,
+                                    const struct journal_entry *entry, uint64_t extent_cycle,
                                     uint64_t lsn);
 
 uint64_t journal_memory_bytes(const struct journal_config *config);
@@ -168,16 +168,16 @@ struct journal_write {
 void journal_round_seal(struct journal *journal, struct journal_write *write);
 void journal_round_synced(struct journal *journal);
 
-/* All entries of older generations than this are dead, and rounds begun from now on say so. Their
+/* All entries of older cycles than this are dead, and rounds begun from now on say so. Their
  * extents may be opened once such a round is durable: a torn opening must not look like damage to
  * an extent that still lives. */
-void journal_free_below(struct journal *journal, uint64_t generation);
+void journal_free_below(struct journal *journal, uint64_t extent_cycle);
 
-/* 0 = no extent says that it holds this generation: damage. */
-int journal_holds(const struct journal *journal, uint64_t generation);
+/* 0 = no extent says that it holds this cycle: damage. */
+int journal_holds(const struct journal *journal, uint64_t extent_cycle);
 
-/* The extent that holds a generation. */
-uint32_t journal_extent_of(const struct journal *journal, uint64_t generation);
+/* The extent that holds a cycle. */
+uint32_t journal_extent_of(const struct journal *journal, uint64_t extent_cycle);
 
 /* Walk all live rounds in order. `buffer` holds an extent. With a report this is the first walk: it
  * classifies (J2) and sets the journal's position; without, entries only. JOURNAL_DAMAGED: it
@@ -186,7 +186,7 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
                          struct journal_report *report, journal_visitor *visitor, void *context);
 
 /* The rounds of one extent already in `buffer`. JOURNAL_DAMAGED: not all that were there before. */
-enum status journal_scan_extent(struct journal *journal, uint64_t generation, uint8_t *buffer,
+enum status journal_scan_extent(struct journal *journal, uint64_t extent_cycle, uint8_t *buffer,
                                 journal_visitor *visitor, void *context);
 
 /* J3: write the last round again, durably. Buffer as above. */

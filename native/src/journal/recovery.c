@@ -1,14 +1,14 @@
 /* journal/recovery.c: what a crash left behind: absent, unknown or corrupt (J2), and where to go
  * on.
  *
- * A walk reads the live extents in order of generation and in each the rounds block by block.
+ * A walk reads the live extents in order of cycle and in each the rounds block by block.
  * Blocks name their round, so a damaged round is stepped over and the ones behind it are found.
  * Then:
  *
  *     damaged, an intact round above it witnesses it        corrupt: it was durable, its groups are
  *                                                           named by a directory
  *     damaged, the last one, every bad block holds an
- *         older sector (zeros, older generation or lsn)     absent: its write never completed,
+ *         older sector (zeros, older cycle or lsn)          absent: its write never completed,
  *                                                           nobody was told
  *     damaged, the last one, otherwise                      unknown: cannot be told from damage to
  *                                                           a durable round
@@ -29,7 +29,7 @@ static void walk_damage(struct journal_walk *walk, enum journal_damage_kind kind
                         uint64_t to)
 {
     if (walk->report) {
-        journal_damage_add(walk->report, kind, walk->generation, from, to, NULL);
+        journal_damage_add(walk->report, kind, walk->extent_cycle, from, to, NULL);
     }
 }
 
@@ -39,7 +39,7 @@ static void walk_damage_directory(struct journal_walk *walk, enum journal_damage
     for (uint32_t index = 0; walk->report && index < count; index++) {
         struct journal_directory_item item;
         journal_directory_get(items + (uint64_t)index * JOURNAL_DIRECTORY_ITEM_BYTES, &item);
-        journal_damage_add(walk->report, kind, walk->generation, lsn, lsn, &item);
+        journal_damage_add(walk->report, kind, walk->extent_cycle, lsn, lsn, &item);
     }
 }
 
@@ -60,10 +60,10 @@ static uint64_t walk_gather(uint8_t *blocks, uint32_t count)
 /* Where a lost round lay, seen from an intact one above it: in its extent, in the one before, or
  * further back (0). Damage of dead extents is dropped later, so that the newest it can have been
  * counts. */
-static uint64_t walk_generation_of(const struct journal_walk *walk, uint64_t lsn)
+static uint64_t walk_extent_cycle_of(const struct journal_walk *walk, uint64_t lsn)
 {
-    if (walk->first_lsn != 0 && lsn >= walk->first_lsn) return walk->generation;
-    return lsn > 0 && lsn >= walk->first_before ? walk->generation - 1 : 0;
+    if (walk->first_lsn != 0 && lsn >= walk->first_lsn) return walk->extent_cycle;
+    return lsn > 0 && lsn >= walk->first_before ? walk->extent_cycle - 1 : 0;
 }
 
 /* An intact round follows: what of the damage before it counts, and whose it is. */
@@ -72,15 +72,15 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
 {
     struct journal_report *report = walk->report;
     if (!report) return;
-    uint64_t generation = walk->generation;
-    uint64_t lost = walk_generation_of(walk, round->previous_lsn);
+    uint64_t extent_cycle = walk->extent_cycle;
+    uint64_t lost = walk_extent_cycle_of(walk, round->previous_lsn);
     uint64_t further = walk->hole != 0 ? round->before_previous_lsn : round->previous_lsn;
-    uint64_t lost_further = walk_generation_of(walk, further);
+    uint64_t lost_further = walk_extent_cycle_of(walk, further);
     if (walk->hole != 0)
-        walk->generation = walk->hole;
+        walk->extent_cycle = walk->hole;
     else if (walk->last_lsn != 0)
-        walk->generation = walk->last_generation;
-    if (walk->generation < lost) walk->generation = lost;
+        walk->extent_cycle = walk->last_extent_cycle;
+    if (walk->extent_cycle < lost) walk->extent_cycle = lost;
     if (walk->last_lsn == 0) {
         /* The first intact round of all: older ones may rightly be gone, unless blocks before it
          * are damaged, or their extent turns out to live. */
@@ -93,8 +93,8 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
                 walk_damage(walk, JOURNAL_CORRUPT, 1, round->before_previous_lsn);
             }
         }
-        walk->generation = lost_further;
-        if (lost_further > 0 && lost_further < generation) {
+        walk->extent_cycle = lost_further;
+        if (lost_further > 0 && lost_further < extent_cycle) {
             walk_damage(walk, JOURNAL_CORRUPT, 1, further);
         }
     } else if (round->previous_lsn == walk->last_lsn) {
@@ -111,9 +111,9 @@ static void walk_link(struct journal_walk *walk, const struct journal_round *rou
                                   round->previous_count);
         }
     }
-    walk->generation = generation;
+    walk->extent_cycle = extent_cycle;
     walk->hole = 0;
-    walk->last_generation = generation;
+    walk->last_extent_cycle = extent_cycle;
     walk->pending = report->damages_count;
 }
 
@@ -137,7 +137,7 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block,
     struct journal_round round;
     if (!journal_round_get(blocks, size, &round) || round.payload_bytes != size)
         return STATUS_JOURNAL_DAMAGED;
-    if (round.lsn != first->lsn || round.generation_oldest > walk->generation
+    if (round.lsn != first->lsn || round.extent_cycle_oldest > walk->extent_cycle
         || round.own_count > walk->journal->directory_max)
         return STATUS_JOURNAL_DAMAGED;
     uint64_t own_size = (uint64_t)round.own_count * JOURNAL_DIRECTORY_ITEM_BYTES;
@@ -160,7 +160,7 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block,
         }
         uint64_t next = at + bytes_round_up(entry.size, JOURNAL_ENTRY_ALIGNMENT);
         enum status status =
-            walk->visitor(walk->context, blocks + at, &entry, walk->generation, round.lsn);
+            walk->visitor(walk->context, blocks + at, &entry, walk->extent_cycle, round.lsn);
         if (status != STATUS_OK) return status;
         at = next;
     }
@@ -175,7 +175,7 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block,
         report->lsn_before_last = round.previous_lsn;
         report->lsn_last = round.lsn;
         report->witness = round.witness;
-        report->generation_oldest = round.generation_oldest;
+        report->extent_cycle_oldest = round.extent_cycle_oldest;
         report->last_offset = journal_extent_offset(&walk->journal->config, walk->extent)
                               + (uint64_t)block * JOURNAL_BLOCK_BYTES;
         report->last_blocks = count;
@@ -196,7 +196,7 @@ static int walk_block(const struct journal_walk *walk, const uint8_t *block,
                       struct journal_block *fields)
 {
     if (!journal_block_get(block, walk->journal->config.id, fields)) return 0;
-    if (fields->kind != JOURNAL_BLOCK_ROUND || fields->generation != walk->generation) return 0;
+    if (fields->kind != JOURNAL_BLOCK_ROUND || fields->extent_cycle != walk->extent_cycle) return 0;
     if (fields->lsn < walk->first_lsn) return 0; /* of a write that another one came over */
     if (fields->blocks_count >= walk->journal->config.extent_blocks) return 0; /* no end of it */
     if (walk->report && fields->lsn > walk->report->lsn_seen) walk->report->lsn_seen = fields->lsn;
@@ -218,12 +218,12 @@ static uint32_t walk_damaged(struct journal_walk *walk, uint8_t *buffer, uint32_
         if (walk_block(walk, block, &fields) && fields.lsn == known->lsn
             && fields.number == index - first) {
             if (prefix == index - first) prefix++;
-        } else if (!journal_block_is_older(block, walk->generation, known->lsn)) {
+        } else if (!journal_block_is_older(block, walk->extent_cycle, known->lsn)) {
             older = 0;
         }
     }
     enum journal_damage_kind kind = older ? JOURNAL_ABSENT : JOURNAL_UNKNOWN;
-    if (walk->hole == 0) walk->hole = walk->generation;
+    if (walk->hole == 0) walk->hole = walk->extent_cycle;
     if (!older) walk->unknown_end = end;
     uint8_t *blocks = buffer + (uint64_t)first * JOURNAL_BLOCK_BYTES;
     uint64_t size = walk_gather(blocks, prefix);
@@ -252,7 +252,7 @@ static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t 
         if (first <= block) return walk_damaged(walk, buffer, block, &fields);
         /* Whole rounds between are gone: the next one's directory says whose, if it is intact. If
          * it is torn, its write began all the same when they were durable. */
-        if (walk->hole == 0) walk->hole = walk->generation;
+        if (walk->hole == 0) walk->hole = walk->extent_cycle;
         walk_damage(walk, JOURNAL_UNKNOWN, walk->accounted + 1, fields.lsn - 1);
         return first;
     }
@@ -268,10 +268,10 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     walk->unknown_end = 0;
     struct journal_block header;
     int known = journal_extent_header(walk->journal, walk->extent, buffer, &header)
-                && header.generation == walk->generation;
+                && header.extent_cycle == walk->extent_cycle;
     if (!known && walk->journal->headers_known[walk->extent]) return STATUS_JOURNAL_DAMAGED;
-    walk->first_before = walk->generation_before + 1 == walk->generation ? walk->first_lsn : 0;
-    walk->generation_before = walk->generation;
+    walk->first_before = walk->extent_cycle_before + 1 == walk->extent_cycle ? walk->first_lsn : 0;
+    walk->extent_cycle_before = walk->extent_cycle;
     walk->first_lsn = known ? header.lsn : 0;
     journal_end_orphans(walk, buffer);
     while (block < blocks_count) {
@@ -299,14 +299,14 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     return STATUS_OK;
 }
 
-/* The extent with the lowest generation above `above`. */
+/* The extent with the lowest cycle above `above`. */
 static int journal_extent_after(const struct journal *journal, uint64_t above, uint32_t *found)
 {
     int any = 0;
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        uint64_t generation = journal->generations[extent];
-        if (generation <= above) continue;
-        if (!any || generation < journal->generations[*found]) *found = extent;
+        uint64_t extent_cycle = journal->extent_cycles[extent];
+        if (extent_cycle <= above) continue;
+        if (!any || extent_cycle < journal->extent_cycles[*found]) *found = extent;
         any = 1;
     }
     return any;
@@ -319,7 +319,7 @@ static void journal_stand(struct journal_walk *walk)
     struct journal *journal = walk->journal;
     /* No round of it is left: it was never opened, or, if a later one was, it is a hole. */
     if (walk->good_end == 0 && walk->unknown_end == 0) return;
-    journal->generation = walk->generation;
+    journal->extent_cycle = walk->extent_cycle;
     journal->extent = walk->extent;
     journal->block = walk->good_end > walk->unknown_end ? walk->good_end : walk->unknown_end;
 }
@@ -335,8 +335,8 @@ static void journal_resume(struct journal *journal, const struct journal_walk *w
     journal->lsn_previous = report->lsn_last;
     journal->lsn_next = report->lsn_last == 0 && report->lsn_seen == 0 ? 1 : used + 1;
     journal->chain_previous = walk->last_chain;
-    if (report->generation_oldest > 0) journal->generation_oldest = report->generation_oldest;
-    journal->generation_kept = journal->generation_oldest;
+    if (report->extent_cycle_oldest > 0) journal->extent_cycle_oldest = report->extent_cycle_oldest;
+    journal->extent_cycle_kept = journal->extent_cycle_oldest;
     journal_extents_count(journal);
 }
 
@@ -347,15 +347,15 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
         .journal = journal, .report = report, .visitor = visitor, .context = context};
     if (report) {
         memset(report, 0, sizeof *report);
-        journal->generation = 0;
-        enum status status = journal_find_generations(journal, io, file, buffer);
+        journal->extent_cycle = 0;
+        enum status status = journal_find_extent_cycles(journal, io, file, buffer);
         if (status != STATUS_OK) return status;
     }
-    uint64_t above = report ? 0 : journal->generation_oldest - 1;
+    uint64_t above = report ? 0 : journal->extent_cycle_oldest - 1;
     uint32_t extent = 0;
     while (journal_extent_after(journal, above, &extent)) {
         walk.extent = extent;
-        walk.generation = above = journal->generations[extent];
+        walk.extent_cycle = above = journal->extent_cycles[extent];
         enum status status = journal_read_extent(journal, io, file, extent, buffer);
         if (status != STATUS_OK) return status;
         status = walk_extent(&walk, buffer);
@@ -375,16 +375,16 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
     return STATUS_OK;
 }
 
-enum status journal_scan_extent(struct journal *journal, uint64_t generation, uint8_t *buffer,
+enum status journal_scan_extent(struct journal *journal, uint64_t extent_cycle, uint8_t *buffer,
                                 journal_visitor *visitor, void *context)
 {
     struct journal_walk walk = {
-        .journal = journal, .visitor = visitor, .context = context, .generation = generation};
-    walk.extent = journal_extent_of(journal, generation);
+        .journal = journal, .visitor = visitor, .context = context, .extent_cycle = extent_cycle};
+    walk.extent = journal_extent_of(journal, extent_cycle);
     struct journal_block header;
     /* A round of before, that a write astray left here, is none of this extent's. */
     int known = journal_extent_header(journal, walk.extent, buffer, &header)
-                && header.generation == generation;
+                && header.extent_cycle == extent_cycle;
     if (known && header.lsn > 0) walk.last_lsn = header.lsn - 1;
     enum status status = walk_extent(&walk, buffer);
     if (status != STATUS_OK) return status;

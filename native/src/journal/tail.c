@@ -24,13 +24,14 @@ void journal_end_orphans(struct journal_walk *walk, const uint8_t *buffer)
         const uint8_t *block = buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES;
         struct journal_block fields;
         if (!journal_block_get(block, journal->config.id, &fields)) continue;
-        if (fields.kind != JOURNAL_BLOCK_ROUND || fields.generation < walk->generation) continue;
-        if (fields.generation == walk->generation && fields.lsn >= walk->first_lsn) continue;
-        if (fields.generation > walk->generation && journal_holds(journal, fields.generation))
+        if (fields.kind != JOURNAL_BLOCK_ROUND || fields.extent_cycle < walk->extent_cycle)
+            continue;
+        if (fields.extent_cycle == walk->extent_cycle && fields.lsn >= walk->first_lsn) continue;
+        if (fields.extent_cycle > walk->extent_cycle && journal_holds(journal, fields.extent_cycle))
             continue; /* it strayed here */
         if (fields.lsn > walk->report->lsn_seen) walk->report->lsn_seen = fields.lsn;
-        if (fields.generation > walk->orphan_generation)
-            walk->orphan_generation = fields.generation;
+        if (fields.extent_cycle > walk->orphan_extent_cycle)
+            walk->orphan_extent_cycle = fields.extent_cycle;
         uint64_t previous = fields.number == 0 ? journal_block_previous_lsn(block) : 0;
         if (previous > walk->orphan_previous) walk->orphan_previous = previous;
     }
@@ -45,17 +46,17 @@ static enum status check_end_block(struct journal_walk *walk, struct io *io, uin
         journal_extent_offset(&journal->config, extent) + (uint64_t)block * JOURNAL_BLOCK_BYTES;
     enum status status = journal_read(io, file, buffer, offset, JOURNAL_BLOCK_BYTES);
     if (status != STATUS_OK) return status;
-    if (journal_block_is_older(buffer, journal->generations[extent], walk->last_lsn + 1))
+    if (journal_block_is_older(buffer, journal->extent_cycles[extent], walk->last_lsn + 1))
         return STATUS_OK;
     /* It may stop everybody: a read that lied once must not. */
     uint8_t *again = buffer + JOURNAL_BLOCK_BYTES;
     status = journal_read(io, file, again, offset, JOURNAL_BLOCK_BYTES);
     if (status != STATUS_OK) return status;
     if (memcmp(buffer, again, JOURNAL_BLOCK_BYTES) != 0) return STATUS_JOURNAL_DAMAGED;
-    walk->generation = journal->generations[extent];
-    journal_damage_add(walk->report, JOURNAL_UNKNOWN, walk->generation, walk->last_lsn + 1,
+    walk->extent_cycle = journal->extent_cycles[extent];
+    journal_damage_add(walk->report, JOURNAL_UNKNOWN, walk->extent_cycle, walk->last_lsn + 1,
                        walk->last_lsn + 1, NULL);
-    journal->generation = walk->generation;
+    journal->extent_cycle = walk->extent_cycle;
     journal->extent = extent;
     journal->block = journal->config.extent_blocks;
     *damaged = 1;
@@ -71,14 +72,14 @@ static enum status journal_check_end(struct journal_walk *walk, struct io *io, u
     struct journal *journal = walk->journal;
     int damaged = 0;
     if (walk->report->damages_count > walk->pending) return STATUS_OK;
-    if (journal->generation != 0 && journal->block < journal->config.extent_blocks) {
+    if (journal->extent_cycle != 0 && journal->block < journal->config.extent_blocks) {
         enum status status =
             check_end_block(walk, io, file, buffer, journal->extent, journal->block, &damaged);
         if (status != STATUS_OK || damaged) return status;
     }
-    uint64_t next = journal->generation + 1;
+    uint64_t next = journal->extent_cycle + 1;
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (journal->generations[extent] != next || !journal->headers_known[extent]) continue;
+        if (journal->extent_cycles[extent] != next || !journal->headers_known[extent]) continue;
         return check_end_block(walk, io, file, buffer, extent, 1, &damaged);
     }
     return STATUS_OK;
@@ -91,12 +92,13 @@ static enum status journal_close_unopened(struct journal_walk *walk)
     struct journal *journal = walk->journal;
     const struct journal_report *report = walk->report;
     if (walk->orphan_previous > report->lsn_last) return STATUS_JOURNAL_DAMAGED;
-    if (walk->orphan_generation > journal->generation + 1) return STATUS_JOURNAL_DAMAGED;
+    if (walk->orphan_extent_cycle > journal->extent_cycle + 1) return STATUS_JOURNAL_DAMAGED;
     if (report->lsn_seen > report->lsn_last + WALK_LSN_SKIPPED_MAX) return STATUS_JOURNAL_DAMAGED;
     for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
-        if (journal->generations[extent] <= journal->generation) continue;
-        if (journal->generations[extent] > journal->generation + 1) return STATUS_JOURNAL_DAMAGED;
-        journal->generations[extent] = 0;
+        if (journal->extent_cycles[extent] <= journal->extent_cycle) continue;
+        if (journal->extent_cycles[extent] > journal->extent_cycle + 1)
+            return STATUS_JOURNAL_DAMAGED;
+        journal->extent_cycles[extent] = 0;
     }
     return STATUS_OK;
 }

@@ -47,7 +47,7 @@ static void turn_log_durable(struct store *store, struct replica *replica,
 
 /* Checkpoints, tombstones and what the journal says of no replica: they are this shard's own. */
 static void turn_own_durable(struct store *store, struct replica *replica,
-                             const struct ring_slot *slot, uint64_t generation)
+                             const struct ring_slot *slot, uint64_t extent_cycle)
 {
     switch ((enum journal_entry_kind)slot->kind) {
     case JOURNAL_CHECKPOINT:
@@ -59,7 +59,7 @@ static void turn_own_durable(struct store *store, struct replica *replica,
     case JOURNAL_FORGET:
         /* From here on the tombstone alone must live. */
         retire_tombstone_durable(replica);
-        live_entries_pin(store, replica, generation);
+        live_entries_pin(store, replica, extent_cycle);
         break;
     case JOURNAL_ABSTAIN: break;
     case JOURNAL_PREPARE:
@@ -72,23 +72,23 @@ static void turn_own_durable(struct store *store, struct replica *replica,
 
 static void turn_entry_durable(struct store *store, struct ring_slot *slot, uint64_t position)
 {
-    uint64_t generation = store->journal.generation;
+    uint64_t extent_cycle = store->journal.extent_cycle;
     int logged =
         !slot->reappended && (slot->kind == JOURNAL_PREPARE || slot->kind == JOURNAL_VIEW_STATE);
     if (!logged) slot->state = RING_SLOT_DONE;
     if (slot->replica == UINT32_MAX) {
-        shard_records_pin(store, generation);
+        shard_records_pin(store, extent_cycle);
         return;
     }
     struct replica *replica = registry_at(store, slot->replica);
     /* A copy says nothing new, and its replica may have gone meanwhile. */
     if (slot->reappended) return;
     assert(replica->used);
-    if (slot->kind != JOURNAL_CHECKPOINT) live_entries_pin_first(store, replica, generation);
+    if (slot->kind != JOURNAL_CHECKPOINT) live_entries_pin_first(store, replica, extent_cycle);
     if (logged)
         turn_log_durable(store, replica, slot, position);
     else
-        turn_own_durable(store, replica, slot, generation);
+        turn_own_durable(store, replica, slot, extent_cycle);
 }
 
 static void turn_ring_durable(struct store *store, struct prepare_ring *ring)

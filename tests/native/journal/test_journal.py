@@ -17,13 +17,13 @@ BLOCK, HEADER, SECTOR = 4096, 112, 512
 DAMAGED = 3
 
 
-def block(payload: bytes, *, generation: int = 3, lsn: int = 9, number: int = 0) -> bytes:
+def block(payload: bytes, *, extent_cycle: int = 3, lsn: int = 9, number: int = 0) -> bytes:
     data = ffi.new("uint8_t[]", bytes(HEADER) + payload.ljust(BLOCK - HEADER, b"\0"))
     fields = ffi.new(
         "struct journal_block *",
         {
             "journal_id": 77,
-            "generation": generation,
+            "extent_cycle": extent_cycle,
             "lsn": lsn,
             "number": number,
             "blocks_count": number + 1,
@@ -40,7 +40,7 @@ def test_a_sealed_block_gives_its_payload_back(payload: bytes) -> None:
     data = ffi.new("uint8_t[]", block(payload))
     fields = ffi.new("struct journal_block *")
     assert lib.journal_block_get(data, 77, fields) == 1
-    assert (fields.generation, fields.lsn, fields.payload_bytes) == (3, 9, len(payload))
+    assert (fields.extent_cycle, fields.lsn, fields.payload_bytes) == (3, 9, len(payload))
     lib.journal_block_restore(data)
     assert bytes(ffi.buffer(data))[HEADER : HEADER + len(payload)] == payload
 
@@ -57,13 +57,13 @@ def test_a_block_of_another_journal_is_no_block() -> None:
     assert lib.journal_block_get(block(b"x"), 78, ffi.new("struct journal_block *")) == 0
 
 
-@given(st.integers(0, 7), st.sampled_from(["zeros", "older generation", "older lsn"]))
+@given(st.integers(0, 7), st.sampled_from(["zeros", "older cycle", "older lsn"]))
 def test_one_older_sector_proves_a_torn_block(sector: int, kind: str) -> None:
     new = bytearray(block(b"new" * 1200))
     older = {
         "zeros": bytes(BLOCK),
-        "older generation": block(b"old" * 1200, generation=2, lsn=5),
-        "older lsn": block(b"old" * 1200, generation=3, lsn=8),
+        "older cycle": block(b"old" * 1200, extent_cycle=2, lsn=5),
+        "older lsn": block(b"old" * 1200, extent_cycle=3, lsn=8),
     }[kind]
     at = sector * SECTOR
     new[at : at + SECTOR] = older[at : at + SECTOR]
@@ -184,12 +184,12 @@ def test_rounds_fill_extents_and_wrap_around(extents: int) -> None:
             store.turn()
     store.run()
     journal = disk.read("journal")
-    generations = sorted(
+    extent_cycles = sorted(
         int.from_bytes(journal[at + 16 : at + 24], "little")
         for at in range(FILE_HEADER_BYTES, len(journal), EXTENT_BYTES)
     )
-    assert generations[-1] > extents
-    assert len(set(generations)) == extents
+    assert extent_cycles[-1] > extents
+    assert len(set(extent_cycles)) == extents
     assert len(store.log()) == 120
 
 
@@ -208,7 +208,7 @@ def extent_at(extent: int) -> int:
     return FILE_HEADER_BYTES + extent * EXTENT_BYTES
 
 
-def generations(disk: Disk, extents: int) -> list[int]:
+def extent_cycles(disk: Disk, extents: int) -> list[int]:
     """As the extents' headers say; 0 = never used."""
     journal = disk.read("journal")
     found = [journal[extent_at(n) + 16 : extent_at(n) + 24] for n in range(extents)]
@@ -216,23 +216,23 @@ def generations(disk: Disk, extents: int) -> list[int]:
 
 
 def spread(disk: Disk, newest: int, *, rounds: int = 4) -> int:
-    """Acked batches until the newest extent has that generation and some rounds; how many."""
+    """Acked batches until the newest extent has that cycle and some rounds; how many."""
     store = Store(disk, extents=6)
     count = 0
-    while max(generations(disk, 6)) < newest:
+    while max(extent_cycles(disk, 6)) < newest:
         store.append(client_part(1, size=5000))
         count += 1
     for _ in range(rounds - 1):
         store.append(client_part(1, size=5000))
     store.run()
-    assert max(generations(disk, 6)) == newest
+    assert max(extent_cycles(disk, 6)) == newest
     return count + rounds - 1
 
 
 @pytest.mark.parametrize(
-    ("newest", "extent", "generation"),
+    ("newest", "extent", "extent_cycle"),
     [
-        (2, 1, 47),  # the newest extent, of a generation far ahead: its rounds would be no rounds
+        (2, 1, 47),  # the newest extent, of a cycle far ahead: its rounds would be no rounds
         (2, 1, 3),
         (1, 0, 2),
         (9, 2, 3),  # .. of one long gone
@@ -240,17 +240,17 @@ def spread(disk: Disk, newest: int, *, rounds: int = 4) -> int:
         (9, 2, 2**63),
     ],
 )
-def test_an_extent_that_says_a_wrong_generation_is_refused(
-    newest: int, extent: int, generation: int
+def test_an_extent_that_says_a_wrong_cycle_is_refused(
+    newest: int, extent: int, extent_cycle: int
 ) -> None:
     disk = Disk()
     spread(disk, newest)
-    assert generations(disk, 6)[extent] == newest
+    assert extent_cycles(disk, 6)[extent] == newest
     before = disk.copied()
-    forge(disk, extent_at(extent), 16, generation.to_bytes(8, "little"))
+    forge(disk, extent_at(extent), 16, extent_cycle.to_bytes(8, "little"))
     digest = disk.digest()
     after = Store(disk, extents=6)
-    if generation == 2**63:  # no header of ours: the blocks tell
+    if extent_cycle == 2**63:  # no header of ours: the blocks tell
         assert after.status == "OK"
         assert len(after.log()) == len(Store(before, extents=6).log())
         return
@@ -258,7 +258,7 @@ def test_an_extent_that_says_a_wrong_generation_is_refused(
     assert disk.digest() == digest
 
 
-def test_a_round_of_a_generation_that_nobody_opened_is_refused() -> None:
+def test_a_round_of_a_cycle_that_nobody_opened_is_refused() -> None:
     disk = Disk()
     spread(disk, 2)
     forge(disk, extent_at(0) + 3 * BLOCK, 16, (2**20).to_bytes(8, "little"))
@@ -277,12 +277,12 @@ def oldest_live(disk: Disk) -> int:
 
 
 @pytest.mark.parametrize("newest", [2, 9])
-@pytest.mark.parametrize("next_generation", [True, False])
-def test_the_oldest_live_extent_is_not_lost_in_silence(newest: int, next_generation: bool) -> None:
+@pytest.mark.parametrize("next_cycle", [True, False])
+def test_the_oldest_live_extent_is_not_lost_in_silence(newest: int, next_cycle: bool) -> None:
     disk = Disk()
     spread(disk, newest)
-    at = extent_at(generations(disk, 6).index(oldest_live(disk)))
-    if next_generation:
+    at = extent_at(extent_cycles(disk, 6).index(oldest_live(disk)))
+    if next_cycle:
         forge(disk, at, 16, (newest + 1).to_bytes(8, "little"))
     else:
         disk.poke("journal", at, bytes(EXTENT_BYTES))
@@ -334,9 +334,9 @@ def test_a_view_state_of_a_log_view_beyond_its_view_is_refused() -> None:
 
 def torn_opening(disk: Disk, before: bytes, newest: int) -> None:
     """The newest extent's header is what it was before; its first round's blocks are there."""
-    extent = generations(disk, 6).index(newest)
+    extent = extent_cycles(disk, 6).index(newest)
     disk.poke("journal", extent_at(extent), before[extent_at(extent) :][:BLOCK])
-    assert newest not in generations(disk, 6)
+    assert newest not in extent_cycles(disk, 6)
 
 
 def test_an_extent_whose_header_never_came_gives_no_lsn_twice() -> None:
@@ -349,9 +349,9 @@ def test_an_extent_whose_header_never_came_gives_no_lsn_twice() -> None:
         assert len(store.log()) == acked
         before = disk.read("journal")
         store.produce(client_part(1, size=40_000))  # opens the next extent
-        while 9 not in generations(disk, 6):
+        while 9 not in extent_cycles(disk, 6):
             assert store.turn()
-        extent = generations(disk, 6).index(9)
+        extent = extent_cycles(disk, 6).index(9)
         at = extent_at(extent)
         lsns.append(int.from_bytes(disk.read("journal")[at + 24 : at + 32], "little"))
         torn_opening(disk, before, 9)

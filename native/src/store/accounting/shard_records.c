@@ -6,13 +6,13 @@
 #include "store/state.h"
 
 struct shard_records {
-    uint8_t *pins;       /* by generation mod extents: 1 = such entries lie there */
+    uint8_t *pins;       /* by cycle mod extents: 1 = such entries lie there */
     uint64_t floor_op;   /* in the journal, or on its way */
-    uint64_t floor_seen; /* generation of the newest entry that says so, as recovery found it */
+    uint64_t floor_seen; /* cycle of the newest entry that says so, as recovery found it */
     /* Damage that names nobody may have taken the only round of a partition: topics up to this
      * metadata op of which the journal shows nothing are stopped like the others. */
     uint64_t unseen_op;     /* 0 = none */
-    uint64_t unseen_seen;   /* generation of the newest entry of it, as recovery found it */
+    uint64_t unseen_seen;   /* cycle of the newest entry of it, as recovery found it */
     uint64_t unseen_lsn;    /* where that one was first appended */
     uint8_t unseen_pending; /* damage since then: the op is that of the first tables to come */
 };
@@ -30,24 +30,24 @@ struct shard_records *shard_records_make(struct arena *arena, uint32_t extents_c
     return records->pins ? records : NULL;
 }
 
-static uint8_t *pin_at(const struct store *store, uint64_t generation)
+static uint8_t *pin_at(const struct store *store, uint64_t extent_cycle)
 {
-    return &store->shard_records->pins[generation % store->journal.config.extents_count];
+    return &store->shard_records->pins[extent_cycle % store->journal.config.extents_count];
 }
 
-void shard_records_pin(struct store *store, uint64_t generation)
+void shard_records_pin(struct store *store, uint64_t extent_cycle)
 {
-    *pin_at(store, generation) = 1;
+    *pin_at(store, extent_cycle) = 1;
 }
 
-void shard_records_unpin(struct store *store, uint64_t generation)
+void shard_records_unpin(struct store *store, uint64_t extent_cycle)
 {
-    *pin_at(store, generation) = 0;
+    *pin_at(store, extent_cycle) = 0;
 }
 
-int shard_records_pinned(const struct store *store, uint64_t generation)
+int shard_records_pinned(const struct store *store, uint64_t extent_cycle)
 {
-    return *pin_at(store, generation);
+    return *pin_at(store, extent_cycle);
 }
 
 int shard_records_are_live(const struct store *store, const struct journal_entry *entry)
@@ -114,16 +114,16 @@ int shard_records_unseen(const struct store *store, uint64_t created_revision)
 }
 
 void shard_records_found(struct store *store, const struct journal_entry *entry,
-                         uint64_t generation)
+                         uint64_t extent_cycle)
 {
     struct shard_records *records = store->shard_records;
-    shard_records_pin(store, generation);
+    shard_records_pin(store, extent_cycle);
     if (entry->kind == JOURNAL_METADATA_FLOOR && entry->op >= records->floor_op) {
         records->floor_op = entry->op;
-        records->floor_seen = generation;
+        records->floor_seen = extent_cycle;
     }
     if (entry->kind != JOURNAL_ABSTAIN) return;
-    records->unseen_seen = generation;
+    records->unseen_seen = extent_cycle;
     if (entry->op > records->unseen_op) records->unseen_op = entry->op;
     /* A copy that was appended later is not said later. */
     if (entry->origin_lsn < records->unseen_lsn) return;
@@ -134,7 +134,7 @@ void shard_records_found(struct store *store, const struct journal_entry *entry,
 void shard_records_recovered(struct store *store)
 {
     const struct shard_records *records = store->shard_records;
-    uint64_t oldest = store->journal.generation_oldest;
+    uint64_t oldest = store->journal.extent_cycle_oldest;
     if (records->floor_op != 0 && records->floor_seen < oldest)
         floor_entry(store, records->floor_op);
     if (records->unseen_seen != 0 && records->unseen_seen < oldest) {

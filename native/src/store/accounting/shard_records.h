@@ -2,7 +2,7 @@
  * metadata's effects went (V8), and what damage that names nobody may have taken (J4).
  *
  * Such entries never die: of each kind the newest is live, in which extent it lies is kept by
- * generation, and giving an extent back appends them again. Recovery meets dead extents too; what
+ * cycle, and giving an extent back appends them again. Recovery meets dead extents too; what
  * only they tell is said again. */
 #ifndef STORE_ACCOUNTING_SHARD_RECORDS_H
 #define STORE_ACCOUNTING_SHARD_RECORDS_H
@@ -21,9 +21,9 @@ size_t shard_records_memory_bytes(uint32_t extents_count);
 struct shard_records *shard_records_make(struct arena *arena, uint32_t extents_count);
 
 /* One that became durable in the extent, or was found there. */
-void shard_records_pin(struct store *store, uint64_t generation);
-void shard_records_unpin(struct store *store, uint64_t generation);
-int shard_records_pinned(const struct store *store, uint64_t generation);
+void shard_records_pin(struct store *store, uint64_t extent_cycle);
+void shard_records_unpin(struct store *store, uint64_t extent_cycle);
+int shard_records_pinned(const struct store *store, uint64_t extent_cycle);
 int shard_records_are_live(const struct store *store, const struct journal_entry *entry);
 
 /* Metadata that is found with less than `op` executed has lost commands: said unless it was. */
@@ -35,9 +35,9 @@ int shard_records_settle(struct store *store, uint64_t op);
 /* 1 = a topic created at this metadata op may have been there, whatever the journal shows. */
 int shard_records_unseen(const struct store *store, uint64_t created_revision);
 
-/* Recovery: an entry in an extent of this generation; then, after the last. */
+/* Recovery: an entry in an extent of this cycle; then, after the last. */
 void shard_records_found(struct store *store, const struct journal_entry *entry,
-                         uint64_t generation);
+                         uint64_t extent_cycle);
 void shard_records_recovered(struct store *store);
 
 void shard_records_invariants(const struct store *store);

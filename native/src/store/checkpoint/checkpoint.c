@@ -48,7 +48,7 @@ struct checkpoint_item {
 
 struct checkpoint {
     enum checkpoint_phase phase;
-    uint64_t generation; /* of the extent that is given back */
+    uint64_t extent_cycle; /* of the extent that is given back */
     uint32_t count;
     uint32_t syncs;
     uint32_t file_bytes;    /* of the one item that is a file; 0 = none is */
@@ -74,7 +74,7 @@ struct checkpoint *checkpoint_make(struct arena *arena)
 static int checkpoint_due(const struct store *store)
 {
     const struct journal *journal = &store->journal;
-    if (journal->generation_oldest >= journal->generation) return 0;
+    if (journal->extent_cycle_oldest >= journal->extent_cycle) return 0;
     uint32_t used = journal->config.extents_count - journal_extents_free(journal);
     return used >= journal->config.extents_count / 2;
 }
@@ -134,7 +134,7 @@ static int checkpoint_encode(struct store *store, struct replica *replica)
     entry_checkpoint_put(body, &item->entry);
     slot->token = checkpoint->count++;
     item->batches = segment_writer_executed(replica);
-    item->pin = store->journal.generation > 0 ? store->journal.generation : 1;
+    item->pin = store->journal.extent_cycle > 0 ? store->journal.extent_cycle : 1;
     const struct segment *active = segment_active(&replica->state.segments);
     item->active = active ? active->base_offset + 1 : 0;
     segment_checkpoint_begun(&replica->state.segments);
@@ -152,7 +152,7 @@ static void checkpoint_begin_witness(struct store *store)
     const struct journal *journal = &store->journal;
     checkpoint->wait_lsn = journal->writing ? journal->lsn_next : journal->lsn_previous;
     checkpoint->phase = CHECKPOINT_WITNESS;
-    if (!checkpoint->all) journal_free_below(&store->journal, checkpoint->generation + 1);
+    if (!checkpoint->all) journal_free_below(&store->journal, checkpoint->extent_cycle + 1);
 }
 
 static void checkpoint_finish_collect(struct store *store)
@@ -163,8 +163,8 @@ static void checkpoint_finish_collect(struct store *store)
         checkpoint->phase = CHECKPOINT_WRITES;
     } else if (!checkpoint->all
                && (live_entries_leaving(store) != NULL
-                   || shard_records_pinned(store, checkpoint->generation))) {
-        reappend_begin(store, checkpoint->generation);
+                   || shard_records_pinned(store, checkpoint->extent_cycle))) {
+        reappend_begin(store, checkpoint->extent_cycle);
         checkpoint->phase = CHECKPOINT_READ;
     } else {
         checkpoint_begin_witness(store);
@@ -198,7 +198,7 @@ static int checkpoint_collect(struct store *store)
         return moved;
     }
     struct replica *replica;
-    while ((replica = live_entries_oldest(store, checkpoint->generation)) != NULL) {
+    while ((replica = live_entries_oldest(store, checkpoint->extent_cycle)) != NULL) {
         if (retire_waits_for_tombstone(replica)) {
             /* Its tombstone is about to stand behind all of its entries: then they die in order. */
             if (checkpoint->count == 0) return 0;
@@ -352,8 +352,8 @@ static int checkpoint_witness(struct store *store)
         return 0;
     }
     if (!checkpoint->all) {
-        assert(store->journal.generation_kept > checkpoint->generation);
-        shard_records_unpin(store, checkpoint->generation);
+        assert(store->journal.extent_cycle_kept > checkpoint->extent_cycle);
+        shard_records_unpin(store, checkpoint->extent_cycle);
         store->statistics.extents_released++;
     }
     checkpoint->all = 0;
@@ -370,7 +370,7 @@ static int checkpoint_idle(struct store *store)
     /* A due extent first; everything that has no checkpoint after that. */
     checkpoint->all = !due;
     if (checkpoint->all) checkpoint->all_after = 0;
-    checkpoint->generation = due ? store->journal.generation_oldest : 0;
+    checkpoint->extent_cycle = due ? store->journal.extent_cycle_oldest : 0;
     checkpoint->phase = CHECKPOINT_COLLECT;
     return 1;
 }

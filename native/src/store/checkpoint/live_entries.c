@@ -7,7 +7,7 @@
 #include "store/state.h"
 
 struct live_entries {
-    struct queue *pins; /* by generation mod extents */
+    struct queue *pins; /* by cycle mod extents */
     struct queue leaving;
     uint64_t bytes;
 };
@@ -26,9 +26,9 @@ struct live_entries *live_entries_make(struct arena *arena, uint32_t extents_cou
     return live->pins ? live : NULL;
 }
 
-static struct queue *pins_of(const struct store *store, uint64_t generation)
+static struct queue *pins_of(const struct store *store, uint64_t extent_cycle)
 {
-    return &store->live_entries->pins[generation % store->journal.config.extents_count];
+    return &store->live_entries->pins[extent_cycle % store->journal.config.extents_count];
 }
 
 static void live_unlink(struct replica *replica)
@@ -37,17 +37,17 @@ static void live_unlink(struct replica *replica)
     if (link->queue) queue_remove((struct queue *)(uintptr_t)link->queue, link);
 }
 
-void live_entries_pin(struct store *store, struct replica *replica, uint64_t generation)
+void live_entries_pin(struct store *store, struct replica *replica, uint64_t extent_cycle)
 {
-    assert(generation >= store->journal.generation_oldest);
+    assert(extent_cycle >= store->journal.extent_cycle_oldest);
     live_unlink(replica);
-    replica->live.pin = generation;
-    queue_push(pins_of(store, generation), &replica->live.link);
+    replica->live.pin = extent_cycle;
+    queue_push(pins_of(store, extent_cycle), &replica->live.link);
 }
 
-void live_entries_pin_first(struct store *store, struct replica *replica, uint64_t generation)
+void live_entries_pin_first(struct store *store, struct replica *replica, uint64_t extent_cycle)
 {
-    if (replica->live.pin == 0) live_entries_pin(store, replica, generation);
+    if (replica->live.pin == 0) live_entries_pin(store, replica, extent_cycle);
 }
 
 int live_entries_pinned(const struct replica *replica)
@@ -85,11 +85,11 @@ uint64_t live_entries_bytes_of(const struct replica *replica)
     return replica->live.bytes;
 }
 
-struct replica *live_entries_oldest(const struct store *store, uint64_t generation)
+struct replica *live_entries_oldest(const struct store *store, uint64_t extent_cycle)
 {
     struct replica *replica =
-        queue_element(pins_of(store, generation)->head, struct replica, live.link);
-    ergo(replica != NULL, replica->live.pin == generation);
+        queue_element(pins_of(store, extent_cycle)->head, struct replica, live.link);
+    ergo(replica != NULL, replica->live.pin == extent_cycle);
     return replica;
 }
 
@@ -114,25 +114,26 @@ struct replica *live_entries_leaving(const struct store *store)
     return queue_element(store->live_entries->leaving.head, struct replica, live.link);
 }
 
-void live_entries_found(struct replica *replica, uint64_t generation)
+void live_entries_found(struct replica *replica, uint64_t extent_cycle)
 {
-    replica->live.pin = generation;
+    replica->live.pin = extent_cycle;
 }
 
-void live_entries_found_first(struct replica *replica, uint64_t generation)
+void live_entries_found_first(struct replica *replica, uint64_t extent_cycle)
 {
-    if (replica->live.pin == 0) replica->live.pin = generation;
+    if (replica->live.pin == 0) replica->live.pin = extent_cycle;
 }
 
-void live_entries_found_oldest(struct replica *replica, uint64_t generation)
+void live_entries_found_oldest(struct replica *replica, uint64_t extent_cycle)
 {
-    if (replica->live.pin == 0 || generation < replica->live.pin) replica->live.pin = generation;
+    if (replica->live.pin == 0 || extent_cycle < replica->live.pin)
+        replica->live.pin = extent_cycle;
 }
 
 void live_entries_recovered(struct store *store, struct replica *replica)
 {
     if (replica->live.pin == 0) return;
-    uint64_t oldest = store->journal.generation_oldest;
+    uint64_t oldest = store->journal.extent_cycle_oldest;
     live_entries_pin(store, replica, replica->live.pin > oldest ? replica->live.pin : oldest);
 }
 

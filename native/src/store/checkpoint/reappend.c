@@ -14,8 +14,8 @@
 #include "store/state.h"
 
 struct reappend {
-    uint64_t generation; /* 0 = nothing is appended again */
-    uint64_t skip;       /* live entries of the extent appended already */
+    uint64_t extent_cycle; /* 0 = nothing is appended again */
+    uint64_t skip;         /* live entries of the extent appended already */
     uint64_t seen;
     uint8_t over;
 };
@@ -30,10 +30,10 @@ struct reappend *reappend_make(struct arena *arena)
     return arena_take(arena, sizeof(struct reappend));
 }
 
-void reappend_begin(struct store *store, uint64_t generation)
+void reappend_begin(struct store *store, uint64_t extent_cycle)
 {
-    assert(generation != 0);
-    *store->reappend = (struct reappend){.generation = generation};
+    assert(extent_cycle != 0);
+    *store->reappend = (struct reappend){.extent_cycle = extent_cycle};
 }
 
 void reappend_end(struct store *store)
@@ -74,12 +74,12 @@ static int entry_is_live(struct store *store, const struct journal_entry *entry,
 }
 
 static enum status reappend_visit(void *context, uint8_t *bytes, const struct journal_entry *entry,
-                                  uint64_t generation, uint64_t lsn)
+                                  uint64_t extent_cycle, uint64_t lsn)
 {
     struct store *store = context;
     struct reappend *reappend = store->reappend;
     struct replica *replica;
-    maybe(generation > 0);
+    maybe(extent_cycle > 0);
     if (!entry_is_live(store, entry, &replica)) return STATUS_OK;
     if (!duplicate_entries_is_newest(store->duplicates, bytes, lsn)) return STATUS_OK;
     if (reappend->seen++ < reappend->skip) return STATUS_OK;
@@ -104,13 +104,13 @@ static void reappend_finish(struct store *store)
     struct replica *replica;
     store->reappend->over = 1;
     while ((replica = live_entries_leaving(store)) != NULL)
-        live_entries_pin(store, replica, store->reappend->generation + 1);
+        live_entries_pin(store, replica, store->reappend->extent_cycle + 1);
 }
 
 int reappend_read(struct store *store)
 {
-    uint64_t generation = store->reappend->generation;
-    if (!journal_holds(&store->journal, generation)) {
+    uint64_t extent_cycle = store->reappend->extent_cycle;
+    if (!journal_holds(&store->journal, extent_cycle)) {
         reappend_finish(store);
         return 1;
     }
@@ -119,7 +119,7 @@ int reappend_read(struct store *store)
     const struct journal_config *config = &store->journal.config;
     read->request.file = STORE_SLOT_JOURNAL;
     read->request.offset =
-        journal_extent_offset(config, journal_extent_of(&store->journal, generation));
+        journal_extent_offset(config, journal_extent_of(&store->journal, extent_cycle));
     read->request.size = (uint64_t)config->extent_blocks * JOURNAL_BLOCK_BYTES;
     read->request.buffer = store->extent_buffer;
     requests_send(store, read);
@@ -132,7 +132,7 @@ void reappend_done(struct store *store, const struct file_request *done)
     reappend->seen = 0;
     enum status status = done->request.status;
     if (status == STATUS_OK) {
-        status = journal_scan_extent(&store->journal, reappend->generation, store->extent_buffer,
+        status = journal_scan_extent(&store->journal, reappend->extent_cycle, store->extent_buffer,
                                      reappend_visit, store);
     }
     if (status == STATUS_BUSY)
@@ -146,8 +146,8 @@ void reappend_done(struct store *store, const struct file_request *done)
 void reappend_invariants(const struct store *store)
 {
     const struct reappend *reappend = store->reappend;
-    ergo(reappend->generation == 0, !reappend->over && reappend->skip == 0);
+    ergo(reappend->extent_cycle == 0, !reappend->over && reappend->skip == 0);
     ergo(reappend->over, live_entries_leaving(store) == NULL);
-    int reads = reappend->generation != 0 && !reappend->over;
-    ergo(reads, reappend->generation >= store->journal.generation_oldest);
+    int reads = reappend->extent_cycle != 0 && !reappend->over;
+    ergo(reads, reappend->extent_cycle >= store->journal.extent_cycle_oldest);
 }

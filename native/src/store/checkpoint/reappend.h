@@ -17,7 +17,7 @@ struct store;
 size_t reappend_memory_bytes(void);
 struct reappend *reappend_make(struct arena *arena);
 
-void reappend_begin(struct store *store, uint64_t generation);
+void reappend_begin(struct store *store, uint64_t extent_cycle);
 /* 0 = no request is free: later. Else the extent is being read, or it is over: damage took all that
  * told of the extent, and recovery has named what it lost. */
 int reappend_read(struct store *store);

@@ -287,7 +287,7 @@ static enum status remove_now(struct store *store, const struct replica *name)
 }
 
 enum status retire_found(struct store *store, const struct journal_entry *entry,
-                         uint64_t generation)
+                         uint64_t extent_cycle)
 {
     struct replica *replica = registry_find(store, entry->topic, entry->partition);
     if (replica && replica->created_revision == entry->created_revision)
@@ -300,7 +300,7 @@ enum status retire_found(struct store *store, const struct journal_entry *entry,
     replica = registry_make_replica(store, entry->topic, entry->created_revision, entry->partition,
                                     &registry_limit_unknown, 0);
     if (!replica) return STATUS_NO_MEMORY;
-    live_entries_found(replica, generation);
+    live_entries_found(replica, extent_cycle);
     replica_removal_found(&replica->retire.removal, store->now.monotonic_ns);
     queue_push(&store->retiring->queue, &replica->retire.link);
     return STATUS_OK;

@@ -48,7 +48,7 @@ uint64_t retire_count(const struct retiring *retiring);
 void retire_tombstone_durable(struct replica *replica);
 /* A start found it: files may still be there. */
 enum status retire_found(struct store *store, const struct journal_entry *entry,
-                         uint64_t generation);
+                         uint64_t extent_cycle);
 
 /* Nothing is taken or served any more. */
 int retire_leaves(const struct replica *replica);

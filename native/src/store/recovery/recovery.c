@@ -233,8 +233,8 @@ static void recover_replicas(struct store *store)
         const struct vsr_event event = {.kind = VSR_RECOVERED};
         struct vsr_update update;
         vsr_step(&replica->vsr, &event, &update);
-        uint64_t stopped = replica->recovery.stop_generation;
-        int stop_dies = stopped != 0 && stopped < store->journal.generation_oldest;
+        uint64_t stopped = replica->recovery.stop_extent_cycle;
+        int stop_dies = stopped != 0 && stopped < store->journal.extent_cycle_oldest;
         if (update.damaged || stop_dies) propose_abstention(store, replica);
         if (replica->vsr.status == VSR_DAMAGED) store->statistics.replicas_damaged++;
         store_clock_stamped(store->clock, replica->vsr.append_time_us);

@@ -24,8 +24,8 @@ enum { RECOVERY_DETAIL_BYTES = 256 };
 
 /* What a replica keeps of a start; recovery's alone. */
 struct replica_recovery {
-    uint64_t stop_generation; /* of the newest entry that stops it */
-    uint64_t absent_end;      /* of the segments that a checkpoint names and were not found */
+    uint64_t stop_extent_cycle; /* of the newest entry that stops it */
+    uint64_t absent_end;        /* of the segments that a checkpoint names and were not found */
 };
 
 /* One start. */

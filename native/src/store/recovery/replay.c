@@ -86,7 +86,7 @@ static enum status recover_blob(struct store *store, struct replica *replica, co
 /* The latest stands for all before it. */
 static enum status recover_checkpoint(struct store *store, struct replica *replica,
                                       const uint8_t *body, uint64_t body_size,
-                                      const struct journal_entry *entry, uint64_t generation)
+                                      const struct journal_entry *entry, uint64_t extent_cycle)
 {
     if (body_size < ENTRY_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
     if (entry->op < replica_checkpoint_op(replica)) return STATUS_OK;
@@ -102,9 +102,9 @@ static enum status recover_checkpoint(struct store *store, struct replica *repli
     replica_checkpoint_found(replica, entry->op, &found);
     /* What stopped it lies further back than a checkpoint appended again: it lives (J4). */
     if (replica->vsr.damaged_from == 0)
-        live_entries_found(replica, generation);
+        live_entries_found(replica, extent_cycle);
     else
-        live_entries_found_first(replica, generation);
+        live_entries_found_first(replica, extent_cycle);
     live_entries_replace(store, replica, live_entries_bytes_of(replica), entry->size);
     if (found.is_file) return STATUS_OK;
     if (found.size != body_size - ENTRY_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
@@ -112,7 +112,7 @@ static enum status recover_checkpoint(struct store *store, struct replica *repli
 }
 
 static enum status recover_abstention(struct replica *replica, const uint8_t *body,
-                                      uint64_t body_size, uint64_t generation)
+                                      uint64_t body_size, uint64_t extent_cycle)
 {
     struct entry_abstain abstain;
     enum status status = entry_abstain_get(body, body_size, &abstain);
@@ -121,13 +121,13 @@ static enum status recover_abstention(struct replica *replica, const uint8_t *bo
         .kind = VSR_ABSTAINED, .op = abstain.op_good, .op_to = abstain.op_lost};
     struct vsr_update update;
     vsr_step(&replica->vsr, &event, &update);
-    replica->recovery.stop_generation = generation;
-    live_entries_found_first(replica, generation);
+    replica->recovery.stop_extent_cycle = extent_cycle;
+    live_entries_found_first(replica, extent_cycle);
     return STATUS_OK;
 }
 
 static enum status recover_visit_states(void *context, uint8_t *bytes,
-                                        const struct journal_entry *entry, uint64_t generation,
+                                        const struct journal_entry *entry, uint64_t extent_cycle,
                                         uint64_t lsn)
 {
     struct store *store = ((struct store_recovery *)context)->store;
@@ -136,13 +136,13 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     struct replica *replica = NULL;
     enum status status;
     duplicate_entries_note(store->duplicates, bytes, entry->origin_lsn, lsn);
-    if (entry->topic == SHARD_RECORDS_TOPIC) shard_records_found(store, entry, generation);
+    if (entry->topic == SHARD_RECORDS_TOPIC) shard_records_found(store, entry, extent_cycle);
     switch ((enum journal_entry_kind)entry->kind) {
     case JOURNAL_PREPARE: return STATUS_OK;
     case JOURNAL_CHECKPOINT:
         replica = recover_group(store, entry);
         if (!replica) return STATUS_NO_MEMORY;
-        status = recover_checkpoint(store, replica, body, body_size, entry, generation);
+        status = recover_checkpoint(store, replica, body, body_size, entry, extent_cycle);
         /* Pools smaller than before are no damage: the operator can give them back. */
         if (status == STATUS_NO_MEMORY || status == STATUS_JOURNAL_DAMAGED) return status;
         if (status != STATUS_OK) recover_damage(replica);
@@ -152,14 +152,14 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
         replica = recover_group(store, entry);
         if (!replica) return STATUS_NO_MEMORY;
         status = replica->configured ? STATUS_OK : recover_view_state(replica, body, body_size);
-        live_entries_found_first(replica, generation);
+        live_entries_found_first(replica, extent_cycle);
         return status;
     case JOURNAL_ABSTAIN:
         if (entry->topic == SHARD_RECORDS_TOPIC) return STATUS_OK;
         replica = recover_group(store, entry);
         if (!replica) return STATUS_NO_MEMORY;
-        return recover_abstention(replica, body, body_size, generation);
-    case JOURNAL_FORGET: return retire_found(store, entry, generation);
+        return recover_abstention(replica, body, body_size, extent_cycle);
+    case JOURNAL_FORGET: return retire_found(store, entry, extent_cycle);
     case JOURNAL_METADATA_FLOOR:
     case JOURNAL_TAIL_CLOSED: return STATUS_OK;
     case JOURNAL_SUFFIX_INSTALLED: return STATUS_OP_UNKNOWN;
@@ -329,7 +329,7 @@ static enum status recover_write(struct store *store)
 /* Into the ring, as if it had just become durable. */
 static enum status recover_execute(struct store *store, struct replica *replica,
                                    const uint8_t *bytes, const struct journal_entry *entry,
-                                   const struct entry_prepare *prepare, uint64_t generation)
+                                   const struct entry_prepare *prepare, uint64_t extent_cycle)
 {
     struct prepare_ring *ring = replica->is_metadata ? &store->metadata_ring : &store->data_ring;
     enum status status = STATUS_OK;
@@ -349,7 +349,7 @@ static enum status recover_execute(struct store *store, struct replica *replica,
     if (slot->operation == PARTITION_BATCH) slot->batch_bytes = prepare->payload_bytes;
     ring->durable = ring->rounded = ring->head;
     live_entries_add(store, replica, entry->size);
-    live_entries_found_oldest(replica, generation);
+    live_entries_found_oldest(replica, extent_cycle);
     store->committed->count = 0;
     committed_add(store->committed, position);
     execute_committed(store, ring, store->committed);
@@ -358,7 +358,7 @@ static enum status recover_execute(struct store *store, struct replica *replica,
 }
 
 static enum status recover_visit_ops(void *context, uint8_t *bytes,
-                                     const struct journal_entry *entry, uint64_t generation,
+                                     const struct journal_entry *entry, uint64_t extent_cycle,
                                      uint64_t lsn)
 {
     struct store_recovery *recovery = context;
@@ -397,7 +397,7 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
         return STATUS_OK;
     }
     recovery->progress++;
-    return recover_execute(store, replica, bytes, entry, &event.prepare, generation);
+    return recover_execute(store, replica, bytes, entry, &event.prepare, extent_cycle);
 }
 
 /* Segments that a checkpoint names, and no trim behind it took, must be there. */
