@@ -113,7 +113,7 @@ struct partition_admission partition_admit_batch(struct partition *partition,
                                             : producer_table_decide(&partition->producers, &batch);
     int fresh = decision.status == STATUS_OK && !decision.duplicate;
     if (fresh && full == STATUS_OK)
-        segment_promise(&partition->segments, &limit, size_bytes, partition->now_us);
+        segment_reserve(&partition->segments, &limit, size_bytes, partition->now_us);
     admission.status = fresh || (closed && !partition_stored(&decision)) ? full : decision.status;
     admission.duplicate = decision.duplicate;
     admission.base_offset = decision.base_offset;
@@ -161,7 +161,7 @@ static void partition_append(struct partition *partition, const struct batch_ser
     partition->append_time_us = server->append_time_us;
 }
 
-/* May a fresh batch be appended? From applied state alone, but NO_MEMORY: it was promised. */
+/* May a fresh batch be appended? From applied state alone, but NO_MEMORY: it was reserved. */
 static enum status partition_room(const struct partition *partition,
                                   const struct batch_server *server)
 {

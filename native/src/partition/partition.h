@@ -228,7 +228,7 @@ struct partition_result {
  *
  * Returns OK also when the operation is refused by a rule: look at result->status. Anything else
  * means this replica cannot go on: OP_UNKNOWN, OP_MALFORMED (the log is newer than us, or broken),
- * NO_MEMORY (a replay with smaller pools than the log was written with: admission promises room in
+ * NO_MEMORY (a replay with smaller pools than the log was written with: admission reserves room in
  * the shard's pools, and refusals at apply come from this partition's state only). Then the caller
  * must stop this group. */
 enum status partition_apply(struct partition *partition, uint64_t op, enum partition_op kind,

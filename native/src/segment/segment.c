@@ -60,8 +60,8 @@ void segment_list_init(struct segment_list *list, struct segment_pool *pool,
 
 void segment_list_deinit(struct segment_list *list)
 {
-    assert(list->pool->promised >= list->chunks.reserved);
-    list->pool->promised -= list->chunks.reserved;
+    assert(list->pool->reserved >= list->chunks.reserved);
+    list->pool->reserved -= list->chunks.reserved;
     while (list->first) {
         struct segment_chunk *chunk = list->first;
         list->first = chunk->next;

@@ -58,19 +58,18 @@ struct segment_chunk {
     struct segment segments[SEGMENT_CHUNK_COUNT];
 };
 
-/* Chunks of the whole shard. Never more are promised than are free. */
+/* Chunks of the whole shard. Never more are reserved than are free. */
 struct segment_pool {
     struct segment_chunk *free;
     uint32_t free_count;
     uint32_t count;
     /* Of the free ones: what admitted batches may need, and what a replay of trimmed partitions
      * needs again. */
-    uint32_t promised;
     uint32_t reserved;
 };
 
 /* Primary only: the admitted batches of one partition, not yet applied. */
-struct segment_promise {
+struct segment_reservation {
     uint64_t bytes;
     uint64_t last_bytes;        /* of the last admitted, within `bytes` */
     struct segment_limit limit; /* the least under which any of them may be applied */
@@ -87,7 +86,7 @@ struct segment_chunks {
     uint32_t used;
     uint32_t peak;      /* since the last durable checkpoint */
     uint32_t peak_next; /* since the checkpoint that is being made */
-    uint32_t reserved;  /* of the pool's promised ones: the more of this and the promise */
+    uint32_t reserved;  /* of the pool's reserved ones: the more of replay and admission */
 };
 
 struct segment_list {
@@ -97,7 +96,7 @@ struct segment_list {
     struct segment_chunk *last;
     uint32_t count;
     uint32_t digest_valid; /* the running digest covers all bytes of the active segment */
-    struct segment_promise promise;
+    struct segment_reservation reservation;
     struct segment_chunks chunks;
     uint64_t digest_state[SEGMENT_DIGEST_WORDS];
 };
@@ -143,20 +142,20 @@ void segment_list_init(struct segment_list *list, struct segment_pool *pool,
                        struct offset_index_pool *index_pool);
 void segment_list_deinit(struct segment_list *list);
 
-/* May a batch be appended after all that was promised room? SEGMENT_POOL_FULL: the shard's chunks
- * are used or promised; SEGMENTS_FULL. segment_promise counts the batch until segment_resolve, so
+/* May a batch be appended after all that have room reserved? SEGMENT_POOL_FULL: the shard's chunks
+ * are used or reserved; SEGMENTS_FULL. segment_reserve counts the batch until segment_resolve, so
  * that applying it never finds the pool empty, whatever other partitions take meanwhile. */
 enum status segment_admit(const struct segment_list *list, const struct segment_limit *limit,
                           uint32_t size_bytes, int64_t now_us);
-void segment_promise(struct segment_list *list, const struct segment_limit *limit,
+void segment_reserve(struct segment_list *list, const struct segment_limit *limit,
                      uint32_t size_bytes, int64_t now_us);
-/* A batch was applied, refused or cancelled. Nothing if none is promised: a replay. */
+/* A batch was applied, refused or cancelled. Nothing if there is no reservation: a replay. */
 void segment_resolve(struct segment_list *list, uint32_t size_bytes);
-/* The same promise after the list has changed. */
-void segment_promise_renew(struct segment_list *list);
+/* The same reservation after the list has changed. */
+void segment_reservation_renew(struct segment_list *list);
 
 /* The decision at apply, from applied state only: SEGMENTS_FULL: the batch would begin segment
- * SEGMENTS_COUNT_MAX + 1. NO_MEMORY: there is no chunk though it was promised. */
+ * SEGMENTS_COUNT_MAX + 1. NO_MEMORY: there is no chunk though it was reserved. */
 enum status segment_room(const struct segment_list *list, const struct segment_limit *limit,
                          int64_t append_time_us);
 /* 1 = a batch of that append time begins a segment. */

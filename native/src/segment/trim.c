@@ -69,7 +69,7 @@ void segment_list_trim(struct segment_list *list, uint64_t log_start,
     }
     if (trimmed->segments == 0) return;
     segment_trim_move(list, trimmed->segments);
-    segment_promise_renew(list);
+    segment_reservation_renew(list);
 }
 
 void segment_checkpoint_begun(struct segment_list *list)
@@ -80,5 +80,5 @@ void segment_checkpoint_begun(struct segment_list *list)
 void segment_checkpoint_done(struct segment_list *list)
 {
     list->chunks.peak = list->chunks.peak_next;
-    segment_promise_renew(list);
+    segment_reservation_renew(list);
 }

@@ -303,7 +303,7 @@ def test_the_last_chunk_is_promised_once() -> None:
     assert name(admitted(one, client_part(1)).status) == "OK"
     assert name(admitted(other, client_part(1)).status) == "SEGMENT_POOL_FULL"
     assert one.append(client_part(1)).status == "OK"
-    assert pools.pools.segments.promised == 0
+    assert pools.pools.segments.reserved == 0
 
 
 @settings(max_examples=100)
@@ -324,11 +324,11 @@ def test_what_was_admitted_always_finds_a_chunk(
         if applies and waiting[index]:
             assert partitions[index].append(waiting[index].pop(0)).status == "OK"
         segments = pools.pools.segments
-        assert segments.promised <= segments.free_count
+        assert segments.reserved <= segments.free_count
     for partition, parts in zip(partitions, waiting, strict=True):
         for part in parts:
             assert partition.append(part).status == "OK"
-    assert pools.pools.segments.promised == 0
+    assert pools.pools.segments.reserved == 0
 
 
 def test_finding_says_where_the_log_begins_and_ends() -> None:

@@ -270,7 +270,7 @@ def test_pools_are_whole_again_after_all_partitions_went() -> None:
     one.trim(10)
     one.deinit()
     segments = pools.pools.segments
-    assert (segments.free_count, segments.promised) == (segments.count, 0)
+    assert (segments.free_count, segments.reserved) == (segments.count, 0)
 
 
 # ---- what is due ----

@@ -1,5 +1,5 @@
 """reservation.c, and segments that end for their age: the same on every replica, and there is
-always room for what was promised."""
+always room for what was reserved."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -69,7 +69,7 @@ def admitted(partition: Partition, size_bytes: int, now_us: int) -> bool:
     kept = ffi.new("struct segment_limit *", limit)
     if name(lib.segment_admit(segments, kept, size_bytes, now_us)) != "OK":
         return False
-    lib.segment_promise(segments, kept, size_bytes, now_us)
+    lib.segment_reserve(segments, kept, size_bytes, now_us)
     return True
 
 
@@ -79,9 +79,9 @@ def test_a_segment_that_may_end_for_its_age_has_its_chunk_before_anybody_else() 
     stored = len(stored_batch(client_part(), op=1, append_us=1, principal=16))
     later_us = old.now_us + 3 * DAY_US
     assert admitted(old, stored, later_us)
-    assert not admitted(young, stored, later_us), "the last chunk is promised"
+    assert not admitted(young, stored, later_us), "the last chunk is reserved"
     assert old.append(client_part(), append_us=later_us).opened
-    assert pools.pools.segments.promised == 0
+    assert pools.pools.segments.reserved == 0
 
 
 BATCH = st.tuples(st.booleans(), st.integers(1, 30), st.sampled_from([False] * 30 + [True]))
@@ -106,4 +106,4 @@ def test_what_was_promised_suffices_whenever_its_batches_come(
             for partition, at_us in waiting:
                 assert partition.append(client_part(), append_us=at_us).status == "OK"
             waiting.clear()
-    assert pools.pools.segments.promised <= pools.pools.segments.free_count
+    assert pools.pools.segments.reserved <= pools.pools.segments.free_count
