@@ -54,9 +54,9 @@ void journal_damage_drop_unnamed(struct journal_report *report, uint32_t from);
 void journal_damage_prune(struct journal_report *report);
 
 /* Before an extent's rounds are walked: those in it that are none of its own. */
-void journal_end_orphans(struct journal_walk *walk, const uint8_t *buffer);
+void journal_tail_orphans(struct journal_walk *walk, const uint8_t *buffer);
 /* After the last extent: what lies behind the last round, and where the journal goes on.
  * JOURNAL_DAMAGED: something lies there that no write of ours left. */
-enum status journal_end(struct journal_walk *walk, struct io *io, uint32_t file, uint8_t *buffer);
+enum status journal_tail(struct journal_walk *walk, struct io *io, uint32_t file, uint8_t *buffer);
 
 #endif

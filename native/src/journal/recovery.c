@@ -273,7 +273,7 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     walk->first_before = walk->extent_cycle_before + 1 == walk->extent_cycle ? walk->first_lsn : 0;
     walk->extent_cycle_before = walk->extent_cycle;
     walk->first_lsn = known ? header.lsn : 0;
-    journal_end_orphans(walk, buffer);
+    journal_tail_orphans(walk, buffer);
     while (block < blocks_count) {
         uint8_t *blocks = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
         struct journal_block first;
@@ -368,7 +368,7 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
         }
     }
     if (!report) return STATUS_OK;
-    enum status status = journal_end(&walk, io, file, buffer);
+    enum status status = journal_tail(&walk, io, file, buffer);
     if (status != STATUS_OK) return status;
     journal_damage_prune(report);
     journal_resume(journal, &walk);

@@ -16,7 +16,7 @@ enum {
 /* Rounds that the extent's header disowns and no other extent claims. The write that would have
  * opened the extent may have been torn, its header lost: then nothing was durable behind the last
  * round. */
-void journal_end_orphans(struct journal_walk *walk, const uint8_t *buffer)
+void journal_tail_orphans(struct journal_walk *walk, const uint8_t *buffer)
 {
     struct journal *journal = walk->journal;
     if (!walk->report || walk->first_lsn == 0) return;
@@ -103,7 +103,7 @@ static enum status journal_close_unopened(struct journal_walk *walk)
     return STATUS_OK;
 }
 
-enum status journal_end(struct journal_walk *walk, struct io *io, uint32_t file, uint8_t *buffer)
+enum status journal_tail(struct journal_walk *walk, struct io *io, uint32_t file, uint8_t *buffer)
 {
     enum status status = journal_check_end(walk, io, file, buffer);
     return status == STATUS_OK ? journal_close_unopened(walk) : status;
