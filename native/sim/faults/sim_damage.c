@@ -1,7 +1,7 @@
 /* faults/sim_damage.c: damage to bytes and files that were durable, one at a time, and what may
  * come of it.
  *
- * What the damage may concern is worked out from the disk before it is done: the groups of the
+ * What the damage may concern is worked out from the disk before it is done: the replicas of the
  * damaged round, the partition of the damaged segment. Those may stop, by name, and for good; all
  * others must go on, and nobody may lose a record in silence. Where nothing can be known the start
  * may be refused: then the damage is undone and everything must be there.
@@ -286,7 +286,7 @@ static void sim_rot_segment(struct sim_node *node)
     sim_rot(node, path, in_footer ? data : 0, in_footer ? SEGMENT_FOOTER_BYTES : data, 0);
 }
 
-/* Whose checkpoint a file is cannot be told from its name: one group stops, or two whose state is
+/* Whose checkpoint a file is cannot be told from its name: one replica stops, or two whose state is
  * the same to the byte, and if it is the metadata's the start is refused. */
 static void sim_checkpoint_concerns(struct sim_node *node)
 {

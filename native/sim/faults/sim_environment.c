@@ -109,8 +109,8 @@ int sim_ambush_explains(const struct sim_node *node, enum status status)
     }
 }
 
-/* A write that went elsewhere in its file. The disk said that all is well: a group that lost by it
- * must be found out at the next start, once a later round tells that there was one. */
+/* A write that went elsewhere in its file. The disk said that all is well: a replica that lost
+ * by it must be found out at the next start, once a later round tells that there was one. */
 void sim_ambush_aftermath(struct sim_node *node)
 {
     struct sim_ambush *ambush = &node->storage.ambush;

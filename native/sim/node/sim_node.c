@@ -156,7 +156,7 @@ static void sim_start_faults(struct sim_node *node)
         sim_ambush_start(node);
 }
 
-/* A read that lied, and was believed: its group may have stopped by name; of the journal nothing
+/* A read that lied, and was believed: its replica may have stopped; of the journal nothing
  * may come of it but a refusal. */
 static void sim_start_judge(struct sim_node *node)
 {

@@ -50,7 +50,7 @@ struct sim_round {
 struct sim_damage {
     uint8_t done;
     uint8_t may_refuse;  /* the start may be refused; then all is put back, and must be there */
-    uint8_t may_crowd;   /* likewise, for want of room: a tombstone is gone, its group wants it */
+    uint8_t may_crowd;   /* likewise, for want of room: a tombstone is gone, its replica wants it */
     uint32_t stops_max;  /* so many partitions more may stop, of those that may */
     uint32_t partitions; /* which may have before */
     uint8_t metadata;

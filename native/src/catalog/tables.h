@@ -21,7 +21,7 @@ enum {
 };
 
 struct table_topic {
-    uint64_t topic; /* 0 = free slot: topic 0 is the metadata group and never in a table */
+    uint64_t topic; /* 0 = free slot: topic 0 is the metadata and never in a table */
     uint64_t created_revision;
     uint32_t organization;
     uint32_t project;

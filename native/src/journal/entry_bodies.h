@@ -6,7 +6,8 @@
  *     VIEW_STATE        version u16 | flags u16 (1 = metered) | members u32 | view | log_view |
  *                       epoch u32 | tenure u32 | segment_bytes | segment_us | 0 (16)
  *     CHECKPOINT        view state (64) | checksum of the op (16) | append time | place u32: 1
- *                       inline, 2 file | size u32 | digest (16), then the blob if it is inline
+ *                       inline, 2 file | size u32 | digest (16), then the checkpoint if it is
+ * inline
  *     TAIL_CLOSED       first lsn | last lsn
  *     ABSTAIN           last good op | last op that may be lost | 0
  *     METADATA_FLOOR    op
@@ -26,7 +27,7 @@
 enum entry_body_bytes {
     ENTRY_PREPARE_BYTES = 112, /* before the payload */
     ENTRY_VIEW_STATE_BYTES = 64,
-    ENTRY_CHECKPOINT_BYTES = 112, /* before the blob */
+    ENTRY_CHECKPOINT_BYTES = 112, /* before the checkpoint */
     ENTRY_TAIL_CLOSED_BYTES = 16,
     ENTRY_ABSTAIN_BYTES = 24,
     ENTRY_METADATA_FLOOR_BYTES = 8,
@@ -66,9 +67,9 @@ struct entry_checkpoint {
     struct entry_view_state view_state;
     uint8_t checksum[16]; /* of the op it stands at */
     int64_t append_time_us;
-    uint32_t size; /* of the blob */
+    uint32_t size; /* of the checkpoint */
     uint8_t is_file;
-    uint8_t digest[16]; /* of the blob; the file's name */
+    uint8_t digest[16]; /* of the checkpoint; the file's name */
 };
 
 struct entry_tail_closed {

@@ -37,7 +37,7 @@ enum journal_entry_kind {
     JOURNAL_ABSTAIN = 5,
     JOURNAL_SUFFIX_INSTALLED = 6,
     JOURNAL_METADATA_FLOOR = 7,
-    JOURNAL_FORGET = 8, /* the group left this node: nothing of it is live */
+    JOURNAL_FORGET = 8, /* the replica left this node: nothing of it is live */
 };
 
 struct journal_block {

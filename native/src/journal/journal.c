@@ -20,7 +20,7 @@ static_assert(JOURNAL_EXTENTS_MIN > JOURNAL_EXTENTS_RESERVED + 2,
 
 static uint32_t journal_directory_limit(const struct journal_config *config)
 {
-    /* Two directories may take a quarter of an extent: a tiny journal names fewer groups a
+    /* Two directories may take a quarter of an extent: a tiny journal names fewer replicas a
      * round. */
     uint64_t limit = journal_extent_payload_bytes(config) / 8 / JOURNAL_DIRECTORY_ITEM_BYTES;
     if (limit < 1) limit = 1;

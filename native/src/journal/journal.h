@@ -27,9 +27,9 @@ enum journal_limit {
     JOURNAL_EXTENTS_MIN = 6,
     JOURNAL_EXTENTS_RESERVED = 2,     /* J6: for re-append, view state, checkpoints, trims */
     JOURNAL_ROUND_ENTRIES_MAX = 8192, /* bounds the work between two syncs */
-    JOURNAL_DIRECTORY_MAX = 4096,     /* groups in one round */
+    JOURNAL_DIRECTORY_MAX = 4096,     /* replicas in one round */
     JOURNAL_DAMAGES_MAX =
-        1024, /* named group ranges that one recovery reports; more = the whole shard */
+        1024, /* named ranges of replicas that one recovery reports; more = the whole shard */
     JOURNAL_CLOSED_MAX = 64, /* TailClosed ranges remembered */
 };
 
@@ -40,7 +40,7 @@ struct journal_config {
     uint32_t round_blocks_max;
 };
 
-/* Where a group stands in the directory of the round being made; the caller keeps one per group. */
+/* Where a replica stands in the directory of the round being made; the caller keeps one each. */
 struct journal_mark {
     uint64_t lsn;
     uint32_t index;
@@ -99,7 +99,7 @@ struct journal_damage {
     uint64_t extent_cycle;
     uint64_t lsn_from; /* of the damaged rounds, both included */
     uint64_t lsn_to;
-    int named; /* 1 = the group below; 0 = any group of the shard */
+    int named; /* 1 = the replica below; 0 = any replica of the shard */
     struct journal_directory_item item;
 };
 

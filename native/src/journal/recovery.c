@@ -5,8 +5,8 @@
  * Blocks name their round, so a damaged round is stepped over and the ones behind it are found.
  * Then:
  *
- *     damaged, an intact round above it witnesses it        corrupt: it was durable, its groups are
- *                                                           named by a directory
+ *     damaged, an intact round above it witnesses it        corrupt: it was durable, a directory
+ *                                                           names its replicas
  *     damaged, the last one, every bad block holds an
  *         older sector (zeros, older cycle or lsn)          absent: its write never completed,
  *                                                           nobody was told

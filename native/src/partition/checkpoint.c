@@ -7,8 +7,8 @@
  *                                              from version 3 on: else never held, never trimmed
  *
  * Canonical: equal states give equal bytes, so comparing the bytes compares replicas.
- * Configuration is metadata's and not in it. A blob is believed only after its CRC, and still every
- * count is bounded and every order checked. */
+ * Configuration is metadata's and not in it. A checkpoint is believed only after its CRC, and
+ * still every count is bounded and every order checked. */
 #include "partition/partition.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
  * Pure: no clock, no I/O; memory comes from pools of the shard, filled once. It owns: which offset
  * a batch gets, which batch is a duplicate, where its bytes go and when a segment is sealed, who of
  * a consumer group may commit, what is metered. It refuses to own: the bytes (the caller writes
- * them where partition_apply says), the group's journal, and time.
+ * them where partition_apply says), the replica's journal, and time.
  *
  *     request -> partition_admit_batch -> [prepare, journal, commit] -> partition_apply -> write
  *
@@ -30,7 +30,7 @@
 
 struct arena;
 
-/* Operations of a partition's group. Numbers are in the journal [bytes]. Bodies:
+/* Operations of a partition's replica. Numbers are in the journal [bytes]. Bodies:
  * docs/internals/groups.md. */
 enum partition_op {
     PARTITION_BATCH = 1,            /* a stored batch; base_offset and cumulative_bytes zero */
@@ -230,7 +230,7 @@ struct partition_result {
  * means this replica cannot go on: OP_UNKNOWN, OP_MALFORMED (the log is newer than us, or broken),
  * NO_MEMORY (a replay with smaller pools than the log was written with: admission reserves room in
  * the shard's pools, and refusals at apply come from this partition's state only). Then the caller
- * must stop this group. */
+ * must stop this replica. */
 enum status partition_apply(struct partition *partition, uint64_t op, enum partition_op kind,
                             int64_t append_time_us, uint8_t *body, size_t size,
                             struct partition_result *result);
@@ -311,8 +311,8 @@ enum status partition_apply_hold(struct partition *partition, const uint8_t *bod
 
 /* ---- checkpoints ---- */
 
-/* One blob [bytes]: magic, version, CRC32C, then all of the above but what only the primary knows.
- * Canonical: equal states give equal bytes. */
+/* A checkpoint [bytes]: magic, version, CRC32C, then all of the above but what only the primary
+ * knows. Canonical: equal states give equal bytes. */
 size_t partition_checkpoint_bytes(const struct partition *partition);
 void partition_checkpoint_encode(const struct partition *partition, uint8_t *bytes, size_t size);
 /* Into a partition fresh from partition_init. CHECKPOINT_DAMAGED, CHECKPOINT_VERSION, NO_MEMORY: it

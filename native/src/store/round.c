@@ -41,13 +41,13 @@ int round_pending(const struct store *store)
 }
 
 static struct journal_mark *round_mark(struct store *store, const struct ring_slot *slot,
-                                       struct journal_mark *nobody)
+                                       struct journal_mark *unowned)
 {
-    return slot->replica == UINT32_MAX ? nobody : &registry_at(store, slot->replica)->mark;
+    return slot->replica == UINT32_MAX ? unowned : &registry_at(store, slot->replica)->mark;
 }
 
 /* Take what fits of one ring. 0 = the round is full. */
-static int round_take(struct store *store, struct prepare_ring *ring, struct journal_mark *nobody,
+static int round_take(struct store *store, struct prepare_ring *ring, struct journal_mark *unowned,
                       int spare)
 {
     struct journal *journal = &store->journal;
@@ -69,7 +69,7 @@ static int round_take(struct store *store, struct prepare_ring *ring, struct jou
                    && journal_extents_free(journal) <= JOURNAL_EXTENTS_RESERVED) {
             return 0;
         }
-        if (!journal_round_add(journal, entry, round_mark(store, slot, nobody))) return 0;
+        if (!journal_round_add(journal, entry, round_mark(store, slot, unowned))) return 0;
         slot->state = RING_SLOT_ROUNDED;
         ring->rounded += slot->size;
     }
@@ -79,11 +79,11 @@ void round_start(struct store *store)
 {
     struct journal *journal = &store->journal;
     if (journal->writing || store->failed != STATUS_OK) return;
-    struct journal_mark nobody = {0};
+    struct journal_mark unowned = {0};
     if (round_pending(store)) {
-        if (round_take(store, &store->control_ring, &nobody, 1)
-            && round_take(store, &store->metadata_ring, &nobody, 0)) {
-            (void)round_take(store, &store->data_ring, &nobody, 0);
+        if (round_take(store, &store->control_ring, &unowned, 1)
+            && round_take(store, &store->metadata_ring, &unowned, 0)) {
+            (void)round_take(store, &store->data_ring, &unowned, 0);
         }
     } else if (store->rounds->witness_now) {
         if (!journal_round_begin(journal, 0)) return;

@@ -166,7 +166,7 @@ size_t store_memory_bytes(const struct store_config *given)
     size_t total = arena_size(sizeof(struct store)) + parts_memory_bytes(&sizes);
     total += journal_memory_bytes(&sizes.journal) + partition_pools_bytes(&sizes.partitions);
     total += sizes.config.prepares_bytes + sizes.metadata_ring + control_ring_bytes(&sizes.config);
-    total += sizes.config.extent_bytes + CHECKPOINT_BLOB_MAX;
+    total += sizes.config.extent_bytes + CHECKPOINT_BYTES_MAX;
     return total + 16 * ARENA_PAGE_BYTES;
 }
 
@@ -177,7 +177,7 @@ static int make_memory(struct store *store, const struct state_sizes *sizes, str
     uint8_t *metadata = arena_take_aligned(arena, sizes->metadata_ring, ARENA_PAGE_BYTES);
     uint8_t *control = arena_take_aligned(arena, control_bytes, ARENA_PAGE_BYTES);
     store->extent_buffer = arena_take_aligned(arena, sizes->config.extent_bytes, ARENA_PAGE_BYTES);
-    store->checkpoint_buffer = arena_take_aligned(arena, CHECKPOINT_BLOB_MAX, ARENA_PAGE_BYTES);
+    store->checkpoint_buffer = arena_take_aligned(arena, CHECKPOINT_BYTES_MAX, ARENA_PAGE_BYTES);
     if (!data || !metadata || !control) return 0;
     prepare_ring_init(&store->data_ring, data, sizes->config.prepares_bytes);
     prepare_ring_init(&store->metadata_ring, metadata, sizes->metadata_ring);

@@ -55,7 +55,7 @@ struct store {
     /* Memory that a start uses before anything else runs; then whoever is named. */
     struct journal_report *report;
     uint8_t *extent_buffer;     /* store/checkpoint/reappend.c */
-    uint8_t *checkpoint_buffer; /* store/checkpoint/checkpoint.c: CHECKPOINT_BLOB_MAX */
+    uint8_t *checkpoint_buffer; /* store/checkpoint/checkpoint.c: CHECKPOINT_BYTES_MAX */
 
     struct store_statistics statistics; /* each figure is counted by one file */
 };

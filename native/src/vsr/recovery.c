@@ -1,4 +1,4 @@
-/* vsr/recovery.c: a group's log after a restart, from what the journal still shows.
+/* vsr/recovery.c: a replica's log after a restart, from what the journal still shows.
  *
  * A checkpoint stands for all ops up to its own. Above it, prepares count in the order of their
  * parents, wherever and however often they lie in the journal: an op is taken when it is the next
@@ -6,7 +6,7 @@
  *
  * With one member every intact op was prepared by us and by nobody else, so it is committed: nobody
  * can hold another. What is absent was never durable and is cut. What is known to have existed and
- * cannot be read stops the group (V1). */
+ * cannot be read stops the replica (V1). */
 #include "vsr/vsr.h"
 
 #include <string.h>

@@ -1,11 +1,12 @@
-/* vsr/vsr.h: one replica of one group: Viewstamped Replication as a pure step.
+/* vsr/vsr.h: one replica of a replica set: Viewstamped Replication as a pure step.
  *
  *     vsr_step(vsr, event, update)
  *
  * Events carry what happened outside (a request with its time, a round that is durable, an op that
  * was executed, a prepare that recovery found); the update says what to do next. No clock, no
- * randomness, no I/O, no memory of its own. A group of one member takes the same path as any other:
- * prepare, journal, own PrepareOk once the round is synced, commit at a quorum of one, execute.
+ * randomness, no I/O, no memory of its own. A replica set of one member takes the same path as
+ * any other: prepare, journal, own PrepareOk once the round is synced, commit at a quorum of
+ * one, execute.
  *
  *     RECOVERING --recovered--> NORMAL
  *          \---damage found---> DAMAGED      stopped by name until an operator decides (V1)
@@ -56,7 +57,7 @@ enum vsr_event_kind {
     VSR_CHECKPOINT_FOUND, /* recovery: op, checksum, time_us */
     VSR_PREPARE_FOUND,    /* recovery: prepare, intact */
     VSR_DAMAGE_FOUND,     /* recovery: ops up to `op` existed; their bytes may be lost */
-    /* recovery: op = the last good one, op_to: an earlier recovery stopped the group */
+    /* recovery: op = the last good one, op_to: an earlier recovery stopped the replica */
     VSR_ABSTAINED,
     VSR_RECOVERED, /* recovery: all was shown */
 };
@@ -80,7 +81,7 @@ struct vsr_committed {
 struct vsr_update {
     enum status status; /* REQUEST: DAMAGED, REBUILDING */
     uint8_t journal;    /* write `header` and the payload into the next round */
-    uint8_t damaged;    /* the group has just been stopped: remember it (J4) */
+    uint8_t damaged;    /* the replica has just been stopped: remember it (J4) */
     uint16_t reserved;
     struct vsr_committed committed; /* PERSISTED, PREPARE_FOUND */
     struct entry_prepare prepare;

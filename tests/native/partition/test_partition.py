@@ -391,32 +391,32 @@ def test_admissions_are_not_in_a_checkpoint() -> None:
 @settings(max_examples=60)
 @given(st.data())
 def test_a_damaged_checkpoint_is_refused_and_leaves_nothing_behind(data: st.DataObject) -> None:
-    blob = bytearray(lived().checkpoint())
-    blob[data.draw(st.integers(0, len(blob) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    assert refused(bytes(blob)) in {"CHECKPOINT_DAMAGED", "CHECKPOINT_VERSION"}
+    encoded = bytearray(lived().checkpoint())
+    encoded[data.draw(st.integers(0, len(encoded) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    assert refused(bytes(encoded)) in {"CHECKPOINT_DAMAGED", "CHECKPOINT_VERSION"}
 
 
 @settings(max_examples=60)
 @given(st.data())
 def test_a_checkpoint_with_a_sum_that_fits_is_still_not_trusted(data: st.DataObject) -> None:
-    blob = bytearray(lived().checkpoint())
+    encoded = bytearray(lived().checkpoint())
     for _ in range(data.draw(st.integers(1, 3))):
-        blob[data.draw(st.integers(16, len(blob) - 1))] = data.draw(st.integers(0, 255))
-    struct.pack_into("<I", blob, 4, lib.crc32c(bytes(blob[8:]), len(blob) - 8))
-    assert refused(bytes(blob)) in {"OK", "CHECKPOINT_DAMAGED", "NO_MEMORY"}
+        encoded[data.draw(st.integers(16, len(encoded) - 1))] = data.draw(st.integers(0, 255))
+    struct.pack_into("<I", encoded, 4, lib.crc32c(bytes(encoded[8:]), len(encoded) - 8))
+    assert refused(bytes(encoded)) in {"OK", "CHECKPOINT_DAMAGED", "NO_MEMORY"}
 
 
 def test_a_checkpoint_that_is_cut_off_is_refused() -> None:
-    blob = lived().checkpoint()
-    for size in (0, 15, 55, len(blob) - 1):
-        assert refused(blob[:size]) == "CHECKPOINT_DAMAGED"
+    encoded = lived().checkpoint()
+    for size in (0, 15, 55, len(encoded) - 1):
+        assert refused(encoded[:size]) == "CHECKPOINT_DAMAGED"
 
 
-def refused(blob: bytes) -> str:
+def refused(encoded: bytes) -> str:
     """What decoding says; afterwards the pools must be full again."""
     pools = Pools()
     partition = Partition(pools, segment_bytes=1500)
-    status = lib.partition_checkpoint_decode(partition.struct, blob, len(blob))
+    status = lib.partition_checkpoint_decode(partition.struct, encoded, len(encoded))
     partition.deinit()
     assert pools.pools.producers.free_count == pools.pools.producers.count
     assert pools.pools.segments.free_count == pools.pools.segments.count

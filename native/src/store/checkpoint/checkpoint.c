@@ -80,7 +80,7 @@ static int checkpoint_due(const struct store *store)
 }
 
 struct entry_checkpoint checkpoint_entry(const struct replica *replica, int is_file,
-                                         uint64_t blob_bytes, const uint8_t digest[16])
+                                         uint64_t encoded_bytes, const uint8_t digest[16])
 {
     const struct segment_limit limit = {.bytes = replica->state.config.segment_bytes,
                                         .time_us = replica->state.config.segment_us};
@@ -88,7 +88,7 @@ struct entry_checkpoint checkpoint_entry(const struct replica *replica, int is_f
         .view_state = propose_view_state(replica, &limit),
         .append_time_us = replica->vsr.executed_time_us,
         .is_file = is_file != 0,
-        .size = (uint32_t)blob_bytes,
+        .size = (uint32_t)encoded_bytes,
     };
     memcpy(entry.checksum, replica->vsr.executed_checksum, 16);
     memcpy(entry.digest, digest, 16);
@@ -110,14 +110,14 @@ static int checkpoint_prefers_append(const struct replica *replica)
 static int checkpoint_encode(struct store *store, struct replica *replica)
 {
     struct checkpoint *checkpoint = store->checkpoint;
-    uint64_t blob_bytes = partition_checkpoint_bytes(&replica->state);
-    int is_file = blob_bytes > store->config.checkpoint_inline_bytes
-                  || blob_bytes > journal_entry_bytes_max(&store->journal.config) / 2;
-    assert(blob_bytes <= CHECKPOINT_BLOB_MAX);
+    uint64_t encoded_bytes = partition_checkpoint_bytes(&replica->state);
+    int is_file = encoded_bytes > store->config.checkpoint_inline_bytes
+                  || encoded_bytes > journal_entry_bytes_max(&store->journal.config) / 2;
+    assert(encoded_bytes <= CHECKPOINT_BYTES_MAX);
     if (checkpoint->count == ITEMS_MAX || (is_file && checkpoint->file_bytes)) return 0;
     const struct journal_entry entry =
         propose_entry(replica, JOURNAL_CHECKPOINT, replica->vsr.commit_min,
-                      ENTRY_CHECKPOINT_BYTES + (is_file ? 0 : blob_bytes));
+                      ENTRY_CHECKPOINT_BYTES + (is_file ? 0 : encoded_bytes));
     if (!prepare_ring_fits(&store->control_ring, entry.size)) return 0;
     assert(replica->state.applied_op == replica->vsr.commit_min);
 
@@ -126,11 +126,11 @@ static int checkpoint_encode(struct store *store, struct replica *replica)
     struct ring_slot *slot =
         propose_begin(store, &store->control_ring, replica, &entry, &item->slot);
     uint8_t *body = ring_slot_body(slot);
-    uint8_t *blob = is_file ? store->checkpoint_buffer : body + ENTRY_CHECKPOINT_BYTES;
+    uint8_t *encoded = is_file ? store->checkpoint_buffer : body + ENTRY_CHECKPOINT_BYTES;
     uint8_t digest[16];
-    partition_checkpoint_encode(&replica->state, blob, blob_bytes);
-    vsr_digest(blob, blob_bytes, digest);
-    item->entry = checkpoint_entry(replica, is_file, blob_bytes, digest);
+    partition_checkpoint_encode(&replica->state, encoded, encoded_bytes);
+    vsr_digest(encoded, encoded_bytes, digest);
+    item->entry = checkpoint_entry(replica, is_file, encoded_bytes, digest);
     entry_checkpoint_put(body, &item->entry);
     slot->token = checkpoint->count++;
     item->batches = segment_writer_executed(replica);
@@ -140,7 +140,7 @@ static int checkpoint_encode(struct store *store, struct replica *replica)
     segment_checkpoint_begun(&replica->state.segments);
     item->live_bytes = live_entries_bytes_of(replica);
     item->entry_bytes = entry.size;
-    if (is_file) checkpoint->file_bytes = (uint32_t)blob_bytes;
+    if (is_file) checkpoint->file_bytes = (uint32_t)encoded_bytes;
     replica->checkpoint_under_way = 1;
     return 1;
 }

@@ -29,7 +29,7 @@ struct replica;
 struct ring_slot;
 struct store;
 
-enum { CHECKPOINT_BLOB_MAX = 4194304 /* a partition's, in a file */ };
+enum { CHECKPOINT_BYTES_MAX = 4194304 /* a partition's, in a file */ };
 
 size_t checkpoint_memory_bytes(void);
 struct checkpoint *checkpoint_make(struct arena *arena);
@@ -46,9 +46,9 @@ void checkpoint_read_done(struct store *store, const struct file_request *done);
 void checkpoint_file_durable(struct store *store);
 void checkpoint_durable(struct store *store, struct replica *replica, const struct ring_slot *slot);
 
-/* An entry that names a blob at what the replica has executed. */
+/* An entry that names a checkpoint of what the replica has executed. */
 struct entry_checkpoint checkpoint_entry(const struct replica *replica, int is_file,
-                                         uint64_t blob_bytes, const uint8_t digest[16]);
+                                         uint64_t encoded_bytes, const uint8_t digest[16]);
 /* One of those under way is in a file of this name. */
 int checkpoint_names_file(const struct store *store, const uint8_t digest[16]);
 

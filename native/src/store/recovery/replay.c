@@ -70,17 +70,17 @@ static enum status recover_view_state(struct replica *replica, const uint8_t *bo
     return status == STATUS_OK ? recover_configure(replica, &state) : status;
 }
 
-static enum status recover_blob(struct store *store, struct replica *replica, const uint8_t *blob,
-                                uint64_t size)
+static enum status recover_checkpoint_bytes(struct store *store, struct replica *replica,
+                                            const uint8_t *encoded, uint64_t size)
 {
     uint8_t digest[16];
-    vsr_digest(blob, size, digest);
+    vsr_digest(encoded, size, digest);
     if (memcmp(digest, replica_checkpoint_digest(replica), 16) != 0)
         return STATUS_CHECKPOINT_DAMAGED;
     const struct partition_config config = replica->state.config;
     partition_deinit(&replica->state);
     partition_init(&replica->state, &store->pools, &config);
-    return partition_checkpoint_decode(&replica->state, blob, size);
+    return partition_checkpoint_decode(&replica->state, encoded, size);
 }
 
 /* The latest stands for all before it. */
@@ -108,7 +108,7 @@ static enum status recover_checkpoint(struct store *store, struct replica *repli
     live_entries_replace(store, replica, live_entries_bytes_of(replica), entry->size);
     if (found.is_file) return STATUS_OK;
     if (found.size != body_size - ENTRY_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
-    return recover_blob(store, replica, body + ENTRY_CHECKPOINT_BYTES, found.size);
+    return recover_checkpoint_bytes(store, replica, body + ENTRY_CHECKPOINT_BYTES, found.size);
 }
 
 static enum status recover_abstention(struct replica *replica, const uint8_t *body,
@@ -167,12 +167,12 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     return STATUS_OP_UNKNOWN;
 }
 
-static enum status recover_blob_file(struct store *store, struct replica *replica)
+static enum status recover_checkpoint_file(struct store *store, struct replica *replica)
 {
     int is_metadata = replica->is_metadata;
     uint32_t bytes = replica_checkpoint_bytes(replica);
     uint8_t *target = is_metadata ? metadata_snapshot_buffer(store) : store->checkpoint_buffer;
-    uint64_t room = is_metadata ? METADATA_SNAPSHOT_MAX : CHECKPOINT_BLOB_MAX;
+    uint64_t room = is_metadata ? METADATA_SNAPSHOT_MAX : CHECKPOINT_BYTES_MAX;
     if (bytes > room) return STATUS_CHECKPOINT_DAMAGED;
     struct io_request request = {.operation = IO_OPEN, .file = STORE_SLOT_CHECKPOINT};
     checkpoint_file_path(replica_checkpoint_digest(replica), request.path);
@@ -186,7 +186,7 @@ static enum status recover_blob_file(struct store *store, struct replica *replic
     (void)requests_perform(store, &close);
     if (status != STATUS_OK) return status;
     if (read.result_bytes != read.size) return STATUS_CHECKPOINT_DAMAGED;
-    if (!is_metadata) return recover_blob(store, replica, target, bytes);
+    if (!is_metadata) return recover_checkpoint_bytes(store, replica, target, bytes);
     uint8_t digest[16];
     vsr_digest(target, bytes, digest);
     metadata_found(store, replica_checkpoint_op(replica), bytes);
@@ -209,7 +209,7 @@ enum status recovery_states(struct store_recovery *recovery)
     struct replica *replica;
     while ((replica = registry_next(store, &cursor)) != NULL) {
         if (!replica_checkpoint_is_file(replica)) continue;
-        status = recover_blob_file(store, replica);
+        status = recover_checkpoint_file(store, replica);
         if (status == STATUS_OK) continue;
         if (replica->is_metadata || status != STATUS_CHECKPOINT_DAMAGED) {
             checkpoint_file_path(replica_checkpoint_digest(replica), recovery->detail);
