@@ -9,6 +9,7 @@
 #include "service/list_offsets.h"
 #include "service/produce.h"
 #include "service/produce_queue.h"
+#include "service/produce_reply.h"
 #include "service/publish.h"
 #include "service/ready_queue.h"
 

@@ -4,7 +4,7 @@
 #include "foundation/assert.h"
 #include "grpc/server.h"
 #include "service/commit_offsets.h"
-#include "service/produce.h"
+#include "service/produce_reply.h"
 #include "service/state.h"
 
 size_t pendings_memory_bytes(void)
@@ -87,13 +87,13 @@ struct call *pending_answered(struct service *service, struct pending *pending)
     struct call *call = grpc_call_find(service->grpc, pending->call_index, pending->call_tag);
     buffer_give(service->pool, pending->loan);
     pending_give(service, pending);
-    if (call == NULL) {
+    if (call != NULL) {
+        struct call_work *work = work_of(call);
+        assert(work->pending_count > 0);
+        work->pending_count--;
+    } else {
         service->counters.late_outcomes++;
-        return NULL;
     }
-    struct call_work *work = work_of(call);
-    assert(work->pending_count > 0);
-    work->pending_count--;
     return call;
 }
 
@@ -101,13 +101,10 @@ void pending_outcome(struct service *service, struct pending *pending,
                      const struct frame_outcome *outcome)
 {
     const struct pending done = *pending;
-    struct call *call = pending_answered(service, pending);
-    if (call == NULL) return;
     assert(done.kind == PENDING_COMMIT || done.kind == PENDING_PRODUCE);
-    if (done.kind == PENDING_COMMIT)
-        commit_offsets_outcome(call, outcome);
-    else
-        produce_outcome(call, done.number, outcome);
+    struct call *call = pending_answered(service, pending);
+    if (call != NULL && done.kind == PENDING_COMMIT) commit_offsets_outcome(call, outcome);
+    if (call != NULL && done.kind == PENDING_PRODUCE) produce_outcome(call, done.number, outcome);
 }
 
 static int waits_for_call(const struct pending *pending)

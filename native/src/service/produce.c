@@ -7,41 +7,13 @@
 #include "grpc/server.h"
 #include "service/access.h"
 #include "service/attribution.h"
-#include "service/methods.h"
 #include "service/pendings.h"
+#include "service/produce_reply.h"
 #include "service/state.h"
 #include "wire/proto_messages.h"
 
 /* Unanswered messages of one ProduceStream: beyond it BUSY. */
 enum { PRODUCE_STREAM_PENDINGS_MAX = 16384 };
-
-/* On a stream the error is a message and the stream lives on; a unary call ends with it. */
-static void produce_fail(struct call *call, uint64_t request, const struct grpc_failure *failure)
-{
-    if (!is_method(call, METHOD_PRODUCE_STREAM)) {
-        grpc_finish(call, failure);
-        return;
-    }
-    if (call->finished) return;
-    grpc_failure_count(call, failure->error);
-    struct proto_error error;
-    grpc_failure_proto(failure, &error);
-    struct proto_produce_reply reply = {.request = request, .error = &error};
-    uint8_t message[PROTO_PRODUCE_REPLY_SIZE_MAX];
-    grpc_reply_small(call, message, proto_encode_produce_reply(&reply, message));
-}
-
-static void produce_fail_error(struct call *call, uint64_t request, enum grpc_error error)
-{
-    struct grpc_failure failure = {.error = error};
-    produce_fail(call, request, &failure);
-}
-
-static void produce_fail_status(struct call *call, uint64_t request, enum status status)
-{
-    struct grpc_failure failure = grpc_failure_of(status);
-    produce_fail(call, request, &failure);
-}
 
 /* To the shard that owns the partition: the message is lent until the outcome. */
 static enum status produce_forward(struct service *service, const struct store_produce *produce,
@@ -86,42 +58,52 @@ void produce_submit(struct call *call, struct store_produce *produce, uint64_t n
         produce->token = pending_of_call(call, PENDING_PRODUCE, number);
     if (produce->token != 0) {
         uint16_t owner = owner_of(produce->id.topic, produce->id.partition, service->shards_count);
-        status = owner == service->index ? produce_admit(service, produce, 0, owned)
+        status = owner == service->index ? produce_queue_offer(service, produce, 0, owned)
                                          : produce_forward(service, produce, owner, owned);
         if (status == STATUS_OK)
             work->pending_count++;
         else
             pending_give(service, pending_find(service, produce->token));
     }
-    if (status != STATUS_OK) produce_fail_status(call, number, status);
+    if (status != STATUS_OK) {
+        struct grpc_failure failure = grpc_failure_of(status);
+        produce_refuse(call, number, &failure);
+    }
+}
+
+static void produce_decoded(struct call *call, const struct proto_produce_request *request,
+                            uint8_t **owned)
+{
+    struct store_produce produce = {
+        .id = {.topic = request->topic,
+               .created_revision = request->created_revision,
+               .partition = request->partition},
+        .batch = request->batch.data,
+        .batch_size = request->batch.size,
+        .principal = call->caller.principal,
+    };
+    const struct table_topic *topic;
+    struct grpc_failure failure = {.error =
+                                       stream_access(service_of(call)->tables, &call->caller,
+                                                     &produce.id, ENGINE_VERB_PRODUCE, &topic)};
+    if (failure.error == GRPC_ERROR_NONE && request->batch.size == 0)
+        failure.error = GRPC_ERROR_INVALID_BATCH;
+    if (failure.error == GRPC_ERROR_NONE) {
+        produce.message_bytes_max = topic->message_bytes_max;
+        attribution_request(call, topic);
+        produce_submit(call, &produce, request->request, owned);
+    } else {
+        produce_refuse(call, request->request, &failure);
+    }
 }
 
 void produce_message(struct call *call, struct grpc_message *message)
 {
     struct proto_produce_request request;
-    if (proto_decode_produce(message->data, message->size, &request) != STATUS_OK) {
+    if (proto_decode_produce(message->data, message->size, &request) == STATUS_OK)
+        produce_decoded(call, &request, &message->buffer);
+    else
         grpc_finish_error(call, GRPC_ERROR_MALFORMED_REQUEST);
-        return;
-    }
-    struct store_produce produce = {
-        .id = {.topic = request.topic,
-               .created_revision = request.created_revision,
-               .partition = request.partition},
-        .batch = request.batch.data,
-        .batch_size = request.batch.size,
-        .principal = call->caller.principal,
-    };
-    const struct table_topic *topic;
-    enum grpc_error error = stream_access(service_of(call)->tables, &call->caller, &produce.id,
-                                          ENGINE_VERB_PRODUCE, &topic);
-    if (error == GRPC_ERROR_NONE && request.batch.size == 0) error = GRPC_ERROR_INVALID_BATCH;
-    if (error == GRPC_ERROR_NONE) {
-        produce.message_bytes_max = topic->message_bytes_max;
-        attribution_request(call, topic);
-        produce_submit(call, &produce, request.request, &message->buffer);
-    } else {
-        produce_fail_error(call, request.request, error);
-    }
 }
 
 void produce_remote(struct service *service, const struct shard_frame *frame)
@@ -140,68 +122,13 @@ void produce_remote(struct service *service, const struct shard_frame *frame)
         .message_bytes_max = frame->produce.message_bytes_max,
         .token = pending_take(service, &values),
     };
+    uint8_t *nothing = NULL;
     enum status status = STATUS_BUSY;
-    if (produce.token != 0) {
-        uint8_t *nothing = NULL;
-        status = produce_admit(service, &produce, 1, &nothing);
-        if (status == STATUS_OK) return;
-        pending_give(service, pending_find(service, produce.token));
+    if (produce.token != 0) status = produce_queue_offer(service, &produce, 1, &nothing);
+    if (status != STATUS_OK) {
+        if (produce.token != 0) pending_give(service, pending_find(service, produce.token));
+        struct shard_frame answer = {
+            .kind = FRAME_OUTCOME, .token = frame->token, .outcome = {.status = status}};
+        shard_queues_post(service, &answer, frame->source, QUEUE_REPLY);
     }
-    struct shard_frame answer = {
-        .kind = FRAME_OUTCOME, .token = frame->token, .outcome = {.status = status}};
-    shard_queues_post(service, &answer, frame->source, QUEUE_REPLY);
-}
-
-static void publish_reply(struct call *call, uint32_t partition,
-                          const struct frame_outcome *outcome)
-{
-    struct proto_publish_reply reply = {
-        .partition = partition,
-        .base_offset = outcome->base_offset,
-        .message_count = outcome->record_count,
-        .persisted = outcome->persisted,
-        .replicas = outcome->replicas,
-        .duplicate = outcome->duplicate,
-        .append_time_us = outcome->append_time_us,
-    };
-    uint8_t message[PROTO_PUBLISH_REPLY_SIZE_MAX];
-    grpc_reply_small(call, message, proto_encode_publish_reply(&reply, message));
-    grpc_finish_ok(call);
-}
-
-static void produce_answer(struct call *call, uint64_t request, const struct frame_outcome *outcome)
-{
-    if (outcome->status != STATUS_OK) {
-        struct grpc_failure failure = grpc_failure_of(outcome->status);
-        failure.expected = outcome->expected;
-        produce_fail(call, request, &failure);
-        return;
-    }
-    if (is_method(call, METHOD_PUBLISH)) {
-        publish_reply(call, (uint32_t)request, outcome);
-        return;
-    }
-    struct proto_produce_reply reply = {
-        .request = request,
-        .base_offset = outcome->base_offset,
-        .record_count = outcome->record_count,
-        .persisted = outcome->persisted,
-        .replicas = outcome->replicas,
-        .duplicate = outcome->duplicate,
-        .append_time_us = outcome->append_time_us,
-    };
-    uint8_t message[PROTO_PRODUCE_REPLY_SIZE_MAX];
-    grpc_reply_small(call, message, proto_encode_produce_reply(&reply, message));
-    if (is_method(call, METHOD_PRODUCE)) grpc_finish_ok(call);
-}
-
-void produce_end(struct call *call)
-{
-    if (work_of(call)->pending_count == 0) grpc_finish_ok(call);
-}
-
-void produce_outcome(struct call *call, uint64_t number, const struct frame_outcome *outcome)
-{
-    produce_answer(call, number, outcome);
-    if (is_method(call, METHOD_PRODUCE_STREAM) && call->stream.half_closed) produce_end(call);
 }

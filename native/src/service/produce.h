@@ -1,7 +1,6 @@
-/* service/produce.h: Produce and ProduceStream: a batch on its way into the partition's log.
- *
- *     decode, access -> admitted here, or forwarded to the shard that owns the partition
- *     outcome        -> the reply, or the error: on a stream a message, else the call's status */
+/* service/produce.h: Produce and ProduceStream, the first step: decoded, access checked, and on to
+ * the store of this shard or of the one that owns the partition. The six steps of a Produce are
+ * drawn in docs/internals/produce.md. */
 #ifndef SERVICE_PRODUCE_H
 #define SERVICE_PRODUCE_H
 
@@ -14,8 +13,6 @@
 struct service;
 
 void produce_message(struct call *call, struct grpc_message *message);
-/* ProduceStream: the client sends no more. */
-void produce_end(struct call *call);
 /* A client part on its way into the store, for a caller that was let in: `number` is what the
  * answer repeats (Produce: the request, Publish: the partition). Answers every refusal. *owned, the
  * buffer that the part lies in, is NULL afterwards if it was taken over. */
@@ -23,7 +20,5 @@ void produce_submit(struct call *call, struct store_produce *produce, uint64_t n
                     uint8_t **owned);
 /* For another shard. */
 void produce_remote(struct service *service, const struct shard_frame *frame);
-/* What became of it (service/pendings.h). */
-void produce_outcome(struct call *call, uint64_t number, const struct frame_outcome *outcome);
 
 #endif

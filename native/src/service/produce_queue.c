@@ -21,50 +21,58 @@ static uint64_t *bytes_of(struct produce_queue *queue, uint32_t principal)
     return &queue->bytes_of[principal % PRODUCE_QUEUE_PRINCIPALS];
 }
 
-static enum status produce_wait(struct service *service, const struct store_produce *produce,
-                                int lent, uint8_t **owned)
+static void waiting_push(struct service *service, struct produce_waiting *waiting)
 {
     struct produce_queue *queue = &service->produce_queue;
-    if (!produce_queue_fits(queue, service->pool->region_size, produce->principal,
-                            produce->batch_size))
-        return STATUS_BUSY;
-    struct produce_waiting *waiting = buffer_take(service->pool, sizeof *waiting);
-    if (waiting == NULL) return STATUS_BUSY;
-    *waiting =
-        (struct produce_waiting){.produce = *produce, .since_ns = service->now->monotonic_ns};
-    if (!lent && *owned == NULL) {
-        waiting->owned = buffer_take(service->pool, produce->batch_size);
-        if (waiting->owned == NULL) {
-            buffer_give(service->pool, waiting);
-            return STATUS_BUSY;
-        }
-        memcpy(waiting->owned, produce->batch, produce->batch_size);
-        waiting->produce.batch = waiting->owned;
-    } else if (!lent) {
-        waiting->owned = *owned;
-        *owned = NULL;
-    }
     if (queue->tail != NULL)
         queue->tail->next = waiting;
     else
         queue->head = waiting;
     queue->tail = waiting;
     queue->count++;
-    queue->bytes += produce->batch_size;
-    *bytes_of(queue, produce->principal) += produce->batch_size;
+    queue->bytes += waiting->produce.batch_size;
+    *bytes_of(queue, waiting->produce.principal) += waiting->produce.batch_size;
     service->counters.produce_waits++;
-    return STATUS_OK;
 }
 
-enum status produce_admit(struct service *service, const struct store_produce *produce, int lent,
-                          uint8_t **owned)
+static enum status produce_wait(struct service *service, const struct store_produce *produce,
+                                int lent, uint8_t **owned)
+{
+    int copies = !lent && *owned == NULL;
+    int fits = produce_queue_fits(&service->produce_queue, service->pool->region_size,
+                                  produce->principal, produce->batch_size);
+    struct produce_waiting *waiting = fits ? buffer_take(service->pool, sizeof *waiting) : NULL;
+    uint8_t *copy =
+        waiting != NULL && copies ? buffer_take(service->pool, produce->batch_size) : NULL;
+    int taken = waiting != NULL && (!copies || copy != NULL);
+    if (taken) {
+        *waiting = (struct produce_waiting){
+            .produce = *produce,
+            .owned = copies ? copy : *owned,
+            .since_ns = service->now->monotonic_ns,
+        };
+        if (copies) {
+            memcpy(copy, produce->batch, produce->batch_size);
+            waiting->produce.batch = copy;
+        }
+        *owned = NULL;
+        waiting_push(service, waiting);
+    } else {
+        buffer_give(service->pool, waiting);
+    }
+    return taken ? STATUS_OK : STATUS_BUSY;
+}
+
+enum status produce_queue_offer(struct service *service, const struct store_produce *produce,
+                                int lent, uint8_t **owned)
 {
     assert(produce->token != 0);
-    if (service->produce_queue.head == NULL) {
-        enum status status = store_produce(service->store, produce);
-        if (status != STATUS_BUSY) return status;
-    }
-    return produce_wait(service, produce, lent, owned);
+    ergo(lent, *owned == NULL);
+    /* What comes later waits behind what waits already. */
+    enum status status = STATUS_BUSY;
+    if (service->produce_queue.head == NULL) status = store_produce(service->store, produce);
+    if (status == STATUS_BUSY) status = produce_wait(service, produce, lent, owned);
+    return status;
 }
 
 /* Nobody waits for it any more, and nothing of it was stored. */

@@ -52,8 +52,8 @@ int produce_queue_fits(const struct produce_queue *queue, uint64_t pool_bytes, u
 /* Like store_produce; OK may also mean that the batch waits. Its bytes must stay until the outcome
  * if `lent`; otherwise they are copied, or *owned (the buffer they lie in) is taken over and set to
  * NULL. */
-enum status produce_admit(struct service *service, const struct store_produce *produce, int lent,
-                          uint8_t **owned);
+enum status produce_queue_offer(struct service *service, const struct store_produce *produce,
+                                int lent, uint8_t **owned);
 /* 1 = the queue is deep, or the stream's client does not read its answers: this ProduceStream's
  * window is kept until it is not so. */
 int produce_queue_hold(struct call *call);

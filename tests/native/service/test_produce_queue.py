@@ -1,4 +1,4 @@
-"""queue.c: who finds room among the batches that wait for the store."""
+"""produce_queue.c: who finds room among the batches that wait for the store."""
 
 from hypothesis import given
 from hypothesis import strategies as st
