@@ -1,6 +1,6 @@
-"""What the host counts, by the names operators see (docs/operating/runbook.md).
+"""The metrics of the host, by the names that operators see (docs/operating/runbook.md).
 
-Owns names and help texts only; each figure is read where it is kept, when somebody asks.
+Owns names and help texts only; each value is read where it is kept, at the time of the request.
 """
 
 from dataplane.coordinator.handover import Handover
@@ -21,27 +21,30 @@ def of_calls(ring: Ring, bridge: Bridge) -> tuple[Number | NumbersByCode, ...]:
     return (
         Number(
             "headrace_host_frames_received",
-            "Frames taken from the engine.",
+            "Frames received from the engine.",
             lambda: ring.frames_received,
         ),
-        Number(
-            "headrace_host_frames_sent", "Frames given to the engine.", lambda: ring.frames_sent
-        ),
+        Number("headrace_host_frames_sent", "Frames sent to the engine.", lambda: ring.frames_sent),
         Number(
             "headrace_host_replies_late",
-            "Replies that arrived after their deadline.",
+            "Replies of shards that arrived after their deadline.",
             lambda: ring.replies_late,
         ),
         Number(
             "headrace_host_call_frames_late",
-            "Frames of calls that had ended.",
+            "Frames that arrived after their call had ended.",
             lambda: bridge.frames_late,
         ),
         Number(
-            "headrace_host_calls_open", "Cold calls under way.", bridge.calls_count, rises=False
+            "headrace_host_calls_open",
+            "Calls that the host is handling now.",
+            bridge.calls_count,
+            rises=False,
         ),
         NumbersByCode(
-            "headrace_host_calls", "Cold calls ended, by code.", lambda: bridge.finished_by_code
+            "headrace_host_calls",
+            "Calls that the host has handled, by status code.",
+            lambda: bridge.finished_by_code,
         ),
     )
 
@@ -53,127 +56,138 @@ def of_groups(
     return (
         Number(
             "headrace_metadata_ops_applied",
-            "Metadata ops applied since the start.",
+            "Metadata operations applied since the start.",
             lambda: replica.ops_applied,
         ),
         Number(
             "headrace_metadata_snapshots_too_large",
-            "Snapshots that fit into no frame: the metadata's log cannot be shortened.",
+            "Metadata snapshots not taken because they exceeded the size limit.",
             lambda: replica.snapshots_refused,
         ),
-        Number("headrace_metadata_op", "The last metadata op applied.", replica.op, rises=False),
+        Number(
+            "headrace_metadata_op",
+            "Number of the last metadata operation applied.",
+            replica.op,
+            rises=False,
+        ),
         Number(
             "headrace_group_sessions",
-            "Group members connected here.",
+            "Members of consumer groups connected to this node.",
             groups.sessions_count,
             rises=False,
         ),
         Number(
             "headrace_group_pictures",
-            "Assignments rendered for members: one each whenever a member's picture changes.",
+            "Assignments sent to members of consumer groups.",
             groups.pictures_count,
         ),
         Number(
             "headrace_group_moves_open",
-            "Partitions changing hands.",
+            "Partitions that are moving from one group member to another.",
             groups.moves_count,
             rises=False,
         ),
         Number(
-            "headrace_group_moves", "Partitions that changed hands.", lambda: handover.completed
+            "headrace_group_moves",
+            "Partitions moved from one group member to another.",
+            lambda: handover.completed,
         ),
         Number(
             "headrace_group_releases_timed_out",
-            "Owners that did not release in time.",
+            "Group members that did not release a partition before their timeout.",
             lambda: handover.timed_out,
         ),
     )
 
 
 def of_usage(metering: Metering, counters: Counters) -> tuple[Number, ...]:
-    """Windows and counters on their way to `_usage`."""
+    """Windows and counters that are published to `_usage`."""
     return (
         Number(
             "headrace_usage_counters_spooled",
-            "Counters made durable, since the start.",
+            "Usage counters written to the spool since the start.",
             lambda: counters.spooled,
         ),
         Number(
             "headrace_usage_counters_merged",
-            "Counters that grew another one, because it could not be spooled yet.",
+            "Usage counters merged because the spool could not accept them.",
             lambda: counters.merged,
         ),
         Number(
             "headrace_usage_counters_hours_merged",
-            "Of those, counters that grew one of an earlier hour, because too many waited.",
+            "Usage counters merged across hours because too many were waiting.",
             lambda: counters.hours_merged,
         ),
-        Number("headrace_usage_published", "Windows in `_usage`, ever.", metering.published_count),
+        Number(
+            "headrace_usage_published",
+            "Metering windows published to `_usage`, including earlier runs of the node.",
+            metering.published_count,
+        ),
         Number(
             "headrace_usage_pending",
-            "Windows not yet in `_usage`.",
+            "Closed metering windows not yet published to `_usage`.",
             metering.pending_count,
             rises=False,
         ),
         Number(
             "headrace_usage_retries",
-            "Repeated attempts to spool or publish.",
+            "Repeated attempts to spool or publish usage.",
             lambda: metering.retries,
         ),
         Number(
             "headrace_usage_spools_lost",
-            "Spools that were found missing or older than `_usage`, since the start.",
+            "Usage spools found missing or outdated at a start.",
             lambda: metering.spools_lost,
         ),
     )
 
 
 def of_retention(retention: Metering, inventory: Inventory) -> tuple[Number, ...]:
-    """Trims on their way to `_retention`, and pictures of what is left."""
+    """Deletion events and inventories that are published to `_retention`."""
     return (
         Number(
             "headrace_retention_published",
-            "Trims in `_retention`, ever.",
+            "Deletion events published to `_retention`, including earlier runs of the node.",
             retention.published_count,
         ),
         Number(
             "headrace_retention_pending",
-            "Trims not yet in `_retention`.",
+            "Deletion events not yet published to `_retention`.",
             retention.pending_count,
             rises=False,
         ),
         Number(
             "headrace_retention_retries",
-            "Repeated attempts to spool or publish a trim.",
+            "Repeated attempts to spool or publish deletion events.",
             lambda: retention.retries,
         ),
         Number(
             "headrace_retention_spools_lost",
-            "Spools that were found missing or older than `_retention`, since the start.",
+            "Retention spools found missing or outdated at a start.",
             lambda: retention.spools_lost,
         ),
         Number(
             "headrace_inventories",
-            "Pictures of all partitions in `_retention`, since the start.",
+            "Inventories of all partitions published to `_retention` since the start.",
             lambda: inventory.taken,
         ),
         Number(
             "headrace_inventory_failures",
-            "Pictures that could not be published and were taken again.",
+            "Inventories that could not be published and were repeated.",
             lambda: inventory.failures,
         ),
     )
 
 
 def of_deletions(deletion: Deletion) -> tuple[Number | NumbersByCode, ...]:
-    """Topics on their way out."""
+    """Topics being deleted."""
     return (
         Number(
             "headrace_topics_closing", "Topics being deleted.", deletion.closing_count, rises=False
         ),
         NumbersByCode(
             "headrace_topic_delete_failures",
-            "Attempts to delete a topic that did not end, by what was missing.",
+            "Failed attempts to complete the deletion of a topic, by reason.",
             lambda: deletion.failures_by_reason,
             label="reason",
         ),
@@ -181,17 +195,17 @@ def of_deletions(deletion: Deletion) -> tuple[Number | NumbersByCode, ...]:
 
 
 def of_holds(holding: Holding) -> tuple[Number | NumbersByCode, ...]:
-    """Holds on their way into the partitions' logs."""
+    """Legal holds being applied to the logs of partitions."""
     return (
         Number(
             "headrace_holds_pending",
-            "Topics whose partitions do not all know their holds yet.",
+            "Topics with legal holds that not all partitions have applied.",
             holding.pending_count,
             rises=False,
         ),
         NumbersByCode(
             "headrace_hold_failures",
-            "Attempts to hold or release a topic that did not end, by what was missing.",
+            "Failed attempts to apply or release a legal hold, by reason.",
             lambda: holding.failures_by_reason,
             label="reason",
         ),

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/metric_help.h"
 #include "engine/state.h"
 #include "foundation/assert.h"
 #include "grpc/server.h"
@@ -150,10 +151,15 @@ static const struct metric statistics[] = {
     STATISTIC("headrace_clock_uncertain", clock_uncertain, "gauge"),
 };
 
+static void put_family(struct text *text, const char *name, const char *kind)
+{
+    put(text, "# HELP %s %s\n# TYPE %s %s\n", name, metric_help(name), name, kind);
+}
+
 static void put_header(struct text *text, const struct metric *list, size_t index)
 {
     if (index > 0 && strcmp(list[index - 1].name, list[index].name) == 0) return;
-    put(text, "# TYPE %s %s\n", list[index].name, list[index].kind);
+    put_family(text, list[index].name, list[index].kind);
 }
 
 /* A figure of a shard, wherever it is kept. */
@@ -200,7 +206,7 @@ static void put_statistics(struct text *text, const struct engine *engine)
 
 static void put_calls(struct text *text, const struct engine *engine)
 {
-    put(text, "# TYPE headrace_calls_total counter\n");
+    put_family(text, "headrace_calls_total", "counter");
     for (uint16_t shard = 0; shard < engine->node.shards_count; shard++) {
         struct grpc_server *server = engine->shards[shard].grpc;
         const struct grpc_method *method;
@@ -210,7 +216,7 @@ static void put_calls(struct text *text, const struct engine *engine)
                 method->metric, load(value));
         }
     }
-    put(text, "# TYPE headrace_call_failures_total counter\n");
+    put_family(text, "headrace_call_failures_total", "counter");
     for (uint16_t shard = 0; shard < engine->node.shards_count; shard++) {
         for (int error = GRPC_ERROR_NONE + 1; error < GRPC_ERROR_COUNT; error++) {
             struct grpc_server *server = engine->shards[shard].grpc;
@@ -226,29 +232,29 @@ static void put_calls(struct text *text, const struct engine *engine)
 static void put_snapshot(struct text *text, const struct engine *engine)
 {
     const struct host_counters *metadata = host_counters(engine->shards[0].host);
-    put(text, "# TYPE headrace_metadata_snapshot_bytes gauge\n");
+    put_family(text, "headrace_metadata_snapshot_bytes", "gauge");
     put(text, "headrace_metadata_snapshot_bytes %llu\n", load(&metadata->snapshot_bytes));
-    put(text, "# TYPE headrace_metadata_snapshot_limit_bytes gauge\n");
+    put_family(text, "headrace_metadata_snapshot_limit_bytes", "gauge");
     put(text, "headrace_metadata_snapshot_limit_bytes %llu\n",
         (unsigned long long)(ENGINE_FRAME_SIZE_MAX - sizeof(struct engine_frame)));
-    put(text, "# TYPE headrace_metadata_snapshots_refused_total counter\n");
+    put_family(text, "headrace_metadata_snapshots_refused_total", "counter");
     put(text, "headrace_metadata_snapshots_refused_total %llu\n",
         load(&metadata->snapshots_refused));
 }
 
 static void put_gauges(struct text *text, const struct engine *engine)
 {
-    put(text, "# TYPE headrace_pool_used_bytes gauge\n");
+    put_family(text, "headrace_pool_used_bytes", "gauge");
     for (uint16_t index = 0; index < engine->node.shards_count; index++) {
         put(text, "headrace_pool_used_bytes{shard=\"%u\"} %llu\n", (unsigned)index,
             load(&engine->shards[index].pool.used_bytes));
     }
-    put(text, "# TYPE headrace_pool_refused_total counter\n");
+    put_family(text, "headrace_pool_refused_total", "counter");
     for (uint16_t index = 0; index < engine->node.shards_count; index++) {
         put(text, "headrace_pool_refused_total{shard=\"%u\"} %llu\n", (unsigned)index,
             load(&engine->shards[index].pool.refused_count));
     }
-    put(text, "# TYPE headrace_table_rows_refused_total counter\n");
+    put_family(text, "headrace_table_rows_refused_total", "counter");
     for (uint16_t index = 0; index < engine->node.shards_count; index++) {
         const struct tables *tables = &engine->shards[index].tables;
         put(text, "headrace_table_rows_refused_total{shard=\"%u\",table=\"topics\"} %llu\n",
