@@ -76,13 +76,13 @@ health = APIRouter(tags=["health"])
 
 @health.get("/healthz", operation_id="getHealth")
 def get_health() -> dict[str, str]:
-    """The process runs."""
+    """Returns 200 while the process is running."""
     return {"status": "ok"}
 
 
 @health.get("/readyz", operation_id="getReadiness", response_model=dict[str, str])
 def get_readiness(database: DatabaseOf) -> JSONResponse:
-    """The database answers and has this release's schema."""
+    """Returns 200 if the database is available and has the schema of this release."""
     try:
         check_schema(database)
     except SchemaError as error:

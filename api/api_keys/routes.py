@@ -44,7 +44,9 @@ Which = Annotated[ApiKeyFilter, Depends()]
 def list_api_keys(
     caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[ApiKeyBody]:
-    """The keys of the organization, revoked ones too, oldest first; never a secret."""
+    """Lists the API keys of the organization, including revoked ones, oldest first. Secrets are
+    never returned.
+    """
     with database.read() as session:
         return key_page(session, caller, which, page)
 
@@ -53,7 +55,7 @@ def list_api_keys(
 def get_api_key(
     object_id: str, caller: Reader, database: DatabaseOf, response: Response
 ) -> ApiKeyBody:
-    """One key. Its condition Active says whether the nodes know it."""
+    """Returns an API key. Its condition Active shows whether the nodes accept it."""
     with database.read() as session:
         return tagged(response, read_key(session, object_id))
 
@@ -66,8 +68,9 @@ def get_api_key(
     responses=WRITE_PROBLEMS,
 )
 def post_api_key(body: ApiKeyCreate, caller: Creator, facts: RequestFacts) -> JSONResponse:
-    """Creates a key. ``secret`` is the whole token and is never shown again. It works here at
-    once, and on the data plane when Active is True."""
+    """Creates an API key. ``secret`` is the complete token and is returned only once. The key is
+    valid for this API immediately, and for the data plane once its condition Active is True.
+    """
 
     def create(session: Session, actor: Actor) -> Reply:
         issued = create_key(session, actor, body)
@@ -97,9 +100,10 @@ def delete_api_key(
     facts: RequestFacts,
     if_match: IfMatch = None,
 ) -> JSONResponse:
-    """Revokes a key: refused here at once, on the nodes when Active is False. The record stays.
-    Revoking it again answers 200 and changes nothing. Only an operator revokes an operator's key:
-    403 for an owner."""
+    """Revokes an API key. This API refuses it immediately, and the nodes refuse it once its
+    condition Active is False. The record of the key is kept. Revoking a revoked key returns 200 and
+    has no effect. Only operators can revoke the key of an operator; owners get 403.
+    """
     with facts.database.read() as session:
         permission = revoke_permission(session, object_id)
     demand(request, caller, permission, object_id)

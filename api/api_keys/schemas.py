@@ -24,19 +24,20 @@ from api.http.resource import (
 from api.http.routing import IdFilter, NameFilter
 from api.reconcile.status import condition_bodies
 
-SessionsToo = Annotated[bool, Query(description="Also the keys of console sessions.")]
+SessionsToo = Annotated[bool, Query(description="Include the keys of console sessions.")]
 
 
 class ApiKeySpec(Command):
-    """What the key may do, and until when: 90 days from now unless ``expires_at`` says else."""
+    """The role of the key and its expiry: 90 days from now unless ``expires_at`` is set."""
 
     role: Role
     expires_at: Moment | Literal["never"] | None = None
 
 
 class ApiKeyCreate(CreateCommand):
-    """A new key. Without ``project_id`` it serves the whole organization; only the operator may
-    name another organization."""
+    """A new API key. Without ``project_id``, it is valid for the whole organization. Only operators
+    can set another organization.
+    """
 
     name: Name
     project_id: str | None = Field(default=None, max_length=40)
@@ -45,22 +46,21 @@ class ApiKeyCreate(CreateCommand):
 
 
 class ApiKeySpecBody(BaseModel):
-    """What the key may do."""
+    """The role and the expiry of the key."""
 
     role: Role
     expires_at: Timestamp | None = None
 
 
 class ApiKeyStatus(BaseModel):
-    """Active is True once every cluster knows the key, and False once every one has forgotten
-    it."""
+    """Active is True once all clusters accept the key, and False once all of them refuse it."""
 
     conditions: list[ConditionBody]
     observed_generation: int
 
 
 class ApiKeyBody(ResourceBody):
-    """A principal and its credential, without the secret."""
+    """An API key, without its secret."""
 
     project_id: str | None = None
     public_id: str
@@ -76,7 +76,9 @@ class ApiKeyBody(ResourceBody):
 
 
 class ApiKeyCreatedBody(ApiKeyBody):
-    """The answer to a creation: the only place where ``secret`` stands. It is the whole token."""
+    """The response to the creation of a key, and the only one that contains ``secret``: the
+    complete token.
+    """
 
     secret: str | None = None
 

@@ -21,7 +21,9 @@ Which = Annotated[AuditFilter, Depends()]
 def list_audit_events(
     caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[AuditBody]:
-    """What was changed and what was refused in the organization, oldest first. A key of one project
-    reads the events of its project only: its chain has gaps, and cannot be verified with it."""
+    """Lists changes and denied requests in the organization, oldest first. A key restricted to a
+    project reads only the events of its project. That list has gaps, so its hash chain cannot be
+    verified.
+    """
     with database.read() as session:
         return event_page(session, caller, which, page)

@@ -11,7 +11,7 @@ from api.http.routing import IdFilter
 
 
 class AuditBody(BaseModel):
-    """One change (DONE) or one refusal (DENIED), linked to the one before by its hash."""
+    """A change (DONE) or a denied request (DENIED), linked to the previous event by its hash."""
 
     id: str
     organization_id: str

@@ -33,14 +33,16 @@ Which = Annotated[ClusterFilter, Depends()]
 def list_clusters(
     caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[ClusterBody]:
-    """Every cluster: they are the operator's, and any organization may put streams on them."""
+    """Lists all clusters. Clusters belong to the operator; every organization can create streams on
+    them.
+    """
     with database.read() as session:
         return cluster_page(session, caller, which, page)
 
 
 @router.get("/{object_id}", operation_id="getCluster", responses=READ_PROBLEMS)
 def get_cluster(object_id: str, caller: Reader, database: DatabaseOf) -> ClusterBody:
-    """One cluster."""
+    """Returns a cluster."""
     with database.read() as session:
         return read_cluster(session, object_id)
 
@@ -53,7 +55,7 @@ def get_cluster(object_id: str, caller: Reader, database: DatabaseOf) -> Cluster
     responses=WRITE_PROBLEMS,
 )
 def post_cluster(body: ClusterCreate, caller: Creator, facts: RequestFacts) -> JSONResponse:
-    """Creates a cluster. Only the operator may."""
+    """Creates a cluster. Operators only."""
     return change(
         facts,
         caller,

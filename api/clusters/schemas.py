@@ -16,14 +16,14 @@ from api.http.routing import NameFilter
 
 
 class ClusterCreate(CreateCommand):
-    """A new cluster; register its nodes next."""
+    """A new cluster. Next, register its nodes."""
 
     name: Name
     spec: PlainSpec = PlainSpec()
 
 
 class ClusterBody(ResourceBody):
-    """A set of nodes that replicate together; every organization may read it."""
+    """A set of nodes that serve together. All organizations can read it."""
 
     spec: PlainSpec = PlainSpec()
     status: PlainStatus = PlainStatus()

@@ -79,7 +79,7 @@ def cluster_page(
 
 
 def read_cluster(session: Session, cluster_id: str) -> ClusterBody:
-    """One cluster."""
+    """Returns a cluster."""
     return ClusterBody.of(session.get_one(Cluster, cluster_id))
 
 

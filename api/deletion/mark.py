@@ -59,21 +59,21 @@ class Deletion:
 
 def deletion_wish(
     if_match: IfMatch = None,
-    cascade: Annotated[bool, Query(description="What is inside goes too.")] = False,
+    cascade: Annotated[bool, Query(description="Also delete everything inside.")] = False,
     force: Annotated[
         bool,
-        Query(description="Give up partitions that cannot answer; owners only, with a reason."),
+        Query(description="Delete even if partitions do not respond. Owners only; needs a reason."),
     ] = False,
     reason: Annotated[
         str,
         Query(
             max_length=REASON_CHARACTERS_MAX,
-            description="Why by force; it is audited.",
+            description="Reason for the forced deletion; it is audited.",
             json_schema_extra={"pattern": SEEN_SCHEMA},
         ),
     ] = "",
     confirm_deletions: Annotated[
-        int, Query(ge=0, description="How many topics go, where DELETION_BREAKER asked for it.")
+        int, Query(ge=0, description="Number of topics to delete, if DELETION_BREAKER requires it.")
     ] = 0,
 ) -> Deletion:
     """The wish as a request states it."""

@@ -7,7 +7,7 @@ from api.operations.schemas import OperationBody
 
 
 class ExplainedObject(BaseModel):
-    """Which object it is about. ``name`` is what people call it."""
+    """The object that is explained."""
 
     kind: str
     id: str
@@ -15,7 +15,7 @@ class ExplainedObject(BaseModel):
 
 
 class Step(BaseModel):
-    """Something that happened to the object or will: what, why, and what follows from it."""
+    """A past or future event of the object: what happens, why, and what follows."""
 
     at: Timestamp
     what: str

@@ -31,10 +31,11 @@ def list_groups(
     nodes: NodesOf,
     page: PageOf,
     project_id: IdFilter = "",
-    lag: Annotated[bool, Query(description="Also ask how far behind each is.")] = False,
+    lag: Annotated[bool, Query(description="Include the lag of each group.")] = False,
 ) -> Page[GroupBody]:
-    """Lists the groups of a project that ever had a member, sorted by their names. Default: the
-    project of the key, or `default`. A page holds at most 200."""
+    """Lists the consumer groups of a project that have ever had a member, sorted alphabetically.
+    Default: the project of the key, or `default`. A page has at most 200 items.
+    """
     with database.read() as session:
         places = places_of(session, caller, project_id, credential(request) or "")
         asked = page.of(session, caller.org_id, "groups", {"project_id": project_id})
@@ -55,7 +56,9 @@ def get_group(
     nodes: NodesOf,
     project_id: IdFilter = "",
 ) -> GroupDetail:
-    """One group: its members, and its position in every partition that it reads or has read."""
+    """Returns a consumer group with its members and its position in each partition that it reads or
+    has read.
+    """
     with database.read() as session:
         places: list[Place] = places_of(session, caller, project_id, credential(request) or "")
     found = detail(nodes, places, name)

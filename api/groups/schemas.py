@@ -6,8 +6,9 @@ from api.http.resource import Int64
 
 
 class GroupBody(BaseModel):
-    """A group as a line of a list. ``state`` is an open set: EMPTY, STABLE, MOVING. ``lag``, in
-    records, is there if it was asked for and every partition answered."""
+    """A consumer group in a list. ``state`` is an open set: EMPTY, STABLE, MOVING. ``lag``, in
+    records, is present if it was requested and all partitions responded.
+    """
 
     name: str
     project_id: str
@@ -21,14 +22,14 @@ class GroupBody(BaseModel):
 
 
 class PlaceBody(BaseModel):
-    """One partition of a topic."""
+    """A partition of a topic."""
 
     topic: str
     partition: int
 
 
 class GroupMemberBody(BaseModel):
-    """One member, and what it reads."""
+    """A member and its assigned partitions."""
 
     member: str
     partitions: list[PlaceBody]
@@ -50,8 +51,9 @@ class PositionBody(BaseModel):
 
 
 class GroupDetail(GroupBody):
-    """A group, its members, and its positions in what it reads or has read. ``complete`` is false
-    if the project has more partitions than were asked."""
+    """A consumer group with its members and its positions in the partitions that it reads or has
+    read. ``complete`` is false if the project has more partitions than were queried.
+    """
 
     readers: list[GroupMemberBody]
     positions: list[PositionBody]

@@ -43,7 +43,7 @@ Which = Annotated[LegalHoldFilter, Depends()]
 def list_holds(
     caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[LegalHoldBody]:
-    """The holds the key can see, the released ones too, oldest first."""
+    """Lists the legal holds that the key can access, including released ones, oldest first."""
     with database.read() as session:
         return hold_page(session, caller, which, page)
 
@@ -52,7 +52,9 @@ def list_holds(
 def get_hold(
     object_id: str, caller: Reader, database: DatabaseOf, response: Response
 ) -> LegalHoldBody:
-    """One hold. Until ``state`` is ACTIVE the status names the partitions that do not know it."""
+    """Returns a legal hold. Until ``state`` is ACTIVE, the status lists the partitions that have
+    not applied it.
+    """
     with database.read() as session:
         return tagged(response, read_hold(session, object_id))
 
@@ -65,8 +67,10 @@ def get_hold(
     responses=WRITE_PROBLEMS,
 )
 def post_hold(body: LegalHoldCreate, caller: Creator, facts: RequestFacts) -> JSONResponse:
-    """Holds a topic: no retention, no purge and no deletion takes what is held. PROPAGATING until
-    every partition's own log knows it, which can be seen in the status; then ACTIVE."""
+    """Places a legal hold on a topic: retention, purges and deletions keep the records under it.
+    The hold is PROPAGATING until the log of every partition has applied it, as its status shows,
+    and then ACTIVE.
+    """
     return change(facts, caller, lambda session, actor: _reply(create_hold(session, actor, body)))
 
 
@@ -80,8 +84,10 @@ def post_hold(body: LegalHoldCreate, caller: Creator, facts: RequestFacts) -> JS
 def delete_hold(
     object_id: str, caller: Releaser, facts: RequestFacts, if_match: IfMatch = None
 ) -> JSONResponse:
-    """Releases a hold, for ever: RELEASING, and RELEASED once the cluster says so. The record
-    stays. Demands If-Match. Releasing again changes nothing: 200 once it is RELEASED."""
+    """Releases a legal hold permanently: it is RELEASING, and RELEASED once the cluster has applied
+    the release. The record of the hold is kept. Requires If-Match. Releasing it again has no effect
+    and returns 200 once it is RELEASED.
+    """
     return change(
         facts,
         caller,

@@ -43,8 +43,9 @@ StateFilter = Annotated[str, Query(max_length=16, description="Only holds in thi
 
 
 class LegalHoldCreate(Command):
-    """A new hold. Without ``partition`` it is on all, also those to come; without ``from_offset``
-    on everything that is there."""
+    """A new legal hold. Without ``partition``, it applies to all partitions, including future ones;
+    without ``from_offset``, to all records.
+    """
 
     topic_id: str = Field(max_length=40)
     partition: PartitionIndex | None = None
@@ -54,9 +55,9 @@ class LegalHoldCreate(Command):
 
 
 class HeldPartition(BaseModel):
-    """What a partition's own log said when it was looked at. ``missing``: it does not know the
-    hold yet, so that a trim may still go on there. ``held_bytes``: what its policy would have
-    taken, were it not for all its holds."""
+    """A partition as last observed. ``missing``: it has not applied the hold yet, so retention can
+    still delete records there. ``held_bytes``: the bytes that only its holds keep.
+    """
 
     index: int
     missing: bool
@@ -65,7 +66,9 @@ class HeldPartition(BaseModel):
 
 
 class LegalHoldStatus(BaseModel):
-    """What was found. In force means: ``Held`` is True for the present generation."""
+    """The observed state. The hold is in force if the condition ``Held`` is True for the current
+    generation.
+    """
 
     conditions: list[ConditionBody]
     observed_generation: int
@@ -74,8 +77,9 @@ class LegalHoldStatus(BaseModel):
 
 
 class LegalHoldBody(BaseModel):
-    """A hold. ``state`` is an open set: PROPAGATING, ACTIVE, RELEASING, RELEASED. It is in force
-    while ACTIVE; a release reaches one partition after the other. ``created_by`` is its owner."""
+    """A legal hold. ``state`` is an open set: PROPAGATING, ACTIVE, RELEASING, RELEASED. The hold is
+    in force while it is ACTIVE; a release is applied to one partition after another.
+    """
 
     id: str
     organization_id: str

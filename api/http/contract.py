@@ -16,6 +16,8 @@ Members: TypeAlias = dict[str, JsonValue]
 
 # What validation.py refuses elsewhere than in a body.
 PRINTABLE_PATTERN: Final = "^[^\\u0000-\\u001f\\u007f]*$"
+# The verbs of summaries, where a route's function has another.
+VERBS: Final = {"Post": "Create", "Put": "Submit", "Remove": "Delete", "Follow": "Stream"}
 REFERENCES: Final = "#/components/schemas/{model}"
 
 
@@ -37,6 +39,7 @@ def finish(document: Members) -> None:
             del responses["422"]
         if not path.startswith("/v1/"):
             operation["security"] = []
+        _say_summary(operation)
         _say_events(responses)
         _say_dry_run(operation, responses)
         _say_printable(operation)
@@ -47,6 +50,13 @@ def _operations(document: Members) -> Iterator[tuple[str, Members]]:
     for path, methods in _members(document["paths"]).items():
         for operation in _members(methods).values():
             yield path, _members(operation)
+
+
+def _say_summary(operation: Members) -> None:
+    """FastAPI makes "Post Api Key" of a function's name: here it is "Create API key"."""
+    verb, *words = str(operation["summary"]).split()
+    rest = " ".join(words).lower().replace("api key", "API key")
+    operation["summary"] = f"{VERBS.get(verb, verb)} {rest}"
 
 
 def _say_events(responses: Members) -> None:
@@ -64,7 +74,7 @@ def _say_dry_run(operation: Members, responses: Members) -> None:
         return
     # Without a schema: a generated client would have every answer as one of two types.
     responses["200"] = {
-        "description": "With `dry_run`: the answer; what was not made has no id. Nothing changed."
+        "description": "With `dry_run`: the result without applying it. New objects have no id."
     }
     ordered = dict(sorted(responses.items()))
     responses.clear()

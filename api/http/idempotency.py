@@ -73,10 +73,12 @@ async def request_facts(
     request: Request,
     idempotency_key: Annotated[
         str | None,
-        Header(description="16 to 128 of A-Z a-z 0-9 _ -; one per intended change."),
+        Header(description="Unique for each intended change: 16 to 128 of A-Z a-z 0-9 _ -."),
         WithJsonSchema({"type": "string", "pattern": KEY_SCHEMA}),
     ] = None,
-    dry_run: Annotated[bool, Query(description="Check and answer, and change nothing.")] = False,
+    dry_run: Annotated[
+        bool, Query(description="Validate and return the result without applying it.")
+    ] = False,
 ) -> Facts:
     """Reads the facts; the body is read already and is only hashed here."""
     key = None

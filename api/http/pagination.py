@@ -37,9 +37,9 @@ PageSize = Annotated[
     int, Query(ge=0, description=f"At most so many items; above {PAGE_SIZE_MAX} it is lowered.")
 ]
 PageToken = Annotated[
-    str, Query(max_length=1024, description="`next_page_token` of the last page.")
+    str, Query(max_length=1024, description="The `next_page_token` of the previous page.")
 ]
-NewestFirst = Annotated[bool, Query(description="Begin with the latest.")]
+NewestFirst = Annotated[bool, Query(description="Sort newest first.")]
 
 
 class Page(BaseModel, Generic[Item]):

@@ -200,7 +200,7 @@ class DeletableBody(ResourceBody):
 
 
 class ConditionBody(BaseModel):
-    """One aspect of an object's state, and since when."""
+    """One aspect of the state of an object, with the time of its last change."""
 
     type: str
     status: str
@@ -211,11 +211,11 @@ class ConditionBody(BaseModel):
 
 
 class PlainSpec(BaseModel):
-    """A spec without choices."""
+    """A spec without members."""
 
 
 class PlainStatus(BaseModel):
-    """The status of an object that needs no reconciling: it is there."""
+    """The status of an object that needs no reconciliation."""
 
     conditions: list[ConditionBody] = []
     observed_generation: int = 1

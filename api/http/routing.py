@@ -16,7 +16,7 @@ from api.http.pagination import NewestFirst, PageSize, PageToken, Paging
 
 
 class ProblemViolation(BaseModel):
-    """One fault of the request."""
+    """An error in the request."""
 
     pointer: str
     code: str
@@ -26,7 +26,7 @@ class ProblemViolation(BaseModel):
 
 
 class Problem(BaseModel):
-    """An error (RFC 9457). ``code`` is contract; ``detail`` is for people."""
+    """An error (RFC 9457). ``code`` is stable; ``detail`` is for people and may change."""
 
     type: str
     title: str
@@ -103,9 +103,11 @@ def _paging(database: DatabaseOf, page_size: PageSize = 0, page_token: PageToken
 
 
 PageOf = Annotated[Paging, Depends(_paging)]
-IfMatch = Annotated[str | None, Header(description='The etag you read, in quotes: `"r3"`.')]
-NameFilter = Annotated[str, Query(max_length=255, description="Only the object of this name.")]
-IdFilter = Annotated[str, Query(max_length=40, description="Only children of this parent.")]
+IfMatch = Annotated[
+    str | None, Header(description='The etag of the object as read, in quotes: `"r3"`.')
+]
+NameFilter = Annotated[str, Query(max_length=255, description="Only the object with this name.")]
+IdFilter = Annotated[str, Query(max_length=40, description="Only objects that refer to this id.")]
 
 __all__ = [
     "READ_PROBLEMS",

@@ -21,14 +21,16 @@ Reader = Annotated[Caller, Depends(Guard("invoices:read", invoice_owner))]
 def list_invoices(
     caller: Lister, database: DatabaseOf, page: PageOf, newest_first: NewestFirst = False
 ) -> Page[InvoiceBody]:
-    """The invoices of the caller's organization, of all for the operator; without their lines. A
-    key of one project sees none. In order of their ids, or of their periods, the latest first."""
+    """Lists the invoices of the organization, without their lines; operators see those of all
+    organizations. A key restricted to a project sees none. Sorted by id, or by period with the
+    latest first.
+    """
     with database.read() as session:
         return invoice_page(session, caller, page, newest_first=newest_first)
 
 
 @router.get("/{object_id}", operation_id="getInvoice", responses=READ_PROBLEMS)
 def get_invoice(object_id: str, caller: Reader, database: DatabaseOf) -> InvoiceBody:
-    """One invoice with its lines, each with its topics, and its reconciliation."""
+    """Returns an invoice with its lines, the topics of each line, and its reconciliation."""
     with database.read() as session:
         return invoice(session, caller, object_id)

@@ -24,7 +24,7 @@ class Check(BaseModel):
 
 
 class Share(BaseModel):
-    """A topic's part of a line; amounts of all add up to the line's."""
+    """The share of a topic in a line item. The shares add up to the amount of the line."""
 
     project: str
     topic: str
@@ -35,7 +35,9 @@ class Share(BaseModel):
 
 
 class LineBody(BaseModel):
-    """A line: quantity x unit price, exact to 9 places and rounded once to the minor unit."""
+    """A line item: quantity x unit price, exact to 9 decimal places and rounded once to the minor
+    unit.
+    """
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -78,13 +80,14 @@ class DrawnInvoice(BaseModel):
 
 
 class InvoiceBody(BaseModel):
-    """An invoice. A draft is drawn anew by every usage report; while ``blocked``, some check of its
-    reconciliation is RED and it cannot be issued. ``lines`` and ``reconciliation`` come with one
-    invoice, not with lists. ``files`` are served by its run. ``own``: of the organization of the
-    key that asks.
+    """An invoice. Every usage report recomputes the draft. ``blocked``: a check of its
+    reconciliation is RED, so it cannot be issued. ``lines`` and ``reconciliation`` are returned for
+    a single invoice, not in lists. ``files`` are served by its report run. ``own``: the invoice
+    belongs to the organization of the caller.
 
-    ``amount_per_month`` is the whole month at the rate from ``rate_from`` to ``as_of``; it is
-    missing while less than one full hour is known. Of a month that is over it is what it cost.
+    ``amount_per_month`` is the monthly projection, based on the usage from ``rate_from`` to
+    ``as_of``; it is absent if there is less than one hour of usage. For a past month, it is the
+    actual cost.
     """
 
     id: str
@@ -155,8 +158,9 @@ class InvoiceChecks(BaseModel):
 
 
 class ReconciliationBody(BaseModel):
-    """What the last usage report proved, invoice by invoice; ``checks`` are those of the whole run
-    and the operator's alone. No ``run_id`` means that no report ran yet."""
+    """The reconciliation of the latest usage report, by invoice. ``checks`` are those of the whole
+    run, for operators only. Without ``run_id``, there is no report yet.
+    """
 
     run_id: str | None = None
     input_sha256: str | None = None

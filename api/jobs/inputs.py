@@ -9,26 +9,26 @@ from api.jobs.result import Count
 
 
 class NamedObject(BaseModel):
-    """A name by id."""
+    """An id and its name."""
 
     id: str
     name: str
 
 
 class NamedOrganization(NamedObject):
-    """An organization and since when it is one."""
+    """An organization and the time of its creation."""
 
     created_at: Timestamp
 
 
 class NamedProject(NamedObject):
-    """A project and whose it is."""
+    """A project and its organization."""
 
     organization_id: str
 
 
 class NamedStream(NamedObject):
-    """A stream and where it is."""
+    """A stream with its project and cluster."""
 
     organization_id: str
     project_id: str
@@ -36,20 +36,22 @@ class NamedStream(NamedObject):
 
 
 class NamedTopic(NamedStream):
-    """A topic and where it is."""
+    """A topic with its stream."""
 
     stream_id: str
 
 
 class NamedKey(NamedObject):
-    """A principal, without any part of its secret."""
+    """The name of an API key."""
 
     organization_id: str
     role: str
 
 
 class NamedSpan(BaseModel):
-    """A topic with so many partitions over [from, until); without ``until`` it goes on."""
+    """The number of partitions of a topic during [from, until). Without ``until``, the interval is
+    open.
+    """
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
@@ -64,7 +66,7 @@ class NamedSpan(BaseModel):
 
 
 class PriceBody(BaseModel):
-    """The price of ``unit_quantity`` of a meter's own unit."""
+    """The price of ``unit_quantity`` units of a meter."""
 
     meter: str
     unit: str
@@ -73,7 +75,7 @@ class PriceBody(BaseModel):
 
 
 class PriceBookBody(BaseModel):
-    """A version of what things cost."""
+    """A version of the prices."""
 
     version: str
     currency: str
@@ -82,16 +84,19 @@ class PriceBookBody(BaseModel):
 
 
 class DatedPriceBook(PriceBookBody):
-    """A version of what things cost, and since when: hours that began before it cost what they
-    did."""
+    """A version of the prices and the time from which it applies. Hours that began earlier keep
+    their prices.
+    """
 
     effective_from: Timestamp
 
 
 class ReportInputs(BaseModel):
-    """Every name and price a report needs, in order of id: the same database and start of the run
-    give the same text. ``as_of`` is that start: up to then the lifecycle is known. ``price_books``
-    are all that began by then, in that order; ``price_book`` is the last of them."""
+    """The names and prices that a report needs, sorted by id, so that the same database and start
+    time give the same text. ``as_of`` is the start of the run, up to which the lifecycle is known.
+    ``price_books`` are those in effect until then, oldest first; ``price_book`` is the last of
+    them.
+    """
 
     kind: str
     as_of: Timestamp

@@ -18,7 +18,7 @@ Count = Annotated[
 
 
 class PublishedFile(BaseModel):
-    """One file of a result, under its folder."""
+    """A file of a report, relative to its folder."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
     bytes: Count
@@ -26,8 +26,7 @@ class PublishedFile(BaseModel):
 
 
 class ResultInvoice(BaseModel):
-    """A draft invoice of a result; ``name`` is that of its files, without what comes after the last
-    dot."""
+    """A draft invoice of a result. ``name`` is the name of its files without the extension."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -39,7 +38,7 @@ class ResultInvoice(BaseModel):
 
 
 class ReportTotals(BaseModel):
-    """The sums of a usage report."""
+    """The totals of a usage report."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -52,8 +51,9 @@ class ReportTotals(BaseModel):
 
 
 class ReportResult(BaseModel):
-    """The manifest that a job publishes: what it read, where its files are, and their digests.
-    What else it holds is kept with the run as it came."""
+    """The manifest that a job publishes: its inputs, and its files with their digests. Further
+    members are stored with the run unchanged.
+    """
 
     model_config = ConfigDict(extra="allow")
 

@@ -54,9 +54,13 @@ async def follow_live(
     caller: Reader,
     database: DatabaseOf,
     nodes: NodesOf,
-    looks: Annotated[int, Query(ge=1, le=LOOKS_MAX, description="End after so many.")] = LOOKS_MAX,
+    looks: Annotated[
+        int, Query(ge=1, le=LOOKS_MAX, description="End the stream after this number of events.")
+    ] = LOOKS_MAX,
 ) -> StreamingResponse:
-    """What the key's organization or project does now. Ends after some five minutes; come back."""
+    """Streams the current activity of the organization or project of the key. The stream ends after
+    about five minutes; reconnect to continue.
+    """
     poller: Poller = request.app.state.live
     tails: Tails = request.app.state.tails
     seat = tails.seat(caller.org_id)

@@ -28,7 +28,7 @@ router = APIRouter(prefix="/v1/topics", route_class=Route, tags=["messages"])
 
 Reader = Annotated[Caller, Depends(Guard("messages:read", topic_owner, cost=5))]
 Publisher = Annotated[Caller, Depends(Guard("messages:publish", topic_owner))]
-Partition = Annotated[int | None, Query(ge=0, le=1023, description="All of them if absent.")]
+Partition = Annotated[int | None, Query(ge=0, le=1023, description="Default: all partitions.")]
 
 
 def _place(object_id: str, request: Request, database: DatabaseOf) -> Place:
@@ -43,11 +43,15 @@ def list_messages(
     _caller: Reader,
     database: DatabaseOf,
     nodes: NodesOf,
-    start: Annotated[From, Query(alias="from", description="Where to begin.")] = "latest",
+    start: Annotated[From, Query(alias="from", description="Start position.")] = "latest",
     partition: Partition = None,
-    offset: Annotated[int, Query(ge=0, le=INT64_MAX, description="With `from=offset`.")] = 0,
-    time: Annotated[Moment | None, Query(description="With `from=time`: append time.")] = None,
-    limit: Annotated[int, Query(ge=1, le=500, description="At most so many messages.")] = 50,
+    offset: Annotated[
+        int, Query(ge=0, le=INT64_MAX, description="First offset, with `from=offset`.")
+    ] = 0,
+    time: Annotated[
+        Moment | None, Query(description="Earliest append time, with `from=time`.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of messages.")] = 50,
 ) -> MessagePage:
     """Returns messages, oldest first, at most 1 MiB. If retention has removed the offset, the page
     starts at the oldest available one; ``partitions`` contains the available range."""
@@ -75,11 +79,12 @@ async def tail_messages(
     nodes: NodesOf,
     partition: Partition = None,
     last_event_id: Annotated[
-        str | None, Header(max_length=2048, description="The id of the last event that was seen.")
+        str | None, Header(max_length=2048, description="The id of the last event received.")
     ] = None,
 ) -> StreamingResponse:
-    """What is appended from now on, or from after the last event that was seen. An event beyond the
-    end of its log is refused: it is of another topic."""
+    """Streams new messages, or the messages after Last-Event-ID. An event id beyond the end of the
+    log is rejected.
+    """
     place = await run_in_threadpool(_place, object_id, request, database)
     indexes = wanted_partitions(partition, place.partitions)
     begin = {
@@ -107,6 +112,7 @@ def publish_message(
     database: DatabaseOf,
     nodes: NodesOf,
 ) -> PublishedBody:
-    """Stores one message. 201 means that it is durable. Repeated after a lost answer it may stand
-    there twice: programs that must not do that use a client."""
+    """Stores one message. 201 means that it is durable. If the request is repeated after a lost
+    response, the message may be stored twice; use the SDK for exactly-once writes.
+    """
     return publish(NodeReader(nodes, _place(object_id, request, database)), body)

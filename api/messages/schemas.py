@@ -36,15 +36,16 @@ Base64 = Annotated[
 
 
 class HeaderBody(BaseModel):
-    """One header; keys may repeat. Without ``value`` it has none."""
+    """A header. Keys can repeat. Without ``value``, the header has no value."""
 
     key: str
     value: str | None = None
 
 
 class MessageBody(BaseModel):
-    """One stored message. ``key`` and ``value`` are base64; absent means null, which is not empty.
-    ``timestamp`` is the producer's, ``append_time`` the cluster's."""
+    """A stored message. ``key`` and ``value`` are base64; if absent, they are null, which differs
+    from empty. ``timestamp`` is set by the producer, ``append_time`` by the node.
+    """
 
     partition: int
     offset: Int64
@@ -56,7 +57,7 @@ class MessageBody(BaseModel):
 
 
 class PartitionView(BaseModel):
-    """What a partition holds, and where a reader of this page goes on."""
+    """The offsets that a partition contains, and the offset at which the next page starts."""
 
     partition: int
     start_offset: Int64
@@ -65,7 +66,7 @@ class PartitionView(BaseModel):
 
 
 class MessagePage(BaseModel):
-    """Messages in the order of their append times, and the partitions they were read from."""
+    """Messages in the order of their append times, and the partitions from which they were read."""
 
     messages: list[MessageBody]
     partitions: list[PartitionView]
@@ -79,7 +80,9 @@ class HeaderWish(Command):
 
 
 class MessagePublish(Command):
-    """One message to publish. Without ``partition`` the key chooses it, as every client does."""
+    """A message to publish. Without ``partition``, the partition is chosen by the key, as in the
+    SDK.
+    """
 
     partition: StrictInt | None = Field(default=None, ge=0, le=1023)
     key: Base64 | None = None
@@ -91,7 +94,7 @@ class MessagePublish(Command):
 
 
 class PublishedBody(BaseModel):
-    """Where the message stands."""
+    """The partition and offset of the published message."""
 
     partition: int
     offset: Int64

@@ -21,7 +21,7 @@ from api.nodes.service import node_page, read_node, register_node
 router = APIRouter(prefix="/v1/clusters/{object_id}/nodes", route_class=Route, tags=["nodes"])
 
 Reader = Annotated[Caller, Depends(Guard("nodes:read", cluster_nodes_owner))]
-Live = Annotated[bool, Query(description="Also ask the node itself, for a second at most.")]
+Live = Annotated[bool, Query(description="Also query the node itself, for at most 1 s.")]
 Creator = Annotated[Caller, Depends(Guard("nodes:create", cluster_nodes_owner))]
 
 
@@ -34,7 +34,7 @@ def list_nodes(
     page: PageOf,
     live: Live = False,
 ) -> Page[NodeBody]:
-    """The nodes of a cluster, in order of registration."""
+    """Lists the nodes of a cluster, in order of registration."""
     with database.read() as session:
         shown = node_page(session, caller, object_id, page)
     if live:
@@ -51,7 +51,7 @@ def get_node(
     nodes: NodesOf,
     live: Live = False,
 ) -> NodeBody:
-    """One node."""
+    """Returns a node."""
     with database.read() as session:
         body = read_node(session, object_id, node_id)
     if live:
@@ -69,7 +69,7 @@ def get_node(
 def post_node(
     object_id: str, body: NodeCreate, caller: Creator, facts: RequestFacts
 ) -> JSONResponse:
-    """Registers a node, so that the control plane calls it."""
+    """Registers a node in a cluster."""
     return change(
         facts,
         caller,

@@ -20,13 +20,13 @@ Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9.\-\[\]:]+:[0-9]{1,5}$", max
 
 
 class NodeSpec(Command):
-    """Where the node's gRPC port is: ``host:port``."""
+    """The address of the node's gRPC port: ``host:port``."""
 
     address: Address
 
 
 class NodeCreate(CreateCommand):
-    """Registers a node. ``id`` is the one in the node's own configuration."""
+    """A new node. ``id`` must match the configuration of the node."""
 
     id: Annotated[str, Field(pattern=r"^nd_[0-9a-z]{26}$")]
     name: Name
@@ -34,8 +34,9 @@ class NodeCreate(CreateCommand):
 
 
 class NodeSaid(BaseModel):
-    """What the node itself answered at ``answered_at``, and how long that took. ``incarnation`` is
-    another number after each start; ``warning`` is what must be seen to although it serves."""
+    """The response of the node at ``answered_at``, and how long it took. ``incarnation`` differs
+    after each start. ``warning`` is a condition that needs attention although the node serves.
+    """
 
     version: str
     shards: int
@@ -48,7 +49,7 @@ class NodeSaid(BaseModel):
 
 
 class NodeStatus(PlainStatus):
-    """``said`` and the condition Reachable are there if they were asked for (`live=true`)."""
+    """``said`` and the condition Reachable are present if requested (`live=true`)."""
 
     said: NodeSaid | None = None
 

@@ -48,7 +48,7 @@ def register_node(
 
 
 def node_page(session: Session, caller: Caller, cluster_id: str, page: Paging) -> Page[NodeBody]:
-    """The nodes of a cluster, in order of registration."""
+    """Lists the nodes of a cluster, in order of registration."""
     query = visible_to(select(Node), Node, caller).where(Node.cluster_id == cluster_id)
     request = page.of(session, caller.org_id, "nodes", {"cluster_id": cluster_id})
     return page_of(session, query, Node.id, request, _bodies)

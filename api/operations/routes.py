@@ -24,14 +24,17 @@ Which = Annotated[OperationFilter, Depends()]
 def list_operations(
     caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[OperationBody]:
-    """The operations of the caller's organization, oldest first unless asked otherwise. Those of
-    the keys of console sessions only if they are asked for, or for one by its id."""
+    """Lists the operations of the organization, oldest first by default. Operations on the keys of
+    console sessions are included only with ``sessions``, or if requested by id.
+    """
     with database.read() as session:
         return operation_page(session, caller, which, page)
 
 
 @router.get("/{object_id}", operation_id="getOperation")
 def get_operation(object_id: str, caller: Reader, database: DatabaseOf) -> OperationBody:
-    """One operation; poll it, or the object's conditions, which are the truth."""
+    """Returns an operation. To wait for a change, poll its operation or the conditions of the
+    object; the conditions are authoritative.
+    """
     with database.read() as session:
         return read_operation(session, object_id, database.now(session))

@@ -14,11 +14,13 @@ from api.http.resource import Timestamp
 from api.http.routing import IdFilter, NewestFirst
 from api.operations.state import error_of, state_of
 
-SessionsToo = Annotated[bool, Query(description="Also those of the keys of console sessions.")]
+SessionsToo = Annotated[
+    bool, Query(description="Include operations on the keys of console sessions.")
+]
 
 
 class OperationTarget(BaseModel):
-    """The object of an operation, and the generation it asks for."""
+    """The object of an operation, and the requested generation."""
 
     kind: str
     id: str
@@ -26,7 +28,9 @@ class OperationTarget(BaseModel):
 
 
 class OperationBody(BaseModel):
-    """A receipt. ``state`` is an open set: PENDING, RUNNING, SUCCEEDED, FAILED, SUPERSEDED."""
+    """A long-running request and its outcome. ``state`` is an open set: PENDING, RUNNING,
+    SUCCEEDED, FAILED, SUPERSEDED.
+    """
 
     id: str
     organization_id: str

@@ -38,14 +38,14 @@ Which = Annotated[OrganizationFilter, Depends()]
 def list_organizations(
     caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[OrganizationBody]:
-    """The caller's organization; for the operator, all of them."""
+    """Lists the organization of the caller; operators see all organizations."""
     with database.read() as session:
         return organization_page(session, caller, which, page)
 
 
 @router.get("/{object_id}", operation_id="getOrganization", responses=READ_PROBLEMS)
 def get_organization(object_id: str, caller: Reader, database: DatabaseOf) -> OrganizationBody:
-    """One organization."""
+    """Returns an organization."""
     with database.read() as session:
         return read_organization(session, object_id)
 
@@ -60,8 +60,9 @@ def get_organization(object_id: str, caller: Reader, database: DatabaseOf) -> Or
 def post_organization(
     body: OrganizationCreate, caller: Creator, facts: RequestFacts
 ) -> JSONResponse:
-    """Creates a tenant with a project and a stream `default`. Only the operator may. Give it a
-    first key next: POST /v1/api-keys with its organization_id."""
+    """Creates an organization with a project and a stream named `default`. Operators only. Next,
+    create its first key: POST /v1/api-keys with its organization_id.
+    """
     return change(
         facts,
         caller,

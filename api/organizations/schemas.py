@@ -16,14 +16,14 @@ from api.http.routing import NameFilter
 
 
 class OrganizationCreate(CreateCommand):
-    """A new tenant; a project and a stream `default` come with it."""
+    """A new organization. A project and a stream named `default` are created with it."""
 
     name: Name
     spec: PlainSpec = PlainSpec()
 
 
 class OrganizationBody(ResourceBody):
-    """A tenant."""
+    """An organization: the unit of tenancy and billing."""
 
     spec: PlainSpec = PlainSpec()
     status: PlainStatus = PlainStatus()

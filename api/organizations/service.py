@@ -87,7 +87,7 @@ def organization_page(
 
 
 def read_organization(session: Session, organization_id: str) -> OrganizationBody:
-    """One organization."""
+    """Returns an organization."""
     return OrganizationBody.of(session.get_one(Organization, organization_id))
 
 

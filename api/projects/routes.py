@@ -37,7 +37,7 @@ Which = Annotated[ProjectFilter, Depends()]
 def list_projects(
     caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[ProjectBody]:
-    """The projects the key can see, oldest first."""
+    """Lists the projects that the key can access, oldest first."""
     with database.read() as session:
         return project_page(session, caller, which, page)
 
@@ -46,7 +46,7 @@ def list_projects(
 def get_project(
     object_id: str, caller: Reader, database: DatabaseOf, response: Response
 ) -> ProjectBody:
-    """One project."""
+    """Returns a project."""
     with database.read() as session:
         return tagged(response, read_project(session, object_id))
 
@@ -59,7 +59,7 @@ def get_project(
     responses=WRITE_PROBLEMS,
 )
 def post_project(body: ProjectCreate, caller: Creator, facts: RequestFacts) -> JSONResponse:
-    """Creates a project with a stream `default`."""
+    """Creates a project with a stream named `default`."""
     return change(
         facts,
         caller,
@@ -77,9 +77,10 @@ def post_project(body: ProjectCreate, caller: Creator, facts: RequestFacts) -> J
 def remove_project(
     object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionWish
 ) -> JSONResponse:
-    """Deletes a project that is empty; with ``cascade`` its streams and topics go too, with all
-    their data. Its keys are revoked at once in any case. Demands If-Match. Nothing can be made in
-    it from here on; it is gone, and its name free, once everything in it is."""
+    """Deletes an empty project, or with ``cascade`` also its streams and topics with all their
+    data. Its keys are revoked immediately. Requires If-Match. No objects can be created in it from
+    now on. Once everything in it is deleted, the project is removed and its name can be reused.
+    """
     return answer_delete(
         request,
         caller,

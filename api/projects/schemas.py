@@ -19,14 +19,14 @@ from api.reconcile.status import plain_status
 
 
 class ProjectCreate(CreateCommand):
-    """A new part of the caller's organization; a stream `default` comes with it."""
+    """A new project of the organization. A stream named `default` is created with it."""
 
     name: Name
     spec: PlainSpec = PlainSpec()
 
 
 class ProjectBody(DeletableBody):
-    """A part of an organization."""
+    """A project of an organization."""
 
     spec: PlainSpec = PlainSpec()
     status: PlainStatus = PlainStatus()

@@ -82,7 +82,7 @@ def project_page(
 
 
 def read_project(session: Session, project_id: str) -> ProjectBody:
-    """One project."""
+    """Returns a project."""
     return project_bodies(session, [session.get_one(Project, project_id)])[0]
 
 

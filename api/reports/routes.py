@@ -64,14 +64,14 @@ Root = Annotated[Path, Depends(_root)]
 def list_report_runs(
     caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[ReportRunBody]:
-    """The runs of the operator's organization, oldest first unless asked otherwise."""
+    """Lists the report runs, oldest first by default. Operators only."""
     with database.read() as session:
         return run_page(session, caller, which, page)
 
 
 @router.get("/{object_id}", operation_id="getReportRun", responses=READ_PROBLEMS)
 def get_report_run(object_id: str, caller: Reader, database: DatabaseOf) -> ReportRunBody:
-    """One run."""
+    """Returns a report run."""
     with database.read() as session:
         return read_run(session, object_id)
 
@@ -80,7 +80,7 @@ def get_report_run(object_id: str, caller: Reader, database: DatabaseOf) -> Repo
 def get_report_inputs(
     object_id: str, caller: InputReader, database: DatabaseOf
 ) -> RetentionInputs | ReportInputs:
-    """Every name and price the run needs; for retention also policies and holds."""
+    """Returns the names and prices that the run needs; for retention, also policies and holds."""
     with database.read() as session:
         return report_inputs(session, object_id, database.now(session))
 
@@ -94,8 +94,9 @@ def get_report_inputs(
 def get_report_file(
     object_id: str, name: str, caller: FileReader, database: DatabaseOf, root: Root
 ) -> FileResponse:
-    """A file of a run that has published: any for the operator, those of its own invoices for an
-    organization. Pages open in a sandbox, everything else is saved."""
+    """Returns a file of a published run. Operators can read all files, organizations those of their
+    own invoices. HTML pages open in a sandbox; other files are downloaded.
+    """
     with database.read() as session:
         listed = run_file(session, caller, object_id, name, root)
     return handed_out(listed)
@@ -109,7 +110,7 @@ def get_report_file(
     responses=WRITE_PROBLEMS,
 )
 def post_report_run(body: ReportRunCreate, caller: Creator, facts: RequestFacts) -> JSONResponse:
-    """Queues a run over the whole service. Only the operator may."""
+    """Queues a report run for all organizations. Operators only."""
 
     def create(session: Session, actor: Actor) -> Reply:
         row, operation_id = queue_run(session, actor, body)
@@ -131,8 +132,10 @@ def post_report_run(body: ReportRunCreate, caller: Creator, facts: RequestFacts)
 def put_report_result(
     object_id: str, body: AnyResult, caller: Publisher, facts: RequestFacts, root: Root
 ) -> JSONResponse:
-    """Takes the manifest of a finished job; files are checked, rows loaded and shown, or nothing
-    is. Only the token of the present start of the run may. The same manifest again is a replay."""
+    """Submits the manifest of a finished job. Its files are verified and its rows loaded,
+    completely or not at all. Requires the token of the current attempt of the run. Submitting the
+    same manifest again has no effect.
+    """
     checked = check_result(facts.database, run_id=object_id, result=body, root=root)
 
     def publish(session: Session, actor: Actor) -> Reply:

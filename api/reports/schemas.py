@@ -12,14 +12,17 @@ from api.http.routing import NewestFirst
 
 
 class ReportRunCreate(Command):
-    """Starts a report: `usage` is what the bill is made of, `retention` what was and will be
-    deleted."""
+    """A new report run: `usage` computes usage and invoices, `retention` shows past and upcoming
+    deletions.
+    """
 
     kind: Literal["usage", "retention"] = "usage"
 
 
 class ReportRunBody(BaseModel):
-    """A run. ``state``: QUEUED, RUNNING, SUCCEEDED, FAILED. ``result`` is the job's manifest."""
+    """A report run. ``state``: QUEUED, RUNNING, SUCCEEDED, FAILED. ``result`` is the manifest of
+    the job.
+    """
 
     id: str
     organization_id: str

@@ -270,7 +270,7 @@ def run_page(
 
 
 def read_run(session: Session, run_id: str) -> ReportRunBody:
-    """One run."""
+    """Returns a report run."""
     return ReportRunBody.of(session.get_one(ReportRun, run_id))
 
 

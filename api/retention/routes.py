@@ -22,8 +22,10 @@ from api.retention.service import RetentionQuery, retention
 router = APIRouter(prefix="/v1/reports", route_class=Route, tags=["reports"])
 
 Reader = Annotated[Caller, Depends(Guard("retention:read"))]
-CauseFilter = Annotated[Cause | None, Query(description="Only deletions for this cause.")]
-ViolationFilter = Annotated[Violation | None, Query(description="Only lines that break this rule.")]
+CauseFilter = Annotated[Cause | None, Query(description="Only deletions with this cause.")]
+ViolationFilter = Annotated[
+    Violation | None, Query(description="Only rows that violate this rule.")
+]
 
 
 @router.get("/retention", operation_id="getRetention", responses=READ_PROBLEMS)
@@ -35,8 +37,9 @@ def get_retention(
     cause: CauseFilter = None,
     violation: ViolationFilter = None,
 ) -> RetentionBody:
-    """What was deleted and why, what lives, what will go, and what breaks its promise: as the last
-    retention run found it. A key sees its own organization or project; the operator sees all."""
+    """Returns the latest retention report: deleted data with the cause, stored data, upcoming
+    deletions, and violations. A key sees its own organization or project; operators see all.
+    """
     query = RetentionQuery(topic_id, cause or "", violation or "")
     with database.read() as session:
         return retention(session, caller, query, page)
@@ -47,13 +50,19 @@ def list_retention_topics(
     caller: Reader,
     database: DatabaseOf,
     page: PageOf,
-    broken: Annotated[bool, Query(description="Only topics that break a rule.")] = False,
+    broken: Annotated[bool, Query(description="Only topics that violate a rule.")] = False,
     largest: Annotated[
-        int, Query(ge=0, le=PAGE_SIZE_MAX, description="Only so many, those that hold most.")
+        int,
+        Query(
+            ge=0,
+            le=PAGE_SIZE_MAX,
+            description="Only this many topics: those with the most stored bytes.",
+        ),
     ] = 0,
 ) -> Page[TopicReport]:
-    """What the last retention run says of every topic, in order of their ids; with ``largest`` one
-    page of those with the most live bytes, the largest first."""
+    """Lists the topics of the latest retention report, sorted by id; with ``largest``, one page of
+    the topics with the most stored bytes, the largest first.
+    """
     with database.read() as session:
         return topic_report_page(session, caller, page, broken=broken, largest=largest)
 
@@ -62,6 +71,6 @@ def list_retention_topics(
 def get_retention_deletions(
     caller: Reader, database: DatabaseOf, topic_id: IdFilter = ""
 ) -> Deletions:
-    """What went on each day and why, as the last retention run found it."""
+    """Returns the deleted data by day and cause, from the latest retention report."""
     with database.read() as session:
         return deletions(session, caller, topic_id)

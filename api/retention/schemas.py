@@ -38,8 +38,9 @@ Violation = Literal[
 
 
 class PolicyBody(BaseModel):
-    """What a topic keeps from one change on; -1 is unlimited. ``sources`` says of each limit
-    whether the topic sets it or the default holds."""
+    """The retention limits of a topic since a change; -1 means unlimited. ``sources`` shows for
+    each limit whether it is set by the topic or by default.
+    """
 
     topic_id: str
     generation: int
@@ -53,7 +54,7 @@ class PolicyBody(BaseModel):
 
 
 class HeldBody(BaseModel):
-    """A legal hold, whatever its state."""
+    """A legal hold in any state."""
 
     id: str
     topic_id: str
@@ -70,8 +71,9 @@ class HeldBody(BaseModel):
 
 
 class RetentionInputs(ReportInputs):
-    """What a retention run needs: names, every policy that ever held, holds, and the moment that
-    the report tells of."""
+    """The inputs of a retention run: names, all policies and their history, holds, and the time for
+    which the report is computed.
+    """
 
     as_of: Timestamp
     policies: list[PolicyBody]
@@ -79,7 +81,7 @@ class RetentionInputs(ReportInputs):
 
 
 class RetentionTotals(BaseModel):
-    """The sums of a retention report."""
+    """The totals of a retention report."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -90,7 +92,7 @@ class RetentionTotals(BaseModel):
 
 
 class RetentionResult(BaseModel):
-    """The manifest that a retention job publishes; what else it holds is kept as it came."""
+    """The manifest that a retention job publishes. Further members are stored unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -103,9 +105,10 @@ class RetentionResult(BaseModel):
 
 
 class RetentionItem(BaseModel):
-    """A line of the report. With a ``cause`` it tells of a deletion, without one of a partition as
-    it stands; ``violation`` and ``hold_id`` hold any number of words. ``age_at_deletion_ms`` is
-    below 0 where a clock went back between an append and its deletion."""
+    """A row of the report. With a ``cause``, it describes a deletion, otherwise the current state
+    of a partition. ``violation`` and ``hold_id`` can contain several words. ``age_at_deletion_ms``
+    is negative if the clock was set back between an append and its deletion.
+    """
 
     topic: str
     topic_id: str
@@ -140,7 +143,7 @@ class ToldSum(BaseModel):
 
 
 class ToldDeletion(ToldSum):
-    """What went for one cause."""
+    """Data deleted for one cause."""
 
     cause: str
     trims: Int64
@@ -179,7 +182,7 @@ class ToldTopic(BaseModel):
 
 
 class DeletedSum(BaseModel):
-    """What went for one cause."""
+    """Data deleted for one cause."""
 
     cause: str
     trims: Int64
@@ -188,7 +191,7 @@ class DeletedSum(BaseModel):
 
 
 class AgeSum(BaseModel):
-    """Live bytes and records of one age, by append time."""
+    """Stored bytes and records of one age range, by append time."""
 
     bucket: str
     bytes: Int64
@@ -212,7 +215,7 @@ class DueDay(BaseModel):
 
 
 class RetentionSummary(BaseModel):
-    """Sums over every topic that was asked for and may be seen."""
+    """Totals over the requested topics that the caller can access."""
 
     topics: int
     live_bytes: Int64
@@ -226,9 +229,10 @@ class RetentionSummary(BaseModel):
 
 
 class RetentionBody(BaseModel):
-    """The retention report that is shown now; no ``run_id`` means that none ran yet. ``topic`` is
-    what it says of the one topic that was asked for: policy and history, causes and ages, what is
-    due by day, holds, violations."""
+    """The latest retention report. Without ``run_id``, there is no report yet. ``topic`` is present
+    if one topic was requested: its policy and history, deletions by cause and age, upcoming
+    deletions by day, holds and violations.
+    """
 
     run_id: str | None = None
     input_sha256: str | None = None
@@ -241,14 +245,14 @@ class RetentionBody(BaseModel):
 
 
 class TopicReport(BaseModel):
-    """What the report that is shown says of a topic: an entry of `topics` in retention.json."""
+    """A topic in the latest retention report: an entry of `topics` in retention.json."""
 
     topic_id: str
     report: dict[str, JsonValue]
 
 
 class DayOfDeletions(BaseModel):
-    """What went on a day (UTC) for one cause."""
+    """Data deleted on a day (UTC) for one cause."""
 
     day: str
     cause: str
@@ -258,7 +262,7 @@ class DayOfDeletions(BaseModel):
 
 
 class Deletions(BaseModel):
-    """Every day on which something went, oldest first; no ``run_id``: no report ran yet."""
+    """The days with deletions, oldest first. Without ``run_id``, there is no report yet."""
 
     run_id: str | None = None
     days: list[DayOfDeletions]

@@ -41,7 +41,7 @@ Which = Annotated[StreamFilter, Depends()]
 def list_streams(
     caller: Lister, database: DatabaseOf, which: Which, page: PageOf
 ) -> Page[StreamBody]:
-    """The streams the key can see, oldest first."""
+    """Lists the streams that the key can access, oldest first."""
     with database.read() as session:
         return stream_page(session, caller, which, page)
 
@@ -50,7 +50,7 @@ def list_streams(
 def get_stream(
     object_id: str, caller: Reader, database: DatabaseOf, response: Response
 ) -> StreamBody:
-    """One stream."""
+    """Returns a stream."""
     with database.read() as session:
         return tagged(response, read_stream(session, object_id))
 
@@ -88,9 +88,10 @@ def post_stream(body: StreamCreate, caller: Creator, facts: RequestFacts) -> JSO
 def remove_stream(
     object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionWish
 ) -> JSONResponse:
-    """Deletes a stream that is empty; with ``cascade`` its topics go too, with all their data.
-    Demands If-Match. Nothing can be made in it from here on; it is gone, and its name free, once
-    everything in it is."""
+    """Deletes an empty stream, or with ``cascade`` also its topics with all their data. Requires
+    If-Match. No topics can be created in it from now on. Once everything in it is deleted, the
+    stream is removed and its name can be reused.
+    """
     return answer_delete(
         request,
         caller,

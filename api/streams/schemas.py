@@ -21,7 +21,7 @@ from api.reconcile.status import plain_status
 
 
 class StreamCreate(CreateCommand):
-    """A new namespace of topics. Without ids: the key's project, or `default`; the only cluster."""
+    """A new stream. Defaults: the project of the key or `default`, and the only cluster."""
 
     name: Name
     project_id: str | None = Field(default=None, max_length=40)

@@ -74,7 +74,7 @@ def stream_page(
 
 
 def read_stream(session: Session, stream_id: str) -> StreamBody:
-    """One stream."""
+    """Returns a stream."""
     return stream_bodies(session, [session.get_one(Stream, stream_id)])[0]
 
 

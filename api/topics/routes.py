@@ -61,9 +61,7 @@ Reader = Annotated[Caller, Depends(Guard("topics:read", topic_owner))]
 Creator = Annotated[Caller, Depends(Guard("topics:create"))]
 Updater = Annotated[Caller, Depends(Guard("topics:update", topic_owner))]
 Deleter = Annotated[Caller, Depends(Guard("topics:delete", topic_owner))]
-Live = Annotated[
-    bool, Query(description="Ask the node for the figures of now; it has 1 s to answer.")
-]
+Live = Annotated[bool, Query(description="Query the node for current figures, for at most 1 s.")]
 Which = Annotated[TopicFilter, Depends()]
 
 
@@ -80,7 +78,7 @@ Wait = Annotated[
     str,
     Query(
         max_length=8,
-        description="Hold the answer until Ready, e.g. `30s`; 60s at most.",
+        description="Wait until the topic is ready, at most this long: `30s`. Maximum: 60s.",
         json_schema_extra={"pattern": WAIT_SCHEMA},
     ),
 ]
@@ -95,7 +93,7 @@ def list_topics(
     live: LiveOf,
     page: PageOf,
 ) -> Page[TopicBody]:
-    """The topics the key can see, oldest first. ``stream`` is a stream's name."""
+    """Lists the topics that the key can access, oldest first. ``stream`` is a stream name."""
     with database.read() as session:
         shown = topic_page(session, caller, which, page)
     if live:
@@ -112,8 +110,9 @@ def get_topic(
     response: Response,
     live: Live = False,
 ) -> TopicBody:
-    """One topic, from the moment its creation was answered. The figures of its partitions are as
-    of their ``observed_at``; with ``live`` the node is asked for those of now."""
+    """Returns a topic. The figures of its partitions are those of ``observed_at``; with ``live``,
+    the node is queried for current figures.
+    """
     return tagged(response, read_topic(database, nodes, object_id, live=live))
 
 
@@ -125,8 +124,9 @@ def list_partitions(
     nodes: NodesOf,
     live: Live = False,
 ) -> Page[PartitionBody]:
-    """The partitions as of their ``observed_at``, or with ``live`` as they are now; all of them
-    fit one page."""
+    """Lists the partitions of a topic, as of ``observed_at`` or, with ``live``, with current
+    figures. All partitions fit in one page.
+    """
     body = read_topic(database, nodes, object_id, live=live)
     return Page(items=body.status.partitions)
 
@@ -253,10 +253,12 @@ def purge_records(
 def remove_topic(
     object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionWish
 ) -> JSONResponse:
-    """Deletes a topic with all its data: writes are refused from here on, every partition is
-    sealed and its last use is metered, then the cluster removes it. Demands If-Match. Until it is
-    gone a read shows the condition Deleting and why, then 404; its name is free again then, its id
-    never. Deleting it again answers 202 with the same operation."""
+    """Deletes a topic with all its data. Writes are refused immediately; each partition is sealed
+    and its last usage metered, then the cluster removes the topic. Requires If-Match. Until then,
+    reads return the topic with the condition Deleting and its reason; afterwards they return 404,
+    and the name, but not the id, can be reused. Deleting it again returns 202 with the same
+    operation.
+    """
     return answer_delete(
         request,
         caller,

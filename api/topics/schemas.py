@@ -97,7 +97,7 @@ class TopicSpec(Command):
 
 
 class TopicCreate(CreateCommand):
-    """A new topic. ``stream`` names a stream of the project; `default` if neither is given."""
+    """A new topic. ``stream`` is the name of a stream of the project. Default: `default`."""
 
     name: TopicName
     stream: str | None = Field(default=None, max_length=63)
@@ -107,8 +107,9 @@ class TopicCreate(CreateCommand):
 
 
 class TopicPatch(Command):
-    """A merge patch: absent leaves alone, null takes away. The server's members are ignored, so
-    that a body which was read can be edited and sent back; names and parents cannot change."""
+    """A merge patch: absent members stay unchanged, null resets a member. Members set by the server
+    are ignored, so a body can be read, edited and sent back. Names and parents cannot change.
+    """
 
     display_name: DisplayName | None = None
     labels: dict[str, str | None] | None = None
@@ -141,7 +142,7 @@ PartitionIndex = Annotated[StrictInt, Field(ge=0, le=1023), BeforeValidator(_int
 
 
 class PurgePlace(Command):
-    """A partition, and the first offset of it that is kept."""
+    """A partition, and its first offset to keep."""
 
     index: PartitionIndex
     before_offset: Annotated[
@@ -152,7 +153,7 @@ class PurgePlace(Command):
 
 
 class TopicPurgeCommand(Command):
-    """What shall go: offsets are absolute, so that asking twice takes nothing more."""
+    """The records to delete. Offsets are absolute, so a repeated request deletes nothing more."""
 
     partitions: list[PurgePlace] = Field(min_length=1, max_length=1024)
 
@@ -165,9 +166,10 @@ class LabelSet(BaseModel):
 
 
 class PartitionBody(BaseModel):
-    """One partition as a node described it. ``state``: READY, RECOVERING, DAMAGED, SEALED,
-    OP_UNKNOWN. The figures were so at ``observed_at``; with `live=true` that is now, if the node
-    answered in time."""
+    """A partition as reported by a node. ``state``: READY, RECOVERING, DAMAGED, SEALED, OP_UNKNOWN.
+    The figures are those of ``observed_at``; with `live=true`, they are current if the node
+    responded in time.
+    """
 
     index: int
     primary: str
@@ -197,7 +199,9 @@ class EffectiveBody(BaseModel):
 
 
 class TopicStatus(BaseModel):
-    """What was found. Done means: observed_generation = generation, and Ready is True for it."""
+    """The observed state. A change is applied if observed_generation equals generation and Ready is
+    True.
+    """
 
     conditions: list[ConditionBody]
     observed_generation: int

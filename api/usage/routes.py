@@ -32,15 +32,18 @@ def get_usage(
     topic_id: IdFilter = "",
     meter: Meter = "",
 ) -> UsageBody:
-    """Usage and cost as the last report run computed them, summed exactly. A key sees its own
-    organization or project; the operator sees all."""
+    """Returns usage and cost from the latest usage report, summed exactly. A key sees its own
+    organization or project; operators see all.
+    """
     with database.read() as session:
         return usage(session, caller, UsageQuery(group_by, since, until, topic_id, meter))
 
 
 @router.get("/reconciliation", operation_id="getReconciliation", responses=READ_PROBLEMS)
 def get_reconciliation(caller: Biller, database: DatabaseOf) -> ReconciliationBody:
-    """What the last usage report proved of each invoice that the caller may see: six checks, with
-    the figures that were compared. The operator sees those of the whole run too."""
+    """Returns the reconciliation of each invoice that the caller can access, from the latest usage
+    report: six checks with the figures that were compared. Operators also see the checks of the
+    whole run.
+    """
     with database.read() as session:
         return reconciliation(session, caller)

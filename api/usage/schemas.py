@@ -17,9 +17,10 @@ class Money(BaseModel):
 
 
 class UsageItem(BaseModel):
-    """The sum of one meter over one group. ``group`` is an hour, a day, `stream/topic`, a key's
-    name, or an organization's name, as ``group_by`` asked. With `hour_topic` and `day_topic` it is
-    the time, and ``topic`` is `stream/topic`."""
+    """The sum of one meter over one group. ``group`` is an hour, a day, `stream/topic`, the name of
+    a key or of an organization, depending on ``group_by``. With `hour_topic` and `day_topic`, it is
+    the time, and ``topic`` is `stream/topic`.
+    """
 
     group: str
     topic_id: str | None = None
@@ -31,7 +32,7 @@ class UsageItem(BaseModel):
 
 
 class MeterTotal(BaseModel):
-    """The sum of one meter over everything that was asked for."""
+    """The sum of one meter over the requested range."""
 
     meter: str
     unit: str
@@ -40,7 +41,7 @@ class MeterTotal(BaseModel):
 
 
 class UsageBody(BaseModel):
-    """Usage of the report run that is shown now; no ``run_id`` means that no report ran yet."""
+    """Usage from the latest report. Without ``run_id``, there is no report yet."""
 
     run_id: str | None = None
     input_sha256: str | None = None

@@ -36,7 +36,7 @@ class Invoice(Base):
     metered_exact: Mapped[str] = mapped_column(String(64))
     monthly_minimum: Mapped[str] = mapped_column(String(40))
     amount_per_month: Mapped[str] = mapped_column(String(64))
-    """Empty: too early to say."""
+    """Empty: not enough data."""
     rate_from: Mapped[datetime | None] = mapped_column(Instant)
     price_book_version: Mapped[str] = mapped_column(String(32))
     files: Mapped[str] = mapped_column(String(128))
