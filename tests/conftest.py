@@ -1,16 +1,17 @@
-"""What all tests share: how properties are searched, and which build of the engine is under test.
+"""Settings of all tests: Hypothesis profiles, Ctrl-C, PostgreSQL and the build of the engine.
 
-Properties are tried on the same examples every time, so that a red suite is the change's doing;
-HYPOTHESIS_PROFILE=explore tries new ones. No deadline per example: machines share their CPUs.
+Hypothesis tries the same examples in every run, so that only a change can break the suite;
+HYPOTHESIS_PROFILE=explore tries new ones. There is no deadline per example, since machines share
+their CPUs.
 
-A shell that starts the suite in its background has it ignore Ctrl-C, and children inherit that;
-tests that interrupt their children need it back.
+A shell that starts the suite in the background makes it ignore Ctrl-C, and children inherit this;
+tests that interrupt their children need the default behavior.
 
-One PostgreSQL server serves a whole run; it is started when the first test asks for it. `make test`
-leaves out what is marked `check`: slow tests, and all that need this server.
+One PostgreSQL server is used for the whole run; the first test that needs it starts it. `make test`
+skips tests marked `check`: slow tests, and those that need this server.
 
-With HEADRACE_ENGINE_SIM set, the engine is that build of it. `make check` names the one with
-sanitizers; a sanitized module in place of the plain one would break the next plain run.
+HEADRACE_ENGINE_SIM selects a build of the engine. `make check` sets it to the one with sanitizers;
+if that replaced the normal build, the next normal run would fail.
 """
 
 import importlib.util
@@ -48,7 +49,7 @@ if BUILD:
 
 @pytest.fixture(scope="session")
 def postgres(pytestconfig: pytest.Config) -> Iterator[Postgres]:
-    """The server of this run. Who stops it, starts it again before others need it."""
+    """The server of this run. A test that stops it must start it again."""
     assert pytestconfig.option.markexpr != "not check", "a test of PostgreSQL is marked `check`"
     with Postgres() as server:
         yield server

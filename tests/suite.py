@@ -3,13 +3,13 @@
     PASS  api          214 passed            38.2 s
 
 Each stage is a command of its own; its output goes to build/suite/NAME.log and is shown only when
-it fails. Three run side by side, for tests of real processes often wait; in `check`, those that
-measure latencies run alone, at the end. All stages run even after a failure. The last line is in
-pytest's form, with all tests counted and the time by the wall. Refuses to hide anything: a test
-folder that nobody listed becomes a stage by itself. `test` leaves out what is marked `check`.
+it fails. Three run in parallel, since tests of real processes mostly wait; in `check`, stages that
+measure latencies run alone, at the end. All stages run even after a failure. The last line has the
+form of pytest, with the sum of all tests and the elapsed time. Refuses to hide anything: a test
+folder that is not listed becomes a stage of its own. `test` skips tests marked `check`.
 
-Each stage has a temporary folder of its own. What a stage leaves in it is a failure, and so is what
-a run leaves in the tree. The folder of a failed stage is kept until its next run.
+Each stage has its own temporary folder. Files that it leaves there are a failure, and so are files
+that a run leaves in the tree. The folder of a failed stage is kept until its next run.
 """
 
 import argparse
@@ -39,7 +39,7 @@ NOT_SEARCHED = frozenset({".git", ".venv", "__pycache__", "build", "node_modules
 LANES = 3  # on two cores: tests of real processes wait as much as they compute
 PRINTING = threading.Lock()
 
-# The longest first, so that nobody waits for it alone at the end; then the fast and telling ones.
+# The longest first, so that none runs alone at the end.
 # `support`, `data`, `demo` and `performance` hold no tests.
 FOLDERS = (
     "api",
@@ -55,7 +55,7 @@ FOLDERS = (
     "deploy",
     "system",
 )
-# In `check` they compare latencies of real processes; a neighbour would be measured too.
+# They compare latencies of real processes in `check`; other stages would distort them.
 ALONE = frozenset({"system"})
 
 
@@ -117,7 +117,7 @@ def strict_compile() -> Stage:
 
 
 def stages_of_check(seeds: int) -> list[Stage]:
-    """What guards a change besides the tests."""
+    """The checks besides the tests."""
     sources = sorted(
         str(path.relative_to(ROOT))
         for path in (ROOT / "native").rglob("*.[ch]")
@@ -140,7 +140,7 @@ def stages_of_check(seeds: int) -> list[Stage]:
 
 
 def run(stage: Stage) -> Outcome:
-    """Carry out one stage and print its line; on failure also the end of its log."""
+    """Run one stage and print its line; on failure, also the end of its log."""
     log = LOGS / f"{stage.name.replace(' ', '-')}.log"
     folder = folder_for(log.with_suffix(".folder"))
     started = time.monotonic()
@@ -165,7 +165,7 @@ def run(stage: Stage) -> Outcome:
 
 
 def carried_out(command: tuple[str, ...], log: Path, folder: Path) -> int:
-    """The exit code of a command that has this folder for its temporary files."""
+    """The exit code of a command that uses this folder for its temporary files."""
     with log.open("wb") as output:
         try:
             return subprocess.run(
@@ -195,12 +195,12 @@ def folder_for(note: Path) -> Path:
 
 
 def files_in(folder: Path) -> list[str]:
-    """What lies in the temporary folder of a stage that has ended, but for empty folders."""
+    """Files left in the temporary folder of a finished stage."""
     return sorted(str(path) for path in folder.rglob("*") if not path.is_dir())
 
 
 def files_of_tree() -> set[str]:
-    """Every file of the checkout, but for what building and byte-compiling leave."""
+    """Every file of the checkout, except build results and byte code."""
     found = set()
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in NOT_SEARCHED]
@@ -209,7 +209,7 @@ def files_of_tree() -> set[str]:
 
 
 def run_all(stages: list[Stage], alone: frozenset[str]) -> list[Outcome]:
-    """Every stage: those that bear company in lanes, in their order, then the others."""
+    """Run every stage: those that can share the machine in parallel, then the others one by one."""
     with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
         outcomes = list(lanes.map(run, [stage for stage in stages if stage.name not in alone]))
     return outcomes + [run(stage) for stage in stages if stage.name in alone]
@@ -222,7 +222,7 @@ def counted(line: str) -> Counter[str]:
 
 
 def main() -> int:
-    """Run the stages asked for; 0 only if every one passed and some test ran."""
+    """Run the requested stages. Returns 0 only if all passed and at least one test ran."""
     parser = argparse.ArgumentParser(prog="suite.py", description=__doc__)
     parser.add_argument("what", choices=["test", "check"])
     parser.add_argument("--seeds", type=int, default=200, help="of the simulation, in check")

@@ -157,7 +157,7 @@ class Ban:
     allowed: str = "$^"
 
     def findings(self) -> Iterator[str]:
-        """Every place where the pattern stands."""
+        """Every match of the pattern."""
         here = Path(__file__).resolve().relative_to(ROOT)
         pattern = re.compile(self.pattern)
         for path in files():

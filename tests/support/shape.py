@@ -20,8 +20,9 @@ def shape(document: object, at: str = "") -> Iterator[tuple[str, str]]:
 
 
 def strange(told: object, real: object, *, free: Collection[str] = ()) -> set[tuple[str, str]]:
-    """What stands in `told` as it never stands in `real`. Below the paths `free` the names are of
-    the data. Null is no type of its own, where the path is known."""
+    """Paths and types in `told` that do not occur in `real`. Below the paths `free`, names are
+    data. Null is not a separate type where the path is known.
+    """
     known = set(shape(real))
     paths = {path for path, _ in known}
     return {

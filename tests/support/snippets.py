@@ -60,7 +60,7 @@ def snippets_of(page: Path) -> list[Snippet]:
 
 
 class Reader:
-    """Somebody who types what a page says, in a folder of their own, beside a running service."""
+    """Runs the commands of a page in a folder of its own, with a running service."""
 
     def __init__(self, platform: Platform, profile: Profile, folder: Path) -> None:
         self._folder = folder

@@ -34,7 +34,7 @@ _IN_C: Final = re.compile(r'/\*.*?\*/|//[^\n]*|"((?:\\.|[^"\\\n])*)"', re.DOTALL
 
 
 class Said(NamedTuple):
-    """A text and where it stands."""
+    """A text and its place."""
 
     place: str
     text: str
@@ -125,7 +125,7 @@ def _docstrings(module: ast.Module) -> Iterator[ast.expr]:
 
 
 def banned(said: Iterator[Said], allowed: Callable[[Said, str], bool]) -> list[str]:
-    """What is banned in a text and not allowed there, with its place."""
+    """Every banned word that is not allowed in its text, with its place."""
     return [
         f"{each.place}: {found.group()!r} in {each.text.strip()[:80]!r}"
         for each in said

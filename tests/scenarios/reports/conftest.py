@@ -1,4 +1,4 @@
-"""One Spark session for the whole folder, and no profile of whoever runs the tests."""
+"""One Spark session for the whole folder, without the profile of the developer."""
 
 from tests.support.processes.spark import no_profile, spark
 

@@ -26,7 +26,7 @@ def put_topic(
     replication_factor: int = 1,
     retention_ms: int = -1,
 ) -> wire.Command:
-    """A control-plane wish for a topic."""
+    """A PutTopic command of the control plane."""
     spec = wire.PutTopic(
         topic_id=topic_id,
         organization_id=organization_id,
@@ -53,7 +53,7 @@ def put_hold(
     from_offset: int = 0,
     fence: tuple[int, int, int] = (1, 1, 1),
 ) -> wire.Command:
-    """A control-plane wish to hold a topic."""
+    """A PutHold command of the control plane."""
     hold = wire.PutHold(
         hold_id=hold_id, topic_id=topic_id, partitions=partitions, from_offset=from_offset
     )
@@ -66,7 +66,7 @@ def release_hold(
     topic_id: str = "tp_1",
     fence: tuple[int, int, int] = (1, 2, 1),
 ) -> wire.Command:
-    """A control-plane wish to hold a topic no longer."""
+    """A ReleaseHold command of the control plane."""
     hold = wire.ReleaseHold(hold_id=hold_id, topic_id=topic_id)
     return _control(fence, wire.ApplyRequest(release_hold=hold))
 
@@ -100,7 +100,7 @@ def put_key(
     project_id: str = "prj_1",
     fence: tuple[int, int, int] = (1, 1, 1),
 ) -> wire.Command:
-    """A control-plane wish for a key."""
+    """A PutKey command of the control plane."""
     spec = wire.PutKey(
         key_id=key_id,
         public_id=public_id,
@@ -113,12 +113,12 @@ def put_key(
 
 
 def revoke_key(key_id: str = "key_1", *, fence: tuple[int, int, int] = (1, 2, 1)) -> wire.Command:
-    """The end of a key."""
+    """Revokes a key."""
     return _control(fence, wire.ApplyRequest(revoke_key=wire.RevokeKey(key_id=key_id)))
 
 
 def join(member: str, session: int, topics: list[int], *, group: str = "readers") -> wire.Command:
-    """A member comes."""
+    """A member joins."""
     return wire.Command(
         join_group=wire.JoinGroup(
             organization_id="org_1",
@@ -132,7 +132,7 @@ def join(member: str, session: int, topics: list[int], *, group: str = "readers"
 
 
 def leave(group: int, member: str, session: int) -> wire.Command:
-    """A member goes."""
+    """A member leaves."""
     return wire.Command(leave_group=wire.LeaveGroup(group=group, member=member, session=session))
 
 
@@ -151,7 +151,7 @@ def confirm(group: int, topic: int, partition: int, intent_op: int) -> wire.Comm
 
 
 def bootstrap() -> wire.Command:
-    """The cluster gets its name."""
+    """Gives the cluster its identity."""
     return wire.Command(
         bootstrap=wire.Bootstrap(
             cluster_id="cl_1",

@@ -60,7 +60,7 @@ BEGIN: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 @dataclass
 class Clock:
-    """A clock that stands until it is moved."""
+    """A clock that advances only when it is set."""
 
     moment: datetime = BEGIN
 
@@ -178,7 +178,7 @@ def _logs() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cheap_hashes() -> Iterator[None]:
-    """A password's hash is dear on purpose, and for nobody's good here."""
+    """A cheap hash: that of a password is slow on purpose, which tests do not need."""
     cheap = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("api.sessions.service.HASHER", cheap)

@@ -1,4 +1,4 @@
-"""A bare node made usable without a control plane: two keys, and topics by name."""
+"""Makes a bare node usable without a control plane: two keys, and topics with the given names."""
 
 from dataplane.wire import node_pb2
 from tests.support.builders import commands
@@ -9,12 +9,12 @@ VIEWER, VIEWER_SHA256 = token("user", "viewer0001", "viewer")
 
 
 def topic_wish(name: str, partitions: int = 2) -> node_pb2.ApplyRequest:
-    """The control plane's wish for a topic of the project `default`."""
+    """A PutTopic of the control plane for a topic of the project `default`."""
     return commands.put_topic(f"tp_{name}", topic=name, partitions=partitions).control.request
 
 
 def key_wish(key_id: str, public_id: str, sha256: bytes, role: str) -> node_pb2.ApplyRequest:
-    """The control plane's wish for a key of that project."""
+    """A PutKey of the control plane for a key of that project."""
     request = commands.put_key(key_id, public_id=public_id, role=role).control.request
     request.put_key.secret_sha256 = sha256
     return request

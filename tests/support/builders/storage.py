@@ -22,7 +22,7 @@ def name(status: int) -> str:
 
 
 class Arena:
-    """Memory of the engine, given back when the object goes."""
+    """Memory of the engine, released with the object."""
 
     def __init__(self, size: int) -> None:
         self.arena = ffi.new("struct arena *")
@@ -76,7 +76,7 @@ class Log:
     files: dict[int, bytearray] = field(default_factory=dict)
 
     def take(self, applied: Applied) -> None:
-        """Write what was applied where it was told."""
+        """Write what was applied to the requested place."""
         if applied.sealed:
             assert len(self.files[applied.sealed_base]) == applied.sealed_bytes
             self.files[applied.sealed_base] += applied.footer
@@ -113,11 +113,11 @@ class Partition:
         return int(self.struct.applied_op)
 
     def deinit(self) -> None:
-        """Everything goes back to the pools."""
+        """Return everything to the pools."""
         lib.partition_deinit(self.struct)
 
     def apply(self, kind: int, body: bytes, *, append_us: int | None = None) -> Applied:
-        """Apply one operation, a microsecond after the last unless told otherwise."""
+        """Apply one operation, by default a microsecond after the previous one."""
         self.now_us = self.now_us + 1 if append_us is None else append_us
         buffer = ffi.new("uint8_t[]", body)
         result = ffi.new("struct partition_result *")

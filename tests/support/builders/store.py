@@ -70,7 +70,7 @@ class Disk:
         return other
 
     def released(self) -> None:
-        """The process that had files open is gone."""
+        """Ends the process that had files open."""
         size = ffi.sizeof(self.storage.slots)
         ffi.memmove(self.storage.slots, bytes(size), size)
         self.storage.queue_head = self.storage.queue_tail = ffi.NULL
@@ -205,7 +205,7 @@ class Store:
         retention_ms_min: int = 0,
         policy: int = 1,
     ) -> str:
-        """Apply a delta with one topic, that of these tests unless told otherwise."""
+        """Apply a delta with one topic, by default the topic of these tests."""
         row = ffi.new(
             "struct engine_row_topic *",
             {

@@ -16,7 +16,7 @@ PLENTY = 1 << 40
 
 
 class Reader:
-    """One open Consume and what it is sent."""
+    """One open Consume and its replies."""
 
     def __init__(self, channel: grpc.Channel, key: str = VIEWER, /, **fields: int) -> None:
         """`key`: a public id of grpc_client.py, or a whole token."""
@@ -64,7 +64,7 @@ class Reader:
         return found
 
     def error(self) -> str:
-        """The code of the error that comes next and ends the stream, which ends well."""
+        """The code of the next error, which ends the stream with status OK."""
         replies = list(self.call)
         assert self.call.code() == grpc.StatusCode.OK
         assert [reply.HasField("error") for reply in replies][-1:] == [True]

@@ -133,7 +133,7 @@ class HostileClient:
     # ---- receiving ----
 
     def frames(self, within_s: float = WAIT_S) -> Iterator[Frame]:
-        """What comes until the node closes or the time is over; remembers answers on the way."""
+        """Reads until the node closes the connection or the time is over; collects the answers."""
         deadline = time.monotonic() + within_s
         while True:
             while (frame := self._next()) is not None:

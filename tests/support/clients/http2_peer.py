@@ -44,10 +44,10 @@ def call_headers(
 
 
 class Peer:
-    """A client that speaks frames, and only when it is told to."""
+    """A client that sends and reads frames only on request."""
 
     def __init__(self, host: Host, *, receive_bytes: int = 0) -> None:
-        """`receive_bytes`: of the kernel's buffer, 0 = as it likes."""
+        """`receive_bytes`: size of the receive buffer of the kernel; 0 = its default."""
         self._socket = socket.socket()
         if receive_bytes:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -72,7 +72,7 @@ class Peer:
         self._socket.sendall(data)
 
     def take(self, size: int) -> bytes:
-        """So many bytes of whatever comes."""
+        """Read this number of bytes."""
         return self._stream.read(size)
 
     def greet(self) -> None:
@@ -82,7 +82,7 @@ class Peer:
         self.send(frame(SETTINGS, ACK, 0))
 
     def frames(self) -> Iterator[tuple[int, int]]:
-        """(kind, stream) of everything that comes until the node closes."""
+        """(kind, stream) of every frame until the node closes the connection."""
         while len(header := self._stream.read(9)) == 9:
             self._stream.read(int.from_bytes(header[:3], "big"))
             yield header[3], int.from_bytes(header[5:9], "big")
@@ -103,5 +103,5 @@ class Peer:
         return next(stream for found, stream in self.frames() if found == kind)
 
     def kinds(self) -> list[int]:
-        """The kinds of all that comes until the node closes."""
+        """The kinds of all frames until the node closes the connection."""
         return [kind for kind, _ in self.frames()]

@@ -1,4 +1,4 @@
-"""What a node wrote into `_usage`, taken apart."""
+"""The records that a node has written to `_usage`, decoded."""
 
 from collections import Counter, defaultdict
 
@@ -23,7 +23,7 @@ def closes(node: NodeProcess) -> list[usage_pb2.Close]:
 
 
 def counters(node: NodeProcess) -> list[usage_pb2.Counter]:
-    """What shards counted; that it stands there as it must is checked on the way."""
+    """The counters of the shards; their rules are checked as well."""
     found = [one.counter for one in usage_records(node) if one.HasField("counter")]
     check_counters(found)
     return found

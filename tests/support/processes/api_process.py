@@ -206,8 +206,9 @@ class ApiProcess:
         return Peer(self.port, buffer)
 
     def head(self, method: bytes, path: bytes, *fields: bytes, key: str | None = "") -> bytes:
-        """The head of a request, without its last empty line; ``key``: the owner's, another's, or
-        None for nobody's."""
+        """The head of a request, without its final empty line. ``key``: the owner's, another one,
+        or None for no key.
+        """
         lines = [method + b" " + path + b" HTTP/1.1", b"Host: headrace"]
         if key is not None:
             lines.append(b"Authorization: Bearer " + (key or self.first.token.text).encode())

@@ -78,7 +78,7 @@ class Disk:
         return self.program(sys.executable, "-m", "dataplane")
 
     def fill(self, left: int = 0) -> None:
-        """Take all space but `left` bytes, although others may write meanwhile."""
+        """Fill the disk up to `left` bytes, even while others write."""
         with (self.seen / "filler").open("ab", buffering=0) as filler:
             while True:
                 found = os.statvfs(self.seen)
@@ -93,10 +93,10 @@ class Disk:
                     return
 
     def free(self) -> None:
-        """Give what `fill` took back."""
+        """Free what `fill` has used."""
         (self.seen / "filler").unlink()
 
     def remount(self, option: str) -> None:
-        """`ro` or `rw`, under whoever has files open."""
+        """Remount `ro` or `rw`, even while files are open."""
         command = self.program("mount", "-o", f"remount,bind,{option}", str(self.path))
         subprocess.run(command, check=True, timeout=120)

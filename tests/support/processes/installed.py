@@ -68,7 +68,7 @@ class Venv:
     def run(
         self, command: str, *arguments: str, stdin: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """A command of its bin folder, as somebody without any configuration of ours."""
+        """Runs a command of its bin folder, without any configuration of this project."""
         environment = {
             name: value
             for name, value in os.environ.items()

@@ -292,7 +292,9 @@ class Session:
         return event
 
     def assignment(self, wanted: Callable[[stream_pb2.Assignment], bool]) -> stream_pb2.Assignment:
-        """The first picture that is as wanted; releases what is revoked on the way."""
+        """Waits for an assignment that satisfies the condition; releases revoked partitions
+        meanwhile.
+        """
         while True:
             event = self.next_event()
             assert event.WhichOneof("message") == "assignment", event

@@ -76,7 +76,7 @@ class Platform:
         self.stop()
 
     def start(self) -> None:
-        """Run `headrace up --detach` and wait for its word that everything serves."""
+        """Run `headrace up --detach` and wait until everything serves."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.cli("up", "--dir", str(self.data), "--port", "0", "--detach", *self.options)
 
@@ -114,7 +114,7 @@ class Platform:
         return done
 
     def up_file(self) -> dict[str, object]:
-        """What the supervisor says of itself."""
+        """The contents of `up.json`."""
         loaded: dict[str, object] = json.loads((self.data / "up.json").read_text())
         return loaded
 

@@ -101,7 +101,7 @@ class Postgres:
         return f"postgresql://{self._user}@/{database}?host={self.folder}"
 
     def create(self, database: str, template: str = "template0") -> str:
-        """A new database, a copy of another that nobody uses; its address."""
+        """Creates a database as a copy of another that has no connections. Returns its address."""
         # Copying files is several times faster here than logging every page.
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         self.execute(create.format(sql.Identifier(database), sql.Identifier(template)))

@@ -106,7 +106,7 @@ class Production:
         wait_until(lambda: self.pids().get(name, gone) != gone, f"{name} is started again")
 
     def profile(self) -> Profile:
-        """What a client is told."""
+        """The profile of a client."""
         path = Path(self.environment["XDG_CONFIG_HOME"]) / "headrace" / "config.toml"
         found = tomllib.loads(path.read_text())["profiles"]["production"]
         return Profile(found["api_url"], found["bootstrap"], found["key"])

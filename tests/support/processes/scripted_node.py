@@ -135,7 +135,7 @@ class FakeNode(node_pb2_grpc.AdminServicer, stream_pb2_grpc.StreamServicer):
     def Purge(  # noqa: N802
         self, request: node_pb2.PurgeRequest, context: grpc.ServicerContext
     ) -> node_pb2.PurgeReply:
-        """Moves the beginnings up, as far as a log goes."""
+        """Advances the log starts, up to the ends of the logs."""
         self._see(request, context)
         _play(self.before, context)
         topic = self.topics[request.topic_id]

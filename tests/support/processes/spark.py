@@ -22,7 +22,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True)
 def no_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No key or address of whoever runs the tests is used."""
+    """Removes keys and addresses of the developer from the environment."""
     for name in [name for name in os.environ if name.startswith("HEADRACE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

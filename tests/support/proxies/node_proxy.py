@@ -40,8 +40,9 @@ class NodeProxy(DatabaseProxy):
             self._until_chosen, self._let_go = number, None
 
     def hold_answer(self, number: int) -> None:
-        """The ``number``-th answer from now on is carried after ``let_go``, and so is what comes
-        behind it on its connection."""
+        """Holds the ``number``-th answer from now on, and everything after it on its connection,
+        until ``let_go``.
+        """
         self.holding.clear()
         with self._counting:
             self._until_chosen, self._let_go = number, threading.Event()

@@ -36,7 +36,7 @@ class Held:
         return self.status
 
     def drop(self) -> None:
-        """Nobody ever sees it."""
+        """Drops the result."""
         self.told.set()
 
 
