@@ -1,5 +1,5 @@
-"""What `delete` of any kind shares: it tells what will be lost, asks for the name, and waits until
-the name is free. Refuses to delete unasked where nobody can answer."""
+"""What all `delete` commands share: they show the data that will be deleted, ask for the name, and
+wait until the name is free. Refuses to delete without confirmation where stdin is no terminal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What a shorter retention lets go, in words: read from the plan of a dry run. Refuses to count by
-itself, and to call nothing what nobody knows."""
+"""The records that a shorter retention would delete, in words, from the plan of a dry run.
+
+Refuses to count by itself, and to show an unknown number as 0.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ LIMITS = frozenset({"retention_ms", "retention_bytes"})
 
 
 def going(planned: Row) -> list[str]:
-    """What goes, and what is to be known of it; empty if nothing does."""
+    """The records that would be deleted, and warnings; empty if there are none."""
     loss = path("plan", "data_loss")(planned)
     if not isinstance(loss, Mapping) or str(loss.get("records")) == "0":
         return []

@@ -66,6 +66,6 @@ def read_invoice(stage: Stage, run_id: str) -> Figures:
         "invoice_total": str(found["total"]),
         "invoice_currency": str(found["currency"]),
         "invoice_lines": len(found["lines"]),
-        "invoice_per_month": str(found.get("amount_per_month", "too early to say")),
+        "invoice_per_month": str(found.get("amount_per_month", "not enough data")),
         "reconciliation": "green",
     }

@@ -383,7 +383,7 @@ INVOICES: list[Body] = [
         "reconciliation": [
             {
                 "name": "log",
-                "title": "The log itself holds what was billed",
+                "title": "Billed bytes match the log",
                 "state": "RED" if blocked else "GREEN",
                 "detail": "2 bytes differ.",
             }

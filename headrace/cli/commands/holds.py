@@ -38,7 +38,7 @@ _PARTITIONS = (
     Column("partition", path("index"), right=True),
     Column("missing", path("missing")),
     Column("held from", path("held_from"), right=True),
-    Column("kept beyond policy", path("held_bytes"), right=True),
+    Column("kept by holds", path("held_bytes"), right=True),
 )
 _TYPED = {
     "#/case_id": "--case",

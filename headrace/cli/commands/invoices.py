@@ -1,4 +1,4 @@
-"""`headrace invoice list|get`: what each month costs, as the last usage report drew it."""
+"""`headrace invoice list|get`: the invoice of each month, from the latest usage report."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from headrace.cli.options import client, printer
 from headrace.cli.output import Column, Row, note, path
 from headrace.cli.watch import WatchedVerb
 
+
+def _projection(row: Row) -> object:
+    return path("amount_per_month")(row) or "not enough data"
+
+
 COLUMNS = (
     Column("period", path("period")),
     Column("state", path("state")),
     Column("blocked", path("blocked")),
     Column("total", path("total"), right=True),
-    Column("per month", lambda row: path("amount_per_month")(row) or "too early", right=True),
+    Column("monthly projection", _projection, right=True),
     Column("currency", path("currency")),
     Column("as of", path("as_of")),
     Column("organization", path("organization")),
@@ -60,7 +65,7 @@ def get(name: str) -> None:
     printer().listing(found, _rows(found, "lines"), LINES, name="sku")
     total = f"{found.get('total')} {found.get('currency')}"
     note(f"{found.get('state')} {found.get('period')}: {total}, as of {found.get('as_of')}")
-    note(_at_rate(found))
+    note(_projected(found))
     red = [
         f"{path('name')(check)}, {path('title')(check)}: {path('detail')(check)}"
         if check.get("title")
@@ -72,15 +77,15 @@ def get(name: str) -> None:
         note(f"Blocked by {line}")
 
 
-def _at_rate(found: Row) -> str:
+def _projected(found: Row) -> str:
     if not found.get("amount_per_month"):
-        return "Per month: not available before one full hour of usage"
+        return "Monthly projection: not enough data (less than one hour of usage)"
     amount = f"{found['amount_per_month']} {found.get('currency')}"
     if str(found.get("as_of")) >= str(found.get("period_end")):
-        return f"Per month: {amount}; the month has ended"
+        return f"Monthly projection: {amount}; the month has ended"
     since = found.get("rate_from")
     span = f", based on usage from {since} to {found.get('as_of')}" if since else ""
-    return f"At this rate, per month: {amount}{span}"
+    return f"Monthly projection: {amount}{span}"
 
 
 def _rows(body: Row, member: str) -> list[Row]:

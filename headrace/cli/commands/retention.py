@@ -1,4 +1,4 @@
-"""`headrace retention report|plan`: what was and what will be deleted, as the last run found it."""
+"""`headrace retention report|plan`: past and upcoming deletions, from the latest report."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLUMNS = (
     Column("records", path("deleted_records"), right=True),
     Column("first", path("first_offset"), right=True),
     Column("last", _last, right=True),
-    Column("live bytes", path("live_bytes"), right=True),
+    Column("stored bytes", path("live_bytes"), right=True),
     Column("next", path("next_deletion_at")),
     Column("violation", path("violation")),
     Column("age", _age, wide=True, right=True),
@@ -49,7 +49,7 @@ _PLAN = (
     Column("until", path("until")),
     Column("bytes", path("bytes"), right=True),
     Column("records", path("records"), right=True),
-    Column("left", path("live_bytes"), right=True),
+    Column("remaining bytes", path("live_bytes"), right=True),
 )
 
 
@@ -72,7 +72,9 @@ def report(topic: str, cause: str | None, violation: str) -> None:
         return
     for one in _rows(path("summary")(found), "deleted"):
         size, trims = int(str(one["bytes"])), int(str(one["trims"]))
-        note(f"Deleted by {one['cause']}: {count_of(size, 'byte')} in {count_of(trims, 'trim')}")
+        note(
+            f"Deleted by {one['cause']}: {count_of(size, 'byte')} in {count_of(trims, 'deletion')}"
+        )
     broken = path("summary", "violations")(found)
     for code, count in sorted(broken.items()) if isinstance(broken, Mapping) else ():
         note(f"{code}: {count}")

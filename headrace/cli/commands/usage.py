@@ -1,4 +1,4 @@
-"""`headrace usage`: what was used and what it costs, as the last report run counted it."""
+"""`headrace usage`: usage and cost, from the latest usage report."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def usage(by: str, since: str, until: str, topic: str, meter: str) -> None:
         Column("meter", path("meter")),
         Column("quantity", path("quantity"), right=True),
         Column("unit", path("unit")),
-        Column("amount", path("cost", "amount"), right=True),
+        Column("cost", path("cost", "amount"), right=True),
         Column("currency", path("cost", "currency")),
         Column("topic_id", path("topic_id"), wide=True),
     )

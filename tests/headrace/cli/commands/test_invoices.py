@@ -18,10 +18,10 @@ def test_invoices_are_listed_with_what_they_cost(headrace: Run) -> None:
     lines = done.out.splitlines()
     assert (
         lines[0].split()
-        == "PERIOD STATE BLOCKED TOTAL PER MONTH CURRENCY AS OF ORGANIZATION ID".split()
+        == "PERIOD STATE BLOCKED TOTAL MONTHLY PROJECTION CURRENCY AS OF ORGANIZATION ID".split()
     )
     assert ["acme" in line for line in lines[1:5]] == [True, True, False, False]
-    assert "too early" in lines[4]
+    assert "not enough data" in lines[4]
     assert lines[2].split()[:4] == ["2026-11", "DRAFT", "yes", "5.00"]
 
 
@@ -30,8 +30,8 @@ def test_an_invoice_is_shown_by_id_or_period_with_what_blocks_it(headrace: Run, 
     done = headrace("invoice", "get", name)
     assert done.code == 0
     assert "ingress_bytes" in done.out
-    assert "Blocked by log, The log itself holds what was billed: 2 bytes differ." in done.err
-    assert "At this rate, per month: 7.500000000 EUR" in done.err
+    assert "Blocked by log, Billed bytes match the log: 2 bytes differ." in done.err
+    assert "Monthly projection: 7.500000000 EUR" in done.err
     body = json.loads(headrace("invoice", "get", name, "-o", "json").out)
     assert body["lines"][0]["amount_exact"] == "4.996000000"
 
@@ -39,7 +39,7 @@ def test_an_invoice_is_shown_by_id_or_period_with_what_blocks_it(headrace: Run, 
 def test_a_period_of_another_organization_alone_is_shown_without_a_rate(headrace: Run) -> None:
     done = headrace("invoice", "get", "2026-12")
     assert done.code == 0
-    assert "not available before one full hour of usage" in done.err
+    assert "not enough data (less than one hour of usage)" in done.err
 
 
 def test_a_period_without_an_invoice_is_exit_code_3_and_says_what_draws_them(headrace: Run) -> None:

@@ -60,7 +60,7 @@ def test_a_report_lists_deletions_and_partitions_and_sums_them_beside(
     assert header.startswith("topic,partition,cause,deleted,bytes")
     assert trim.startswith(f"default/known,0,size,{NOW},1024,10,0,9,0")
     assert partition.startswith("default/known,0,,,0,0,0,9,4096")
-    assert "Deleted by size: 1024 bytes in 1 trim" in done.err
+    assert "Deleted by size: 1024 bytes in 1 deletion" in done.err
     assert "UNBOUNDED: 2" in done.err
 
 
