@@ -122,7 +122,7 @@ void stream_consume_step(struct call *call)
         request->bytes_max = consume->credit < (int64_t)consume->bytes_max
                                  ? (uint32_t)consume->credit
                                  : consume->bytes_max;
-        error = stream_fetch_begin(call, request);
+        error = fetch_begin(call, request);
     }
     if (error != GRPC_ERROR_NONE) consume_end_error(call, error);
 }

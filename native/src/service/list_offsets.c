@@ -141,7 +141,7 @@ void stream_time_found(struct service *service, struct pending *pending,
 
 void stream_offsets_step(struct call *call)
 {
-    enum grpc_error error = stream_fetch_begin(call, &search_of(call)->request);
+    enum grpc_error error = fetch_begin(call, &search_of(call)->request);
     if (error != GRPC_ERROR_NONE) grpc_finish_error(call, error);
 }
 

@@ -41,7 +41,7 @@ const struct grpc_method service_methods[METHODS_COUNT] = {
                       .metric = "Fetch",
                       .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
                       .flags = GRPC_METHOD_WAITS,
-                      .message = stream_fetch,
+                      .message = fetch_message,
                       .closed = stream_work_forget},
     [METHOD_COMMIT_OFFSETS] = {.path = STREAM "CommitOffsets",
                                .metric = "CommitOffsets",

@@ -89,17 +89,17 @@ void service_drain(struct service *service)
     assert(!service->draining);
     service->draining = 1;
     stream_consume_drain(service);
-    stream_fetch_drain(service);
+    fetch_drain(service);
 }
 
 void service_timeout(struct service *service, struct timer *timer)
 {
-    stream_fetch_timeout(service, timer);
+    fetch_timeout(service, timer);
 }
 
 int service_read_done(struct service *service, struct io_request *request)
 {
-    return stream_fetch_read_done(service, request);
+    return fetch_read_done(service, request);
 }
 
 void service_outcome(struct service *service, struct pending *pending,
@@ -128,7 +128,7 @@ void service_outcome(struct service *service, struct pending *pending,
 
 void service_advance(struct service *service, const struct engine_partition_id *id)
 {
-    stream_fetch_advance(service, id);
+    fetch_advance(service, id);
 }
 
 void service_retry(struct service *service)
@@ -138,7 +138,7 @@ void service_retry(struct service *service)
 
 void service_go_on(struct service *service)
 {
-    stream_fetch_go_on(service);
+    fetch_go_on(service);
     stream_works_go_on(service);
 }
 
@@ -173,8 +173,8 @@ void service_request(struct service *service, const struct shard_frame *frame)
     case FRAME_PRODUCE: produce_remote(service, frame); return;
     case FRAME_COMMIT: commit_offsets_remote(service, frame); return;
     case FRAME_FETCH_OFFSETS: fetch_offsets_remote(service, frame); return;
-    case FRAME_FETCH: stream_remote_fetch(service, frame); return;
-    case FRAME_FETCH_CANCEL: stream_remote_fetch_cancel(service, frame); return;
+    case FRAME_FETCH: fetch_remote(service, frame); return;
+    case FRAME_FETCH_CANCEL: fetch_remote_cancel(service, frame); return;
     case FRAME_TIME: stream_remote_time(service, frame); return;
     default: unreachable();
     }
@@ -195,7 +195,7 @@ void service_answer(struct service *service, const struct shard_frame *frame)
     case FRAME_OUTCOME: pending_outcome(service, pending, &frame->outcome); return;
     case FRAME_OFFSETS: fetch_offsets_answered(service, pending, &frame->offsets); return;
     case FRAME_TIME_FOUND: stream_time_found(service, pending, &frame->time_found); return;
-    case FRAME_FETCHED: stream_fetched(service, pending, &frame->fetched); return;
+    case FRAME_FETCHED: fetch_answered(service, pending, &frame->fetched); return;
     default: unreachable();
     }
 }

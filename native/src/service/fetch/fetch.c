@@ -17,7 +17,7 @@ enum {
     FETCH_HEAD_START_PART = 8,
 };
 
-uint64_t stream_fetch_deadline(const struct call *call, uint32_t wait_ms_max)
+uint64_t fetch_deadline(const struct call *call, uint32_t wait_ms_max)
 {
     uint64_t now_ns = service_of(call)->now->monotonic_ns;
     if (wait_ms_max == 0) return 0;
@@ -34,7 +34,7 @@ uint64_t stream_fetch_deadline(const struct call *call, uint32_t wait_ms_max)
     return answer_ns < deadline_ns ? answer_ns : deadline_ns;
 }
 
-void stream_fetch(struct call *call, struct grpc_message *message)
+void fetch_message(struct call *call, struct grpc_message *message)
 {
     struct service *service = service_of(call);
     struct proto_fetch_request request;
@@ -51,7 +51,7 @@ void stream_fetch(struct call *call, struct grpc_message *message)
         .offset = request.offset,
         .group = request.group,
         .generation = request.generation,
-        .deadline_ns = stream_fetch_deadline(call, request.wait_ms_max),
+        .deadline_ns = fetch_deadline(call, request.wait_ms_max),
         .bytes_max = bytes_max,
         .principal = call->caller.principal,
     };
@@ -60,12 +60,12 @@ void stream_fetch(struct call *call, struct grpc_message *message)
         stream_access(service->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
     if (error == GRPC_ERROR_NONE) {
         attribution_request(call, topic);
-        error = stream_fetch_begin(call, &wanted);
+        error = fetch_begin(call, &wanted);
     }
     if (error != GRPC_ERROR_NONE) grpc_finish_error(call, error);
 }
 
-void stream_fetch_answer(struct call *call, const struct fetch_result *fetched)
+void fetch_call_answer(struct call *call, const struct fetch_result *fetched)
 {
     if (!is_method(call, METHOD_FETCH) && !is_method(call, METHOD_FETCH_MESSAGES)) {
         stream_work_fetched(call, fetched);
@@ -82,7 +82,7 @@ void stream_fetch_answer(struct call *call, const struct fetch_result *fetched)
     grpc_finish_ok(call);
 }
 
-void stream_fetched(struct service *service, struct pending *pending,
+void fetch_answered(struct service *service, struct pending *pending,
                     const struct fetch_result *fetched)
 {
     struct call *call = grpc_call_find(service->grpc, pending->call_index, pending->call_tag);
@@ -95,5 +95,5 @@ void stream_fetched(struct service *service, struct pending *pending,
     assert(work_of(call)->pending_count > 0);
     work_of(call)->pending_count--;
     work_of(call)->fetch_pending = 0;
-    stream_fetch_answer(call, fetched);
+    fetch_call_answer(call, fetched);
 }

@@ -18,13 +18,13 @@ enum {
 struct service;
 struct pending;
 
-void stream_fetch(struct call *call, struct grpc_message *message);
+void fetch_message(struct call *call, struct grpc_message *message);
 /* Until when a call waits that may wait so long, CLOCK_MONOTONIC ns; 0 = not at all. */
-uint64_t stream_fetch_deadline(const struct call *call, uint32_t wait_ms_max);
-/* The one answer to what stream_fetch_begin began, its reply given away. */
-void stream_fetch_answer(struct call *call, const struct fetch_result *fetched);
+uint64_t fetch_deadline(const struct call *call, uint32_t wait_ms_max);
+/* The one answer to what fetch_begin began, its reply given away. */
+void fetch_call_answer(struct call *call, const struct fetch_result *fetched);
 /* The same, from the owning shard. Frees the pending. */
-void stream_fetched(struct service *service, struct pending *pending,
+void fetch_answered(struct service *service, struct pending *pending,
                     const struct fetch_result *fetched);
 
 #endif

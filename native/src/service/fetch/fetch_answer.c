@@ -25,7 +25,7 @@ void fetch_answer(struct service *service, struct fetch *fetch, const struct fet
     assert(work_of(call)->fetch_index == fetch->index + 1);
     work_of(call)->fetch_index = 0;
     fetch_give(service, fetch);
-    stream_fetch_answer(call, fetched);
+    fetch_call_answer(call, fetched);
 }
 
 void fetch_fail(struct service *service, struct fetch *fetch, enum status status, uint64_t expected)

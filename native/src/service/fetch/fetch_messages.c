@@ -65,8 +65,8 @@ void stream_fetch_messages(struct call *call, struct grpc_message *message)
     if (wanted.bytes_max > FETCH_BYTES_MAX) wanted.bytes_max = FETCH_BYTES_MAX;
     wanted.messages_max = request.messages_max == 0 ? FETCH_MESSAGES_DEFAULT : request.messages_max;
     if (wanted.messages_max > FETCH_MESSAGES_MAX) wanted.messages_max = FETCH_MESSAGES_MAX;
-    wanted.deadline_ns = stream_fetch_deadline(call, request.wait_ms_max);
-    enum grpc_error error = stream_fetch_begin(call, &wanted);
+    wanted.deadline_ns = fetch_deadline(call, request.wait_ms_max);
+    enum grpc_error error = fetch_begin(call, &wanted);
     if (error != GRPC_ERROR_NONE) grpc_finish_error(call, error);
 }
 

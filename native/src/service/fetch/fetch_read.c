@@ -95,7 +95,7 @@ void fetch_file(struct service *service, struct fetch *fetch, const struct store
     service->file->io.submit(service->file->io.context, &read->request);
 }
 
-int stream_fetch_read_done(struct service *service, struct io_request *request)
+int fetch_read_done(struct service *service, struct io_request *request)
 {
     uintptr_t at = (uintptr_t)request;
     uintptr_t first = (uintptr_t)&service->fetches.reads[0];

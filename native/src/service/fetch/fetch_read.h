@@ -10,6 +10,6 @@ struct store_fetch;
 
 void fetch_file(struct service *service, struct fetch *fetch, const struct store_fetch *found);
 /* 1 = the request was one of ours. */
-int stream_fetch_read_done(struct service *service, struct io_request *request);
+int fetch_read_done(struct service *service, struct io_request *request);
 
 #endif

@@ -29,7 +29,7 @@ static enum grpc_error fetch_forward(struct call *call, const struct fetch_reque
     return GRPC_ERROR_BUSY;
 }
 
-enum grpc_error stream_fetch_begin(struct call *call, const struct fetch_request *wanted)
+enum grpc_error fetch_begin(struct call *call, const struct fetch_request *wanted)
 {
     struct service *service = service_of(call);
     uint16_t owner = owner_of(wanted->id.topic, wanted->id.partition, service->shards_count);
@@ -45,7 +45,7 @@ enum grpc_error stream_fetch_begin(struct call *call, const struct fetch_request
     return GRPC_ERROR_NONE;
 }
 
-void stream_remote_fetch(struct service *service, const struct shard_frame *frame)
+void fetch_remote(struct service *service, const struct shard_frame *frame)
 {
     struct fetch *fetch = fetch_take(service);
     if (fetch == NULL) {
@@ -62,7 +62,7 @@ void stream_remote_fetch(struct service *service, const struct shard_frame *fram
     fetch_run(service, fetch);
 }
 
-static void fetch_cancel(struct service *service, struct fetch *fetch)
+static void fetch_forget(struct service *service, struct fetch *fetch)
 {
     if (fetch->state == FETCH_READING) {
         fetch->cancelled = 1;
@@ -72,7 +72,7 @@ static void fetch_cancel(struct service *service, struct fetch *fetch)
     fetch_give(service, fetch);
 }
 
-void stream_remote_fetch_cancel(struct service *service, const struct shard_frame *frame)
+void fetch_remote_cancel(struct service *service, const struct shard_frame *frame)
 {
     struct fetch *fetch = fetch_wait_find(service, frame);
     if (fetch == NULL) return;
@@ -80,11 +80,11 @@ void stream_remote_fetch_cancel(struct service *service, const struct shard_fram
     fetch_fail(service, fetch, STATUS_CANCELLED, 0);
 }
 
-void stream_fetch_cancel(struct call *call)
+void fetch_cancel(struct call *call)
 {
     struct service *service = service_of(call);
     if (work_of(call)->fetch_index != 0) {
-        fetch_cancel(service, &service->fetches.slots[work_of(call)->fetch_index - 1]);
+        fetch_forget(service, &service->fetches.slots[work_of(call)->fetch_index - 1]);
         work_of(call)->fetch_index = 0;
         return;
     }

@@ -13,11 +13,11 @@ struct service;
 
 /* Ask for a call, here or on the owning shard; its access was judged. One at a time. The answer may
  * come before this returns. Not NONE: nothing was begun. */
-enum grpc_error stream_fetch_begin(struct call *call, const struct fetch_request *wanted);
+enum grpc_error fetch_begin(struct call *call, const struct fetch_request *wanted);
 /* The call is gone: forget its fetch at once. */
-void stream_fetch_cancel(struct call *call);
+void fetch_cancel(struct call *call);
 /* For another shard. */
-void stream_remote_fetch(struct service *service, const struct shard_frame *frame);
-void stream_remote_fetch_cancel(struct service *service, const struct shard_frame *frame);
+void fetch_remote(struct service *service, const struct shard_frame *frame);
+void fetch_remote_cancel(struct service *service, const struct shard_frame *frame);
 
 #endif

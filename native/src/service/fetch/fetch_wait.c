@@ -89,7 +89,7 @@ void fetch_hold(struct service *service, struct fetch *fetch)
     if (!fetch_is_consume(fetch)) timer_set(service->timers, &fetch->timer, fetch->held_ns);
 }
 
-void stream_fetch_advance(struct service *service, const struct engine_partition_id *id)
+void fetch_advance(struct service *service, const struct engine_partition_id *id)
 {
     struct queue *bucket = bucket_of(service, id);
     /* As many as are in it now: one that waits again joins behind. */
@@ -104,7 +104,7 @@ void stream_fetch_advance(struct service *service, const struct engine_partition
     }
 }
 
-void stream_fetch_timeout(struct service *service, struct timer *timer)
+void fetch_timeout(struct service *service, struct timer *timer)
 {
     struct fetch *fetch = queue_element(&timer->link, struct fetch, timer.link);
     if (fetch->state == FETCH_QUEUED) return;
@@ -114,7 +114,7 @@ void stream_fetch_timeout(struct service *service, struct timer *timer)
     fetch_run(service, fetch);
 }
 
-void stream_fetch_go_on(struct service *service)
+void fetch_go_on(struct service *service)
 {
     /* As many as are in it now: one that still finds no read joins behind. */
     for (uint64_t left = service->fetches.queued.count; left > 0; left--) {
@@ -133,7 +133,7 @@ void stream_fetch_go_on(struct service *service)
     }
 }
 
-void stream_fetch_drain(struct service *service)
+void fetch_drain(struct service *service)
 {
     assert(service->draining);
     for (uint32_t index = 0; index < FETCHES_COUNT_MAX; index++) {

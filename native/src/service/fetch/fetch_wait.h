@@ -24,11 +24,11 @@ const struct queue *fetch_wait_queue(const struct service *service, const struct
 struct fetch *fetch_wait_find(struct service *service, const struct shard_frame *frame);
 
 /* A partition has more to give (store_advance_next). */
-void stream_fetch_advance(struct service *service, const struct engine_partition_id *id);
-void stream_fetch_timeout(struct service *service, struct timer *timer);
+void fetch_advance(struct service *service, const struct engine_partition_id *id);
+void fetch_timeout(struct service *service, struct timer *timer);
 /* Once a turn: fetches that waited for a free read, or must read more than they did. */
-void stream_fetch_go_on(struct service *service);
+void fetch_go_on(struct service *service);
 /* Answer every waiting fetch as if its time were up. */
-void stream_fetch_drain(struct service *service);
+void fetch_drain(struct service *service);
 
 #endif
