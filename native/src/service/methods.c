@@ -68,7 +68,7 @@ const struct grpc_method service_methods[METHODS_COUNT] = {
                                .metric = "FetchMessages",
                                .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
                                .flags = GRPC_METHOD_WAITS,
-                               .message = stream_fetch_messages,
+                               .message = fetch_messages_message,
                                .closed = stream_work_forget},
     [METHOD_CONSUME] = {.path = STREAM "Consume",
                         .metric = "Consume",

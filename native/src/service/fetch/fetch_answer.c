@@ -59,8 +59,8 @@ void fetch_answer_messages(struct service *service, struct fetch *fetch,
 {
     enum status failed = STATUS_OK;
     uint64_t expected = 0;
-    struct reply *reply = stream_messages_reply(service, &fetch->request, status, found, batches,
-                                                batches_count, &failed, &expected);
+    struct reply *reply = fetch_messages_reply(service, &fetch->request, status, found, batches,
+                                               batches_count, &failed, &expected);
     if (reply != NULL) fetch_charge(service, fetch, reply);
     struct fetch_result fetched = {
         .status = failed, .expected = expected, .fetch_status = (uint32_t)status, .reply = reply};

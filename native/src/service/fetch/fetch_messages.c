@@ -35,7 +35,7 @@ struct messages {
     uint64_t next_offset;
 };
 
-void stream_fetch_messages(struct call *call, struct grpc_message *message)
+void fetch_messages_message(struct call *call, struct grpc_message *message)
 {
     struct service *service = service_of(call);
     struct proto_fetch_messages_request request;
@@ -232,10 +232,10 @@ static struct reply *messages_shape(struct messages *messages, enum proto_fetch_
     return messages->reply;
 }
 
-struct reply *stream_messages_reply(struct service *service, const struct fetch_request *request,
-                                    enum proto_fetch_status status, const struct store_fetch *found,
-                                    const struct io_vector *batches, uint32_t batches_count,
-                                    enum status *failed, uint64_t *expected)
+struct reply *fetch_messages_reply(struct service *service, const struct fetch_request *request,
+                                   enum proto_fetch_status status, const struct store_fetch *found,
+                                   const struct io_vector *batches, uint32_t batches_count,
+                                   enum status *failed, uint64_t *expected)
 {
     struct messages messages = {
         .service = service, .request = request, .next_offset = request->offset};

@@ -34,14 +34,14 @@ struct message_opener {
     struct message_place place;
 };
 
-void stream_fetch_messages(struct call *call, struct grpc_message *message);
+void fetch_messages_message(struct call *call, struct grpc_message *message);
 
 /* The reply to a fetch of messages (request->messages_max > 0). `batches` are whole stored batches,
  * the first holds the offset; none with a status other than OK. NULL: *failed says why, and
  * *expected where to go on if a message is too large. */
-struct reply *stream_messages_reply(struct service *service, const struct fetch_request *request,
-                                    enum proto_fetch_status status, const struct store_fetch *found,
-                                    const struct io_vector *batches, uint32_t batches_count,
-                                    enum status *failed, uint64_t *expected);
+struct reply *fetch_messages_reply(struct service *service, const struct fetch_request *request,
+                                   enum proto_fetch_status status, const struct store_fetch *found,
+                                   const struct io_vector *batches, uint32_t batches_count,
+                                   enum status *failed, uint64_t *expected);
 
 #endif
