@@ -76,7 +76,7 @@ static void consume_begin(struct call *call, const struct proto_consume_begin *b
         attribution_request(call, topic);
 }
 
-void stream_consume(struct call *call, struct grpc_message *message)
+void consume_message(struct call *call, struct grpc_message *message)
 {
     struct consume *consume = consume_of(call);
     struct proto_consume_request request;
@@ -93,16 +93,16 @@ void stream_consume(struct call *call, struct grpc_message *message)
         consume_begin(call, &begin);
     else
         credit_add(consume, request.credit);
-    stream_consume_ready(call);
+    consume_ready(call);
 }
 
-void stream_consume_ready(struct call *call)
+void consume_ready(struct call *call)
 {
     if (consume_of(call)->begun) stream_work_ready(call);
 }
 
 /* Whatever is in the way makes the stream ready again when it has gone. */
-void stream_consume_step(struct call *call)
+void consume_step(struct call *call)
 {
     struct consume *consume = consume_of(call);
     assert(!call->finished && consume->begun);
@@ -127,7 +127,7 @@ void stream_consume_step(struct call *call)
     if (error != GRPC_ERROR_NONE) consume_end_error(call, error);
 }
 
-void stream_consume_fetched(struct call *call, const struct fetch_result *fetched)
+void consume_fetched(struct call *call, const struct fetch_result *fetched)
 {
     struct service *service = service_of(call);
     struct consume *consume = consume_of(call);
@@ -159,19 +159,19 @@ void stream_consume_fetched(struct call *call, const struct fetch_result *fetche
     reply_share_take(call, reply);
     attribution_reply(call, reply);
     grpc_reply_queue(call, reply);
-    stream_consume_ready(call);
+    consume_ready(call);
 }
 
-void stream_consume_pushable(struct http2_connection *connection)
+void consume_pushable(struct http2_connection *connection)
 {
     queue_each(http2_streams(connection), link)
     {
         struct call *call = queue_element(link, struct call, stream.link);
-        if (is_method(call, METHOD_CONSUME)) stream_consume_ready(call);
+        if (is_method(call, METHOD_CONSUME)) consume_ready(call);
     }
 }
 
-void stream_consume_again(struct call *call)
+void consume_again(struct call *call)
 {
     if (call->finished || !consume_of(call)->begun) return;
     const struct table_topic *topic;
@@ -181,7 +181,7 @@ void stream_consume_again(struct call *call)
     consume_end_error(call, error);
 }
 
-void stream_consume_drain(struct service *service)
+void consume_drain(struct service *service)
 {
     for (uint32_t index = 0; index < GRPC_CALLS_COUNT_MAX; index++) {
         struct call *call = grpc_call_at(service->grpc, index);

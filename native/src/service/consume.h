@@ -27,19 +27,19 @@ enum {
 
 struct service;
 
-void stream_consume(struct call *call, struct grpc_message *message);
+void consume_message(struct call *call, struct grpc_message *message);
 /* Something the stream may have waited for has come: look at it this turn. */
-void stream_consume_ready(struct call *call);
+void consume_ready(struct call *call);
 /* The one answer to its fetch. */
-void stream_consume_fetched(struct call *call, const struct fetch_result *fetched);
+void consume_fetched(struct call *call, const struct fetch_result *fetched);
 /* Ask for the next batches, if credit and room allow (service/ready_queue.h). */
-void stream_consume_step(struct call *call);
+void consume_step(struct call *call);
 /* Its rights or its topic may be others now: end it if so. */
-void stream_consume_again(struct call *call);
+void consume_again(struct call *call);
 /* The node stops: every stream is told. */
-void stream_consume_drain(struct service *service);
+void consume_drain(struct service *service);
 
 /* The connection's share has room again. */
-void stream_consume_pushable(struct http2_connection *connection);
+void consume_pushable(struct http2_connection *connection);
 
 #endif

@@ -18,7 +18,7 @@
 static void consume_writable(struct call *call, size_t size)
 {
     (void)size;
-    stream_consume_ready(call);
+    consume_ready(call);
 }
 
 const struct grpc_method service_methods[METHODS_COUNT] = {
@@ -74,10 +74,10 @@ const struct grpc_method service_methods[METHODS_COUNT] = {
                         .metric = "Consume",
                         .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
                         .flags = GRPC_METHOD_STREAMS | GRPC_METHOD_WAITS,
-                        .message = stream_consume,
-                        .end = stream_consume_ready,
+                        .message = consume_message,
+                        .end = consume_ready,
                         .writable = consume_writable,
-                        .review = stream_consume_again,
+                        .review = consume_again,
                         .closed = stream_work_forget},
     [METHOD_LIST_OFFSETS] = {.path = STREAM "ListOffsets",
                              .metric = "ListOffsets",

@@ -20,7 +20,7 @@ void stream_work_ready(struct call *call)
 void stream_work_fetched(struct call *call, const struct fetch_result *fetched)
 {
     if (is_method(call, METHOD_CONSUME))
-        stream_consume_fetched(call, fetched);
+        consume_fetched(call, fetched);
     else
         stream_offsets_fetched(call, fetched);
 }
@@ -45,7 +45,7 @@ void stream_works_go_on(struct service *service)
         assert(call != NULL);
         if (call->finished) continue;
         if (is_method(call, METHOD_CONSUME))
-            stream_consume_step(call);
+            consume_step(call);
         else
             stream_offsets_step(call);
     }

@@ -88,7 +88,7 @@ void service_drain(struct service *service)
 {
     assert(!service->draining);
     service->draining = 1;
-    stream_consume_drain(service);
+    consume_drain(service);
     fetch_drain(service);
 }
 
@@ -149,7 +149,7 @@ void service_refunded(struct service *service)
 
 void service_pushable(struct http2_connection *connection)
 {
-    stream_consume_pushable(connection);
+    consume_pushable(connection);
 }
 
 static const struct engine_partition_id *request_partition(const struct shard_frame *frame)
