@@ -86,7 +86,7 @@ static void search_begin(struct call *call)
     grpc_finish_error(call, GRPC_ERROR_BUSY);
 }
 
-void stream_list_offsets(struct call *call, struct grpc_message *message)
+void list_offsets_message(struct call *call, struct grpc_message *message)
 {
     struct service *service = service_of(call);
     struct proto_list_request request;
@@ -117,15 +117,15 @@ void stream_list_offsets(struct call *call, struct grpc_message *message)
     search_begin(call);
 }
 
-void stream_remote_time(struct service *service, const struct shard_frame *frame)
+void list_offsets_remote(struct service *service, const struct shard_frame *frame)
 {
     struct shard_frame answer = {.kind = FRAME_TIME_FOUND, .token = frame->token};
     store_time_find(service->store, &frame->time.id, frame->time.time_us, &answer.time_found);
     shard_queues_post(service, &answer, frame->source, QUEUE_REPLY);
 }
 
-void stream_time_found(struct service *service, struct pending *pending,
-                       const struct store_time *found)
+void list_offsets_answered(struct service *service, struct pending *pending,
+                           const struct store_time *found)
 {
     assert(pending->kind == PENDING_TIME);
     struct call *call = grpc_call_find(service->grpc, pending->call_index, pending->call_tag);
@@ -139,7 +139,7 @@ void stream_time_found(struct service *service, struct pending *pending,
     if (!call->finished) search_found(call, found);
 }
 
-void stream_offsets_step(struct call *call)
+void list_offsets_step(struct call *call)
 {
     enum grpc_error error = fetch_begin(call, &search_of(call)->request);
     if (error != GRPC_ERROR_NONE) grpc_finish_error(call, error);
@@ -156,7 +156,7 @@ static void search_again(struct call *call)
         grpc_finish_error(call, GRPC_ERROR_BUSY);
 }
 
-void stream_offsets_fetched(struct call *call, const struct fetch_result *fetched)
+void list_offsets_fetched(struct call *call, const struct fetch_result *fetched)
 {
     struct time_search *search = search_of(call);
     struct reply *reply = fetched->reply;

@@ -18,13 +18,13 @@
 struct service;
 struct pending;
 
-void stream_list_offsets(struct call *call, struct grpc_message *message);
+void list_offsets_message(struct call *call, struct grpc_message *message);
 /* The next fetch (service/ready_queue.h), and its answer. */
-void stream_offsets_step(struct call *call);
-void stream_offsets_fetched(struct call *call, const struct fetch_result *fetched);
+void list_offsets_step(struct call *call);
+void list_offsets_fetched(struct call *call, const struct fetch_result *fetched);
 
-void stream_remote_time(struct service *service, const struct shard_frame *frame);
-void stream_time_found(struct service *service, struct pending *pending,
-                       const struct store_time *found);
+void list_offsets_remote(struct service *service, const struct shard_frame *frame);
+void list_offsets_answered(struct service *service, struct pending *pending,
+                           const struct store_time *found);
 
 #endif

@@ -82,6 +82,6 @@ const struct grpc_method service_methods[METHODS_COUNT] = {
     [METHOD_LIST_OFFSETS] = {.path = STREAM "ListOffsets",
                              .metric = "ListOffsets",
                              .message_size_max = CALL_HOST_MESSAGE_SIZE_MAX,
-                             .message = stream_list_offsets,
+                             .message = list_offsets_message,
                              .closed = stream_work_forget},
 };

@@ -22,7 +22,7 @@ void stream_work_fetched(struct call *call, const struct fetch_result *fetched)
     if (is_method(call, METHOD_CONSUME))
         consume_fetched(call, fetched);
     else
-        stream_offsets_fetched(call, fetched);
+        list_offsets_fetched(call, fetched);
 }
 
 void stream_work_forget(struct call *call)
@@ -47,7 +47,7 @@ void stream_works_go_on(struct service *service)
         if (is_method(call, METHOD_CONSUME))
             consume_step(call);
         else
-            stream_offsets_step(call);
+            list_offsets_step(call);
     }
 }
 

@@ -175,7 +175,7 @@ void service_request(struct service *service, const struct shard_frame *frame)
     case FRAME_FETCH_OFFSETS: fetch_offsets_remote(service, frame); return;
     case FRAME_FETCH: fetch_remote(service, frame); return;
     case FRAME_FETCH_CANCEL: fetch_remote_cancel(service, frame); return;
-    case FRAME_TIME: stream_remote_time(service, frame); return;
+    case FRAME_TIME: list_offsets_remote(service, frame); return;
     default: unreachable();
     }
 }
@@ -194,7 +194,7 @@ void service_answer(struct service *service, const struct shard_frame *frame)
     switch (frame->kind) {
     case FRAME_OUTCOME: pending_outcome(service, pending, &frame->outcome); return;
     case FRAME_OFFSETS: fetch_offsets_answered(service, pending, &frame->offsets); return;
-    case FRAME_TIME_FOUND: stream_time_found(service, pending, &frame->time_found); return;
+    case FRAME_TIME_FOUND: list_offsets_answered(service, pending, &frame->time_found); return;
     case FRAME_FETCHED: fetch_answered(service, pending, &frame->fetched); return;
     default: unreachable();
     }
