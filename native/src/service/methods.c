@@ -62,7 +62,7 @@ const struct grpc_method service_methods[METHODS_COUNT] = {
     [METHOD_PUBLISH] = {.path = STREAM "Publish",
                         .metric = "Publish",
                         .message_size_max = CALL_MESSAGE_SIZE_MAX,
-                        .message = stream_publish,
+                        .message = publish_message,
                         .closed = stream_work_forget},
     [METHOD_FETCH_MESSAGES] = {.path = STREAM "FetchMessages",
                                .metric = "FetchMessages",

@@ -42,7 +42,7 @@ static uint32_t publish_partition(struct service *service, const struct table_to
     return tables_turn(service->tables, topic->topic);
 }
 
-void stream_publish(struct call *call, struct grpc_message *message)
+void publish_message(struct call *call, struct grpc_message *message)
 {
     struct service *service = service_of(call);
     struct proto_publish_request request;

@@ -8,6 +8,6 @@
 struct call;
 struct grpc_message;
 
-void stream_publish(struct call *call, struct grpc_message *message);
+void publish_message(struct call *call, struct grpc_message *message);
 
 #endif
