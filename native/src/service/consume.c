@@ -98,7 +98,7 @@ void consume_message(struct call *call, struct grpc_message *message)
 
 void consume_ready(struct call *call)
 {
-    if (consume_of(call)->begun) stream_work_ready(call);
+    if (consume_of(call)->begun) work_ready(call);
 }
 
 /* Whatever is in the way makes the stream ready again when it has gone. */

@@ -55,7 +55,7 @@ static void search_found(struct call *call, const struct store_time *found)
         return;
     }
     search->request.offset = found->offset;
-    stream_work_ready(call);
+    work_ready(call);
 }
 
 /* Where does the log say that the time lies? Here, or on the owning shard. */
@@ -180,5 +180,5 @@ void list_offsets_fetched(struct call *call, const struct fetch_result *fetched)
     else if (search->found.answer == STORE_TIME_FOUND)
         search_answer(call);
     else
-        stream_work_ready(call);
+        work_ready(call);
 }

@@ -8,7 +8,7 @@
 #include "service/methods.h"
 #include "service/state.h"
 
-void stream_work_ready(struct call *call)
+void work_ready(struct call *call)
 {
     struct service *service = service_of(call);
     struct call_work *work = &service->works[call->index];
@@ -17,7 +17,7 @@ void stream_work_ready(struct call *call)
     queue_push(&service->works_ready, &work->link);
 }
 
-void stream_work_fetched(struct call *call, const struct fetch_result *fetched)
+void work_fetched(struct call *call, const struct fetch_result *fetched)
 {
     if (is_method(call, METHOD_CONSUME))
         consume_fetched(call, fetched);
@@ -25,7 +25,7 @@ void stream_work_fetched(struct call *call, const struct fetch_result *fetched)
         list_offsets_fetched(call, fetched);
 }
 
-void stream_work_forget(struct call *call)
+void work_forget(struct call *call)
 {
     struct service *service = service_of(call);
     struct call_work *work = &service->works[call->index];
@@ -35,7 +35,7 @@ void stream_work_forget(struct call *call)
     *work = (struct call_work){0};
 }
 
-void stream_works_go_on(struct service *service)
+void works_go_on(struct service *service)
 {
     /* As many as are in it now: one that is ready again has its turn in the next one. */
     for (uint64_t left = service->works_ready.count; left > 0; left--) {

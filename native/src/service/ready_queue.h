@@ -9,13 +9,13 @@ struct fetch_result;
 struct service;
 
 /* The next step may be possible. Nothing while its fetch is out. */
-void stream_work_ready(struct call *call);
+void work_ready(struct call *call);
 /* The one answer to its fetch. */
-void stream_work_fetched(struct call *call, const struct fetch_result *fetched);
+void work_fetched(struct call *call, const struct fetch_result *fetched);
 /* The call is gone. */
-void stream_work_forget(struct call *call);
+void work_forget(struct call *call);
 /* Once a turn: one step of each that is ready. */
-void stream_works_go_on(struct service *service);
+void works_go_on(struct service *service);
 
 int ready_queue_invariants(const struct service *service);
 

@@ -139,7 +139,7 @@ void service_retry(struct service *service)
 void service_go_on(struct service *service)
 {
     fetch_go_on(service);
-    stream_works_go_on(service);
+    works_go_on(service);
 }
 
 void service_refunded(struct service *service)

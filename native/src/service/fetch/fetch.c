@@ -68,7 +68,7 @@ void fetch_message(struct call *call, struct grpc_message *message)
 void fetch_call_answer(struct call *call, const struct fetch_result *fetched)
 {
     if (!is_method(call, METHOD_FETCH) && !is_method(call, METHOD_FETCH_MESSAGES)) {
-        stream_work_fetched(call, fetched);
+        work_fetched(call, fetched);
         return;
     }
     if (fetched->status != STATUS_OK) {
