@@ -4,9 +4,9 @@
 
 #include "foundation/assert.h"
 
-enum grpc_error stream_access(const struct tables *tables, const struct engine_caller *caller,
-                              const struct engine_partition_id *id, uint32_t verb,
-                              const struct table_topic **topic)
+enum grpc_error access_check(const struct tables *tables, const struct engine_caller *caller,
+                             const struct engine_partition_id *id, uint32_t verb,
+                             const struct table_topic **topic)
 {
     assert(verb == ENGINE_VERB_PRODUCE || verb == ENGINE_VERB_CONSUME);
     assert(caller->principal != 0);

@@ -11,8 +11,8 @@
 
 /* NONE = yes, and *topic is its row (borrowed until the tables change). `verb` is one enum
  * engine_verb. */
-enum grpc_error stream_access(const struct tables *tables, const struct engine_caller *caller,
-                              const struct engine_partition_id *id, uint32_t verb,
-                              const struct table_topic **topic);
+enum grpc_error access_check(const struct tables *tables, const struct engine_caller *caller,
+                             const struct engine_partition_id *id, uint32_t verb,
+                             const struct table_topic **topic);
 
 #endif

@@ -22,7 +22,7 @@ void commit_offsets_message(struct call *call, struct grpc_message *message)
                                            .partition = request.partition};
     const struct table_topic *topic;
     enum grpc_error error =
-        stream_access(service->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
+        access_check(service->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
     if (error == GRPC_ERROR_NONE) attribution_request(call, topic);
     uint64_t token = error == GRPC_ERROR_NONE ? pending_of_call(call, PENDING_COMMIT, 0) : 0;
     if (error == GRPC_ERROR_NONE && token == 0) error = GRPC_ERROR_BUSY;

@@ -36,8 +36,8 @@ static void consume_end_error(struct call *call, enum grpc_error error)
 static enum grpc_error consume_access(const struct call *call, const struct table_topic **topic)
 {
     const struct service *service = service_of(call);
-    return stream_access(service->tables, &call->caller, &consume_of(call)->request.id,
-                         ENGINE_VERB_CONSUME, topic);
+    return access_check(service->tables, &call->caller, &consume_of(call)->request.id,
+                        ENGINE_VERB_CONSUME, topic);
 }
 
 static void credit_add(struct consume *consume, uint64_t credit)

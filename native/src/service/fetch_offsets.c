@@ -62,7 +62,7 @@ void fetch_offsets_message(struct call *call, struct grpc_message *message)
                                            .partition = request.partition};
     const struct table_topic *topic;
     enum grpc_error error =
-        stream_access(service->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
+        access_check(service->tables, &call->caller, &id, ENGINE_VERB_CONSUME, &topic);
     if (error != GRPC_ERROR_NONE) {
         grpc_finish_error(call, error);
         return;

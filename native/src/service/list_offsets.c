@@ -107,8 +107,8 @@ void list_offsets_message(struct call *call, struct grpc_message *message)
         .time_us = request.time_us,
     };
     const struct table_topic *topic;
-    enum grpc_error error = stream_access(service->tables, &call->caller, &search->request.id,
-                                          ENGINE_VERB_CONSUME, &topic);
+    enum grpc_error error = access_check(service->tables, &call->caller, &search->request.id,
+                                         ENGINE_VERB_CONSUME, &topic);
     if (error != GRPC_ERROR_NONE) {
         grpc_finish_error(call, error);
         return;

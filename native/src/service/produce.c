@@ -83,9 +83,8 @@ static void produce_decoded(struct call *call, const struct proto_produce_reques
         .principal = call->caller.principal,
     };
     const struct table_topic *topic;
-    struct grpc_failure failure = {.error =
-                                       stream_access(service_of(call)->tables, &call->caller,
-                                                     &produce.id, ENGINE_VERB_PRODUCE, &topic)};
+    struct grpc_failure failure = {.error = access_check(service_of(call)->tables, &call->caller,
+                                                         &produce.id, ENGINE_VERB_PRODUCE, &topic)};
     if (failure.error == GRPC_ERROR_NONE && request->batch.size == 0)
         failure.error = GRPC_ERROR_INVALID_BATCH;
     if (failure.error == GRPC_ERROR_NONE) {

@@ -30,7 +30,7 @@ static struct grpc_failure publish_topic(const struct call *call,
         .created_revision = (*topic)->created_revision,
         .partition = request->has_partition ? request->partition : 0,
     };
-    return failure_error(stream_access(tables, &call->caller, &id, ENGINE_VERB_PRODUCE, topic));
+    return failure_error(access_check(tables, &call->caller, &id, ENGINE_VERB_PRODUCE, topic));
 }
 
 static uint32_t publish_partition(struct service *service, const struct table_topic *topic,

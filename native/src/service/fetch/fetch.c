@@ -57,7 +57,7 @@ void fetch_message(struct call *call, struct grpc_message *message)
     };
     const struct table_topic *topic;
     enum grpc_error error =
-        stream_access(service->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
+        access_check(service->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
     if (error == GRPC_ERROR_NONE) {
         attribution_request(call, topic);
         error = fetch_begin(call, &wanted);

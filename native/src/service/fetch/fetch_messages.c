@@ -54,7 +54,7 @@ void fetch_messages_message(struct call *call, struct grpc_message *message)
             .partition = request.partition,
         };
         failure.error =
-            stream_access(service->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
+            access_check(service->tables, &call->caller, &wanted.id, ENGINE_VERB_CONSUME, &topic);
     }
     if (failure.error != GRPC_ERROR_NONE) {
         grpc_finish(call, &failure);
