@@ -232,7 +232,7 @@ static void lookup(struct fuzz_input *input)
     const struct proto_bytes name_bytes = {.data = name, .size = size};
     const struct table_topic *topic;
     struct grpc_failure failure =
-        stream_topic_named(&tables, &caller, &project_bytes, &name_bytes, &topic);
+        topic_by_name(&tables, &caller, &project_bytes, &name_bytes, &topic);
     enum grpc_error expected = GRPC_ERROR_NONE;
     if (caller.organization == 0)
         expected = GRPC_ERROR_PERMISSION_DENIED;

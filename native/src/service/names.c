@@ -52,11 +52,9 @@ static uint64_t topic_named(const struct tables *tables, uint32_t project,
     return names_find(&tables->topic_names, project, full, DEFAULT_STREAM_SIZE + size);
 }
 
-struct grpc_failure stream_topic_named(const struct tables *tables,
-                                       const struct engine_caller *caller,
-                                       const struct proto_bytes *project,
-                                       const struct proto_bytes *name,
-                                       const struct table_topic **topic)
+struct grpc_failure topic_by_name(const struct tables *tables, const struct engine_caller *caller,
+                                  const struct proto_bytes *project, const struct proto_bytes *name,
+                                  const struct table_topic **topic)
 {
     *topic = NULL;
     if (caller->organization == 0) {

@@ -23,7 +23,7 @@ static struct grpc_failure publish_topic(const struct call *call,
 {
     const struct tables *tables = service_of(call)->tables;
     struct grpc_failure failure =
-        stream_topic_named(tables, &call->caller, &request->project, &request->topic, topic);
+        topic_by_name(tables, &call->caller, &request->project, &request->topic, topic);
     if (failure.error != GRPC_ERROR_NONE) return failure;
     struct engine_partition_id id = {
         .topic = (*topic)->topic,

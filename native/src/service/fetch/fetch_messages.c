@@ -44,8 +44,8 @@ void fetch_messages_message(struct call *call, struct grpc_message *message)
         return;
     }
     const struct table_topic *topic;
-    struct grpc_failure failure = stream_topic_named(service->tables, &call->caller,
-                                                     &request.project, &request.topic, &topic);
+    struct grpc_failure failure =
+        topic_by_name(service->tables, &call->caller, &request.project, &request.topic, &topic);
     struct fetch_request wanted = {.offset = request.offset, .principal = call->caller.principal};
     if (failure.error == GRPC_ERROR_NONE) {
         wanted.id = (struct engine_partition_id){
