@@ -21,7 +21,7 @@ struct engine {
     int lock_fd;
     uint16_t port;
     pthread_mutex_t
-        send_mutex; /* engine_send: producers of the shards' host_in rings; no shard takes it */
+        send_mutex; /* engine_send: producers of the rings to the shards; no shard takes it */
     uint32_t cancelled_seen[ENGINE_SHARDS_MAX]; /* engine_cancelled: of calls_cancelled_count */
     uint16_t receive_next;                      /* engine_receive: where the last crossing ended */
 };
