@@ -11,7 +11,7 @@ from api.db.tables.api_keys import ApiKey
 from api.db.tables.clusters import Cluster
 from api.node.addresses import addresses
 from api.node.client import NodeClient
-from api.node.failure import FailureKind, PassFailure
+from api.node.failure import FailureKind, NodeFailure
 from api.node.fence import Fence
 from api.reconcile.commands import sent
 from api.reconcile.conditions import Condition
@@ -57,17 +57,17 @@ class KeyReconciler:
         """One pass over every cluster; one that fails does not keep the others from it."""
         with self._database.read() as session:
             wish = _wish(session, item)
-        failures: list[PassFailure] = []
+        failures: list[NodeFailure] = []
         commands: list[Sent] = []
         for cluster in wish.clusters:
             try:
                 commands += self._bring(cluster, wish)
-            except PassFailure as failure:
+            except NodeFailure as failure:
                 failures.append(failure)
         if failures:
             raise failures[0]
         if not wish.clusters:
-            raise PassFailure(FailureKind.UNREACHABLE, "NO_CLUSTERS", "There is no cluster yet.")
+            raise NodeFailure(FailureKind.UNREACHABLE, "NO_CLUSTERS", "There is no cluster yet.")
         active = Condition(
             "Active",
             "False" if wish.revoked else "True",

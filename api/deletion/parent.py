@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from api.db.columns import DeletableColumns
 from api.db.database import Database
 from api.deletion.mark import locked
-from api.node.failure import FailureKind, PassFailure
+from api.node.failure import FailureKind, NodeFailure
 from api.reconcile.backoff import poll_after
 from api.reconcile.conditions import Condition
 from api.reconcile.outcome import Again, Found, Outcome, Settled
@@ -65,7 +65,7 @@ class ParentReconciler(Generic[Row]):
         with self._database.write() as session:
             locked(session, self._parent.model, item.object_id)
             if not holds(session, item, self._database.now(session)):
-                raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker buries it.")
+                raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker buries it.")
             self._parent.bury(session, item.object_id, self._database.now(session))
         condition = Condition("Deleting", "False", "Deleted", "nothing is left in it")
         return Settled(Found(row.generation, (condition,), ready=True), final=True)

@@ -14,7 +14,7 @@ from api.explain.subjects import KINDS, WORDS, subject_of
 from api.http.routing import READ_PROBLEMS, DatabaseOf, Route
 from api.node.client import NodeClient
 from api.node.dependency import NodesOf
-from api.node.failure import PassFailure
+from api.node.failure import NodeFailure
 from api.node.pool import NodePool
 
 router = APIRouter(prefix="/v1/explain", route_class=Route, tags=["explain"])
@@ -60,7 +60,7 @@ def _asked(nodes: NodePool, node: Node, now: datetime) -> Step:
     what = f"asked {node.address} how it is"
     try:
         reply = client.describe([node.address], topic_ids=[node.id])
-    except PassFailure as failure:
+    except NodeFailure as failure:
         return Step(at=now, what=what, why="for this explanation", next=str(failure))
     answer = f"it answered: cluster {reply.cluster_id}, metadata op {reply.metadata_op}"
     return Step(at=now, what=what, why="for this explanation", next=answer)

@@ -19,7 +19,7 @@ from api.db.tables.holds import LegalHold
 from api.db.tables.topics import Topic
 from api.node.addresses import addresses
 from api.node.client import NodeClient
-from api.node.failure import FailureKind, PassFailure
+from api.node.failure import FailureKind, NodeFailure
 from api.node.fence import Fence
 from api.reconcile.backoff import poll_after
 from api.reconcile.commands import sent
@@ -159,7 +159,7 @@ class HoldReconciler:
         with self._database.write() as session:
             row = session.get_one(LegalHold, item.object_id, with_for_update=True)
             if not holds(session, item, self._database.now(session)):
-                raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker tells it.")
+                raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker tells it.")
             if row.revision != wish.generation:
                 return  # Wished otherwise meanwhile; it is looked at again at once.
             now = self._database.now(session)

@@ -20,7 +20,7 @@ from api.db.tables.clusters import Cluster
 from api.live.schemas import BusyBody, LagBody, LiveBody, PointBody
 from api.node.addresses import addresses
 from api.node.client import NodeClient
-from api.node.failure import PassFailure
+from api.node.failure import NodeFailure
 from api.node.positions import Position, Question, lag_of
 from dataplane.wire import node_pb2
 
@@ -115,7 +115,7 @@ def look(database: Database, nodes: NodeClient, before: Look | None) -> Look:
             reply = nodes.look(place)
             asked = questions_of(reply)
             known = nodes.positions(place[0], [each for some in asked.values() for each in some])
-        except PassFailure:
+        except NodeFailure:
             silent += 1
             continue
         kept = before.topics if before is not None else {}

@@ -1,7 +1,7 @@
 """What the control plane asks nodes with its own key: gRPC with a deadline on every call.
 
 A cluster answers by whichever of its nodes can be reached: commands go through its metadata log,
-so it does not matter which. What a node refuses becomes a :class:`PassFailure` with the node's own
+so it does not matter which. What a node refuses becomes a :class:`NodeFailure` with the node's own
 code.
 """
 
@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeVar, cast
 
 import grpc
 
-from api.node.failure import FailureKind, PassFailure
+from api.node.failure import FailureKind, NodeFailure
 from api.node.fan_out import Sent, answers
 from api.node.fence import Fence
 from api.node.pool import CircuitOpenError, NodePool
@@ -198,7 +198,7 @@ class NodeClient:
     ) -> Reply:
         metadata = self._metadata()
         timeout = seconds or self._deadline_seconds
-        failure = PassFailure(
+        failure = NodeFailure(
             FailureKind.UNREACHABLE, "NO_NODES", "The cluster has no registered node."
         )
         for address in addresses:
@@ -216,7 +216,7 @@ class NodeClient:
         raise failure
 
 
-def _failure(address: str, error: grpc.Call) -> PassFailure:
+def _failure(address: str, error: grpc.Call) -> NodeFailure:
     status = error.code()
     detail = error_detail(error)
     kind = KINDS.get(status, FailureKind.TRANSIENT)
@@ -227,13 +227,13 @@ def _failure(address: str, error: grpc.Call) -> PassFailure:
     after = (
         timedelta(milliseconds=detail.retry_after_ms) if detail and detail.retry_after_ms else None
     )
-    return PassFailure(kind, code, message, after=after)
+    return NodeFailure(kind, code, message, after=after)
 
 
-def _unreachable(address: str) -> PassFailure:
+def _unreachable(address: str) -> NodeFailure:
     """The text of grpc names sockets and changes from call to call; a status must not."""
     message = f"The node at {address} does not answer."
-    return PassFailure(FailureKind.UNREACHABLE, "NODE_UNREACHABLE", message)
+    return NodeFailure(FailureKind.UNREACHABLE, "NODE_UNREACHABLE", message)
 
 
 def error_detail(error: grpc.Call) -> stream_pb2.Error | None:

@@ -14,7 +14,7 @@ class FailureKind(StrEnum):
     THROTTLED = "THROTTLED"  # as told
 
 
-class PassFailure(Exception):
+class NodeFailure(Exception):
     """Raised inside a pass; the loop makes a :class:`Failed` of it."""
 
     def __init__(

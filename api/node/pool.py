@@ -27,7 +27,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.node.circuit_breaker import CircuitBreaker
-from api.node.failure import FailureKind, PassFailure
+from api.node.failure import FailureKind, NodeFailure
 
 REFRESH_SECONDS: Final = 5.0
 OPTIONS: Final = (
@@ -110,13 +110,13 @@ class NodePool:
         try:
             return self._key_file.read_text(encoding="ascii").strip()
         except OSError as error:
-            raise PassFailure(
+            raise NodeFailure(
                 FailureKind.TRANSIENT,
                 "NODE_KEY_UNREADABLE",
                 f"The node key file cannot be read: {error.strerror}.",
             ) from error
         except UnicodeDecodeError as error:
-            raise PassFailure(
+            raise NodeFailure(
                 FailureKind.TRANSIENT,
                 "NODE_KEY_UNREADABLE",
                 "The node key file holds no node key (hr_node_...).",

@@ -11,7 +11,7 @@ from typing import Final
 
 from api.http.resource import ConditionBody
 from api.node.client import NodeClient
-from api.node.failure import PassFailure
+from api.node.failure import NodeFailure
 from api.node.pool import NodePool
 from api.nodes.schemas import NodeBody, NodeSaid
 
@@ -32,7 +32,7 @@ def _ask(client: NodeClient, body: NodeBody) -> None:
     began = time.monotonic()
     try:
         reply = client.node_status(body.spec.address)
-    except PassFailure as failure:
+    except NodeFailure as failure:
         body.status.conditions = [_reachable(body, "False", failure.code, failure.message)]
         return
     now = datetime.now(UTC)

@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 
 from api.db.database import Database
 from api.db.tables.work import ResourceStatus
-from api.node.failure import FailureKind, PassFailure
+from api.node.failure import FailureKind, NodeFailure
 from api.reconcile.backoff import backoff
 from api.reconcile.commands import DETAIL, with_sent
 from api.reconcile.conditions import merge
@@ -47,7 +47,7 @@ class Reconciler(Protocol):
     """One kind of object."""
 
     def reconcile(self, item: Claim) -> Outcome:
-        """One pass over one object; may raise :class:`PassFailure`."""
+        """One pass over one object; may raise :class:`NodeFailure`."""
 
     def generation(self, object_id: str) -> int:
         """The object's present generation."""
@@ -157,17 +157,17 @@ class Loop:
         reconciler = self._reconcilers[item.kind]
         try:
             return reconciler.reconcile(item)
-        except PassFailure as failure:
+        except NodeFailure as failure:
             self.counters.failures += 1
             return self._failed(reconciler, item, failure)
         except Exception as error:
             self.counters.exceptions += 1
             log.error("pass_raised", kind=item.kind, exc_info=error)
             message = f"The pass raised {type(error).__name__}."
-            raised = PassFailure(FailureKind.TRANSIENT, "INTERNAL", message)
+            raised = NodeFailure(FailureKind.TRANSIENT, "INTERNAL", message)
             return self._failed(reconciler, item, raised)
 
-    def _failed(self, reconciler: Reconciler, item: Claim, failure: PassFailure) -> Failed:
+    def _failed(self, reconciler: Reconciler, item: Claim, failure: NodeFailure) -> Failed:
         try:
             generation = reconciler.generation(item.object_id)
         except LookupError:

@@ -31,7 +31,7 @@ from api.db.tables.reports import ReportRun
 from api.jobs.files import folder_of
 from api.node.addresses import addresses
 from api.node.client import NodeClient
-from api.node.failure import FailureKind, PassFailure
+from api.node.failure import FailureKind, NodeFailure
 from api.reconcile.operations import fail_operations
 from api.reconcile.outcome import Found, Outcome, Settled
 from api.reconcile.queue import Claim, holds
@@ -108,7 +108,7 @@ class ReportReconciler:
             with self._database.write() as session:
                 return self._refuse(session, _held(session, item, self._database.now(session)))
         if not nodes:
-            raise PassFailure(FailureKind.UNREACHABLE, "NO_NODES", "No node is registered.")
+            raise NodeFailure(FailureKind.UNREACHABLE, "NO_NODES", "No node is registered.")
         for address in nodes:
             # A report is of everything up to now, so what was measured up to now is asked for. A
             # window that stays open is no loss: it is in the next report.
@@ -117,7 +117,7 @@ class ReportReconciler:
             start = self._begin(session, item, ",".join(nodes))
         code, why = self._run(start)
         if self._stop.is_set() and code != 0:
-            raise PassFailure(FailureKind.CONFLICT, "STOPPED", "The worker stopped the job.")
+            raise NodeFailure(FailureKind.CONFLICT, "STOPPED", "The worker stopped the job.")
         with self._database.write() as session:
             return self._end(session, item, code, why)
 
@@ -198,7 +198,7 @@ def _fail(session: Session, run: ReportRun, error: dict[str, Json], now: datetim
 def _held(session: Session, item: Claim, now: datetime) -> ReportRun:
     """The run, if the lease on it still is the caller's; held, since its job may be publishing."""
     if not holds(session, item, now):
-        raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker runs the report.")
+        raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker runs the report.")
     return session.get_one(ReportRun, item.object_id, with_for_update=True)
 
 

@@ -21,7 +21,7 @@ from api.db.tables.work import ResourceStatus
 from api.deletion.mark import breaker_limit, locked
 from api.node.addresses import addresses
 from api.node.client import NodeClient
-from api.node.failure import FailureKind, PassFailure
+from api.node.failure import FailureKind, NodeFailure
 from api.node.fence import Fence
 from api.reconcile.backoff import poll_after
 from api.reconcile.commands import sent
@@ -74,7 +74,7 @@ def remove_topic(database: Database, nodes: NodeClient, item: Claim, removal: Re
         reply = nodes.delete_topic(
             removal.addresses, removal.fence, removal.topic_id, removal.force_reason
         )
-    except PassFailure as failure:
+    except NodeFailure as failure:
         if failure.code != "TOPIC_HELD":
             raise
         # The cluster has not applied the release of its holds yet.
@@ -92,7 +92,7 @@ def remove_topic(database: Database, nodes: NodeClient, item: Claim, removal: Re
     with database.write() as session:
         locked(session, Topic, removal.topic_id)
         if not holds(session, item, database.now(session)):
-            raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker removes it.")
+            raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker removes it.")
         _keep_figures(session, removal, seen)
         bury_topic(session, removal.topic_id, database.now(session))
     conditions = (

@@ -16,7 +16,7 @@ from api.db.database import Database
 from api.db.tables.topics import Topic
 from api.node.addresses import addresses
 from api.node.client import NodeClient
-from api.node.failure import PassFailure
+from api.node.failure import NodeFailure
 from api.node.pool import NodePool
 from api.topics.purge import Figures
 from api.topics.schemas import PartitionBody, TopicBody
@@ -89,7 +89,7 @@ def _described(
         reply = NodeClient(nodes, deadline_seconds=DEADLINE_SECONDS).describe(
             places[:1], topic_ids=topic_ids
         )
-    except PassFailure:
+    except NodeFailure:
         return []
     return [each for each in reply.topics if each.topic_id in topic_ids]
 

@@ -11,7 +11,7 @@ from typing import Final
 from api.db.database import Database
 from api.db.tables.topics import Topic, TopicPurge
 from api.deletion.mark import locked
-from api.node.failure import FailureKind, PassFailure
+from api.node.failure import FailureKind, NodeFailure
 from api.reconcile.conditions import Condition
 from api.reconcile.operations import PURGE, fail_operations
 from api.reconcile.outcome import Found, Outcome, Settled
@@ -50,7 +50,7 @@ def forget_purge(database: Database, item: Claim, why: LeftAlone) -> None:
     with database.write() as session:
         locked(session, Topic, item.object_id)
         if not holds(session, item, database.now(session)):
-            raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker looks at it.")
+            raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker looks at it.")
         stored = session.get(TopicPurge, item.object_id)
         if stored is not None:
             session.delete(stored)

@@ -13,7 +13,7 @@ from api.db.database import Database
 from api.db.tables.topics import Topic, TopicPurge
 from api.deletion.mark import locked
 from api.node.client import NodeClient
-from api.node.failure import FailureKind, PassFailure
+from api.node.failure import FailureKind, NodeFailure
 from api.node.fence import Fence
 from api.reconcile.operations import PURGE, fail_operations, settle_operations
 from api.reconcile.outcome import Sent
@@ -36,7 +36,7 @@ class Purge:
 def carry_out(database: Database, nodes: NodeClient, item: Claim, purge: Purge) -> tuple[Sent, ...]:
     """Says it, and drops the wish.
 
-    :raises PassFailure: a partition could not answer; all are asked again, which takes no more.
+    :raises NodeFailure: a partition could not answer; all are asked again, which takes no more.
     """
     request = node_pb2.PurgeRequest(
         topic_id=purge.topic_id,
@@ -50,7 +50,7 @@ def carry_out(database: Database, nodes: NodeClient, item: Claim, purge: Purge) 
     refused = [each.refused for each in answers if each.HasField("refused")]
     for each in refused:
         if each.code == "PARTITION_UNAVAILABLE":
-            raise PassFailure(FailureKind.TRANSIENT, each.code, each.message)
+            raise NodeFailure(FailureKind.TRANSIENT, each.code, each.message)
     error: dict[str, Json] | None = None
     if refused:
         error = {"code": refused[0].code, "detail": "; ".join(each.message for each in refused)}
@@ -62,7 +62,7 @@ def _drop(database: Database, item: Claim, purge: Purge, error: dict[str, Json] 
     with database.write() as session:
         locked(session, Topic, purge.topic_id)
         if not holds(session, item, database.now(session)):
-            raise PassFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker purges it.")
+            raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker purges it.")
         stored = session.get(TopicPurge, purge.topic_id)
         if stored is None or stored.generation != purge.wish.generation:
             return  # More was wished meanwhile: all of it is said again, and settled then.

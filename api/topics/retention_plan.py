@@ -20,7 +20,7 @@ from api.db.tables.topics import Topic
 from api.http.resource import format_instant
 from api.node.addresses import addresses
 from api.node.client import NodeClient
-from api.node.failure import PassFailure
+from api.node.failure import NodeFailure
 from api.node.messages import instant
 from api.node.pool import NodePool
 from api.topics.change_plan import UNREAD
@@ -162,7 +162,7 @@ def _asked(nodes: NodePool, wish: Shortening) -> dict[int, Going | None]:
                 for index, limit in questions
             ],
         )
-    except PassFailure:
+    except NodeFailure:
         return {}
     answered = dict(zip(questions, offsets, strict=True))
     rows: dict[int, Going | None] = {each.index: None for each in found.partitions}

@@ -15,7 +15,7 @@ from api.holds.reconciler import Seen, Wish, judge, missing, plan
 from api.holds.schemas import LegalHoldCreate
 from api.holds.service import HOLDS_OF_TOPIC_MAX
 from api.node.client import NodeClient
-from api.node.failure import PassFailure
+from api.node.failure import NodeFailure
 from api.node.fence import Fence
 from dataplane.wire import node_pb2
 from tests.support.builders.control_plane import Body, Service
@@ -164,7 +164,7 @@ def test_a_delayed_put_of_a_worker_that_slept_changes_nothing_after_the_release(
     _release(service, hold)
     service.settle()
     fence = Fence(stale.fence.db_epoch, stale.fence.generation, stale.fence.lease_token)
-    with pytest.raises(PassFailure, match="FENCED"):
+    with pytest.raises(NodeFailure, match="FENCED"):
         NodeClient(service.nodes).put_hold([service.node.address], fence, stale.put_hold)
     assert not service.node.holds[hold["id"]].active
 

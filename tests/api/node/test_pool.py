@@ -21,7 +21,7 @@ from api.db.tables.nodes import Node
 from api.node.addresses import registrations
 from api.node.circuit_breaker import DELAY_SECONDS_MAX, JITTER, CircuitBreaker
 from api.node.client import NodeClient
-from api.node.failure import PassFailure
+from api.node.failure import NodeFailure
 from api.node.pool import REFRESH_SECONDS, CircuitOpenError, NodePool
 from dataplane.wire import node_pb2, node_pb2_grpc
 from tests.support.builders.control_plane import Body, Seconds, Service
@@ -61,7 +61,7 @@ def registered(service: Service, seconds: Seconds) -> Iterator[NodePool]:
 def failure_of(client: NodeClient, address: str) -> tuple[str, float]:
     """The code of a call that fails, and how long it took."""
     began = time.monotonic()
-    with pytest.raises(PassFailure) as failed:
+    with pytest.raises(NodeFailure) as failed:
         client.node_status(address)
     return failed.value.code, time.monotonic() - began
 
@@ -96,7 +96,7 @@ def test_a_node_that_comes_back_is_found_by_a_probe(pool: NodePool, seconds: Sec
         seconds.advance(DELAY_SECONDS_MAX * (1 + JITTER))
         try:
             client.node_status(address)
-        except PassFailure:
+        except NodeFailure:
             return False
         return True
 

@@ -13,7 +13,7 @@ from api.api_keys.reconciler import KeyReconciler
 from api.bootstrap.seed import readdress
 from api.db.identifiers import new_id
 from api.node.client import NodeClient
-from api.node.failure import PassFailure
+from api.node.failure import NodeFailure
 from api.reconcile.loop import Loop
 from api.topics.reconciler import TopicReconciler
 from tests.support.builders.control_plane import Body, Service
@@ -170,7 +170,7 @@ def test_a_node_that_was_silent_is_found_again_when_it_answers(
     road.silent = True
     for _ in range(3):
         began = time.monotonic()
-        with pytest.raises(PassFailure, match="does not answer"):
+        with pytest.raises(NodeFailure, match="does not answer"):
             nodes.describe([road.address])
     assert time.monotonic() - began < DEADLINE_SECONDS / 2, "nobody waits for it again at once"
     road.silent = False
@@ -180,7 +180,7 @@ def test_a_node_that_was_silent_is_found_again_when_it_answers(
     def answers() -> bool:
         try:
             nodes.describe([road.address])
-        except PassFailure:
+        except NodeFailure:
             return False
         return True
 
