@@ -13,9 +13,9 @@ from api.node.addresses import addresses
 from api.node.client import NodeClient
 from api.node.failure import FailureKind, NodeFailure
 from api.node.fence import Fence
-from api.reconcile.commands import sent
+from api.reconcile.commands import command_record
 from api.reconcile.conditions import Condition
-from api.reconcile.outcome import Found, Outcome, Sent, Settled
+from api.reconcile.outcome import CommandRecord, Converged, Observation, Outcome
 from api.reconcile.queue import Claim
 from dataplane.wire import node_pb2
 
@@ -58,7 +58,7 @@ class KeyReconciler:
         with self._database.read() as session:
             wish = _wish(session, item)
         failures: list[NodeFailure] = []
-        commands: list[Sent] = []
+        commands: list[CommandRecord] = []
         for cluster in wish.clusters:
             try:
                 commands += self._bring(cluster, wish)
@@ -79,18 +79,20 @@ class KeyReconciler:
             Condition("Reachable", "True", "NodeAnswered"),
             Condition("Stalled", "False", "Progressing"),
         )
-        return Settled(Found(wish.generation, conditions, ready=True, sent=tuple(commands)))
+        return Converged(
+            Observation(wish.generation, conditions, ready=True, commands=tuple(commands))
+        )
 
-    def _bring(self, cluster: tuple[str, ...], wish: Wish) -> list[Sent]:
+    def _bring(self, cluster: tuple[str, ...], wish: Wish) -> list[CommandRecord]:
         reply = self._nodes.describe(cluster, key_ids=[wish.key.key_id])
         observed = next((key for key in reply.keys if key.key_id == wish.key.key_id), None)
         match plan(revoked=wish.revoked, observed=observed):
             case "PUT":
                 answer = self._nodes.put_key(cluster, wish.fence, wish.key)
-                return [sent("PutKey", "not on the cluster yet", wish.fence, answer)]
+                return [command_record("PutKey", "not on the cluster yet", wish.fence, answer)]
             case "REVOKE":
                 answer = self._nodes.revoke_key(cluster, wish.fence, wish.key.key_id)
-                return [sent("RevokeKey", "it was revoked", wish.fence, answer)]
+                return [command_record("RevokeKey", "it was revoked", wish.fence, answer)]
         return []
 
 

@@ -17,7 +17,7 @@ from api.deletion.mark import locked
 from api.node.failure import FailureKind, NodeFailure
 from api.reconcile.backoff import poll_after
 from api.reconcile.conditions import Condition
-from api.reconcile.outcome import Again, Found, Outcome, Settled
+from api.reconcile.outcome import Converged, Observation, Outcome, RequeueAfter
 from api.reconcile.queue import Claim, holds
 
 NAMED_MAX: Final = 5
@@ -55,20 +55,20 @@ class ParentReconciler(Generic[Row]):
         with self._database.read() as session:
             row = session.get_one(self._parent.model, item.object_id)
             if row.purged_at is not None or row.deleted_at is None:
-                return Settled(Found(row.generation), final=True)
+                return Converged(Observation(row.generation), final=True)
             inside = self._parent.inside(session, row)
             age = self._database.now(session) - row.deleted_at
         if inside:
             message = _waiting_for(inside)
             condition = Condition("Deleting", "True", "ChildrenRemain", message)
-            return Again(Found(row.generation, (condition,)), poll_after(age), message)
+            return RequeueAfter(Observation(row.generation, (condition,)), poll_after(age), message)
         with self._database.write() as session:
             locked(session, self._parent.model, item.object_id)
             if not holds(session, item, self._database.now(session)):
                 raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker buries it.")
             self._parent.bury(session, item.object_id, self._database.now(session))
         condition = Condition("Deleting", "False", "Deleted", "nothing is left in it")
-        return Settled(Found(row.generation, (condition,), ready=True), final=True)
+        return Converged(Observation(row.generation, (condition,), ready=True), final=True)
 
 
 def _waiting_for(inside: Sequence[str]) -> str:

@@ -22,9 +22,9 @@ from api.node.client import NodeClient
 from api.node.failure import FailureKind, NodeFailure
 from api.node.fence import Fence
 from api.reconcile.backoff import poll_after
-from api.reconcile.commands import sent
+from api.reconcile.commands import command_record
 from api.reconcile.conditions import Condition
-from api.reconcile.outcome import Again, Found, Outcome, Sent, Settled
+from api.reconcile.outcome import CommandRecord, Converged, Observation, Outcome, RequeueAfter
 from api.reconcile.queue import Claim, enqueue, holds
 from api.topics.management import left_alone
 from api.topics.spec import effective
@@ -122,20 +122,20 @@ class HoldReconciler:
         if wish.gone:
             # It was marked while this was being released, and what was held went with it.
             self._write(item, wish, "RELEASED", 0)
-            return Settled(_found(wish, Seen(None, None), "RELEASED", ""), final=True)
+            return Converged(_observation(wish, Seen(None, None), "RELEASED", ""), final=True)
         if wish.released and wish.waits:
-            found = _found(wish, Seen(None, None), "RELEASING", wish.waits)
-            return Again(replace(found, detail={}), poll_after(wish.age), wish.waits)
+            found = _observation(wish, Seen(None, None), "RELEASING", wish.waits)
+            return RequeueAfter(replace(found, detail={}), poll_after(wish.age), wish.waits)
         seen = self._look(wish)
         commands = self._bring(wish, plan(wish, seen))
         if commands:
             seen = self._look(wish)
         state, why = judge(wish, seen)
         self._write(item, wish, state, seen.hold.intent_op if seen.hold is not None else 0)
-        found = replace(_found(wish, seen, state, why), sent=commands)
+        found = replace(_observation(wish, seen, state, why), commands=commands)
         if why:
-            return Again(found, poll_after(wish.age), why)
-        return Settled(found, final=wish.released)
+            return RequeueAfter(found, poll_after(wish.age), why)
+        return Converged(found, final=wish.released)
 
     def _look(self, wish: Wish) -> Seen:
         reply = self._nodes.describe(wish.addresses, topic_ids=[wish.hold.topic_id])
@@ -143,16 +143,16 @@ class HoldReconciler:
         known = [each for each in reply.holds if each.hold_id == wish.hold.hold_id]
         return Seen(topics[0] if topics else None, known[0] if known else None)
 
-    def _bring(self, wish: Wish, command: str | None) -> tuple[Sent, ...]:
+    def _bring(self, wish: Wish, command: str | None) -> tuple[CommandRecord, ...]:
         if command is None:
             return ()
         if command == "PUT":
             reply = self._nodes.put_hold(wish.addresses, wish.fence, wish.hold)
-            return (sent("PutHold", "not on the cluster yet", wish.fence, reply),)
+            return (command_record("PutHold", "not on the cluster yet", wish.fence, reply),)
         reply = self._nodes.release_hold(
             wish.addresses, wish.fence, wish.hold.hold_id, wish.hold.topic_id
         )
-        return (sent("ReleaseHold", "it was released", wish.fence, reply),)
+        return (command_record("ReleaseHold", "it was released", wish.fence, reply),)
 
     def _write(self, item: Claim, wish: Wish, state: str, intent_op: int) -> None:
         """What is so, into the hold's row: whoever deletes its topic looks there."""
@@ -186,7 +186,7 @@ def _wake_topic(session: Session, row: LegalHold, now: datetime) -> None:
         )
 
 
-def _found(wish: Wish, seen: Seen, state: str, why: str) -> Found:
+def _observation(wish: Wish, seen: Seen, state: str, why: str) -> Observation:
     reasons = {"PROPAGATING": "Propagating", "RELEASING": "Releasing", "RELEASED": "Released"}
     reason = reasons.get(state, "Confirmed")
     conditions = (
@@ -196,7 +196,7 @@ def _found(wish: Wish, seen: Seen, state: str, why: str) -> Found:
         Condition("Stalled", "False", "Progressing"),
     )
     detail = {"partitions": _partitions(wish, seen)}
-    return Found(wish.generation, conditions, detail, ready=not why)
+    return Observation(wish.generation, conditions, detail, ready=not why)
 
 
 def _partitions(wish: Wish, seen: Seen) -> list[Json]:

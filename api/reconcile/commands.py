@@ -14,17 +14,17 @@ from pydantic import JsonValue as Json
 
 from api.http.resource import format_instant
 from api.node.fence import Fence
-from api.reconcile.outcome import Sent
+from api.reconcile.outcome import CommandRecord
 from dataplane.wire import node_pb2
 
 ACTIONS_MAX: Final = 10
 DETAIL: Final = "actions"
 
 
-def sent(what: str, why: str, fence: Fence, reply: node_pb2.ApplyReply) -> Sent:
+def command_record(what: str, why: str, fence: Fence, reply: node_pb2.ApplyReply) -> CommandRecord:
     """A command, and what the cluster said to it."""
     outcome = "gone" if reply.deleted else "applied" if reply.changed else "so already"
-    return Sent(
+    return CommandRecord(
         what=what,
         why=why,
         generation=fence.generation,
@@ -34,7 +34,7 @@ def sent(what: str, why: str, fence: Fence, reply: node_pb2.ApplyReply) -> Sent:
     )
 
 
-def with_sent(previous: Json, commands: Iterable[Sent], now: datetime) -> list[Json]:
+def with_commands(previous: Json, commands: Iterable[CommandRecord], now: datetime) -> list[Json]:
     """The entries with those of a pass after them, without repetitions."""
     entries = list(previous) if isinstance(previous, list) else []
     for command in commands:
@@ -65,7 +65,7 @@ def lately_sent(previous: Json, what: str, generation: int, now: datetime) -> ti
     return now - times[-1] if times else timedelta.max
 
 
-def _repeats(entry: dict[str, Json], command: Sent) -> bool:
+def _repeats(entry: dict[str, Json], command: CommandRecord) -> bool:
     return (entry["what"], entry["why"], entry["generation"], entry["outcome"]) == (
         command.what,
         command.why,

@@ -24,12 +24,12 @@ from api.db.database import Database
 from api.db.tables.work import ResourceStatus
 from api.node.failure import FailureKind, NodeFailure
 from api.reconcile.backoff import backoff
-from api.reconcile.commands import DETAIL, with_sent
+from api.reconcile.commands import DETAIL, with_commands
 from api.reconcile.conditions import merge
 from api.reconcile.failures import failure_conditions
 from api.reconcile.notify import Listener
 from api.reconcile.operations import fail_operations, settle_operations
-from api.reconcile.outcome import Again, Failed, Outcome, Settled
+from api.reconcile.outcome import Converged, Failed, Outcome, RequeueAfter
 from api.reconcile.queue import Claim, claim, finish, renew, spread_all
 from api.reconcile.status import write_status
 
@@ -188,11 +188,13 @@ class Loop:
                 generation = outcome.observed_generation
                 found = failure_conditions(previous, outcome, now)
             else:
-                generation = outcome.found.observed_generation
-                found = outcome.found.conditions
-                detail.update(outcome.found.detail)
-                if outcome.found.sent:
-                    detail[DETAIL] = with_sent(detail.get(DETAIL), outcome.found.sent, now)
+                generation = outcome.observation.observed_generation
+                found = outcome.observation.conditions
+                detail.update(outcome.observation.detail)
+                if outcome.observation.commands:
+                    detail[DETAIL] = with_commands(
+                        detail.get(DETAIL), outcome.observation.commands, now
+                    )
             write_status(
                 session,
                 item.object_id,
@@ -201,11 +203,11 @@ class Loop:
                 detail=detail,
                 now=now,
             )
-            if isinstance(outcome, Settled):
-                if outcome.found.ended is not None:
-                    ended = dict(outcome.found.ended)
+            if isinstance(outcome, Converged):
+                if outcome.observation.ended is not None:
+                    ended = dict(outcome.observation.ended)
                     fail_operations(session, item.object_id, ended, now, generation=generation)
-                if outcome.found.ready:
+                if outcome.observation.ready:
                     settle_operations(session, item.object_id, generation, now)
         return True
 
@@ -214,9 +216,9 @@ class Loop:
         error = None
         if isinstance(outcome, Failed):
             error = f"{outcome.code}: {outcome.message}"
-        elif isinstance(outcome, Again):
+        elif isinstance(outcome, RequeueAfter):
             error = outcome.reason
-        final = isinstance(outcome, Settled) and outcome.final
+        final = isinstance(outcome, Converged) and outcome.final
         finished = finish(
             session, item, now=now, after=after, attempts=attempts, error=error, final=final
         )
@@ -226,9 +228,9 @@ class Loop:
 
     def _next(self, item: Claim, outcome: Outcome) -> tuple[timedelta, int]:
         """After how long the object is due again, and its count of failures."""
-        if isinstance(outcome, Settled):
+        if isinstance(outcome, Converged):
             return self._jittered(RESYNC), 0
-        if isinstance(outcome, Again):
+        if isinstance(outcome, RequeueAfter):
             return outcome.after, 0
         match outcome.kind:
             case FailureKind.UNREACHABLE:

@@ -12,8 +12,8 @@ from api.reconcile.conditions import Condition
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """A command of a pass that a cluster answered, for whoever asks why an object is as it is."""
+class CommandRecord:
+    """A command of a pass and the answer of the cluster, as `explain` shows it."""
 
     what: str
     why: str
@@ -24,38 +24,38 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a pass saw and did, for the status. ``ready`` settles the operations of this
-    generation; ``ended`` is the error that they fail with, for nobody goes on with them."""
+class Observation:
+    """What a pass observed and did, for the status. ``ready`` completes the operations of this
+    generation; ``ended`` is the error that they fail with, because they will not be continued."""
 
     observed_generation: int
     conditions: tuple[Condition, ...] = ()
     detail: Mapping[str, Json] = field(default_factory=dict)
     ready: bool = False
-    sent: tuple[Sent, ...] = ()
+    commands: tuple[CommandRecord, ...] = ()
     ended: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """Everything is as wished. ``final``: there is never anything more to do."""
+class Converged:
+    """The status equals the spec. ``final``: nothing is ever left to do."""
 
-    found: Found
+    observation: Observation
     final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """Not there yet, and no fault: look again after a while."""
+class RequeueAfter:
+    """Not there yet, without an error: the object is due again after a while."""
 
-    found: Found
+    observation: Observation
     after: timedelta
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The pass did not get through. ``after`` is a hint from a node that throttles."""
+    """The pass failed. ``after`` is the delay that a throttling node asked for."""
 
     kind: FailureKind
     code: str
@@ -64,4 +64,4 @@ class Failed:
     after: timedelta | None = None
 
 
-Outcome = Settled | Again | Failed
+Outcome = Converged | RequeueAfter | Failed

@@ -33,7 +33,7 @@ from api.node.addresses import addresses
 from api.node.client import NodeClient
 from api.node.failure import FailureKind, NodeFailure
 from api.reconcile.operations import fail_operations
-from api.reconcile.outcome import Found, Outcome, Settled
+from api.reconcile.outcome import Converged, Observation, Outcome
 from api.reconcile.queue import Claim, holds
 from api.settings import ReportsSettings
 from api.telemetry import redact
@@ -100,7 +100,7 @@ class ReportReconciler:
             run = session.get_one(ReportRun, item.object_id)
             if run.state in ENDED:
                 # A worker that was killed after its job had published has not said so.
-                return Settled(Found(1, ready=run.state == "SUCCEEDED"), final=True)
+                return Converged(Observation(1, ready=run.state == "SUCCEEDED"), final=True)
             kind = run.kind
             clusters = list(session.scalars(select(Cluster).order_by(Cluster.id).limit(2)))
             nodes = addresses(session, clusters[0].id) if clusters else []
@@ -169,7 +169,7 @@ class ReportReconciler:
         now = self._database.now(session)
         run = _held(session, item, now)
         if run.state == "SUCCEEDED":
-            return Settled(Found(1, ready=True), final=True)
+            return Converged(Observation(1, ready=True), final=True)
         log = _tail(run.log_path)
         error: dict[str, Json] = {
             "code": "REPORT_FAILED" if code else "RESULT_MISSING",
@@ -181,7 +181,7 @@ class ReportReconciler:
 
     def _refuse(self, session: Session, run: ReportRun) -> Outcome:
         if run.state in ENDED:
-            return Settled(Found(1), final=True)
+            return Converged(Observation(1), final=True)
         return _fail(session, run, dict(SEVERAL_CLUSTERS), self._database.now(session))
 
 
@@ -192,7 +192,7 @@ def _fail(session: Session, run: ReportRun, error: dict[str, Json], now: datetim
     # The token of a failed run opens nothing.
     run.token_sha256 = secrets.token_bytes(32)
     fail_operations(session, run.id, error, now)
-    return Settled(Found(1), final=True)
+    return Converged(Observation(1), final=True)
 
 
 def _held(session: Session, item: Claim, now: datetime) -> ReportRun:

@@ -24,9 +24,9 @@ from api.node.client import NodeClient
 from api.node.failure import FailureKind, NodeFailure
 from api.node.fence import Fence
 from api.reconcile.backoff import poll_after
-from api.reconcile.commands import sent
+from api.reconcile.commands import command_record
 from api.reconcile.conditions import Condition
-from api.reconcile.outcome import Again, Found, Outcome, Sent, Settled
+from api.reconcile.outcome import CommandRecord, Converged, Observation, Outcome, RequeueAfter
 from api.reconcile.queue import Claim, holds
 from api.topics.deletion import bury_topic, deletion_counts
 from api.topics.partition_status import partition_details
@@ -80,7 +80,7 @@ def remove_topic(database: Database, nodes: NodeClient, item: Claim, removal: Re
         # The cluster has not applied the release of its holds yet.
         return _again(removal, "TopicHeld", failure.message, seen, poll_after(removal.age))
     why = f"by force: {removal.force_reason}" if removal.force_reason else "it shall go"
-    command = sent("DeleteTopic", why, removal.fence, reply)
+    command = command_record("DeleteTopic", why, removal.fence, reply)
     poll = poll_after(removal.age)
     if not reply.deleted:
         return _again(removal, "Closing", _holding_up(seen), seen, poll, command)
@@ -101,8 +101,8 @@ def remove_topic(database: Database, nodes: NodeClient, item: Claim, removal: Re
         Condition("Reachable", "True", "NodeAnswered"),
         Condition("Stalled", "False", "Progressing"),
     )
-    found = _found(removal, conditions, seen, command)
-    return Settled(replace(found, ready=True), final=True)
+    found = _observation(removal, conditions, seen, command)
+    return Converged(replace(found, ready=True), final=True)
 
 
 def _breaker(session: Session, org_id: str) -> str:
@@ -143,15 +143,15 @@ def _again(
     message: str,
     seen: node_pb2.TopicStatus | None,
     after: timedelta,
-    command: Sent | None = None,
-) -> Again:
+    command: CommandRecord | None = None,
+) -> RequeueAfter:
     conditions = (
         Condition("Deleting", "True", reason, message),
         Condition("Ready", "False", "Deleting", message),
         Condition("Reachable", "True", "NodeAnswered"),
         Condition("Stalled", "False", "Progressing"),
     )
-    return Again(_found(removal, conditions, seen, command), after, message)
+    return RequeueAfter(_observation(removal, conditions, seen, command), after, message)
 
 
 def _keep_figures(session: Session, removal: Removal, seen: node_pb2.TopicStatus | None) -> None:
@@ -164,11 +164,11 @@ def _detail(seen: node_pb2.TopicStatus | None) -> dict[str, Json]:
     return {} if seen is None else {"partitions": partition_details(seen.partitions)}
 
 
-def _found(
+def _observation(
     removal: Removal,
     conditions: tuple[Condition, ...],
     seen: node_pb2.TopicStatus | None,
-    command: Sent | None,
-) -> Found:
+    command: CommandRecord | None,
+) -> Observation:
     commands = () if command is None else (command,)
-    return Found(removal.generation, conditions, _detail(seen), sent=commands)
+    return Observation(removal.generation, conditions, _detail(seen), commands=commands)

@@ -14,7 +14,7 @@ from api.deletion.mark import locked
 from api.node.failure import FailureKind, NodeFailure
 from api.reconcile.conditions import Condition
 from api.reconcile.operations import PURGE, fail_operations
-from api.reconcile.outcome import Found, Outcome, Settled
+from api.reconcile.outcome import Converged, Observation, Outcome
 from api.reconcile.queue import Claim, holds
 from api.topics.management import PAUSED, UNMANAGED, LeftAlone, why_ended, why_not_purged
 
@@ -26,10 +26,10 @@ def leave_paused(database: Database, item: Claim, generation: int) -> Outcome:
     """Asks nobody. What the last look found stays shown, with its time."""
     forget_purge(database, item, PAUSED)
     conditions = tuple(Condition(aspect, "Unknown", "Paused", MESSAGE) for aspect in ASPECTS)
-    return Settled(Found(generation, conditions, ended=why_ended(PAUSED)))
+    return Converged(Observation(generation, conditions, ended=why_ended(PAUSED)))
 
 
-def leave_unmanaged(found: Found, differences: str) -> Outcome:
+def leave_unmanaged(found: Observation, differences: str) -> Outcome:
     """The cluster holds something else than what is wished, and it stays so. Pure."""
     message = f"spec.managed is false, so this stays: {differences}"
     conditions = (
@@ -39,7 +39,7 @@ def leave_unmanaged(found: Found, differences: str) -> Outcome:
         Condition("Stalled", "False", "Progressing"),
         Condition("RetentionEnforced", "Unknown", "Unmanaged", message),
     )
-    return Settled(replace(found, conditions=conditions, ended=why_ended(UNMANAGED)))
+    return Converged(replace(found, conditions=conditions, ended=why_ended(UNMANAGED)))
 
 
 def forget_purge(database: Database, item: Claim, why: LeftAlone) -> None:

@@ -16,7 +16,7 @@ from api.node.client import NodeClient
 from api.node.failure import FailureKind, NodeFailure
 from api.node.fence import Fence
 from api.reconcile.operations import PURGE, fail_operations, settle_operations
-from api.reconcile.outcome import Sent
+from api.reconcile.outcome import CommandRecord
 from api.reconcile.queue import Claim, holds
 from api.topics.purge import PendingPurge
 from dataplane.wire import node_pb2
@@ -33,7 +33,9 @@ class Purge:
     wish: PendingPurge
 
 
-def carry_out(database: Database, nodes: NodeClient, item: Claim, purge: Purge) -> tuple[Sent, ...]:
+def carry_out(
+    database: Database, nodes: NodeClient, item: Claim, purge: Purge
+) -> tuple[CommandRecord, ...]:
     """Says it, and drops the wish.
 
     :raises NodeFailure: a partition could not answer; all are asked again, which takes no more.
@@ -74,7 +76,7 @@ def _drop(database: Database, item: Claim, purge: Purge, error: dict[str, Json] 
             settle_operations(session, purge.topic_id, stored.generation, now, kind=PURGE)
 
 
-def _sent(purge: Purge, answers: Sequence[node_pb2.PurgedPartition]) -> Sent:
+def _sent(purge: Purge, answers: Sequence[node_pb2.PurgedPartition]) -> CommandRecord:
     asked = ", ".join(f"{index} before {offset}" for index, offset in purge.wish.before.items())
     said = ", ".join(
         f"{each.index}: {each.refused.code}"
@@ -83,7 +85,7 @@ def _sent(purge: Purge, answers: Sequence[node_pb2.PurgedPartition]) -> Sent:
         for each in answers
     )
     fence = purge.fence
-    return Sent(
+    return CommandRecord(
         what="Purge",
         why=f"records of partition {asked} shall go",
         generation=purge.wish.generation,

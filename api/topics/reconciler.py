@@ -20,9 +20,16 @@ from api.node.addresses import addresses
 from api.node.client import NodeClient
 from api.node.fence import Fence
 from api.reconcile.backoff import poll_after
-from api.reconcile.commands import DETAIL, lately_sent, sent
+from api.reconcile.commands import DETAIL, command_record, lately_sent
 from api.reconcile.conditions import Condition, lasting
-from api.reconcile.outcome import Again, Failed, Found, Outcome, Sent, Settled
+from api.reconcile.outcome import (
+    CommandRecord,
+    Converged,
+    Failed,
+    Observation,
+    Outcome,
+    RequeueAfter,
+)
 from api.reconcile.queue import Claim
 from api.topics import purge_pass
 from api.topics.deletion_pass import removal_of, remove_topic
@@ -121,7 +128,7 @@ class TopicReconciler:
         with self._database.read() as session:
             row = session.get_one(Topic, item.object_id)
             if row.purged_at is not None:
-                return Settled(Found(row.generation), final=True)
+                return Converged(Observation(row.generation), final=True)
             if row.deleted_at is not None:
                 removal = removal_of(session, row, item, self._database.now(session))
                 wish = None
@@ -140,13 +147,13 @@ class TopicReconciler:
         observed = self._observe(wish)
         differences = "; ".join(action.reason for action in plan(wish.topic, observed))
         if differences:
-            return leave_unmanaged(_found(wish, observed, ()), differences)
+            return leave_unmanaged(_observation(wish, observed, ()), differences)
         return judge(wish, observed)
 
     def _bring(self, item: Claim, wish: Wish) -> Outcome:
         observed = self._observe(wish)
         commands = tuple(
-            sent(
+            command_record(
                 PUT,
                 action.reason,
                 wish.fence,
@@ -170,11 +177,11 @@ class TopicReconciler:
         return None
 
 
-def _with(outcome: Outcome, commands: tuple[Sent, ...]) -> Outcome:
+def _with(outcome: Outcome, commands: tuple[CommandRecord, ...]) -> Outcome:
     """The outcome of a pass that sent commands."""
     if isinstance(outcome, Failed):
         return outcome
-    return replace(outcome, found=replace(outcome.found, sent=commands))
+    return replace(outcome, observation=replace(outcome.observation, commands=commands))
 
 
 def _purge(wish: Wish) -> purge_pass.Purge:
@@ -184,8 +191,10 @@ def _purge(wish: Wish) -> purge_pass.Purge:
 def judge(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
     """What the last look at the cluster means. Pure."""
     if observed is None or observed.spec != wish.topic:
-        found = _found(wish, observed, _waiting("NotAppliedYet", "the cluster has not applied it"))
-        return Again(found, poll_after(wish.waiting), "applied and not visible yet")
+        found = _observation(
+            wish, observed, _waiting("NotAppliedYet", "the cluster has not applied it")
+        )
+        return RequeueAfter(found, poll_after(wish.waiting), "applied and not visible yet")
     for state, stop in STOPS.items():
         stopped = [str(each.index) for each in observed.partitions if each.state == state]
         if not stopped:
@@ -198,19 +207,19 @@ def judge(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
             Condition("Reachable", "True", "NodeAnswered"),
             Condition("Stalled", "True", stop.reason, stop.remedy),
         )
-        return Settled(_found(wish, observed, conditions))
+        return Converged(_observation(wish, observed, conditions))
     ready = [each for each in observed.partitions if each.state == "READY"]
     if len(ready) < wish.topic.partitions:
         message = f"{len(ready)} of {wish.topic.partitions} partitions are ready"
-        found = _found(wish, observed, _waiting("PartitionsStarting", message))
-        return Again(found, poll_after(wish.waiting), message)
+        found = _observation(wish, observed, _waiting("PartitionsStarting", message))
+        return RequeueAfter(found, poll_after(wish.waiting), message)
     conditions = (
         Condition("Ready", "True", "PartitionsReady"),
         Condition("Synced", "True", "Applied"),
         Condition("Reachable", "True", "NodeAnswered"),
         Condition("Stalled", "False", "Progressing"),
     )
-    return Settled(_found(wish, observed, conditions, ready=True))
+    return Converged(_observation(wish, observed, conditions, ready=True))
 
 
 def _waiting(reason: str, message: str) -> Sequence[Condition]:
@@ -236,16 +245,16 @@ def _retention(topic: node_pb2.PutTopic) -> Condition:
     )
 
 
-def _found(
+def _observation(
     wish: Wish,
     observed: node_pb2.TopicStatus | None,
     conditions: Sequence[Condition],
     *,
     ready: bool = False,
-) -> Found:
+) -> Observation:
     conditions = (*conditions, _retention(wish.topic))
     partitions = partition_details(observed.partitions if observed is not None else ())
-    return Found(wish.generation, conditions, {"partitions": partitions}, ready)
+    return Observation(wish.generation, conditions, {"partitions": partitions}, ready)
 
 
 def _wish(session: Session, row: Topic, item: Claim, now: datetime) -> Wish:

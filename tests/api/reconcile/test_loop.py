@@ -11,7 +11,7 @@ from api.db.tables.work import ResourceStatus, Work
 from api.reconcile.backoff import BACKOFF_FIRST, BACKOFF_MAX, backoff
 from api.reconcile.conditions import Condition, merge
 from api.reconcile.loop import Loop
-from api.reconcile.outcome import Found, Outcome, Settled
+from api.reconcile.outcome import Converged, Observation, Outcome
 from api.reconcile.queue import LEASE, Claim
 from api.topics.reconciler import TopicReconciler, plan
 from dataplane.wire import node_pb2
@@ -278,7 +278,7 @@ def test_a_pass_that_runs_long_keeps_its_lease_and_is_made_once(
                 service.clock.advance(25)
                 wait_until(lambda: _lasts(service, topic), "the lease is renewed")
             through.set()
-            return Settled(Found(1))
+            return Converged(Observation(1))
 
         def generation(self, object_id: str) -> int:
             return 1
@@ -323,14 +323,14 @@ def _lasts(service: Service, topic: Body) -> bool:
 
 
 def _condition(service: Service, topic: Body, type_: str) -> str:
-    return str(_found(service, topic, type_)["status"])
+    return str(_observation(service, topic, type_)["status"])
 
 
 def _reason(service: Service, topic: Body, type_: str) -> str:
-    return str(_found(service, topic, type_)["reason"])
+    return str(_observation(service, topic, type_)["reason"])
 
 
-def _found(service: Service, topic: Body, type_: str) -> Body:
+def _observation(service: Service, topic: Body, type_: str) -> Body:
     conditions = service.get(f"/v1/topics/{topic['id']}")["status"]["conditions"]
     return next(each for each in conditions if each["type"] == type_)
 

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from api.db.database import WORK_CHANNEL, Database
 from api.reconcile.loop import Loop
 from api.reconcile.notify import Listener
-from api.reconcile.outcome import Found, Outcome, Settled
+from api.reconcile.outcome import Converged, Observation, Outcome
 from api.reconcile.queue import Claim, claim, enqueue, finish
 from tests.support.builders.control_plane import Service
 from tests.support.processes.platform import wait_until
@@ -46,7 +46,7 @@ class Recorder:
         with self.lock:
             self.seen.append((item.object_id, item.requested_generation))
             self.running.discard(item.object_id)
-        return Settled(Found(item.requested_generation))
+        return Converged(Observation(item.requested_generation))
 
     def generation(self, object_id: str) -> int:
         return 1

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from api.db.database import Database
 from api.db.tables.work import Work
 from api.reconcile.loop import Loop
-from api.reconcile.outcome import Found, Outcome, Settled
+from api.reconcile.outcome import Converged, Observation, Outcome
 from api.reconcile.queue import LEASE, Claim, claim, enqueue, finish, holds, renew
 from tests.support.builders.control_plane import Service
 from tests.support.processes.platform import wait_until
@@ -146,7 +146,7 @@ def test_passes_that_end_beside_the_renewer_leave_no_lease_and_no_warning(
 
     class Quick:
         def reconcile(self, item: Claim) -> Outcome:
-            return Settled(Found(1))
+            return Converged(Observation(1))
 
         def generation(self, object_id: str) -> int:
             return 1
