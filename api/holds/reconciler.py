@@ -2,7 +2,7 @@
 
 What is so is the cluster's word: a hold that was put is not a hold in force, and one that is no
 longer shown everywhere, as when its topic has more partitions now, is PROPAGATING again. ``plan``
-and ``judge`` are pure; commands are repeatable, and carry the fence of the hold.
+and ``evaluate`` are pure; commands are repeatable, and carry the fence of the hold.
 """
 
 from collections.abc import Sequence
@@ -54,48 +54,48 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class HoldObservation:
     """What the cluster shows: the topic, and the hold if it knows it."""
 
     topic: node_pb2.TopicStatus | None
     hold: node_pb2.HoldStatus | None
 
 
-def plan(wish: Wish, seen: Seen) -> str | None:
+def plan(wish: Wish, observed: HoldObservation) -> str | None:
     """PUT, RELEASE, or nothing. Pure. Nothing can be said to a cluster that has not the topic, or
     not the partition, yet; a release is said even if the cluster shows no such hold: one that was
     put before may still be on its way, and the cluster remembers what was released."""
-    if seen.topic is None or not _reaches(seen.topic, wish.hold):
+    if observed.topic is None or not _reaches(observed.topic, wish.hold):
         return None
     if wish.released:
-        return None if seen.hold is not None and not seen.hold.active else "RELEASE"
-    return None if seen.hold is not None and seen.hold.active else "PUT"
+        return None if observed.hold is not None and not observed.hold.active else "RELEASE"
+    return None if observed.hold is not None and observed.hold.active else "PUT"
 
 
-def judge(wish: Wish, seen: Seen) -> tuple[str, str]:
+def evaluate(wish: Wish, observed: HoldObservation) -> tuple[str, str]:
     """The state of the hold, and what it waits for; "" once it is as wished. Pure.
 
     That the cluster once confirmed it is not enough to be ACTIVE: the log of every partition that
     it concerns says now that it is held.
     """
     waiting, done = ("RELEASING", "RELEASED") if wish.released else ("PROPAGATING", "ACTIVE")
-    if seen.topic is None:
+    if observed.topic is None:
         return waiting, "the cluster has not the topic yet"
-    if seen.hold is None or seen.hold.active == wish.released:
+    if observed.hold is None or observed.hold.active == wish.released:
         return waiting, "the cluster has not applied it yet"
-    if not wish.released and not _reaches(seen.topic, wish.hold):
+    if not wish.released and not _reaches(observed.topic, wish.hold):
         return waiting, "the cluster has not the partition yet"
-    lacking = [] if wish.released else missing(wish.hold, seen)
-    if lacking or not seen.hold.confirmed:
+    lacking = [] if wish.released else missing(wish.hold, observed)
+    if lacking or not observed.hold.confirmed:
         names = ", ".join(str(index) for index in lacking)
         logs = f"the logs of partitions {names}" if names else "the last confirmation"
         return waiting, f"waits for {logs}"
     return done, ""
 
 
-def missing(hold: node_pb2.PutHold, seen: Seen) -> list[int]:
+def missing(hold: node_pb2.PutHold, observed: HoldObservation) -> list[int]:
     """The partitions whose own log does not know that they are held, so far down. Pure."""
-    rows = seen.topic.partitions if seen.topic is not None else ()
+    rows = observed.topic.partitions if observed.topic is not None else ()
     return [
         each.index
         for each in rows
@@ -122,26 +122,28 @@ class HoldReconciler:
         if wish.gone:
             # It was marked while this was being released, and what was held went with it.
             self._write(item, wish, "RELEASED", 0)
-            return Converged(_observation(wish, Seen(None, None), "RELEASED", ""), final=True)
+            return Converged(
+                _observation(wish, HoldObservation(None, None), "RELEASED", ""), final=True
+            )
         if wish.released and wish.waits:
-            found = _observation(wish, Seen(None, None), "RELEASING", wish.waits)
+            found = _observation(wish, HoldObservation(None, None), "RELEASING", wish.waits)
             return RequeueAfter(replace(found, detail={}), poll_after(wish.age), wish.waits)
-        seen = self._look(wish)
-        commands = self._bring(wish, plan(wish, seen))
+        observed = self._observe(wish)
+        commands = self._bring(wish, plan(wish, observed))
         if commands:
-            seen = self._look(wish)
-        state, why = judge(wish, seen)
-        self._write(item, wish, state, seen.hold.intent_op if seen.hold is not None else 0)
-        found = replace(_observation(wish, seen, state, why), commands=commands)
+            observed = self._observe(wish)
+        state, why = evaluate(wish, observed)
+        self._write(item, wish, state, observed.hold.intent_op if observed.hold is not None else 0)
+        found = replace(_observation(wish, observed, state, why), commands=commands)
         if why:
             return RequeueAfter(found, poll_after(wish.age), why)
         return Converged(found, final=wish.released)
 
-    def _look(self, wish: Wish) -> Seen:
+    def _observe(self, wish: Wish) -> HoldObservation:
         reply = self._nodes.describe(wish.addresses, topic_ids=[wish.hold.topic_id])
         topics = [each for each in reply.topics if each.topic_id == wish.hold.topic_id]
         known = [each for each in reply.holds if each.hold_id == wish.hold.hold_id]
-        return Seen(topics[0] if topics else None, known[0] if known else None)
+        return HoldObservation(topics[0] if topics else None, known[0] if known else None)
 
     def _bring(self, wish: Wish, command: str | None) -> tuple[CommandRecord, ...]:
         if command is None:
@@ -186,7 +188,7 @@ def _wake_topic(session: Session, row: LegalHold, now: datetime) -> None:
         )
 
 
-def _observation(wish: Wish, seen: Seen, state: str, why: str) -> Observation:
+def _observation(wish: Wish, observed: HoldObservation, state: str, why: str) -> Observation:
     reasons = {"PROPAGATING": "Propagating", "RELEASING": "Releasing", "RELEASED": "Released"}
     reason = reasons.get(state, "Confirmed")
     conditions = (
@@ -195,14 +197,14 @@ def _observation(wish: Wish, seen: Seen, state: str, why: str) -> Observation:
         Condition("Reachable", "True", "NodeAnswered"),
         Condition("Stalled", "False", "Progressing"),
     )
-    detail = {"partitions": _partitions(wish, seen)}
+    detail = {"partitions": _partitions(wish, observed)}
     return Observation(wish.generation, conditions, detail, ready=not why)
 
 
-def _partitions(wish: Wish, seen: Seen) -> list[Json]:
+def _partitions(wish: Wish, observed: HoldObservation) -> list[Json]:
     """One object a partition that the hold concerns."""
-    lacking = () if wish.released else missing(wish.hold, seen)
-    rows: Sequence[node_pb2.PartitionStatus] = seen.topic.partitions if seen.topic else ()
+    lacking = () if wish.released else missing(wish.hold, observed)
+    rows: Sequence[node_pb2.PartitionStatus] = observed.topic.partitions if observed.topic else ()
     return [
         {
             "index": each.index,

@@ -1,9 +1,9 @@
-"""One look at the clusters, and what follows from two of them. Pure but for :func:`look`.
+"""One observation of the clusters, and the rates between two of them. Pure, except :func:`observe`.
 
-A look sees every organization, since the nodes are asked with their own key, once for all readers.
-So nothing of it leaves this package but through :func:`picture`, which takes out what a caller may
-see. Refuses to guess: a partition that does not answer keeps its last figure, a group that was not
-asked has none.
+An observation covers every organization, since it is made with the node key, once for all readers.
+So it leaves this package only through :func:`picture`, which selects what a caller may see. Refuses
+to guess: a partition that does not answer keeps its last figure, a group that was not asked has
+none.
 """
 
 import time
@@ -43,7 +43,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicLook:
+class TopicObservation:
     """A topic's sums over its partitions: what it stores, and what was ever appended."""
 
     scope: Scope
@@ -54,7 +54,7 @@ class TopicLook:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupLook:
+class GroupObservation:
     """A group; ``lag`` in records, None if it is unknown; ``reads``: it has members."""
 
     scope: Scope
@@ -65,14 +65,14 @@ class GroupLook:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What all clusters that answered said at a moment. ``seconds``: a clock that never jumps;
+class Observation:
+    """What all clusters that answered reported at a moment. ``seconds``: a clock that never jumps;
     ``unknown``: topics that are there and have no figure, for a partition never answered."""
 
     at: datetime
     seconds: float
-    topics: Mapping[str, TopicLook]
-    groups: tuple[GroupLook, ...]
+    topics: Mapping[str, TopicObservation]
+    groups: tuple[GroupObservation, ...]
     fetched: Mapping[str, tuple[int, int]]  # node -> (when it started, bytes since)
     warnings: tuple[str, ...]
     silent: int
@@ -81,8 +81,8 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The rates between two looks: bytes and records into all topics of a scope, bytes out of all
-    nodes. What is kept of a point: there are as many scopes as projects, and not as topics.
+    """The rates between two observations: bytes and records into all topics of a scope, bytes out
+    of all nodes. What is kept of a point: there are as many scopes as projects, and not as topics.
     ``partial``: some cluster was silent at one of the two, and what it has is not in it."""
 
     at: datetime
@@ -99,20 +99,20 @@ class Point:
     topics: Mapping[str, tuple[int, int]]
 
 
-def look(database: Database, nodes: NodeClient, before: Look | None) -> Look:
+def observe(database: Database, nodes: NodeClient, before: Observation | None) -> Observation:
     """Asks every cluster once."""
     with database.read() as session:
         clusters = session.scalars(select(Cluster.id).order_by(Cluster.id)).all()
         places = [addresses(session, each) for each in clusters]
-    topics: dict[str, TopicLook] = {}
-    groups: list[GroupLook] = []
+    topics: dict[str, TopicObservation] = {}
+    groups: list[GroupObservation] = []
     fetched: dict[str, tuple[int, int]] = {}
     warnings: list[str] = []
     unknown: set[str] = set()
     silent = 0
     for place in filter(None, places):
         try:
-            reply = nodes.look(place)
+            reply = nodes.describe_all(place)
             asked = questions_of(reply)
             known = nodes.positions(place[0], [each for some in asked.values() for each in some])
         except NodeFailure:
@@ -125,7 +125,7 @@ def look(database: Database, nodes: NodeClient, before: Look | None) -> Look:
         groups.extend(_groups(reply.groups, asked, known))
         fetched[reply.node_id] = (reply.node.started_us, reply.node.fetched_bytes)
         warnings.extend(filter(None, [reply.node.warning]))
-    return Look(
+    return Observation(
         datetime.now(UTC),
         time.monotonic(),
         topics,
@@ -159,9 +159,9 @@ def questions_of(reply: node_pb2.DescribeReply) -> dict[int, list[Question]]:
     return found
 
 
-def point_between(before: Look, now: Look) -> Point:
-    """The rates since the look before. A topic that was not there then has grown from nothing; one
-    that no cluster told of, now or then, has no rate."""
+def point_between(before: Observation, now: Observation) -> Point:
+    """The rates since the observation before. A topic that did not exist then has grown from
+    nothing; one that no cluster reported, now or then, has no rate."""
     seconds = max(now.seconds - before.seconds, 0.001)
     topics: dict[str, tuple[int, int]] = {}
     into: dict[Scope, tuple[int, int]] = {}
@@ -199,8 +199,8 @@ def point_body(sums: Sums, caller: Caller) -> PointBody:
     )
 
 
-def picture(now: Look, point: Point | None, caller: Caller) -> LiveBody:
-    """A caller's part of a look; without a point it is the first one, and has no rates."""
+def picture(now: Observation, point: Point | None, caller: Caller) -> LiveBody:
+    """A caller's part of an observation; without a point it is the first one, and has no rates."""
     topics = {key: each for key, each in now.topics.items() if each.scope.seen_by(caller)}
     groups = [each for each in now.groups if each.scope.seen_by(caller)]
     behind = [each for each in groups if each.lag is not None]
@@ -232,7 +232,7 @@ def picture(now: Look, point: Point | None, caller: Caller) -> LiveBody:
     )
 
 
-def _seconds_behind(group: GroupLook, point: Point | None) -> int | None:
+def _seconds_behind(group: GroupObservation, point: Point | None) -> int | None:
     """In how many seconds its topics grow by its lag, as fast as they do now."""
     if point is None or group.lag is None:
         return None
@@ -241,8 +241,8 @@ def _seconds_behind(group: GroupLook, point: Point | None) -> int | None:
 
 
 def _topics(
-    found: Iterable[node_pb2.TopicStatus], kept: Mapping[str, TopicLook]
-) -> Iterable[tuple[str, TopicLook]]:
+    found: Iterable[node_pb2.TopicStatus], kept: Mapping[str, TopicObservation]
+) -> Iterable[tuple[str, TopicObservation]]:
     for topic in found:
         spec = topic.spec
         if any(each.state not in ANSWERED for each in topic.partitions):
@@ -251,7 +251,7 @@ def _topics(
             continue
         yield (
             topic.topic_id,
-            TopicLook(
+            TopicObservation(
                 Scope(spec.organization_id, spec.project_id),
                 f"{spec.stream}/{spec.topic}",
                 sum(each.bytes for each in topic.partitions),
@@ -265,9 +265,9 @@ def _groups(
     found: Iterable[node_pb2.GroupStatus],
     asked: Mapping[int, list[Question]],
     known: dict[Question, Position],
-) -> Iterable[GroupLook]:
+) -> Iterable[GroupObservation]:
     for group in found:
-        yield GroupLook(
+        yield GroupObservation(
             Scope(group.organization_id, group.project_id),
             group.name,
             group.state != "EMPTY",

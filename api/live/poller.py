@@ -1,8 +1,8 @@
-"""Looks at the clusters every two seconds while anybody follows, once for all of them.
+"""Observes the clusters every two seconds while there are readers, once for all of them.
 
-Owns the one task that looks and the short history it leaves, summed by project: what it holds does
-not grow with topics. The task begins with the first reader and ends with the last. A reader that is
-slow skips looks, so nothing grows; a look that takes long makes the next one come later.
+Owns the one task that observes and the short history it leaves, summed by project: what it holds
+does not grow with topics. The task begins with the first reader and ends with the last. A slow
+reader skips observations, so nothing grows; a slow observation delays the next one.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.db.database import Database
-from api.live.observation import Look, Point, Sums, look, point_between
+from api.live.observation import Observation, Point, Sums, observe, point_between
 from api.node.client import NodeClient
 from api.node.pool import NodePool
 
-LOOK_SECONDS: Final = 2.0
-# A look that takes a second is worth waiting four for.
+INTERVAL_SECONDS: Final = 2.0
+# After an observation that took a second comes a pause of four.
 REST_FACTOR: Final = 4.0
 NODE_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 10.0
@@ -31,11 +31,11 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """The latest look; ``point`` is None for the first one after a pause."""
+class Snapshot:
+    """The latest observation; ``point`` is None for the first one after a pause."""
 
     number: int
-    look: Look
+    observation: Observation
     point: Point | None
 
 
@@ -46,7 +46,7 @@ class Poller:
         self.looks = 0
         self.readers = 0
         self._history: deque[Sums] = deque(maxlen=HISTORY_POINTS)
-        self._seen: Seen | None = None
+        self._seen: Snapshot | None = None
         self._task: asyncio.Task[None] | None = None
         self._fresh = asyncio.Event()
 
@@ -60,9 +60,9 @@ class Poller:
 
     async def follow(
         self, database: Database, nodes: NodePool
-    ) -> AsyncGenerator[Seen | None, None]:
-        """Each look as it is made, or the newest of those since the last; None when it is quiet.
-        Ends when looking ends."""
+    ) -> AsyncGenerator[Snapshot | None, None]:
+        """Each observation as it is made, or the newest of those since the last; None when it is
+        quiet. Ends with the task."""
         self.readers += 1
         if self._task is None:
             self._seen, self._fresh = None, asyncio.Event()
@@ -88,30 +88,30 @@ class Poller:
 
     async def _run(self, database: Database, nodes: NodePool) -> None:
         client = NodeClient(nodes, deadline_seconds=NODE_SECONDS)
-        before: Look | None = None
+        before: Observation | None = None
         try:
             while True:
                 began = time.monotonic()
                 try:
-                    now = await asyncio.to_thread(look, database, client, before)
+                    now = await asyncio.to_thread(observe, database, client, before)
                 except SQLAlchemyError as error:
                     log.warning("live_look_failed", error=type(error).__name__)
                 else:
                     self._publish(before, now)
                     before = now
                 took = time.monotonic() - began
-                await asyncio.sleep(max(LOOK_SECONDS - took, REST_FACTOR * took, 0.0))
+                await asyncio.sleep(max(INTERVAL_SECONDS - took, REST_FACTOR * took, 0.0))
         finally:
             # Of those who follow the next task, nobody is to be woken.
             if self._task is asyncio.current_task():
                 self._task = None
                 self._fresh.set()
 
-    def _publish(self, before: Look | None, now: Look) -> None:
+    def _publish(self, before: Observation | None, now: Observation) -> None:
         self.looks += 1
         point = point_between(before, now) if before is not None else None
         if point is not None:
             self._history.append(point.sums)
-        self._seen = Seen(self.looks, now, point)
+        self._seen = Snapshot(self.looks, now, point)
         fresh, self._fresh = self._fresh, asyncio.Event()
         fresh.set()

@@ -82,7 +82,7 @@ async def follow_live(
                 if shown == 0:
                     points = [point_body(each, caller) for each in poller.history()]
                     yield _event("history", HistoryBody(points=points))
-                yield _event("live", picture(seen.look, seen.point, caller))
+                yield _event("live", picture(seen.observation, seen.point, caller))
                 shown += 1
                 if shown == looks:
                     return

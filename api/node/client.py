@@ -94,7 +94,7 @@ class NodeClient:
         request = node_pb2.DescribeRequest(topic_ids=topic_ids, key_ids=key_ids)
         return self._call(addresses, _describe, request)
 
-    def look(self, addresses: Sequence[str]) -> node_pb2.DescribeReply:
+    def describe_all(self, addresses: Sequence[str]) -> node_pb2.DescribeReply:
         """Every topic and every group of a cluster."""
         return self._call(addresses, _describe, node_pb2.DescribeRequest(all=True, groups=True))
 

@@ -68,8 +68,8 @@ def remove_topic(database: Database, nodes: NodeClient, item: Claim, removal: Re
     """One pass over a topic that shall go."""
     if removal.stopped:
         log.error("deletion_breaker_open", kind=item.kind, reason=removal.stopped)
-        return _again(removal, "DeletionBreakerOpen", removal.stopped, None, BREAKER_POLL)
-    seen = _observed(nodes, removal.addresses, removal.topic_id)
+        return _requeue(removal, "DeletionBreakerOpen", removal.stopped, None, BREAKER_POLL)
+    observed = _observed(nodes, removal.addresses, removal.topic_id)
     try:
         reply = nodes.delete_topic(
             removal.addresses, removal.fence, removal.topic_id, removal.force_reason
@@ -78,22 +78,22 @@ def remove_topic(database: Database, nodes: NodeClient, item: Claim, removal: Re
         if failure.code != "TOPIC_HELD":
             raise
         # The cluster has not applied the release of its holds yet.
-        return _again(removal, "TopicHeld", failure.message, seen, poll_after(removal.age))
+        return _requeue(removal, "TopicHeld", failure.message, observed, poll_after(removal.age))
     why = f"by force: {removal.force_reason}" if removal.force_reason else "it shall go"
     command = command_record("DeleteTopic", why, removal.fence, reply)
     poll = poll_after(removal.age)
     if not reply.deleted:
-        return _again(removal, "Closing", _holding_up(seen), seen, poll, command)
+        return _requeue(removal, "Closing", _holding_up(observed), observed, poll, command)
     for address in removal.addresses:
         # Each node is looked at: one that lags behind the others still has the files.
         if _observed(nodes, [address], removal.topic_id) is not None:
             message = f"the cluster has deleted it, the node at {address} has not yet"
-            return _again(removal, "NodeBehind", message, seen, poll, command)
+            return _requeue(removal, "NodeBehind", message, observed, poll, command)
     with database.write() as session:
         locked(session, Topic, removal.topic_id)
         if not holds(session, item, database.now(session)):
             raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker removes it.")
-        _keep_figures(session, removal, seen)
+        _keep_figures(session, removal, observed)
         bury_topic(session, removal.topic_id, database.now(session))
     conditions = (
         Condition("Deleting", "False", "Deleted", "nothing of it is left on the cluster"),
@@ -101,7 +101,7 @@ def remove_topic(database: Database, nodes: NodeClient, item: Claim, removal: Re
         Condition("Reachable", "True", "NodeAnswered"),
         Condition("Stalled", "False", "Progressing"),
     )
-    found = _observation(removal, conditions, seen, command)
+    found = _observation(removal, conditions, observed, command)
     return Converged(replace(found, ready=True), final=True)
 
 
@@ -125,9 +125,11 @@ def _observed(
     return next((each for each in reply.topics if each.topic_id == topic_id), None)
 
 
-def _holding_up(seen: node_pb2.TopicStatus | None) -> str:
+def _holding_up(observed: node_pb2.TopicStatus | None) -> str:
     """What the cluster still does, and which partitions cannot."""
-    stopped = [each for each in (seen.partitions if seen else ()) if each.state == "DAMAGED"]
+    stopped = [
+        each for each in (observed.partitions if observed else ()) if each.state == "DAMAGED"
+    ]
     if not stopped:
         return "partitions are sealed and their last metering windows published"
     names = ", ".join(f"{each.index} ({each.reason or each.state})" for each in stopped)
@@ -137,11 +139,11 @@ def _holding_up(seen: node_pb2.TopicStatus | None) -> str:
     )
 
 
-def _again(
+def _requeue(
     removal: Removal,
     reason: str,
     message: str,
-    seen: node_pb2.TopicStatus | None,
+    observed: node_pb2.TopicStatus | None,
     after: timedelta,
     command: CommandRecord | None = None,
 ) -> RequeueAfter:
@@ -151,24 +153,26 @@ def _again(
         Condition("Reachable", "True", "NodeAnswered"),
         Condition("Stalled", "False", "Progressing"),
     )
-    return RequeueAfter(_observation(removal, conditions, seen, command), after, message)
+    return RequeueAfter(_observation(removal, conditions, observed, command), after, message)
 
 
-def _keep_figures(session: Session, removal: Removal, seen: node_pb2.TopicStatus | None) -> None:
+def _keep_figures(
+    session: Session, removal: Removal, observed: node_pb2.TopicStatus | None
+) -> None:
     """What was seen last is what the tombstone and its record keep."""
     status = session.get_one(ResourceStatus, removal.topic_id)
-    status.detail = {**status.detail, **_detail(seen)}
+    status.detail = {**status.detail, **_detail(observed)}
 
 
-def _detail(seen: node_pb2.TopicStatus | None) -> dict[str, Json]:
-    return {} if seen is None else {"partitions": partition_details(seen.partitions)}
+def _detail(observed: node_pb2.TopicStatus | None) -> dict[str, Json]:
+    return {} if observed is None else {"partitions": partition_details(observed.partitions)}
 
 
 def _observation(
     removal: Removal,
     conditions: tuple[Condition, ...],
-    seen: node_pb2.TopicStatus | None,
+    observed: node_pb2.TopicStatus | None,
     command: CommandRecord | None,
 ) -> Observation:
     commands = () if command is None else (command,)
-    return Observation(removal.generation, conditions, _detail(seen), commands=commands)
+    return Observation(removal.generation, conditions, _detail(observed), commands=commands)

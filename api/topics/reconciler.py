@@ -148,7 +148,7 @@ class TopicReconciler:
         differences = "; ".join(action.reason for action in plan(wish.topic, observed))
         if differences:
             return leave_unmanaged(_observation(wish, observed, ()), differences)
-        return judge(wish, observed)
+        return evaluate(wish, observed)
 
     def _bring(self, item: Claim, wish: Wish) -> Outcome:
         observed = self._observe(wish)
@@ -167,7 +167,7 @@ class TopicReconciler:
         if wish.purge.before and observed is not None and observed.spec == wish.topic:
             commands += purge_pass.carry_out(self._database, self._nodes, item, _purge(wish))
             observed = self._observe(wish)
-        return _with(judge(wish, observed), commands)
+        return _with(evaluate(wish, observed), commands)
 
     def _observe(self, wish: Wish) -> node_pb2.TopicStatus | None:
         reply = self._nodes.describe(wish.addresses, topic_ids=[wish.topic.topic_id])
@@ -188,7 +188,7 @@ def _purge(wish: Wish) -> purge_pass.Purge:
     return purge_pass.Purge(wish.topic.topic_id, wish.addresses, wish.fence, wish.purge)
 
 
-def judge(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
+def evaluate(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
     """What the last look at the cluster means. Pure."""
     if observed is None or observed.spec != wish.topic:
         found = _observation(

@@ -50,7 +50,7 @@ EXCEPTIONS: Final = {
     "api/http/idempotency.py:run_once": SERVICE,
     "api/invoices/service.py:_remove": REPORT,
     "api/invoices/service.py:load_invoices": REPORT,
-    "api/live/observation.py:look": "looks for all callers at once; each is shown its own part",
+    "api/live/observation.py:observe": "looks for all callers at once; each is shown its own part",
     "api/node/addresses.py:": "nodes are asked for the sake of objects that were found",
     "api/nodes/service.py:register_node": INSIDE,
     "api/organizations/service.py:create_organization": SERVICE,

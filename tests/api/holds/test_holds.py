@@ -11,7 +11,7 @@ from pydantic import JsonValue as Json
 from pydantic import ValidationError
 
 from api.auth.permissions import ROLES
-from api.holds.reconciler import Seen, Wish, judge, missing, plan
+from api.holds.reconciler import HoldObservation, Wish, evaluate, missing, plan
 from api.holds.schemas import LegalHoldCreate
 from api.holds.service import HOLDS_OF_TOPIC_MAX
 from api.node.client import NodeClient
@@ -386,14 +386,14 @@ def test_a_plan_that_was_carried_out_plans_nothing_and_no_doubt_is_called_done(
     topic = node_pb2.TopicStatus(topic_id="tp_1", partitions=partitions)
     status = node_pb2.HoldStatus(active=known[0], confirmed=known[1]) if known else None
     wish = Wish(1, released, False, timedelta(), ("a:1",), Fence(1, 1, 1), hold)
-    seen = Seen(topic, status)
-    state, why = judge(wish, seen)
+    seen = HoldObservation(topic, status)
+    state, why = evaluate(wish, seen)
     assert (state in ("ACTIVE", "RELEASED")) == (not why)
     if not why:
         assert status is not None
         assert (status.active, status.confirmed) == (not released, True)
         assert released or (missing(hold, seen) == [] and len(partitions) > max(of, default=0))
-    done = Seen(topic, node_pb2.HoldStatus(active=not released, confirmed=True))
+    done = HoldObservation(topic, node_pb2.HoldStatus(active=not released, confirmed=True))
     assert plan(wish, done) is None
     assert set(missing(hold, seen)) <= (set(of) or set(range(4)))
     if plan(wish, seen) is None and why:
@@ -411,11 +411,11 @@ def test_a_hold_that_was_confirmed_is_propagating_while_a_partition_lacks_it() -
         node_pb2.PartitionStatus(index=1),
         node_pb2.PartitionStatus(index=1, held=True, held_from=6),
     ):
-        seen = Seen(node_pb2.TopicStatus(partitions=[held, lacking]), confirmed)
-        assert judge(wish, seen) == ("PROPAGATING", "waits for the logs of partitions 1")
+        seen = HoldObservation(node_pb2.TopicStatus(partitions=[held, lacking]), confirmed)
+        assert evaluate(wish, seen) == ("PROPAGATING", "waits for the logs of partitions 1")
     lacking = node_pb2.PartitionStatus(index=1, held=True, held_from=5)
-    seen = Seen(node_pb2.TopicStatus(partitions=[held, lacking]), confirmed)
-    assert judge(wish, seen) == ("ACTIVE", "")
+    seen = HoldObservation(node_pb2.TopicStatus(partitions=[held, lacking]), confirmed)
+    assert evaluate(wish, seen) == ("ACTIVE", "")
 
 
 def _held(service: Service) -> tuple[Body, Body]:

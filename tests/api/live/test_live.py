@@ -12,16 +12,16 @@ from api.auth.permissions import Caller
 from api.db.database import Database
 from api.live.observation import (
     QUESTIONS_MAX,
-    GroupLook,
-    Look,
+    GroupObservation,
+    Observation,
     Scope,
-    TopicLook,
+    TopicObservation,
     picture,
     point_between,
     point_body,
     questions_of,
 )
-from api.live.poller import Poller, Seen
+from api.live.poller import Poller, Snapshot
 from api.node.pool import NodePool
 from api.node.positions import Position, Question, lag_of
 from dataplane.wire import node_pb2
@@ -34,18 +34,20 @@ CONFINED = Caller("key_3", "org_1", role="owner", project_id="prj_2", operator=T
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def topic(scope: Scope, name: str, ever: int) -> TopicLook:
-    return TopicLook(scope, name, stored_bytes=ever // 2, ever_bytes=ever, ever_records=ever // 10)
+def topic(scope: Scope, name: str, ever: int) -> TopicObservation:
+    return TopicObservation(
+        scope, name, stored_bytes=ever // 2, ever_bytes=ever, ever_records=ever // 10
+    )
 
 
-def look_at(
+def observed_at(
     seconds: float,
-    *topics: TopicLook,
-    groups: tuple[GroupLook, ...] = (),
+    *topics: TopicObservation,
+    groups: tuple[GroupObservation, ...] = (),
     fetched: dict[str, tuple[int, int]] | None = None,
     silent: int = 0,
-) -> Look:
-    return Look(
+) -> Observation:
+    return Observation(
         BEGIN + timedelta(seconds=seconds),
         seconds,
         {f"tp_{each.name}": each for each in topics},
@@ -57,24 +59,26 @@ def look_at(
 
 
 def test_rates_are_what_grew_divided_by_the_time_between_two_looks() -> None:
-    before = look_at(0, topic(OURS, "a", 1000), fetched={"nd_1": (7, 500)})
-    now = look_at(4, topic(OURS, "a", 3000), topic(OURS, "new", 400), fetched={"nd_1": (7, 900)})
+    before = observed_at(0, topic(OURS, "a", 1000), fetched={"nd_1": (7, 500)})
+    now = observed_at(
+        4, topic(OURS, "a", 3000), topic(OURS, "new", 400), fetched={"nd_1": (7, 900)}
+    )
     shown = picture(now, point_between(before, now), OPERATOR)
     assert (shown.now.in_bytes, shown.now.in_records, shown.now.out_bytes) == (600, 60, 100)
     assert [(each.name, each.in_bytes) for each in shown.busiest] == [("a", 500), ("new", 100)]
 
 
 def test_a_caller_sees_its_organization_and_a_confined_key_its_project() -> None:
-    before = look_at(0, topic(OURS, "a", 0), topic(SIDE, "b", 0), topic(THEIRS, "c", 0))
-    now = look_at(
+    before = observed_at(0, topic(OURS, "a", 0), topic(SIDE, "b", 0), topic(THEIRS, "c", 0))
+    now = observed_at(
         1,
         topic(OURS, "a", 10),
         topic(SIDE, "b", 20),
         topic(THEIRS, "c", 40),
         groups=(
-            GroupLook(OURS, "mine", reads=True, lag=3),
-            GroupLook(SIDE, "side", reads=True, lag=5, topic_ids=("tp_b", "tp_gone")),
-            GroupLook(THEIRS, "theirs", reads=True, lag=99),
+            GroupObservation(OURS, "mine", reads=True, lag=3),
+            GroupObservation(SIDE, "side", reads=True, lag=5, topic_ids=("tp_b", "tp_gone")),
+            GroupObservation(THEIRS, "theirs", reads=True, lag=99),
         ),
     )
     point = point_between(before, now)
@@ -91,8 +95,8 @@ def test_a_caller_sees_its_organization_and_a_confined_key_its_project() -> None
 
 def test_the_history_is_summed_by_project_and_each_caller_sees_its_part() -> None:
     many = [topic(OURS, f"a{number}", 10 * number) for number in range(100)]
-    before = look_at(0, *(topic(OURS, each.name, 0) for each in many), topic(SIDE, "b", 0))
-    now = look_at(1, *many, topic(SIDE, "b", 20), topic(THEIRS, "c", 40))
+    before = observed_at(0, *(topic(OURS, each.name, 0) for each in many), topic(SIDE, "b", 0))
+    now = observed_at(1, *many, topic(SIDE, "b", 20), topic(THEIRS, "c", 40))
     poller = Poller()
     poller._publish(before, now)
     poller._publish(now, now)
@@ -103,12 +107,12 @@ def test_the_history_is_summed_by_project_and_each_caller_sees_its_part() -> Non
 
 
 def test_what_was_not_asked_or_answered_is_unknown_and_never_0() -> None:
-    first = look_at(0, groups=(GroupLook(OURS, "g", reads=True, lag=None),))
+    first = observed_at(0, groups=(GroupObservation(OURS, "g", reads=True, lag=None),))
     shown = picture(first, None, OPERATOR)
     assert (shown.now.in_bytes, shown.worst_lag, shown.groups_unknown) == (None, None, 1)
-    restarted = look_at(1, fetched={"nd_1": (8, 20)})
+    restarted = observed_at(1, fetched={"nd_1": (8, 20)})
     assert point_between(first, restarted).sums.out_bytes is None
-    gone = look_at(1, silent=1)
+    gone = observed_at(1, silent=1)
     assert picture(gone, point_between(first, gone), OWNER).now.in_bytes is None
     question = Question(16, 16, 1, 0)
     assert lag_of({}, [question]) is None
@@ -119,16 +123,16 @@ def test_what_was_not_asked_or_answered_is_unknown_and_never_0() -> None:
 
 def test_what_nobody_told_of_for_a_while_has_not_grown_from_nothing() -> None:
     ours, theirs = topic(OURS, "a", 1 << 40), topic(THEIRS, "c", 1000)
-    silent, back = look_at(2, silent=1), look_at(4, ours, fetched={"nd_1": (7, 0)})
+    silent, back = observed_at(2, silent=1), observed_at(4, ours, fetched={"nd_1": (7, 0)})
     shown = picture(back, point_between(silent, back), OWNER)
     assert (shown.now.in_bytes, shown.busiest, shown.stored_bytes) == (None, [], 1 << 39)
     poller = Poller()
-    poller._publish(look_at(0, ours), silent)
+    poller._publish(observed_at(0, ours), silent)
     poller._publish(silent, back)
     assert [point_body(each, OWNER).in_bytes for each in poller.history()] == [None]
     # One partition that does not answer at the first look hides its topic alone.
-    hidden = replace(look_at(0, theirs), unknown=frozenset({"tp_a"}))
-    point = point_between(hidden, look_at(1, ours, topic(THEIRS, "c", 1010)))
+    hidden = replace(observed_at(0, theirs), unknown=frozenset({"tp_a"}))
+    point = point_between(hidden, observed_at(1, ours, topic(THEIRS, "c", 1010)))
     assert point.topics == {"tp_c": (10, 1)}
 
 
@@ -182,8 +186,8 @@ def test_a_key_that_is_revoked_while_it_looks_sees_nothing_more(
 
         async def follow(
             self, database: Database, nodes: NodePool
-        ) -> AsyncGenerator[Seen | None, None]:
-            seen = Seen(1, look_at(0), None)
+        ) -> AsyncGenerator[Snapshot | None, None]:
+            seen = Snapshot(1, observed_at(0), None)
             yield seen
             await asyncio.to_thread(revoke)
             yield seen

@@ -171,7 +171,7 @@ CASES: Final = [
 ]
 
 
-def judge(case: Case, response: Response, mode: GenerationMode, database: str) -> None:
+def evaluate(case: Case, response: Response, mode: GenerationMode, database: str) -> None:
     """Holds an answer against the contract."""
     request = f"{database}: {case.as_curl_command()}"
     # 503 is documented: here no node answers. It says when to come again.
@@ -210,7 +210,7 @@ def test_every_answer_is_one_that_the_contract_names(
             if is_there:
                 object_id = asked.there(operation)
                 case.path_parameters = {**case.path_parameters, "object_id": object_id}
-            judge(case, asked.answer(case), mode, asked.database)
+            evaluate(case, asked.answer(case), mode, asked.database)
 
     ask()
 
