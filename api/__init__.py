@@ -1,1 +1,1 @@
-"""The control plane: wishes in SQL, and workers that make them true."""
+"""The control plane: desired state in SQL, and workers that apply it."""

@@ -11,7 +11,7 @@ import uvicorn
 from sqlalchemy.exc import DatabaseError
 
 from api.app import create_app
-from api.bootstrap.first_run import Wish, first_run
+from api.bootstrap.first_run import Options, first_run
 from api.db.database import Database
 from api.db.exclusive import Exclusive, InUseError
 from api.db.schema import SchemaError, check_schema, migrate
@@ -40,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "reconcile":
                 return _reconcile(settings)
             case "bootstrap":
-                wish = Wish(chosen.node_address, chosen.node_file, chosen.renew)
-                print(json.dumps(first_run(settings, wish), indent=1))
+                options = Options(chosen.node_address, chosen.node_file, chosen.renew)
+                print(json.dumps(first_run(settings, options), indent=1))
             case "migrate":
                 migrate(settings.database.url)
             case "openapi":

@@ -23,7 +23,7 @@ KIND: Final = "key"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Desired:
     """A key as it shall be, on every cluster."""
 
     generation: int
@@ -56,22 +56,22 @@ class KeyReconciler:
     def reconcile(self, item: Claim) -> Outcome:
         """One pass over every cluster; one that fails does not keep the others from it."""
         with self._database.read() as session:
-            wish = _wish(session, item)
+            desired = _desired(session, item)
         failures: list[NodeFailure] = []
         commands: list[CommandRecord] = []
-        for cluster in wish.clusters:
+        for cluster in desired.clusters:
             try:
-                commands += self._bring(cluster, wish)
+                commands += self._bring(cluster, desired)
             except NodeFailure as failure:
                 failures.append(failure)
         if failures:
             raise failures[0]
-        if not wish.clusters:
+        if not desired.clusters:
             raise NodeFailure(FailureKind.UNREACHABLE, "NO_CLUSTERS", "There is no cluster yet.")
         active = Condition(
             "Active",
-            "False" if wish.revoked else "True",
-            "Revoked" if wish.revoked else "Propagated",
+            "False" if desired.revoked else "True",
+            "Revoked" if desired.revoked else "Propagated",
         )
         conditions = (
             active,
@@ -80,26 +80,26 @@ class KeyReconciler:
             Condition("Stalled", "False", "Progressing"),
         )
         return Converged(
-            Observation(wish.generation, conditions, ready=True, commands=tuple(commands))
+            Observation(desired.generation, conditions, ready=True, commands=tuple(commands))
         )
 
-    def _bring(self, cluster: tuple[str, ...], wish: Wish) -> list[CommandRecord]:
-        reply = self._nodes.describe(cluster, key_ids=[wish.key.key_id])
-        observed = next((key for key in reply.keys if key.key_id == wish.key.key_id), None)
-        match plan(revoked=wish.revoked, observed=observed):
+    def _bring(self, cluster: tuple[str, ...], desired: Desired) -> list[CommandRecord]:
+        reply = self._nodes.describe(cluster, key_ids=[desired.key.key_id])
+        observed = next((key for key in reply.keys if key.key_id == desired.key.key_id), None)
+        match plan(revoked=desired.revoked, observed=observed):
             case "PUT":
-                answer = self._nodes.put_key(cluster, wish.fence, wish.key)
-                return [command_record("PutKey", "not on the cluster yet", wish.fence, answer)]
+                answer = self._nodes.put_key(cluster, desired.fence, desired.key)
+                return [command_record("PutKey", "not on the cluster yet", desired.fence, answer)]
             case "REVOKE":
-                answer = self._nodes.revoke_key(cluster, wish.fence, wish.key.key_id)
-                return [command_record("RevokeKey", "it was revoked", wish.fence, answer)]
+                answer = self._nodes.revoke_key(cluster, desired.fence, desired.key.key_id)
+                return [command_record("RevokeKey", "it was revoked", desired.fence, answer)]
         return []
 
 
-def _wish(session: Session, item: Claim) -> Wish:
+def _desired(session: Session, item: Claim) -> Desired:
     row = session.get_one(ApiKey, item.object_id)
     clusters = session.scalars(select(Cluster.id).order_by(Cluster.id)).all()
-    return Wish(
+    return Desired(
         generation=row.generation,
         revoked=row.revoked_at is not None,
         fence=Fence(int(meta_value(session, "db_epoch")), row.generation, item.lease_token),

@@ -24,7 +24,7 @@ EVERYWHERE: Final = "0.0.0.0"  # the ports of a container, or of a host with a n
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Options:
     """What is asked of a run.
 
     :param node_address: HOST:PORT of the first node; None: as it is, at first 127.0.0.1:8461.
@@ -37,31 +37,31 @@ class Wish:
     renew: bool = False
 
 
-def first_run(settings: Settings, wish: Wish) -> dict[str, str | bool]:
+def first_run(settings: Settings, options: Options) -> dict[str, str | bool]:
     """Makes everything that is missing.
 
     :returns: ``made``: whether the database was empty; the ids a node is configured with; and what
         was made now and is kept nowhere: ``owner_key``, ``console_password``.
     :raises SettingsInvalid: an address is none, or a file holds something else than it should.
     """
-    host, port = _address(wish.node_address or NODE_ADDRESS)
+    host, port = _address(options.node_address or NODE_ADDRESS)
     _ensure_node_key(settings.node.admin_key_file)
     database = Database(settings.database.url, settings.database.bounds())
     try:
         with Exclusive.of(database):
             migrate(settings.database.url)
-            made = bootstrap(database, node_address=wish.node_address or NODE_ADDRESS)
+            made = bootstrap(database, node_address=options.node_address or NODE_ADDRESS)
             identity = identity_of(database)
-            if wish.node_file is not None:
-                _ensure_node_file(wish.node_file, settings, identity, host, port)
-            if wish.node_address is not None:
-                readdress(database, node_id=identity.node_id, node_address=wish.node_address)
+            if options.node_file is not None:
+                _ensure_node_file(options.node_file, settings, identity, host, port)
+            if options.node_address is not None:
+                readdress(database, node_id=identity.node_id, node_address=options.node_address)
             told: dict[str, str | bool] = {"made": made is not None, **identity.members()}
             if made is not None:
                 told["owner_key"] = made.token.text
-            elif wish.renew:
+            elif options.renew:
                 told["owner_key"] = another_owner_key(database)
-            password = _password(database, renew=wish.renew)
+            password = _password(database, renew=options.renew)
     finally:
         database.close()
     return told if password is None else {**told, "console_password": password}

@@ -27,9 +27,9 @@ class ResourceColumns:
 class DeletableColumns(ResourceColumns):
     """What a row holds besides, if data or money hangs on the object.
 
-    ``deleted_at`` is the wish that it goes. It is gone at ``purged_at``, once every finalizer is
-    off; the finalizers are there from the creation on, so that a delete can never slip in between
-    and leak. The row stays as the tombstone: its name is free again, its id never is.
+    ``deleted_at``: when its deletion was requested. It is gone at ``purged_at``, once every
+    finalizer is off; the finalizers are there from the creation on, so that a delete can never slip
+    in between and leak. The row stays as the tombstone: its name is free again, its id never is.
     """
 
     finalizers: Mapped[list[str]] = mapped_column(JSON)

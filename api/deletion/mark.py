@@ -1,10 +1,10 @@
 """Deletion, as far as it is the same for topics, streams and projects.
 
-A DELETE is a wish like any other: it sets a mark, and workers make it true. The mark is never
-taken back, and nothing can be made inside what is marked. What is protected stays, what has
-children stays unless ``cascade`` says that they go too, and one wish that would take much of an
-organization is refused until it names how much (the breaker). This module refuses to know any kind
-of object: its callers say which rows a wish means.
+A DELETE sets a mark, and workers carry it out. The mark is never taken back, and nothing can be
+made inside what is marked. What is protected stays, what has children stays unless ``cascade`` says
+that they go too, and one request that would delete much of an organization is refused until it
+names how much (the breaker). This module refuses to know any kind of object: its callers say which
+rows a request means.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ class Deletion:
     confirmed: int = 0
 
 
-def deletion_wish(
+def deletion_of(
     if_match: IfMatch = None,
     cascade: Annotated[bool, Query(description="Also delete everything inside.")] = False,
     force: Annotated[
@@ -76,7 +76,7 @@ def deletion_wish(
         int, Query(ge=0, description="Number of topics to delete, if DELETION_BREAKER requires it.")
     ] = 0,
 ) -> Deletion:
-    """The wish as a request states it."""
+    """The options of a request."""
     if force != bool(BLANK_PATTERN.sub("", reason)):
         fault = "force needs a reason" if force else "a reason is for force=true only"
         raise InvalidRequestError(
@@ -92,7 +92,7 @@ def deletion_wish(
     return Deletion(if_match, cascade, redact(reason.strip()) or None, confirm_deletions)
 
 
-DeletionWish = Annotated[Deletion, Depends(deletion_wish)]
+DeletionOf = Annotated[Deletion, Depends(deletion_of)]
 
 
 def locked(session: Session, model: type[Row], object_id: str, *, shared: bool = False) -> Row:

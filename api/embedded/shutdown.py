@@ -1,4 +1,4 @@
-"""A wish to end, stated by a signal and waited for in the same thread.
+"""A request to stop, made by a signal and waited for in the same thread.
 
 `threading.Event` is not for that: a handler runs in the middle of the wait that it is to end, and
 `set()` takes the lock which that wait may hold just then. Nothing would ever run again there. This

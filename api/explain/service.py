@@ -19,7 +19,7 @@ from api.db.tables.operations import Operation
 from api.db.tables.reports import ReportRun
 from api.db.tables.work import ResourceStatus, Work
 from api.explain.schemas import ExplainedObject, ExplanationBody, Step
-from api.explain.steps import commands, holding, in_order, outlook, turns, wishes
+from api.explain.steps import commands, holding, in_order, outlook, requests, turns
 from api.explain.subjects import Subject
 from api.explain.summary import State, sentence
 from api.http.resource import format_instant
@@ -44,7 +44,7 @@ def explain(
     work = session.get(Work, (kind.work, row.id)) if kind.work else None
     conditions = condition_bodies(status)
     steps = [
-        *wishes(session, row.id),
+        *requests(session, row.id),
         *holding(session, row.id),
         *commands(status),
         *turns(conditions),

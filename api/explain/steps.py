@@ -20,7 +20,7 @@ EVENTS_MAX: Final = 20
 HOLDS_MAX: Final = 20
 
 
-def wishes(session: Session, object_id: str) -> list[Step]:
+def requests(session: Session, object_id: str) -> list[Step]:
     """What was asked of the object, by whom; the latest of it."""
     query = select(AuditEvent).where(
         AuditEvent.target_id == object_id, AuditEvent.outcome == "DONE"

@@ -39,9 +39,9 @@ WAITS: Final = "the topic is {why.word}: set {why.unset}, and it is released"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """A hold as it shall be. ``released``: no longer; ``gone``: with its topic. ``age``: since
-    it was wished so. ``waits``: why a release does, if it does."""
+class Desired:
+    """The desired state of a hold. ``released``: no longer held; ``gone``: with its topic.
+    ``age``: since this was requested. ``waits``: why a release does, if it does."""
 
     generation: int
     released: bool
@@ -61,31 +61,31 @@ class HoldObservation:
     hold: node_pb2.HoldStatus | None
 
 
-def plan(wish: Wish, observed: HoldObservation) -> str | None:
+def plan(desired: Desired, observed: HoldObservation) -> str | None:
     """PUT, RELEASE, or nothing. Pure. Nothing can be said to a cluster that has not the topic, or
     not the partition, yet; a release is said even if the cluster shows no such hold: one that was
     put before may still be on its way, and the cluster remembers what was released."""
-    if observed.topic is None or not _reaches(observed.topic, wish.hold):
+    if observed.topic is None or not _reaches(observed.topic, desired.hold):
         return None
-    if wish.released:
+    if desired.released:
         return None if observed.hold is not None and not observed.hold.active else "RELEASE"
     return None if observed.hold is not None and observed.hold.active else "PUT"
 
 
-def evaluate(wish: Wish, observed: HoldObservation) -> tuple[str, str]:
-    """The state of the hold, and what it waits for; "" once it is as wished. Pure.
+def evaluate(desired: Desired, observed: HoldObservation) -> tuple[str, str]:
+    """The state of the hold, and what it waits for; "" once it is in that state. Pure.
 
     That the cluster once confirmed it is not enough to be ACTIVE: the log of every partition that
     it concerns says now that it is held.
     """
-    waiting, done = ("RELEASING", "RELEASED") if wish.released else ("PROPAGATING", "ACTIVE")
+    waiting, done = ("RELEASING", "RELEASED") if desired.released else ("PROPAGATING", "ACTIVE")
     if observed.topic is None:
         return waiting, "the cluster has not the topic yet"
-    if observed.hold is None or observed.hold.active == wish.released:
+    if observed.hold is None or observed.hold.active == desired.released:
         return waiting, "the cluster has not applied it yet"
-    if not wish.released and not _reaches(observed.topic, wish.hold):
+    if not desired.released and not _reaches(observed.topic, desired.hold):
         return waiting, "the cluster has not the partition yet"
-    lacking = [] if wish.released else missing(wish.hold, observed)
+    lacking = [] if desired.released else missing(desired.hold, observed)
     if lacking or not observed.hold.confirmed:
         names = ", ".join(str(index) for index in lacking)
         logs = f"the logs of partitions {names}" if names else "the last confirmation"
@@ -118,52 +118,54 @@ class HoldReconciler:
     def reconcile(self, item: Claim) -> Outcome:
         """One pass."""
         with self._database.read() as session:
-            wish = _wish(session, item, self._database.now(session))
-        if wish.gone:
+            desired = _desired(session, item, self._database.now(session))
+        if desired.gone:
             # It was marked while this was being released, and what was held went with it.
-            self._write(item, wish, "RELEASED", 0)
+            self._write(item, desired, "RELEASED", 0)
             return Converged(
-                _observation(wish, HoldObservation(None, None), "RELEASED", ""), final=True
+                _observation(desired, HoldObservation(None, None), "RELEASED", ""), final=True
             )
-        if wish.released and wish.waits:
-            found = _observation(wish, HoldObservation(None, None), "RELEASING", wish.waits)
-            return RequeueAfter(replace(found, detail={}), poll_after(wish.age), wish.waits)
-        observed = self._observe(wish)
-        commands = self._bring(wish, plan(wish, observed))
+        if desired.released and desired.waits:
+            found = _observation(desired, HoldObservation(None, None), "RELEASING", desired.waits)
+            return RequeueAfter(replace(found, detail={}), poll_after(desired.age), desired.waits)
+        observed = self._observe(desired)
+        commands = self._bring(desired, plan(desired, observed))
         if commands:
-            observed = self._observe(wish)
-        state, why = evaluate(wish, observed)
-        self._write(item, wish, state, observed.hold.intent_op if observed.hold is not None else 0)
-        found = replace(_observation(wish, observed, state, why), commands=commands)
+            observed = self._observe(desired)
+        state, why = evaluate(desired, observed)
+        self._write(
+            item, desired, state, observed.hold.intent_op if observed.hold is not None else 0
+        )
+        found = replace(_observation(desired, observed, state, why), commands=commands)
         if why:
-            return RequeueAfter(found, poll_after(wish.age), why)
-        return Converged(found, final=wish.released)
+            return RequeueAfter(found, poll_after(desired.age), why)
+        return Converged(found, final=desired.released)
 
-    def _observe(self, wish: Wish) -> HoldObservation:
-        reply = self._nodes.describe(wish.addresses, topic_ids=[wish.hold.topic_id])
-        topics = [each for each in reply.topics if each.topic_id == wish.hold.topic_id]
-        known = [each for each in reply.holds if each.hold_id == wish.hold.hold_id]
+    def _observe(self, desired: Desired) -> HoldObservation:
+        reply = self._nodes.describe(desired.addresses, topic_ids=[desired.hold.topic_id])
+        topics = [each for each in reply.topics if each.topic_id == desired.hold.topic_id]
+        known = [each for each in reply.holds if each.hold_id == desired.hold.hold_id]
         return HoldObservation(topics[0] if topics else None, known[0] if known else None)
 
-    def _bring(self, wish: Wish, command: str | None) -> tuple[CommandRecord, ...]:
+    def _bring(self, desired: Desired, command: str | None) -> tuple[CommandRecord, ...]:
         if command is None:
             return ()
         if command == "PUT":
-            reply = self._nodes.put_hold(wish.addresses, wish.fence, wish.hold)
-            return (command_record("PutHold", "not on the cluster yet", wish.fence, reply),)
+            reply = self._nodes.put_hold(desired.addresses, desired.fence, desired.hold)
+            return (command_record("PutHold", "not on the cluster yet", desired.fence, reply),)
         reply = self._nodes.release_hold(
-            wish.addresses, wish.fence, wish.hold.hold_id, wish.hold.topic_id
+            desired.addresses, desired.fence, desired.hold.hold_id, desired.hold.topic_id
         )
-        return (command_record("ReleaseHold", "it was released", wish.fence, reply),)
+        return (command_record("ReleaseHold", "it was released", desired.fence, reply),)
 
-    def _write(self, item: Claim, wish: Wish, state: str, intent_op: int) -> None:
+    def _write(self, item: Claim, desired: Desired, state: str, intent_op: int) -> None:
         """What is so, into the hold's row: whoever deletes its topic looks there."""
         with self._database.write() as session:
             row = session.get_one(LegalHold, item.object_id, with_for_update=True)
             if not holds(session, item, self._database.now(session)):
                 raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker tells it.")
-            if row.revision != wish.generation:
-                return  # Wished otherwise meanwhile; it is looked at again at once.
+            if row.revision != desired.generation:
+                return  # It changed meanwhile, and its next pass is due at once.
             now = self._database.now(session)
             row.intent_op = intent_op or row.intent_op
             if state == "ACTIVE":
@@ -188,7 +190,7 @@ def _wake_topic(session: Session, row: LegalHold, now: datetime) -> None:
         )
 
 
-def _observation(wish: Wish, observed: HoldObservation, state: str, why: str) -> Observation:
+def _observation(desired: Desired, observed: HoldObservation, state: str, why: str) -> Observation:
     reasons = {"PROPAGATING": "Propagating", "RELEASING": "Releasing", "RELEASED": "Released"}
     reason = reasons.get(state, "Confirmed")
     conditions = (
@@ -197,13 +199,13 @@ def _observation(wish: Wish, observed: HoldObservation, state: str, why: str) ->
         Condition("Reachable", "True", "NodeAnswered"),
         Condition("Stalled", "False", "Progressing"),
     )
-    detail = {"partitions": _partitions(wish, observed)}
-    return Observation(wish.generation, conditions, detail, ready=not why)
+    detail = {"partitions": _partitions(desired, observed)}
+    return Observation(desired.generation, conditions, detail, ready=not why)
 
 
-def _partitions(wish: Wish, observed: HoldObservation) -> list[Json]:
+def _partitions(desired: Desired, observed: HoldObservation) -> list[Json]:
     """One object a partition that the hold concerns."""
-    lacking = () if wish.released else missing(wish.hold, observed)
+    lacking = () if desired.released else missing(desired.hold, observed)
     rows: Sequence[node_pb2.PartitionStatus] = observed.topic.partitions if observed.topic else ()
     return [
         {
@@ -213,7 +215,7 @@ def _partitions(wish: Wish, observed: HoldObservation) -> list[Json]:
             "held_bytes": str(each.held_bytes),
         }
         for each in rows
-        if _concerns(wish.hold, each.index)
+        if _concerns(desired.hold, each.index)
     ]
 
 
@@ -226,13 +228,13 @@ def _concerns(hold: node_pb2.PutHold, index: int) -> bool:
     return not hold.partitions or index in hold.partitions
 
 
-def _wish(session: Session, item: Claim, now: datetime) -> Wish:
+def _desired(session: Session, item: Claim, now: datetime) -> Desired:
     row = session.get_one(LegalHold, item.object_id)
     topic = session.scalars(select(Topic).where(Topic.id == row.topic_id)).one()
     released = row.release_wished_at is not None
     why = left_alone(effective(topic.spec))
     assert topic.purged_at is None or released, "what is held is not buried"
-    return Wish(
+    return Desired(
         generation=row.revision,
         released=released,
         gone=topic.purged_at is not None,

@@ -1,6 +1,6 @@
 """The rules of legal holds; with the reconciler the only writer of their table.
 
-A hold is a wish on a topic, and beats every other: nothing deletes what is held, by force either.
+A hold protects records of a topic: nothing deletes what is held, not even by force.
 It is never changed, only released, and a released one stays released. Owners alone make and release
 holds. This module refuses to say that a hold is in force: that is the cluster's word.
 """
@@ -57,7 +57,7 @@ class HoldChange:
 
 
 def create_hold(session: Session, actor: Actor, command: LegalHoldCreate) -> HoldChange:
-    """Stores the wish to hold, with its status, its operation and its work."""
+    """Stores a hold, with its status, its operation and its work."""
     topic = _topic(session, actor, command.topic_id)
     _check_place(topic, command)
     _check_room(session, topic, command)
@@ -84,7 +84,7 @@ def create_hold(session: Session, actor: Actor, command: LegalHoldCreate) -> Hol
 def release_hold(
     session: Session, actor: Actor, *, hold_id: str, if_match: str | None
 ) -> HoldChange:
-    """Stores the wish to hold no longer. Released already, or about to be: nothing changes.
+    """Stores that a hold shall be released. Released already, or about to be: nothing changes.
 
     :raises PreconditionRequiredError: no If-Match was sent.
     :raises PreconditionFailedError: it names another revision than the present one.

@@ -2,7 +2,7 @@
 
 A body comes whole within a time, is at most 1 MiB, and all bodies together hold a bounded amount of
 memory. It is UTF-8, and it means one thing: no member twice, no NaN, no NUL, no half of a surrogate
-pair. It is as deep and as wide as a wish may be and no further, so that reading it costs
+pair. It is as deep and as wide as a body may be and no further, so that reading it costs
 milliseconds, whatever it says. This module refuses to know what a body is about.
 """
 

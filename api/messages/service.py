@@ -82,17 +82,17 @@ def _go_back(partitions: list[PartitionView], cut: list[MessageBody]) -> None:
         view.next_offset = first.get(view.partition, view.next_offset)
 
 
-def publish(reader: NodeReader, wish: MessagePublish) -> PublishedBody:
+def publish(reader: NodeReader, command: MessagePublish) -> PublishedBody:
     """Stores one message."""
     message = stream_pb2.Message(
-        key=_bytes(wish.key),
-        value=_bytes(wish.value),
+        key=_bytes(command.key),
+        value=_bytes(command.value),
         headers=[
-            stream_pb2.Header(key=each.key, value=_bytes(each.value)) for each in wish.headers
+            stream_pb2.Header(key=each.key, value=_bytes(each.value)) for each in command.headers
         ],
-        timestamp_us=microseconds(wish.timestamp) if wish.timestamp else 0,
+        timestamp_us=microseconds(command.timestamp) if command.timestamp else 0,
     )
-    reply = reader.publish(wish.partition, message)
+    reply = reader.publish(command.partition, message)
     return PublishedBody(
         partition=reply.partition,
         offset=reply.base_offset,

@@ -9,7 +9,7 @@ from api.auth.change import change
 from api.auth.guard import Guard
 from api.auth.permissions import Caller
 from api.deletion.deletable import answer_delete
-from api.deletion.mark import DeletionWish
+from api.deletion.mark import DeletionOf
 from api.http.idempotency import RequestFacts
 from api.http.pagination import Page
 from api.http.reply import created, tagged
@@ -75,7 +75,7 @@ def post_project(body: ProjectCreate, caller: Creator, facts: RequestFacts) -> J
     responses=WRITE_PROBLEMS,
 )
 def remove_project(
-    object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionWish
+    object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionOf
 ) -> JSONResponse:
     """Deletes an empty project, or with ``cascade`` also its streams and topics with all their
     data. Its keys are revoked immediately. Requires If-Match. No objects can be created in it from

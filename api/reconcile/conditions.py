@@ -1,13 +1,13 @@
 """Conditions: the truth about an object, one aspect each, merged so that times mean something.
 Pure.
 
-    Ready      can be used as the wish of ``observed_generation`` says
-    Synced     the last pass found or made everything as wished
+    Ready      can be used as the spec of ``observed_generation`` says
+    Synced     the last pass found or made everything equal to the spec
     Reachable  a node of the cluster answered
-    Stalled    retrying will not help; the wish or the world must change
+    Stalled    retrying will not help; the spec or the world must change
     Active     (keys) the nodes hold it
     Deleting   it shall go, and is not gone
-    RetentionEnforced  (topics) what is older or more than wished is removed
+    RetentionEnforced  (topics) what the spec does not keep is removed
 """
 
 from collections.abc import Iterable, Mapping

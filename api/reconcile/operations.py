@@ -3,8 +3,8 @@
 A change makes an operation in its own transaction. It has SUCCEEDED once a pass saw its generation
 Ready, is SUPERSEDED once a newer generation replaces an unfinished one, and has FAILED at its
 deadline or when the work itself is a job that failed. None of these is ever taken back. A purge is
-no state that a newer one could replace: it is carried out or refused, whatever is wished after it,
-and only that settles it.
+no state that a newer one could replace: it is carried out or refused, whatever is requested after
+it, and only that settles it.
 """
 
 from dataclasses import dataclass

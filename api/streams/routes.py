@@ -13,7 +13,7 @@ from api.auth.permissions import Caller
 from api.auth.scope import project_for
 from api.clusters.service import cluster_for
 from api.deletion.deletable import answer_delete
-from api.deletion.mark import DeletionWish
+from api.deletion.mark import DeletionOf
 from api.http.idempotency import RequestFacts
 from api.http.pagination import Page
 from api.http.reply import Reply, created, tagged
@@ -86,7 +86,7 @@ def post_stream(body: StreamCreate, caller: Creator, facts: RequestFacts) -> JSO
     responses=WRITE_PROBLEMS,
 )
 def remove_stream(
-    object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionWish
+    object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionOf
 ) -> JSONResponse:
     """Deletes an empty stream, or with ``cascade`` also its topics with all their data. Requires
     If-Match. No topics can be created in it from now on. Once everything in it is deleted, the

@@ -18,7 +18,7 @@ NAMED_MAX: Final = 100
 
 
 def refuse_held(session: Session, topics: Sequence[Topic]) -> None:
-    """Nothing that is held is deleted, whoever wishes it and however.
+    """Nothing that is held is deleted, whoever asks and however.
 
     :raises ConflictError: TOPIC_HELD, with the first hundred holds.
     """
@@ -42,17 +42,17 @@ def refuse_held(session: Session, topics: Sequence[Topic]) -> None:
 def wake_holds(database: Database, topic_id: str) -> None:
     """The cluster was told of a topic anew. If it has more partitions now, a hold on all of them is
     in force only once these know it too: it is looked at again now, not at the next round."""
-    wished = select(LegalHold).where(
+    active = select(LegalHold).where(
         LegalHold.topic_id == topic_id,
         LegalHold.partition.is_(None),
         LegalHold.release_wished_at.is_(None),
     )
     with database.read() as session:
-        if session.scalars(wished.limit(1)).first() is None:
+        if session.scalars(active.limit(1)).first() is None:
             return
     with database.write() as session:
         now = database.now(session)
-        for row in session.scalars(wished.order_by(LegalHold.id)).all():
+        for row in session.scalars(active.order_by(LegalHold.id)).all():
             enqueue(
                 session,
                 kind=KIND,

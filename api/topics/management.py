@@ -1,9 +1,9 @@
-"""Topics that are left alone: what is refused meanwhile, and in which words.
+"""Management modes of topics: what is refused in each, and with which message.
 
-``paused``: no worker asks or tells a node anything about the topic. ``managed`` false: workers look
-and change nothing. Both are wishes like others: whoever may change a topic may set and unset them.
-A delete and a purge are refused meanwhile instead of waiting: the mark of a delete is never taken
-back, so it could not wait for a change, and a purge is not carried out long after it was wished.
+``paused``: workers make no call about the topic. ``managed`` false: workers observe and change
+nothing. Both are members of the spec: whoever may change a topic may set and unset them. A delete
+and a purge are refused meanwhile instead of waiting: the mark of a delete is permanent, so it could
+not wait for a change, and a purge is not carried out long after it was requested.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ NOT_LATER: Final = "Nothing is purged later: ask again once that is unset."
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """Why a topic is left alone: the code of it, in a word, and what to set to end it."""
+    """Why a topic is not reconciled: the code, the word for it, and what to set to end it."""
 
     code: str
     word: str
@@ -36,24 +36,25 @@ UNMANAGED: Final = LeftAlone(
 
 
 def left_alone(spec: EffectiveSpec) -> LeftAlone | None:
-    """Why nothing is changed on the cluster; None for a topic as others are. Pure."""
+    """The mode in which nothing is changed on the cluster; None if the topic is reconciled.
+    Pure."""
     if spec.paused:
         return PAUSED
     return None if spec.managed else UNMANAGED
 
 
 def why_ended(why: LeftAlone) -> dict[str, Json]:
-    """The error of an operation that nobody will bring to its end now. Pure."""
+    """The error of an operation that will not be carried out now. Pure."""
     return _error(why, STORED)
 
 
 def why_not_purged(why: LeftAlone) -> dict[str, Json]:
-    """The error of a purge that was wished before the topic was left alone. Pure."""
+    """The error of a purge that was requested before the mode was set. Pure."""
     return _error(why, NOT_LATER)
 
 
 def refuse_left_alone(rows: Sequence[Topic], what: str) -> None:
-    """Refuses what cannot be stored as a wish.
+    """Refuses what cannot be stored for later.
 
     :raises ConflictError: TOPIC_PAUSED or TOPIC_UNMANAGED; `topics` has their ids.
     """

@@ -1,8 +1,8 @@
-"""Passes over topics that are left alone: paused ones, about which nobody is asked, and unmanaged
-ones, which are looked at and not changed.
+"""Passes over topics that are not reconciled: paused ones, about which no call is made, and
+unmanaged ones, which are observed and not changed.
 
-A pass that began before the wish may still be at a node when the wish is stored. Passes over one
-object follow each other, so once a condition says ``Paused`` of the present generation nobody is.
+A pass that began earlier may still be calling a node when the mode is stored. Passes over one
+object are sequential, so no worker acts once a condition says ``Paused`` of the present generation.
 """
 
 from dataclasses import replace
@@ -23,14 +23,14 @@ ASPECTS: Final = ("Ready", "Synced", "Reachable", "Stalled", "RetentionEnforced"
 
 
 def leave_paused(database: Database, item: Claim, generation: int) -> Outcome:
-    """Asks nobody. What the last look found stays shown, with its time."""
+    """Makes no call. The last observation stays shown, with its time."""
     forget_purge(database, item, PAUSED)
     conditions = tuple(Condition(aspect, "Unknown", "Paused", MESSAGE) for aspect in ASPECTS)
     return Converged(Observation(generation, conditions, ended=why_ended(PAUSED)))
 
 
 def leave_unmanaged(found: Observation, differences: str) -> Outcome:
-    """The cluster holds something else than what is wished, and it stays so. Pure."""
+    """The cluster differs from the spec, and it stays so. Pure."""
     message = f"spec.managed is false, so this stays: {differences}"
     conditions = (
         Condition("Ready", "False", "Unmanaged", message),

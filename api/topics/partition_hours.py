@@ -1,8 +1,8 @@
 """When a topic had how many partitions: what partition time is billed from.
 
 A span is written in the transaction that makes, grows or deletes the topic, so that the bill can be
-drawn from wishes alone, whatever the nodes were doing. It begins when the wish was taken and ends
-with the wish that the topic goes: what its removal takes costs nothing.
+drawn from requests alone, whatever the nodes were doing. It begins when the request was stored and
+ends when the deletion was requested: the time that the removal takes costs nothing.
 """
 
 from datetime import datetime

@@ -1,8 +1,8 @@
 """The rules of purges: records before an offset go, because somebody who looked at them says so.
 
-A purge is a wish that is carried out once: it names absolute offsets, so that carrying it out twice
-takes nothing more, and it is dropped when the cluster has answered, so that nothing is taken long
-after it was asked for. Refuses what is held, and to choose offsets.
+A purge is a request that is carried out once: it names absolute offsets, so that carrying it out
+twice takes nothing more, and it is dropped when the cluster has answered, so that nothing is taken
+long after it was asked for. Refuses what is held, and to choose offsets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ OLD: Final = (
 @dataclass(frozen=True, slots=True)
 class PendingPurge:
     """What shall go and was not said to the cluster yet: by partition the first offset that is
-    kept; nothing at all by default. ``generation``: of the topic, when that was wished last."""
+    kept; nothing at all by default. ``generation``: of the topic, when it was requested last."""
 
     generation: int = 0
     before: Mapping[int, int] = field(default_factory=dict)
@@ -61,7 +61,7 @@ def purge_topic(
     if_match: str | None,
     figures: Figures,
 ) -> Changed[TopicBody]:
-    """Stores the wish that records go.
+    """Stores that records shall be deleted.
 
     :param figures: of the partitions, as new as could be had.
     :raises PreconditionRequiredError: no If-Match was sent.
@@ -114,7 +114,7 @@ def pending_purge(session: Session, topic_id: str) -> PendingPurge:
 
 
 def _store(session: Session, actor: Actor, row: Topic, before: dict[int, int]) -> None:
-    """One row a topic: what an earlier wish asked for and the cluster has not answered stays."""
+    """One row a topic: what an earlier request asked for and the cluster has not answered stays."""
     asked = dict(pending_purge(session, row.id).before)
     for index, offset in before.items():
         asked[index] = max(offset, asked.get(index, 0))

@@ -1,6 +1,6 @@
-"""Purges that were wished: said to the cluster once, and then dropped, whatever it answered.
+"""Purges that were requested: sent to the cluster once, and then dropped, whatever it answers.
 
-What it refuses stays refused: the operation says why, whatever else is wished, and whoever still
+What it refuses stays refused: the operation says why, whatever else is requested, and whoever still
 wants it asks again. Only a partition that cannot answer now is asked again.
 """
 
@@ -24,28 +24,28 @@ from dataplane.wire import node_pb2
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """What shall go of a topic. It is known by the generation that wished it: the topic's may be a
-    later one by now."""
+    """What shall go of a topic. It is known by the generation that requested it: the topic's may be
+    a later one by now."""
 
     topic_id: str
     addresses: tuple[str, ...]
     fence: Fence
-    wish: PendingPurge
+    pending: PendingPurge
 
 
 def carry_out(
     database: Database, nodes: NodeClient, item: Claim, purge: Purge
 ) -> tuple[CommandRecord, ...]:
-    """Says it, and drops the wish.
+    """Sends it, and drops the request.
 
     :raises NodeFailure: a partition could not answer; all are asked again, which takes no more.
     """
     request = node_pb2.PurgeRequest(
         topic_id=purge.topic_id,
-        version=purge.wish.generation,
+        version=purge.pending.generation,
         partitions=[
             node_pb2.PurgePartition(index=index, before_offset=offset)
-            for index, offset in purge.wish.before.items()
+            for index, offset in purge.pending.before.items()
         ],
     )
     answers = nodes.purge(purge.addresses, request).partitions
@@ -66,8 +66,8 @@ def _drop(database: Database, item: Claim, purge: Purge, error: dict[str, Json] 
         if not holds(session, item, database.now(session)):
             raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker purges it.")
         stored = session.get(TopicPurge, purge.topic_id)
-        if stored is None or stored.generation != purge.wish.generation:
-            return  # More was wished meanwhile: all of it is said again, and settled then.
+        if stored is None or stored.generation != purge.pending.generation:
+            return  # More was requested meanwhile: all of it is sent again, and completed then.
         session.delete(stored)
         now = database.now(session)
         if error is not None:
@@ -77,7 +77,7 @@ def _drop(database: Database, item: Claim, purge: Purge, error: dict[str, Json] 
 
 
 def _sent(purge: Purge, answers: Sequence[node_pb2.PurgedPartition]) -> CommandRecord:
-    asked = ", ".join(f"{index} before {offset}" for index, offset in purge.wish.before.items())
+    asked = ", ".join(f"{index} before {offset}" for index, offset in purge.pending.before.items())
     said = ", ".join(
         f"{each.index}: {each.refused.code}"
         if each.HasField("refused")
@@ -88,7 +88,7 @@ def _sent(purge: Purge, answers: Sequence[node_pb2.PurgedPartition]) -> CommandR
     return CommandRecord(
         what="Purge",
         why=f"records of partition {asked} shall go",
-        generation=purge.wish.generation,
+        generation=purge.pending.generation,
         fence=f"{fence.db_epoch}.{fence.generation}.{fence.lease_token}",
         outcome=said,
         answer=said,

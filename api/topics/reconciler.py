@@ -69,8 +69,8 @@ STOPS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """A topic as it shall be, and where. ``waiting``: for how long it is not Ready as wished now;
+class Desired:
+    """The desired state of a topic. ``waiting``: for how long this spec is not Ready;
     ``purge``: what shall go of it; ``left_alone``: why nothing is changed, if so; ``told``: the
     cluster took this generation so lately that it may not show it yet."""
 
@@ -131,48 +131,48 @@ class TopicReconciler:
                 return Converged(Observation(row.generation), final=True)
             if row.deleted_at is not None:
                 removal = removal_of(session, row, item, self._database.now(session))
-                wish = None
+                desired = None
             else:
-                wish = _wish(session, row, item, self._database.now(session))
-        if wish is None:
+                desired = _desired(session, row, item, self._database.now(session))
+        if desired is None:
             return remove_topic(self._database, self._nodes, item, removal)
-        if wish.left_alone is PAUSED:
-            return leave_paused(self._database, item, wish.generation)
-        if wish.left_alone is not None:
-            forget_purge(self._database, item, wish.left_alone)
-            return self._watch(wish)
-        return self._bring(item, wish)
+        if desired.left_alone is PAUSED:
+            return leave_paused(self._database, item, desired.generation)
+        if desired.left_alone is not None:
+            forget_purge(self._database, item, desired.left_alone)
+            return self._watch(desired)
+        return self._bring(item, desired)
 
-    def _watch(self, wish: Wish) -> Outcome:
-        observed = self._observe(wish)
-        differences = "; ".join(action.reason for action in plan(wish.topic, observed))
+    def _watch(self, desired: Desired) -> Outcome:
+        observed = self._observe(desired)
+        differences = "; ".join(action.reason for action in plan(desired.topic, observed))
         if differences:
-            return leave_unmanaged(_observation(wish, observed, ()), differences)
-        return evaluate(wish, observed)
+            return leave_unmanaged(_observation(desired, observed, ()), differences)
+        return evaluate(desired, observed)
 
-    def _bring(self, item: Claim, wish: Wish) -> Outcome:
-        observed = self._observe(wish)
+    def _bring(self, item: Claim, desired: Desired) -> Outcome:
+        observed = self._observe(desired)
         commands = tuple(
             command_record(
                 PUT,
                 action.reason,
-                wish.fence,
-                self._nodes.put_topic(wish.addresses, wish.fence, action.topic),
+                desired.fence,
+                self._nodes.put_topic(desired.addresses, desired.fence, action.topic),
             )
-            for action in plan(wish.topic, observed, told=wish.told)
+            for action in plan(desired.topic, observed, told=desired.told)
         )
         if commands:
-            wake_holds(self._database, wish.topic.topic_id)
-            observed = self._observe(wish)
-        if wish.purge.before and observed is not None and observed.spec == wish.topic:
-            commands += purge_pass.carry_out(self._database, self._nodes, item, _purge(wish))
-            observed = self._observe(wish)
-        return _with(evaluate(wish, observed), commands)
+            wake_holds(self._database, desired.topic.topic_id)
+            observed = self._observe(desired)
+        if desired.purge.before and observed is not None and observed.spec == desired.topic:
+            commands += purge_pass.carry_out(self._database, self._nodes, item, _purge(desired))
+            observed = self._observe(desired)
+        return _with(evaluate(desired, observed), commands)
 
-    def _observe(self, wish: Wish) -> node_pb2.TopicStatus | None:
-        reply = self._nodes.describe(wish.addresses, topic_ids=[wish.topic.topic_id])
+    def _observe(self, desired: Desired) -> node_pb2.TopicStatus | None:
+        reply = self._nodes.describe(desired.addresses, topic_ids=[desired.topic.topic_id])
         for status in reply.topics:
-            if status.topic_id == wish.topic.topic_id:
+            if status.topic_id == desired.topic.topic_id:
                 return status
         return None
 
@@ -184,17 +184,17 @@ def _with(outcome: Outcome, commands: tuple[CommandRecord, ...]) -> Outcome:
     return replace(outcome, observation=replace(outcome.observation, commands=commands))
 
 
-def _purge(wish: Wish) -> purge_pass.Purge:
-    return purge_pass.Purge(wish.topic.topic_id, wish.addresses, wish.fence, wish.purge)
+def _purge(desired: Desired) -> purge_pass.Purge:
+    return purge_pass.Purge(desired.topic.topic_id, desired.addresses, desired.fence, desired.purge)
 
 
-def evaluate(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
+def evaluate(desired: Desired, observed: node_pb2.TopicStatus | None) -> Outcome:
     """What the last look at the cluster means. Pure."""
-    if observed is None or observed.spec != wish.topic:
+    if observed is None or observed.spec != desired.topic:
         found = _observation(
-            wish, observed, _waiting("NotAppliedYet", "the cluster has not applied it")
+            desired, observed, _waiting("NotAppliedYet", "the cluster has not applied it")
         )
-        return RequeueAfter(found, poll_after(wish.waiting), "applied and not visible yet")
+        return RequeueAfter(found, poll_after(desired.waiting), "applied and not visible yet")
     for state, stop in STOPS.items():
         stopped = [str(each.index) for each in observed.partitions if each.state == state]
         if not stopped:
@@ -207,19 +207,19 @@ def evaluate(wish: Wish, observed: node_pb2.TopicStatus | None) -> Outcome:
             Condition("Reachable", "True", "NodeAnswered"),
             Condition("Stalled", "True", stop.reason, stop.remedy),
         )
-        return Converged(_observation(wish, observed, conditions))
+        return Converged(_observation(desired, observed, conditions))
     ready = [each for each in observed.partitions if each.state == "READY"]
-    if len(ready) < wish.topic.partitions:
-        message = f"{len(ready)} of {wish.topic.partitions} partitions are ready"
-        found = _observation(wish, observed, _waiting("PartitionsStarting", message))
-        return RequeueAfter(found, poll_after(wish.waiting), message)
+    if len(ready) < desired.topic.partitions:
+        message = f"{len(ready)} of {desired.topic.partitions} partitions are ready"
+        found = _observation(desired, observed, _waiting("PartitionsStarting", message))
+        return RequeueAfter(found, poll_after(desired.waiting), message)
     conditions = (
         Condition("Ready", "True", "PartitionsReady"),
         Condition("Synced", "True", "Applied"),
         Condition("Reachable", "True", "NodeAnswered"),
         Condition("Stalled", "False", "Progressing"),
     )
-    return Converged(_observation(wish, observed, conditions, ready=True))
+    return Converged(_observation(desired, observed, conditions, ready=True))
 
 
 def _waiting(reason: str, message: str) -> Sequence[Condition]:
@@ -246,23 +246,24 @@ def _retention(topic: node_pb2.PutTopic) -> Condition:
 
 
 def _observation(
-    wish: Wish,
+    desired: Desired,
     observed: node_pb2.TopicStatus | None,
     conditions: Sequence[Condition],
     *,
     ready: bool = False,
 ) -> Observation:
-    conditions = (*conditions, _retention(wish.topic))
+    conditions = (*conditions, _retention(desired.topic))
     partitions = partition_details(observed.partitions if observed is not None else ())
-    return Observation(wish.generation, conditions, {"partitions": partitions}, ready)
+    return Observation(desired.generation, conditions, {"partitions": partitions}, ready)
 
 
-def _wish(session: Session, row: Topic, item: Claim, now: datetime) -> Wish:
+def _desired(session: Session, row: Topic, item: Claim, now: datetime) -> Desired:
     spec = effective(row.spec)
     status = session.get(ResourceStatus, row.id)
-    return Wish(
+    return Desired(
         generation=row.generation,
-        # What was left alone for a day is looked at as soon as any other once it is wished anew.
+        # A topic that was paused for a day is polled as soon as any other once it is reconciled
+        # again.
         waiting=min(
             lasting(status.conditions if status is not None else (), "Ready", now),
             now - row.updated_at,

@@ -114,9 +114,9 @@ def shortening_of(
     return Shortening(row.id, places, before, after, holds, now)
 
 
-def shortening_plan(nodes: NodePool, wish: Shortening) -> dict[str, Json]:
+def shortening_plan(nodes: NodePool, change: Shortening) -> dict[str, Json]:
     """The plan of a shorter retention. Asks the node, for some seconds at most."""
-    rows = _asked(nodes, wish)
+    rows = _asked(nodes, change)
     known = [each for each in rows.values() if each is not None]
     losing = [each for each in known if each.records]
     everything = bool(rows) and len(known) == len(rows)
@@ -129,35 +129,35 @@ def shortening_plan(nodes: NodePool, wish: Shortening) -> dict[str, Json]:
     }
     if not everything:
         loss = dict.fromkeys(loss, UNKNOWN)
-    keeping = _keeping(wish, rows)
+    keeping = _keeping(change, rows)
     return {
         "data_loss": loss,
         "retention": {
             "partitions": [_row(index, each) for index, each in sorted(rows.items())],
             "holds": [each.id for each in keeping[:HOLDS_NAMED_MAX]],
         },
-        "warnings": _warnings(wish, rows, keeping),
+        "warnings": _warnings(change, rows, keeping),
     }
 
 
-def _asked(nodes: NodePool, wish: Shortening) -> dict[int, Going | None]:
+def _asked(nodes: NodePool, change: Shortening) -> dict[int, Going | None]:
     """By partition what goes; None for one that did not say. Empty if nobody described any."""
     client = NodeClient(nodes, deadline_seconds=DEADLINE_SECONDS)
     try:
-        reply = client.describe(wish.addresses[:1], topic_ids=[wish.topic_id])
-        found = next((each for each in reply.topics if each.topic_id == wish.topic_id), None)
+        reply = client.describe(change.addresses[:1], topic_ids=[change.topic_id])
+        found = next((each for each in reply.topics if each.topic_id == change.topic_id), None)
         if found is None:
             return {}
         told = [each for each in found.partitions if each.state in TOLD]
-        questions = [(each.index, limit) for limit in wish.times() for each in told]
+        questions = [(each.index, limit) for limit in change.times() for each in told]
         offsets = client.offsets_at(
-            wish.addresses[0],
+            change.addresses[0],
             [
                 stream_pb2.ListOffsetsRequest(
                     topic=found.number,
                     created_revision=found.created_revision,
                     partition=index,
-                    time_us=wish.times()[limit],
+                    time_us=change.times()[limit],
                 )
                 for index, limit in questions
             ],
@@ -167,13 +167,13 @@ def _asked(nodes: NodePool, wish: Shortening) -> dict[int, Going | None]:
     answered = dict(zip(questions, offsets, strict=True))
     rows: dict[int, Going | None] = {each.index: None for each in found.partitions}
     for each in told:
-        limits = {limit: answered[each.index, limit] for limit in wish.times()}
-        rows[each.index] = going_of(wish, each, limits)
+        limits = {limit: answered[each.index, limit] for limit in change.times()}
+        rows[each.index] = going_of(change, each, limits)
     return rows
 
 
 def going_of(
-    wish: Shortening,
+    change: Shortening,
     found: node_pb2.PartitionStatus,
     limits: dict[Limit, stream_pb2.ListOffsetsReply | None],
 ) -> Going | None:
@@ -186,11 +186,11 @@ def going_of(
     age, promise = replies.get("age"), replies.get("promise")
     by_age = age.offset if age is not None else start
     by_size = start
-    if wish.by_size is not None and found.bytes > wish.by_size:
-        by_size = start + stored * (found.bytes - wish.by_size) // found.bytes
+    if change.by_size is not None and found.bytes > change.by_size:
+        by_size = start + stored * (found.bytes - change.by_size) // found.bytes
         by_size = min(by_size, promise.offset) if promise is not None else by_size
     cut = max(start, by_age, by_size)
-    fence = min((each.from_offset for each in _of(wish, found.index)), default=cut)
+    fence = min((each.from_offset for each in _of(change, found.index)), default=cut)
     records = max(0, min(cut, fence) - start)
     kept = None
     if records == 0:
@@ -209,11 +209,11 @@ def going_of(
     )
 
 
-def _of(wish: Shortening, index: int) -> list[Hold]:
-    return [each for each in wish.holds if each.partition in (None, index)]
+def _of(change: Shortening, index: int) -> list[Hold]:
+    return [each for each in change.holds if each.partition in (None, index)]
 
 
-def _keeping(wish: Shortening, rows: dict[int, Going | None]) -> list[Hold]:
+def _keeping(change: Shortening, rows: dict[int, Going | None]) -> list[Hold]:
     """The holds that keep something of what would go, or that may: nobody said how it stands."""
 
     def keeps(hold: Hold) -> bool:
@@ -224,7 +224,7 @@ def _keeping(wish: Shortening, rows: dict[int, Going | None]) -> list[Hold]:
         ]
         return not rows or any(each is None or _reaches(hold, each) for each in mine)
 
-    return [each for each in wish.holds if keeps(each)]
+    return [each for each in change.holds if keeps(each)]
 
 
 def _reaches(hold: Hold, going: Going) -> bool:
@@ -246,11 +246,11 @@ def _row(index: int, going: Going | None) -> dict[str, Json]:
 
 
 def _warnings(
-    wish: Shortening, rows: dict[int, Going | None], keeping: Sequence[Hold]
+    change: Shortening, rows: dict[int, Going | None], keeping: Sequence[Hold]
 ) -> list[Json]:
     known = [each for each in rows.values() if each is not None]
     said: list[Json] = []
-    if wish.after.paused:
+    if change.after.paused:
         said.append("How much goes is unknown: the topic is paused, so no node is asked about it.")
     elif not rows:
         said.append("How much goes is unknown: no node said in time how the topic stands.")

@@ -1,4 +1,4 @@
-"""HTTP for topics: wishes in, wishes and state out."""
+"""HTTP for topics: the spec in, spec and status out."""
 
 import re
 from functools import partial
@@ -13,7 +13,7 @@ from api.auth.guard import Guard
 from api.auth.permissions import Caller
 from api.db.database import Database
 from api.deletion.deletable import answer_delete
-from api.deletion.mark import DeletionWish
+from api.deletion.mark import DeletionOf
 from api.http.errors import InvalidRequestError, Violation
 from api.http.idempotency import RequestFacts
 from api.http.pagination import Page
@@ -251,7 +251,7 @@ def purge_records(
     responses=WRITE_PROBLEMS,
 )
 def remove_topic(
-    object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionWish
+    object_id: str, request: Request, caller: Deleter, facts: RequestFacts, deletion: DeletionOf
 ) -> JSONResponse:
     """Deletes a topic with all its data. Writes are refused immediately; each partition is sealed
     and its last usage metered, then the cluster removes the topic. Requires If-Match. Until then,

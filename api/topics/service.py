@@ -1,4 +1,4 @@
-"""The rules of topics; the only writer of their table. A wish is stored; reconcilers make it so."""
+"""The rules of topics; the only writer of their table. The spec is stored; reconcilers apply it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ FIXED_SPEC: Final = ("replication_factor",)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wished:
+class _Desired:
     """The members of a topic that are the user's."""
 
     spec: dict[str, Json]
@@ -70,7 +70,7 @@ def fold(name: str) -> str:
 
 
 def create_topic(session: Session, actor: Actor, command: TopicCreate) -> Changed[TopicBody]:
-    """Stores the wish for a topic, with its status, its operation and its work."""
+    """Stores the spec of a topic, with its status, its operation and its work."""
     project = project_for(session, actor.caller, command.project_id)
     stream = stream_for(
         session,
@@ -137,23 +137,23 @@ def patch_topic(
         present = {"labels": row.labels, "annotations": row.annotations}
         patch = masked(patch, update_mask, present)
     _check_fixed(before, patch)
-    wish = _wished(row, patch)
-    now, then = effective(row.spec), effective(wish.spec)
+    desired = _desired(row, patch)
+    now, then = effective(row.spec), effective(desired.spec)
     partitions = now.partitions, then.partitions
     _check_partitions(*partitions)
-    if wish == _Wished(row.spec, row.labels, row.annotations, row.display_name):
+    if desired == _Desired(row.spec, row.labels, row.annotations, row.display_name):
         return Changed(before, None)
-    reshaped = wish.spec != row.spec
+    reshaped = desired.spec != row.spec
     if reshaped:
-        _check_spec(session, row.cluster_id, wish.spec)
+        _check_spec(session, row.cluster_id, desired.spec)
         if if_match is None and loses_data(now, then):
             raise PreconditionRequiredError(
                 "A shorter retention lets data go, so it demands If-Match.",
                 hint=f'Read the topic, then send If-Match: "{etag(row.revision)}".',
             )
     # Whoever only says that it is left alone asks for nothing that could end.
-    to_do = left_alone(then) is None or not only_ours(row.spec, wish.spec)
-    _replace(session, actor, row, wanted, wish)
+    to_do = left_alone(then) is None or not only_ours(row.spec, desired.spec)
+    _replace(session, actor, row, wanted, desired)
     if partitions[0] != partitions[1]:
         begin_span(session, row, actor.now)
     changed = _changed(
@@ -224,7 +224,7 @@ def topic_owner(session: Session, object_id: str) -> Owner | None:
     return Owner(row.org_id, row.project_id) if row and row.purged_at is None else None
 
 
-def _wished(row: Topic, patch: TopicPatch) -> _Wished:
+def _desired(row: Topic, patch: TopicPatch) -> _Desired:
     """The user's members after the merge, held to the rules of a creation."""
     held = LabelSet.model_validate(
         {
@@ -234,21 +234,21 @@ def _wished(row: Topic, patch: TopicPatch) -> _Wished:
     )
     named = "display_name" in patch.model_fields_set
     display_name = (patch.display_name or "") if named else row.display_name
-    return _Wished(_merged_spec(row.spec, patch), held.labels, held.annotations, display_name)
+    return _Desired(_merged_spec(row.spec, patch), held.labels, held.annotations, display_name)
 
 
-def _replace(session: Session, actor: Actor, row: Topic, revision: int, wish: _Wished) -> None:
-    """Writes the wish if the row is still at a revision: one statement, not a read and a write."""
+def _replace(session: Session, actor: Actor, row: Topic, revision: int, desired: _Desired) -> None:
+    """Writes the spec if the row is still at a revision: one statement, not a read and a write."""
     result = session.execute(
         update(Topic)
         .where(Topic.id == row.id, Topic.revision == revision, Topic.deleted_at.is_(None))
         .values(
-            spec=wish.spec,
-            labels=wish.labels,
-            annotations=wish.annotations,
-            display_name=wish.display_name,
+            spec=desired.spec,
+            labels=desired.labels,
+            annotations=desired.annotations,
+            display_name=desired.display_name,
             revision=revision + 1,
-            generation=row.generation + 1 if wish.spec != row.spec else row.generation,
+            generation=row.generation + 1 if desired.spec != row.spec else row.generation,
             updated_at=actor.now,
         )
         .returning(Topic.id)
@@ -342,7 +342,7 @@ def _check_partitions(before: int, after: int) -> None:
 
 
 def _wished_anew(spec: TopicSpec | None, name: str) -> object:
-    """What a patch makes of a member of the spec: None leaves it alone, and null is a wish for the
+    """What a patch makes of a member of the spec: None keeps it, and null asks for the
     default, of the member alone or of the whole spec."""
     if spec is None:
         return getattr(DEFAULTS, name)
@@ -353,13 +353,13 @@ def _wished_anew(spec: TopicSpec | None, name: str) -> object:
 
 
 def _check_spec(session: Session, cluster_id: str, spec: dict[str, Json]) -> None:
-    wish = effective(spec)
+    desired = effective(spec)
     nodes = session.scalar(
         select(func.count()).select_from(Node).where(Node.cluster_id == cluster_id)
     )
-    if wish.replication_factor > (nodes or 0):
+    if desired.replication_factor > (nodes or 0):
         raise InvalidRequestError(
-            f"{wish.replication_factor} replicas need as many nodes; the cluster has {nodes}.",
+            f"{desired.replication_factor} replicas need as many nodes; the cluster has {nodes}.",
             hint="Lower replication_factor, or register more nodes first.",
             violations=[
                 Violation(
@@ -367,11 +367,11 @@ def _check_spec(session: Session, cluster_id: str, spec: dict[str, Json]) -> Non
                     "NOT_ENOUGH_NODES",
                     "more replicas than nodes",
                     limit=str(nodes),
-                    actual=str(wish.replication_factor),
+                    actual=str(desired.replication_factor),
                 )
             ],
         )
-    if wish.retention_ms is not None and wish.retention_ms < wish.min_retention_ms:
+    if desired.retention_ms is not None and desired.retention_ms < desired.min_retention_ms:
         raise InvalidRequestError(
             "retention_ms is below min_retention_ms: the topic would break its own promise.",
             violations=[
@@ -379,8 +379,8 @@ def _check_spec(session: Session, cluster_id: str, spec: dict[str, Json]) -> Non
                     "#/spec/retention_ms",
                     "BELOW_MINIMUM",
                     "at least min_retention_ms",
-                    limit=str(wish.min_retention_ms),
-                    actual=str(wish.retention_ms),
+                    limit=str(desired.min_retention_ms),
+                    actual=str(desired.retention_ms),
                 )
             ],
         )

@@ -52,7 +52,7 @@ def effective(spec: Mapping[str, Json]) -> EffectiveSpec:
 
 
 def in_words_of_today(spec: Mapping[str, Json]) -> dict[str, Json]:
-    """A stored spec as it would be wished now. An earlier release took a limit of 0, which nodes
+    """A stored spec as it would be given now. An earlier release took a limit of 0, which nodes
     have always kept as no limit at all."""
     zeros = {name: "unlimited" for name in LIMITS if str(spec.get(name)) == "0"}
     return {**spec, **zeros}

@@ -42,7 +42,7 @@ EXCEPTIONS: Final = {
     "api/deletion/mark.py:locked": FOUND,
     "api/deletion/mark.py:running_delete": INSIDE,
     "api/explain/steps.py:holding": INSIDE,
-    "api/explain/steps.py:wishes": INSIDE,
+    "api/explain/steps.py:requests": INSIDE,
     "api/holds/reconciler.py:": ENGINE,
     "api/holds/service.py:_check_room": INSIDE,
     "api/holds/service.py:_loss": INSIDE,

@@ -17,7 +17,7 @@ class LegalHold(Base):
 
     ``revision`` counts what users did, 1 and then 2 for the release, and is the generation too.
     ``state``, ``intent_op``, ``activated_at`` and ``released_at`` follow the cluster and are
-    written by a pass alone; ``released_by`` is whoever wished the release.
+    written by a pass alone; ``released_by`` requested the release.
     """
 
     __tablename__ = "legal_holds"

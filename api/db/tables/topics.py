@@ -1,4 +1,4 @@
-"""Tables of topics: what users wish. What is so stands in `resource_status`."""
+"""Tables of topics: the specs. Their status stands in `resource_status`."""
 
 from datetime import datetime
 
@@ -40,7 +40,7 @@ class Topic(DeletableColumns, Base):
 
 class TopicPurge(Base):
     """What shall go of a topic and has not been said to its cluster: by partition the first offset
-    that is kept, as decimal strings. ``generation`` is the topic's that wished it last."""
+    that is kept, as decimal strings. ``generation`` is the topic's that requested it last."""
 
     __tablename__ = "topic_purges"
 

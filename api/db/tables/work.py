@@ -2,7 +2,7 @@
 
 One row of work per object, not per change: an enqueue merges into it, so that no wake-up is lost
 and none is doubled. The status stands in a table of its own, so that writing it never looks like a
-change of the wish.
+change of the spec.
 """
 
 from datetime import datetime

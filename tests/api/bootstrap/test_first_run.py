@@ -10,7 +10,7 @@ import pytest
 
 from api.__main__ import main
 from api.auth.guard import authenticate
-from api.bootstrap.first_run import Wish, first_run
+from api.bootstrap.first_run import Options, first_run
 from api.bootstrap.seed import bootstrap
 from api.db.database import Database
 from api.db.schema import check_schema, migrate
@@ -37,9 +37,9 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting
 def test_the_first_run_makes_everything_and_a_second_one_tells_no_secret(
     settings: Settings, tmp_path: Path
 ) -> None:
-    wish = Wish("10.0.0.3:8461", tmp_path / "node.toml")
-    told = first_run(settings, wish)
-    node_key, node_file = settings.node.admin_key_file.read_bytes(), wish.node_file
+    options = Options("10.0.0.3:8461", tmp_path / "node.toml")
+    told = first_run(settings, options)
+    node_key, node_file = settings.node.admin_key_file.read_bytes(), options.node_file
     assert node_file is not None
     configured = tomllib.loads(node_file.read_text())
     database = Database(settings.database.url)
@@ -50,7 +50,7 @@ def test_the_first_run_makes_everything_and_a_second_one_tells_no_secret(
     assert sign_in(database, str(told["console_password"]), "test")
     assert settings.node.admin_key_file.stat().st_mode & 0o777 == 0o600
 
-    again = first_run(settings, Wish("10.0.0.4:9000", node_file))
+    again = first_run(settings, Options("10.0.0.4:9000", node_file))
     ids = {name: told[name] for name in ("cluster_id", "node_id", "system_organization_id")}
     assert again == {"made": False, **ids, "system_project_id": told["system_project_id"]}
     assert settings.node.admin_key_file.read_bytes() == node_key
@@ -61,10 +61,10 @@ def test_the_first_run_makes_everything_and_a_second_one_tells_no_secret(
 
 
 def test_who_lost_the_secrets_gets_others(settings: Settings) -> None:
-    lost = first_run(settings, Wish())
+    lost = first_run(settings, Options())
     database = Database(settings.database.url)
     kept = sign_in(database, str(lost["console_password"]), "test")
-    found = first_run(settings, Wish(renew=True))
+    found = first_run(settings, Options(renew=True))
     assert not {lost["owner_key"], lost["console_password"]} & set(found.values())
     with database.read() as session, pytest.raises(UnauthenticatedError):
         authenticate(session, f"Bearer {kept}", database)
@@ -89,14 +89,14 @@ def test_the_nodes_file_is_for_its_address_and_of_its_cluster(
     settings: Settings, tmp_path: Path
 ) -> None:
     path = tmp_path / "node.toml"
-    told = first_run(settings, Wish("node-1.internal:9000", path))
+    told = first_run(settings, Options("node-1.internal:9000", path))
     node = tomllib.loads(path.read_text())["node"]
     assert node["cluster_id"] == told["cluster_id"]
     assert (node["host"], node["advertised_host"]) == ("0.0.0.0", "node-1.internal")
     assert (node["port"], node["http_port"]) == (9000, 9001)
     path.write_text('[node]\ncluster_id = "cl_another"\n')
     with pytest.raises(SettingsInvalid, match="is of another cluster"):
-        first_run(settings, Wish(node_file=path))
+        first_run(settings, Options(node_file=path))
     assert path.read_text() == '[node]\ncluster_id = "cl_another"\n'
 
 
@@ -112,7 +112,7 @@ def test_a_node_whose_address_is_a_number_listens_there_and_nowhere_else(
         database=DatabaseSettings(url=f"sqlite:///{tmp_path}/control.db"),
         node=NodeSettings(admin_key_file=tmp_path / "node.key"),
     )
-    first_run(settings, Wish(address, path))
+    first_run(settings, Options(address, path))
     node = tomllib.loads(path.read_text())["node"]
     assert (node["host"], node["advertised_host"], node["port"]) == (host, advertised, 8461)
 
@@ -120,7 +120,7 @@ def test_a_node_whose_address_is_a_number_listens_there_and_nowhere_else(
 @pytest.mark.parametrize("address", ["::1:8461", "[node-1]:8461", "[127.0.0.1]:8461", "[]:8461"])
 def test_an_ipv6_address_stands_in_brackets_and_nothing_else_does(address: str) -> None:
     with pytest.raises(SettingsInvalid, match=r"as in \[::1\]:8461"):
-        first_run(Settings(), Wish(address))
+        first_run(Settings(), Options(address))
 
 
 @pytest.mark.parametrize("address", ["node-1", "node-1:", ":8461", "node-1:65535", "node-1:x"])
@@ -128,7 +128,7 @@ def test_an_address_that_is_none_changes_nothing(address: str, tmp_path: Path) -
     url = f"sqlite:///{tmp_path}/control.db"
     settings = Settings(database=DatabaseSettings(url=url))
     with pytest.raises(SettingsInvalid, match="HOST:PORT"):
-        first_run(settings, Wish(address))
+        first_run(settings, Options(address))
     assert not list(tmp_path.iterdir())
 
 
@@ -140,7 +140,7 @@ def test_a_file_that_holds_no_node_key_is_never_written_over(tmp_path: Path) -> 
         node=NodeSettings(admin_key_file=key_file),
     )
     with pytest.raises(SettingsInvalid, match="holds no node key"):
-        first_run(settings, Wish())
+        first_run(settings, Options())
     assert key_file.read_text() == "something else\n"
 
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue as Json
 from pydantic import ValidationError
 
 from api.auth.permissions import ROLES
-from api.holds.reconciler import HoldObservation, Wish, evaluate, missing, plan
+from api.holds.reconciler import Desired, HoldObservation, evaluate, missing, plan
 from api.holds.schemas import LegalHoldCreate
 from api.holds.service import HOLDS_OF_TOPIC_MAX
 from api.node.client import NodeClient
@@ -295,13 +295,13 @@ def test_one_case_holds_one_thing_once_and_a_topic_has_a_bounded_number(
 
 def test_a_repetition_with_its_key_is_one_hold_and_a_dry_run_is_none(service: Service) -> None:
     topic = service.topic("orders")
-    wish = {"topic_id": topic["id"], "case_id": "C-1", "reason": "a suit"}
-    dry = service.client.post("/v1/legal-holds?dry_run=true", json=wish, headers=service.owner)
+    desired = {"topic_id": topic["id"], "case_id": "C-1", "reason": "a suit"}
+    dry = service.client.post("/v1/legal-holds?dry_run=true", json=desired, headers=service.owner)
     assert (dry.status_code, dry.json()["dry_run"], "id" in dry.json()) == (200, True, False)
     assert service.get("/v1/legal-holds")["items"] == []
     header = {**service.owner, "Idempotency-Key": "k" * 16}
-    first = service.client.post("/v1/legal-holds", json=wish, headers=header)
-    again = service.client.post("/v1/legal-holds", json=wish, headers=header)
+    first = service.client.post("/v1/legal-holds", json=desired, headers=header)
+    again = service.client.post("/v1/legal-holds", json=desired, headers=header)
     assert (first.status_code, again.json()) == (202, first.json())
     assert again.headers["Idempotency-Replayed"] == "true"
     assert len(service.get("/v1/legal-holds")["items"]) == 1
@@ -343,8 +343,8 @@ def test_a_key_of_a_project_sees_and_holds_in_that_project_only(
         assert service.get("/v1/legal-holds", header)["items"] == []
         path = f"/v1/legal-holds/{hold['id']}"
         assert service.client.get(path, headers=header).status_code == 404
-        wish = {"topic_id": topic["id"], "case_id": "C-9", "reason": "a suit"}
-        refused = service.client.post("/v1/legal-holds", json=wish, headers=header)
+        desired = {"topic_id": topic["id"], "case_id": "C-9", "reason": "a suit"}
+        refused = service.client.post("/v1/legal-holds", json=desired, headers=header)
         assert refused.status_code == 404
 
 
@@ -385,18 +385,18 @@ def test_a_plan_that_was_carried_out_plans_nothing_and_no_doubt_is_called_done(
     hold = node_pb2.PutHold(hold_id="hold_1", topic_id="tp_1", partitions=of, from_offset=1)
     topic = node_pb2.TopicStatus(topic_id="tp_1", partitions=partitions)
     status = node_pb2.HoldStatus(active=known[0], confirmed=known[1]) if known else None
-    wish = Wish(1, released, False, timedelta(), ("a:1",), Fence(1, 1, 1), hold)
+    desired = Desired(1, released, False, timedelta(), ("a:1",), Fence(1, 1, 1), hold)
     seen = HoldObservation(topic, status)
-    state, why = evaluate(wish, seen)
+    state, why = evaluate(desired, seen)
     assert (state in ("ACTIVE", "RELEASED")) == (not why)
     if not why:
         assert status is not None
         assert (status.active, status.confirmed) == (not released, True)
         assert released or (missing(hold, seen) == [] and len(partitions) > max(of, default=0))
     done = HoldObservation(topic, node_pb2.HoldStatus(active=not released, confirmed=True))
-    assert plan(wish, done) is None
+    assert plan(desired, done) is None
     assert set(missing(hold, seen)) <= (set(of) or set(range(4)))
-    if plan(wish, seen) is None and why:
+    if plan(desired, seen) is None and why:
         waits = status and not status.confirmed
         lacks = not released and missing(hold, seen)
         assert len(partitions) <= max(of, default=0) or waits or lacks
@@ -404,7 +404,7 @@ def test_a_plan_that_was_carried_out_plans_nothing_and_no_doubt_is_called_done(
 
 def test_a_hold_that_was_confirmed_is_propagating_while_a_partition_lacks_it() -> None:
     hold = node_pb2.PutHold(hold_id="hold_1", topic_id="tp_1", from_offset=5)
-    wish = Wish(1, False, False, timedelta(), ("a:1",), Fence(1, 1, 1), hold)
+    desired = Desired(1, False, False, timedelta(), ("a:1",), Fence(1, 1, 1), hold)
     confirmed = node_pb2.HoldStatus(active=True, confirmed=True)
     held = node_pb2.PartitionStatus(index=0, held=True, held_from=3)
     for lacking in (
@@ -412,10 +412,10 @@ def test_a_hold_that_was_confirmed_is_propagating_while_a_partition_lacks_it() -
         node_pb2.PartitionStatus(index=1, held=True, held_from=6),
     ):
         seen = HoldObservation(node_pb2.TopicStatus(partitions=[held, lacking]), confirmed)
-        assert evaluate(wish, seen) == ("PROPAGATING", "waits for the logs of partitions 1")
+        assert evaluate(desired, seen) == ("PROPAGATING", "waits for the logs of partitions 1")
     lacking = node_pb2.PartitionStatus(index=1, held=True, held_from=5)
     seen = HoldObservation(node_pb2.TopicStatus(partitions=[held, lacking]), confirmed)
-    assert evaluate(wish, seen) == ("ACTIVE", "")
+    assert evaluate(desired, seen) == ("ACTIVE", "")
 
 
 def _held(service: Service) -> tuple[Body, Body]:
@@ -428,8 +428,8 @@ def _held(service: Service) -> tuple[Body, Body]:
 
 
 def _post(service: Service, topic: Body, case: str = "C-1", **more: Json) -> Response:
-    wish = {"topic_id": topic["id"], "case_id": case, "reason": "a suit", **more}
-    return service.client.post("/v1/legal-holds", json=wish, headers=service.owner)
+    desired = {"topic_id": topic["id"], "case_id": case, "reason": "a suit", **more}
+    return service.client.post("/v1/legal-holds", json=desired, headers=service.owner)
 
 
 def _get(service: Service, hold: Body) -> Body:
