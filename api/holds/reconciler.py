@@ -26,14 +26,14 @@ from api.reconcile.commands import command_record
 from api.reconcile.conditions import Condition
 from api.reconcile.outcome import CommandRecord, Converged, Observation, Outcome, RequeueAfter
 from api.reconcile.queue import Claim, enqueue, holds
-from api.topics.management import left_alone
+from api.topics.management import management_mode
 from api.topics.spec import effective
 from dataplane.wire import node_pb2
 
 KIND: Final = "hold"
 # A release reaches one partition after the other.
 HELD: Final = {"ACTIVE": "True", "RELEASING": "Unknown"}
-# A hold protects, so it is put although its topic is left alone; a release, after which records
+# A hold protects, so it is put although its topic is not reconciled; a release, after which records
 # may go, waits: what is kept too long can still go.
 WAITS: Final = "the topic is {why.word}: set {why.unset}, and it is released"
 
@@ -232,7 +232,7 @@ def _desired(session: Session, item: Claim, now: datetime) -> Desired:
     row = session.get_one(LegalHold, item.object_id)
     topic = session.scalars(select(Topic).where(Topic.id == row.topic_id)).one()
     released = row.release_wished_at is not None
-    why = left_alone(effective(topic.spec))
+    why = management_mode(effective(topic.spec))
     assert topic.purged_at is None or released, "what is held is not buried"
     return Desired(
         generation=row.revision,

@@ -24,7 +24,7 @@ from api.http.reply import Changed
 from api.reconcile.operations import PURGE, settle_operations
 from api.topics.change_plan import loss_of
 from api.topics.holds import refuse_held
-from api.topics.management import refuse_left_alone
+from api.topics.management import refuse_unreconciled
 from api.topics.partition_hours import end_span
 from api.topics.schemas import TopicBody
 from api.topics.service import topic_bodies
@@ -51,14 +51,14 @@ def delete_topic(
 
 
 def check_topics(session: Session, org_id: str, rows: Sequence[Topic], deletion: Deletion) -> None:
-    """Whether topics may be marked together: none is held, left alone or protected, and they are
-    not too many.
+    """Whether topics may be marked together: none is held, paused, unmanaged or protected, and they
+    are not too many.
 
     :raises ConflictError: TOPIC_HELD names the holds, TOPIC_PAUSED, TOPIC_UNMANAGED and
         DELETION_PROTECTED the topics, and DELETION_BREAKER says how many go.
     """
     refuse_held(session, rows)
-    refuse_left_alone(rows, "deleted")
+    refuse_unreconciled(rows, "deleted")
     protected = [row for row in rows if effective(row.spec).deletion_protection]
     if protected:
         names = ", ".join(row.name for row in protected[:10])

@@ -21,7 +21,7 @@ NOT_LATER: Final = "Nothing is purged later: ask again once that is unset."
 
 
 @dataclass(frozen=True, slots=True)
-class LeftAlone:
+class ManagementMode:
     """Why a topic is not reconciled: the code, the word for it, and what to set to end it."""
 
     code: str
@@ -29,13 +29,13 @@ class LeftAlone:
     unset: str
 
 
-PAUSED: Final = LeftAlone(code="TOPIC_PAUSED", word="paused", unset="spec.paused to false")
-UNMANAGED: Final = LeftAlone(
+PAUSED: Final = ManagementMode(code="TOPIC_PAUSED", word="paused", unset="spec.paused to false")
+UNMANAGED: Final = ManagementMode(
     code="TOPIC_UNMANAGED", word="not managed", unset="spec.managed to true"
 )
 
 
-def left_alone(spec: EffectiveSpec) -> LeftAlone | None:
+def management_mode(spec: EffectiveSpec) -> ManagementMode | None:
     """The mode in which nothing is changed on the cluster; None if the topic is reconciled.
     Pure."""
     if spec.paused:
@@ -43,23 +43,23 @@ def left_alone(spec: EffectiveSpec) -> LeftAlone | None:
     return None if spec.managed else UNMANAGED
 
 
-def why_ended(why: LeftAlone) -> dict[str, Json]:
+def why_ended(why: ManagementMode) -> dict[str, Json]:
     """The error of an operation that will not be carried out now. Pure."""
     return _error(why, STORED)
 
 
-def why_not_purged(why: LeftAlone) -> dict[str, Json]:
+def why_not_purged(why: ManagementMode) -> dict[str, Json]:
     """The error of a purge that was requested before the mode was set. Pure."""
     return _error(why, NOT_LATER)
 
 
-def refuse_left_alone(rows: Sequence[Topic], what: str) -> None:
+def refuse_unreconciled(rows: Sequence[Topic], what: str) -> None:
     """Refuses what cannot be stored for later.
 
     :raises ConflictError: TOPIC_PAUSED or TOPIC_UNMANAGED; `topics` has their ids.
     """
     for why in (PAUSED, UNMANAGED):
-        found = [row for row in rows if left_alone(effective(row.spec)) is why]
+        found = [row for row in rows if management_mode(effective(row.spec)) is why]
         if found:
             names = ", ".join(row.name for row in found[:10])
             raise ConflictError(
@@ -70,6 +70,6 @@ def refuse_left_alone(rows: Sequence[Topic], what: str) -> None:
             )
 
 
-def _error(why: LeftAlone, what: str) -> dict[str, Json]:
+def _error(why: ManagementMode, what: str) -> dict[str, Json]:
     detail = f"The topic is {why.word}. {what}"
     return {"code": why.code, "detail": detail, "hint": f"Set {why.unset}."}

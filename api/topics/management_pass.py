@@ -16,7 +16,7 @@ from api.reconcile.conditions import Condition
 from api.reconcile.operations import PURGE, fail_operations
 from api.reconcile.outcome import Converged, Observation, Outcome
 from api.reconcile.queue import Claim, holds
-from api.topics.management import PAUSED, UNMANAGED, LeftAlone, why_ended, why_not_purged
+from api.topics.management import PAUSED, UNMANAGED, ManagementMode, why_ended, why_not_purged
 
 MESSAGE: Final = "spec.paused: reconciliation is paused"
 ASPECTS: Final = ("Ready", "Synced", "Reachable", "Stalled", "RetentionEnforced")
@@ -42,7 +42,7 @@ def leave_unmanaged(found: Observation, differences: str) -> Outcome:
     return Converged(replace(found, conditions=conditions, ended=why_ended(UNMANAGED)))
 
 
-def forget_purge(database: Database, item: Claim, why: LeftAlone) -> None:
+def forget_purge(database: Database, item: Claim, why: ManagementMode) -> None:
     """A purge that was not carried out in time is not carried out later."""
     with database.read() as session:
         if session.get(TopicPurge, item.object_id) is None:

@@ -23,7 +23,7 @@ from api.http.resource import body_json, etag, revision_wanted
 from api.reconcile.operations import PURGE, Target, start_operation
 from api.reconcile.queue import enqueue
 from api.topics.change_plan import UNREAD
-from api.topics.management import refuse_left_alone
+from api.topics.management import refuse_unreconciled
 from api.topics.schemas import PartitionBody, PurgePlace, TopicBody
 from api.topics.service import topic_bodies
 from api.topics.spec import effective
@@ -70,7 +70,7 @@ def purge_topic(
     """
     row = locked(session, Topic, topic_id)
     refuse_deleting(row, "topic")
-    refuse_left_alone([row], "purged")
+    refuse_unreconciled([row], "purged")
     if if_match is None:
         raise PreconditionRequiredError(
             "What is purged is lost, so purging demands If-Match.",

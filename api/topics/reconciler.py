@@ -34,7 +34,7 @@ from api.reconcile.queue import Claim
 from api.topics import purge_pass
 from api.topics.deletion_pass import removal_of, remove_topic
 from api.topics.holds import wake_holds
-from api.topics.management import PAUSED, LeftAlone, left_alone
+from api.topics.management import PAUSED, ManagementMode, management_mode
 from api.topics.management_pass import forget_purge, leave_paused, leave_unmanaged
 from api.topics.partition_status import partition_details
 from api.topics.purge import PendingPurge, pending_purge
@@ -70,9 +70,9 @@ STOPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """The desired state of a topic. ``waiting``: for how long this spec is not Ready;
-    ``purge``: what shall go of it; ``left_alone``: why nothing is changed, if so; ``told``: the
-    cluster took this generation so lately that it may not show it yet."""
+    """The desired state of a topic. ``waiting``: for how long this spec is not Ready; ``purge``:
+    what shall go of it; ``management_mode``: why nothing is changed, if so; ``told``: the cluster
+    took this generation so lately that it may not show it yet."""
 
     generation: int
     waiting: timedelta
@@ -80,7 +80,7 @@ class Desired:
     fence: Fence
     topic: node_pb2.PutTopic
     purge: PendingPurge = field(default_factory=PendingPurge)
-    left_alone: LeftAlone | None = None
+    management_mode: ManagementMode | None = None
     told: bool = False
 
 
@@ -136,10 +136,10 @@ class TopicReconciler:
                 desired = _desired(session, row, item, self._database.now(session))
         if desired is None:
             return remove_topic(self._database, self._nodes, item, removal)
-        if desired.left_alone is PAUSED:
+        if desired.management_mode is PAUSED:
             return leave_paused(self._database, item, desired.generation)
-        if desired.left_alone is not None:
-            forget_purge(self._database, item, desired.left_alone)
+        if desired.management_mode is not None:
+            forget_purge(self._database, item, desired.management_mode)
             return self._watch(desired)
         return self._bring(item, desired)
 
@@ -287,7 +287,7 @@ def _desired(session: Session, row: Topic, item: Claim, now: datetime) -> Desire
             retention_ms_min=spec.min_retention_ms,
         ),
         purge=pending_purge(session, row.id),
-        left_alone=left_alone(spec),
+        management_mode=management_mode(spec),
         told=status is not None
         and lately_sent(status.detail.get(DETAIL), PUT, row.generation, now) < SHOWN_WITHIN,
     )

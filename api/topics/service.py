@@ -35,7 +35,7 @@ from api.reconcile.operations import Target, start_operation
 from api.reconcile.queue import enqueue
 from api.reconcile.status import create_status, statuses
 from api.topics.change_plan import growth_of, together
-from api.topics.management import left_alone
+from api.topics.management import management_mode
 from api.topics.partition_hours import begin_span
 from api.topics.retention_plan import Shortening, shortening_of
 from api.topics.schemas import (
@@ -151,8 +151,8 @@ def patch_topic(
                 "A shorter retention lets data go, so it demands If-Match.",
                 hint=f'Read the topic, then send If-Match: "{etag(row.revision)}".',
             )
-    # Whoever only says that it is left alone asks for nothing that could end.
-    to_do = left_alone(then) is None or not only_ours(row.spec, desired.spec)
+    # A change of the mode alone asks for nothing that could be carried out.
+    to_do = management_mode(then) is None or not only_ours(row.spec, desired.spec)
     _replace(session, actor, row, wanted, desired)
     if partitions[0] != partitions[1]:
         begin_span(session, row, actor.now)

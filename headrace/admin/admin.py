@@ -19,7 +19,7 @@ from headrace.admin.readiness import (
     is_left_alone_by,
     is_observed,
     is_ready,
-    refuse_left_alone,
+    refuse_unreconciled,
     why_not_ready,
 )
 from headrace.admin.resources import Kind, kind_of, path_of
@@ -360,7 +360,7 @@ class _Calls(Rest):
         path, deadline = path_of(str(resource["id"])), Deadline(seconds(timeout))
         wanted = resource["generation"]
         while not done(resource):
-            refuse_left_alone(resource)
+            refuse_unreconciled(resource)
             if deadline.passed:
                 raise DeadlineExceeded(
                     f"{resource.get('name') or resource['id']} is not Ready for generation "

@@ -39,7 +39,7 @@ def is_left_alone_by(spec: Mapping[str, object]) -> bool:
     return spec.get("paused") is True or spec.get("managed") is False
 
 
-def refuse_left_alone(resource: Resource) -> None:
+def refuse_unreconciled(resource: Resource) -> None:
     """Waiting for what no worker does would only end at the deadline.
 
     :raises Conflict: TOPIC_PAUSED or TOPIC_UNMANAGED.
