@@ -20,7 +20,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from api.db.database import Database
-from api.db.tables.audit import IdempotencyKey
+from api.db.tables.idempotency_keys import IdempotencyKey
 from api.http.errors import (
     PROBLEM_MEDIA_TYPE,
     STATUSES_KEPT_FOR_REPLAY,

@@ -2,9 +2,10 @@
 
 from api.db.database import Base, Meta
 from api.db.tables.api_keys import ApiKey
-from api.db.tables.audit import AuditEvent, IdempotencyKey, OutboxEvent
+from api.db.tables.audit import AuditEvent, OutboxEvent
 from api.db.tables.clusters import Cluster
 from api.db.tables.holds import LegalHold
+from api.db.tables.idempotency_keys import IdempotencyKey
 from api.db.tables.invoices import Invoice, InvoiceLine
 from api.db.tables.nodes import Node
 from api.db.tables.operations import Operation

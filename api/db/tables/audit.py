@@ -1,12 +1,12 @@
-"""Tables that say what happened: the audit chain, the outbox, and the answers kept for replay.
+"""Tables of what happened: the audit chain and the outbox.
 
-All three are written in the transaction of the change they speak of.
+Both are written in the transaction of the change.
 """
 
 from datetime import datetime
 
 from pydantic import JsonValue as Json
-from sqlalchemy import JSON, BigInteger, Index, Integer, LargeBinary, String, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, Index, Integer, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from api.db.database import Base, Instant
@@ -52,22 +52,3 @@ class OutboxEvent(Base):
     target_kind: Mapped[str] = mapped_column(String(32))
     target_id: Mapped[str] = mapped_column(String(40))
     payload: Mapped[dict[str, Json]] = mapped_column(JSON)
-
-
-class IdempotencyKey(Base):
-    """A finished request and its answer, for 24 hours.
-
-    ``scope`` is the SHA-256 of (organization, principal, method, path, key). ``secret_of`` names
-    the object whose secret the answer held; then no body is kept.
-    """
-
-    __tablename__ = "idempotency_keys"
-
-    scope: Mapped[bytes] = mapped_column(LargeBinary(32), primary_key=True)
-    org_id: Mapped[str] = mapped_column(String(40), index=True)
-    fingerprint: Mapped[bytes] = mapped_column(LargeBinary(32))
-    status: Mapped[int]
-    headers: Mapped[dict[str, str]] = mapped_column(JSON)
-    body: Mapped[Json] = mapped_column(JSON)
-    secret_of: Mapped[str | None] = mapped_column(String(40))
-    expires_at: Mapped[datetime] = mapped_column(Instant, index=True)

@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import func, select
 
-from api.db.tables.audit import AuditEvent, IdempotencyKey, OutboxEvent
+from api.db.tables.audit import AuditEvent, OutboxEvent
+from api.db.tables.idempotency_keys import IdempotencyKey
 from api.db.tables.topics import Topic
 from api.db.tables.work import Work
 from tests.support.builders.control_plane import Service
