@@ -18,10 +18,11 @@ from api.auth.permissions import Caller
 from api.auth.scope import of_organization, visible_to
 from api.auth.tokens import Token, new_token
 from api.db.identifiers import new_id
+from api.db.locks import locked
 from api.db.tables.api_keys import ApiKey
 from api.db.tables.organizations import Organization
 from api.db.tables.projects import Project
-from api.deletion.mark import locked, refuse_deleting
+from api.deletion.mark import refuse_deleting
 from api.http.errors import ConflictError, ForbiddenError, NameTakenError, NotFoundError
 from api.http.pagination import Page, Paging, page_of
 from api.http.resource import body_json, revision_wanted

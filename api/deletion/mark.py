@@ -10,7 +10,7 @@ rows a request means.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final
 
 from fastapi import Depends, Query
 from pydantic import JsonValue as Json
@@ -18,7 +18,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor
-from api.db.columns import DeletableColumns, ResourceColumns
+from api.db.columns import DeletableColumns
 from api.db.tables.operations import Operation
 from api.http.errors import (
     ConflictError,
@@ -43,8 +43,6 @@ BREAKER_OBJECTS_MIN: Final = 5
 BREAKER_SHARE: Final = 10
 CHILDREN_SHOWN_MAX: Final = 100
 REASON_CHARACTERS_MAX: Final = 255
-
-Row = TypeVar("Row", bound=ResourceColumns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +91,6 @@ def deletion_of(
 
 
 DeletionOf = Annotated[Deletion, Depends(deletion_of)]
-
-
-def locked(session: Session, model: type[Row], object_id: str, *, shared: bool = False) -> Row:
-    """A row as it is now, and until this transaction ends. Who puts something inside an object
-    holds it shared; who marks it holds it alone: so nothing slips in behind the mark."""
-    query = select(model).where(model.id == object_id)
-    query = query.with_for_update(read=shared, key_share=shared)
-    return session.scalars(query.execution_options(populate_existing=True)).one()
 
 
 def demand_if_match(row: DeletableColumns, if_match: str | None) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from api.db.columns import DeletableColumns
 from api.db.database import Database
-from api.deletion.mark import locked
+from api.db.locks import locked
 from api.node.failure import FailureKind, NodeFailure
 from api.reconcile.backoff import poll_after
 from api.reconcile.conditions import Condition

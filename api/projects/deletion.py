@@ -14,11 +14,12 @@ from sqlalchemy.orm import Session
 
 from api.api_keys.service import revoke_key
 from api.auth.audit_chain import Actor
+from api.db.locks import locked
 from api.db.tables.api_keys import ApiKey
 from api.db.tables.projects import Project
 from api.db.tables.streams import Stream
 from api.deletion.deletable import Deletable, unmarked
-from api.deletion.mark import Deletion, child, locked, refuse_children, take_off
+from api.deletion.mark import Deletion, child, refuse_children, take_off
 from api.http.reply import Changed
 from api.projects.schemas import ProjectBody
 from api.projects.service import project_bodies

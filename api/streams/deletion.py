@@ -8,11 +8,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor
+from api.db.locks import locked
 from api.db.tables.projects import Project
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
 from api.deletion.deletable import Deletable, unmarked
-from api.deletion.mark import Deletion, child, locked, refuse_children, take_off
+from api.deletion.mark import Deletion, child, refuse_children, take_off
 from api.http.reply import Changed
 from api.streams.schemas import StreamBody
 from api.streams.service import stream_bodies

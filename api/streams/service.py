@@ -11,9 +11,10 @@ from api.auth.guard import Owner
 from api.auth.permissions import Caller
 from api.auth.scope import visible_to
 from api.db.identifiers import new_id
+from api.db.locks import locked
 from api.db.tables.projects import Project
 from api.db.tables.streams import Stream
-from api.deletion.mark import locked, refuse_deleting
+from api.deletion.mark import refuse_deleting
 from api.http.errors import NameTakenError
 from api.http.pagination import Page, Paging, page_of
 from api.http.resource import body_json

@@ -15,10 +15,11 @@ from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor
 from api.auth.scope import of_organization
+from api.db.locks import locked
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
 from api.deletion.deletable import Deletable
-from api.deletion.mark import Deletion, breaker_limit, locked, take_off
+from api.deletion.mark import Deletion, breaker_limit, take_off
 from api.http.errors import ConflictError
 from api.http.reply import Changed
 from api.reconcile.operations import PURGE, settle_operations

@@ -16,9 +16,10 @@ from pydantic import JsonValue as Json
 from sqlalchemy.orm import Session
 
 from api.db.database import Database, meta_value
+from api.db.locks import locked
 from api.db.tables.topics import Topic
 from api.db.tables.work import ResourceStatus
-from api.deletion.mark import breaker_limit, locked
+from api.deletion.mark import breaker_limit
 from api.node.addresses import addresses
 from api.node.client import NodeClient
 from api.node.failure import FailureKind, NodeFailure

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Final
 
 from api.db.database import Database
+from api.db.locks import locked
 from api.db.tables.topics import Topic, TopicPurge
-from api.deletion.mark import locked
 from api.node.failure import FailureKind, NodeFailure
 from api.reconcile.conditions import Condition
 from api.reconcile.operations import PURGE, fail_operations

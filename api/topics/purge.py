@@ -14,9 +14,10 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from api.auth.audit_chain import Actor, Change, record_change
+from api.db.locks import locked
 from api.db.tables.holds import LegalHold
 from api.db.tables.topics import Topic, TopicPurge
-from api.deletion.mark import locked, refuse_deleting
+from api.deletion.mark import refuse_deleting
 from api.http.errors import ConflictError, InvalidRequestError, PreconditionRequiredError, Violation
 from api.http.reply import Changed
 from api.http.resource import body_json, etag, revision_wanted

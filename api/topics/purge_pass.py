@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pydantic import JsonValue as Json
 
 from api.db.database import Database
+from api.db.locks import locked
 from api.db.tables.topics import Topic, TopicPurge
-from api.deletion.mark import locked
 from api.node.client import NodeClient
 from api.node.failure import FailureKind, NodeFailure
 from api.node.fence import Fence

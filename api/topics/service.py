@@ -14,11 +14,12 @@ from api.auth.guard import Owner
 from api.auth.permissions import Caller
 from api.auth.scope import project_for, stream_for, visible_to
 from api.db.identifiers import new_id
+from api.db.locks import locked
 from api.db.tables.nodes import Node
 from api.db.tables.streams import Stream
 from api.db.tables.topics import Topic
 from api.db.tables.work import ResourceStatus
-from api.deletion.mark import locked, refuse_deleting
+from api.deletion.mark import refuse_deleting
 from api.http.errors import (
     FieldImmutableError,
     InvalidRequestError,

@@ -39,7 +39,7 @@ EXCEPTIONS: Final = {
     "api/auth/guard.py:authenticate": "finds out who the caller is",
     "api/clusters/service.py:create_cluster": SERVICE,
     "api/clusters/service.py:only_cluster": SERVICE,
-    "api/deletion/mark.py:locked": FOUND,
+    "api/db/locks.py:locked": FOUND,
     "api/deletion/mark.py:running_delete": INSIDE,
     "api/explain/steps.py:holding": INSIDE,
     "api/explain/steps.py:requests": INSIDE,
