@@ -26,8 +26,8 @@ from api.projects.service import project_bodies
 from api.reconcile.conditions import has_status
 from api.reconcile.status import statuses
 from api.streams.deletion import mark_stream, topics_of
-from api.topics.change_plan import loss_of
 from api.topics.deletion import check_topics
+from api.topics.retention_plan import loss_of
 
 FINALIZERS: Final = ("streams", "keys")
 PROJECT: Final[Deletable[Project, ProjectBody]] = Deletable(

@@ -17,8 +17,8 @@ from api.deletion.mark import Deletion, child, refuse_children, take_off
 from api.http.reply import Changed
 from api.streams.schemas import StreamBody
 from api.streams.service import stream_bodies
-from api.topics.change_plan import loss_of
 from api.topics.deletion import check_topics, mark_topic
+from api.topics.retention_plan import loss_of
 
 FINALIZER: Final = "topics"
 STREAM: Final[Deletable[Stream, StreamBody]] = Deletable(

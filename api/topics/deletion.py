@@ -23,10 +23,10 @@ from api.deletion.mark import Deletion, breaker_limit, take_off
 from api.http.errors import ConflictError
 from api.http.reply import Changed
 from api.reconcile.operations import PURGE, settle_operations
-from api.topics.change_plan import loss_of
 from api.topics.holds import refuse_held
 from api.topics.management import refuse_unreconciled
 from api.topics.partition_hours import end_span
+from api.topics.retention_plan import loss_of
 from api.topics.schemas import TopicBody
 from api.topics.service import topic_bodies
 from api.topics.spec import effective

@@ -23,8 +23,8 @@ from api.http.reply import Changed
 from api.http.resource import body_json, etag, revision_wanted
 from api.reconcile.operations import PURGE, Target, start_operation
 from api.reconcile.queue import enqueue
-from api.topics.change_plan import UNREAD
 from api.topics.management import refuse_unreconciled
+from api.topics.retention_plan import UNREAD
 from api.topics.schemas import PartitionBody, PurgePlace, TopicBody
 from api.topics.service import topic_bodies
 from api.topics.spec import effective

@@ -1,11 +1,13 @@
-"""What a shorter retention lets go of what is stored now, asked of the node for a dry run.
+"""Plans of dry runs: which records a shorter retention or a deletion removes, and what more
+partitions change.
 
-A figure that the node did not give in time is the word `unknown`, and never 0; nothing here fails a
-dry run. What goes by time is exact for the moment it was asked, what goes by size an estimate.
-About a topic that is paused nobody is asked.
+A shorter retention is planned with the node. A figure that the node did not give in time is the
+word `unknown`, and never 0; nothing here fails a dry run. What goes by time is exact for the moment
+it was asked, what goes by size an estimate. No node is called about a topic that is paused. A
+deletion is planned from the figures of the last observation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
@@ -23,7 +25,7 @@ from api.node.client import NodeClient
 from api.node.failure import NodeFailure
 from api.node.messages import instant
 from api.node.pool import NodePool
-from api.topics.change_plan import UNREAD
+from api.reconcile.status import statuses
 from api.topics.spec import EffectiveSpec, loses_data, shrinks
 from dataplane.wire import node_pb2
 from headrace.wire import stream_pb2
@@ -38,6 +40,20 @@ WHOLE_SEGMENTS: Final = (
 BY_SIZE: Final = (
     "How many records go by size is an estimate, by the mean size of what a partition stores."
 )
+
+KEYS_MOVE: Final = (
+    "Keys move: a record of a key that is in one partition now may go to another from here on, so "
+    "the order of a key holds before and after the change and not across it."
+)
+GROUPS_GROW: Final = (
+    "Every consumer group of the topic is given the new partitions; one that starts at latest does "
+    "not see what is written to them before it has them."
+)
+UNREAD: Final = (
+    "A group that has not read them continues at the new start; its consumers get an error, unless "
+    "they use on_expired=skip."
+)
+GROWTH_WARNINGS: Final = (KEYS_MOVE, GROUPS_GROW)
 
 Limit = Literal["age", "promise"]
 
@@ -273,3 +289,43 @@ def _warnings(
 
 def _text(time_us: int | None) -> str | None:
     return None if time_us is None else format_instant(instant(time_us))
+
+
+def loss_of(session: Session, rows: Sequence[Topic]) -> dict[str, Json]:
+    """The plan of a delete: how much of how many topics goes."""
+    found = statuses(session, [row.id for row in rows])
+    partitions = [
+        each
+        for status in found.values()
+        for each in _list(status.detail.get("partitions"))
+        if isinstance(each, dict)
+    ]
+    size = sum(int(str(each["bytes"])) for each in partitions)
+    records = sum(
+        int(str(each["end_offset"])) - int(str(each["start_offset"])) for each in partitions
+    )
+    return {
+        "topics": len(rows),
+        "data_loss": {"bytes": str(size), "records": str(records)},
+        "warnings": [],
+    }
+
+
+def growth_of(before: int, after: int) -> dict[str, Json] | None:
+    """The plan of a patch that adds partitions; None for any other."""
+    if after <= before:
+        return None
+    return {
+        "partitions": {"before": before, "after": after},
+        "warnings": list(GROWTH_WARNINGS),
+    }
+
+
+def together(first: Mapping[str, Json], second: Mapping[str, Json]) -> dict[str, Json]:
+    """One plan of two; both may warn."""
+    warnings = [*_list(first.get("warnings")), *_list(second.get("warnings"))]
+    return {**first, **second, "warnings": warnings}
+
+
+def _list(value: Json | None) -> list[Json]:
+    return value if isinstance(value, list) else []

@@ -35,10 +35,9 @@ from api.reconcile.conditions import is_true
 from api.reconcile.operations import Target, start_operation
 from api.reconcile.queue import enqueue
 from api.reconcile.status import create_status, statuses
-from api.topics.change_plan import growth_of, together
 from api.topics.management import management_mode
 from api.topics.partition_hours import begin_span
-from api.topics.retention_plan import Shortening, shortening_of
+from api.topics.retention_plan import Shortening, growth_of, shortening_of, together
 from api.topics.schemas import (
     LabelSet,
     TopicBody,

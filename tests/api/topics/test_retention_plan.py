@@ -5,8 +5,7 @@ import pytest
 from pydantic import JsonValue as Json
 
 from api.db.database import microseconds
-from api.topics.change_plan import KEYS_MOVE, UNREAD
-from api.topics.retention_plan import BY_SIZE, WHOLE_SEGMENTS
+from api.topics.retention_plan import BY_SIZE, KEYS_MOVE, UNREAD, WHOLE_SEGMENTS
 from dataplane.wire import node_pb2
 from headrace.wire import stream_pb2
 from tests.support.builders.control_plane import Body, Service
