@@ -27,9 +27,10 @@ from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.engine.rpc import Access, Bridge, Method, bidirectional, unary
 from dataplane.errors import Refused
+from dataplane.evidence.channel import RETENTION, USAGE, Channel
 from dataplane.evidence.counters import Counters
-from dataplane.evidence.inventory import RETENTION, Inventory
-from dataplane.evidence.publisher import USAGE, Cargo, Metering
+from dataplane.evidence.inventory import Inventory
+from dataplane.evidence.publisher import Metering
 from dataplane.evidence.spool import Spool
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.observability import host_metrics
@@ -132,8 +133,8 @@ class Node:
         self._replica = MetadataReplica(self._ring, self._fail)
         life = open_life(settings.node.data_dir)
         self._counters = Counters(self._ring, life, node_id=settings.node.node_id)
-        self._metering = self._road(spools.usage, USAGE, self._counters)
-        self._retention = self._road(spools.retention, RETENTION)
+        self._metering = self._publisher(spools.usage, USAGE, self._counters)
+        self._retention = self._publisher(spools.retention, RETENTION)
         self._inventory = Inventory(self._partitions, reading=self._replica.reading)
         self._handover = Handover(self._partitions, self._replica)
         self._groups = GroupService(
@@ -180,13 +181,15 @@ class Node:
         for number in closing:
             self._remember(number)
 
-    def _road(self, spool: Spool, cargo: Cargo, counters: Counters | None = None) -> Metering:
+    def _publisher(
+        self, spool: Spool, channel: Channel, counters: Counters | None = None
+    ) -> Metering:
         return Metering(
             self._ring,
             self._partitions,
             spool,
             reading=self._replica.reading,
-            cargo=cargo,
+            channel=channel,
             counters=counters,
         )
 

@@ -1,10 +1,9 @@
-"""What trims took away, and what holds the rest, on its way into `_retention`.
+"""Inventories: the state of every partition, once an hour, in `_retention`.
 
-Owns the values of `_retention`: a version byte, then a RetentionRecord, deterministic. Trims travel
-as closed windows do (`publisher.py`): spooled, published once, acknowledged. An inventory is a
-picture of every partition, once an hour: it is published as it is taken and never spooled, since
-the next one says more. Refuses to decide what is trimmed: policies are applied in the shards, holds
-in the partitions' own logs.
+Owns the values of these records and when they are made. An inventory is published at once and never
+spooled: the next one makes up for one that is lost. Trims use the other way into `_retention`
+(`channel.py`). Refuses to decide what is trimmed: policies are applied in the shards, holds in the
+partitions' own logs.
 """
 
 import asyncio
@@ -19,18 +18,14 @@ from dataplane.engine.frames import (
     Kind,
     PartitionId,
     PartitionState,
-    Trimmed,
     unpack_partition_state,
-    unpack_trimmed,
 )
 from dataplane.engine.partition_client import PartitionClient
-from dataplane.evidence.publisher import Arrival, Cargo
-from dataplane.evidence.spool import Record
+from dataplane.evidence.channel import retention_value
 from dataplane.metadata.state import RETENTION_TOPIC_NUMBER, State, Topic, partitions_of
 from headrace import codec
 from headrace.wire import usage_pb2 as usage
 
-RETENTION_VALUE_VERSION: Final = 1
 INVENTORY_EVERY_S: Final = 3600
 INVENTORY_RETRY_S: Final = 5.0
 INVENTORY_RECORDS_MAX: Final = 256
@@ -38,55 +33,6 @@ DESCRIBES_MAX: Final = 32
 REQUEST_TIMEOUT_S: Final = 10.0
 
 log = logging.getLogger("dataplane.retention")
-
-
-def _value(record: usage.RetentionRecord) -> bytes:
-    return bytes([RETENTION_VALUE_VERSION]) + record.SerializeToString(deterministic=True)
-
-
-def trimmed_record(state: State, trimmed: Trimmed) -> Record:
-    """The value of `_retention` for a trim, with names as things are called now."""
-    message = usage.Trimmed(
-        topic=trimmed.id.topic,
-        created_revision=trimmed.id.created_revision,
-        partition=trimmed.id.partition,
-        trim_op=trimmed.trim_op,
-        policy_version=trimmed.policy_version,
-        cause=trimmed.cause.name.lower(),
-        first_offset=trimmed.from_offset,
-        last_offset=trimmed.to_offset - 1,
-        bytes=trimmed.bytes,
-        records=trimmed.records,
-        min_time_us=trimmed.min_time_us,
-        max_time_us=trimmed.max_time_us,
-        sequence=trimmed.sequence,
-        trimmed_at_us=trimmed.trimmed_at_us,
-        segments=trimmed.segments,
-        cluster_id=state.cluster_id,
-    )
-    topic = state.topic_numbered(trimmed.id.topic)
-    if topic is not None:
-        message.topic_id = topic.spec.topic_id
-        message.topic_name = topic.spec.name()
-        message.organization_id = topic.spec.organization_id
-        message.project_id = topic.spec.project_id
-    value = _value(usage.RetentionRecord(trimmed=message))
-    return Record(trimmed.id, trimmed.sequence, trimmed.trimmed_at_us, value)
-
-
-def _unpack(body: bytes) -> Arrival:
-    trimmed = unpack_trimmed(body)
-    return Arrival(trimmed.id, trimmed.sequence, lambda state: trimmed_record(state, trimmed))
-
-
-RETENTION: Final = Cargo(
-    name="retention",
-    topic="_retention",
-    topic_number=RETENTION_TOPIC_NUMBER,
-    arrives=Kind.TRIMMED,
-    acknowledged=Kind.TRIM_ACK,
-    unpack=_unpack,
-)
 
 
 def inventory_value(
@@ -120,7 +66,7 @@ def inventory_value(
         organization_id=spec.organization_id,
         project_id=spec.project_id,
     )
-    return _value(usage.RetentionRecord(inventory=message))
+    return retention_value(usage.RetentionRecord(inventory=message))
 
 
 class Inventory:

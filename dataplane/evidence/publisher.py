@@ -1,16 +1,16 @@
 """Evidence on its way into a system topic: closed metering windows into `_usage`, trims into
 `_retention`; counters of shards into `_usage`.
 
-Owns the road engine -> spool -> topic -> acknowledgement, in that order: a window is acknowledged
+Owns the order engine -> spool -> topic -> acknowledgement: a window is acknowledged
 only once it is in `_usage`, and the engine repeats what is not, in order. Every hop is idempotent:
 the spool knows each window by (topic, created_revision, partition, sequence), and the partition
 knows each batch by producer and sequence. Refuses to compute: sums come from the log. What is said
-of windows here holds for trims too; `Cargo` is what differs.
+of windows here holds for trims too; `channel.py` has what differs.
 
 The spool knows a partition's windows by the last one alone, and an acknowledgement is for all
 before it. So a window is taken only if it is the next of its partition: one that was left out
-because there was no room is never skipped by a later one. Counters (`counters.py`) join the road at
-the spool: nobody repeats or awaits them. The state is the event loop's; threads only write.
+because there was no room is never skipped by a later one. Counters (`counters.py`) join at the
+spool: nobody repeats or awaits them. The state is the event loop's; threads only write.
 """
 
 import asyncio
@@ -18,22 +18,20 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from dataplane.engine.frames import (
     EngineResult,
     Kind,
-    MeterClose,
     PartitionId,
-    unpack_meter_close,
 )
 from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
-from dataplane.evidence.counters import USAGE_VALUE_VERSION, Counters, is_counter
+from dataplane.evidence.channel import USAGE, Arrival, Channel
+from dataplane.evidence.counters import Counters, is_counter
 from dataplane.evidence.spool import Entry, Record, Spool, SpoolFull
-from dataplane.metadata.state import USAGE_TOPIC_NUMBER, State
+from dataplane.metadata.state import State
 from headrace import codec
-from headrace.wire import usage_pb2 as usage
 from native.engine import Frame
 
 ENTRY_RECORDS_MAX: Final = 64
@@ -48,25 +46,6 @@ _PRODUCER_LOST: Final = (EngineResult.INVALID, EngineResult.FENCED)
 log = logging.getLogger("dataplane.metering")
 
 
-class Arrival(NamedTuple):
-    """One window as the engine handed it over; `record` resolves its names."""
-
-    id: PartitionId
-    sequence: int
-    record: Callable[[State], Record]
-
-
-class Cargo(NamedTuple):
-    """What a road carries: from which frame, into which system topic, acknowledged how."""
-
-    name: str
-    topic: str
-    topic_number: int
-    arrives: Kind
-    acknowledged: Kind
-    unpack: Callable[[bytes], Arrival]
-
-
 class Metering:
     """Carries windows; one task, `run`."""
 
@@ -78,10 +57,10 @@ class Metering:
         *,
         reading: Callable[[], AbstractContextManager[State]],
         incoming_max: int = INCOMING_MAX,
-        cargo: Cargo | None = None,
+        channel: Channel = USAGE,
         counters: Counters | None = None,
     ) -> None:
-        self._cargo = cargo or USAGE
+        self._channel = channel
         self._counters = counters
         self._partitions = partitions
         self._spool = spool
@@ -99,7 +78,7 @@ class Metering:
         self._trouble = ""
         self.retries = 0
         self.spools_lost = 0
-        ring.handle((self._cargo.arrives,), self._on_close)
+        ring.handle((self._channel.arrives,), self._on_close)
         if counters is not None:
             counters.handle_arrival(self._wake.set)
             for partition in tuple(spool.sequences):
@@ -115,7 +94,7 @@ class Metering:
         with self._reading() as state:
             known = state.bootstrap_op > 0
         if known and self._spool.is_new:
-            self._lost(f"the {self._cargo.name} spool is gone and begins anew")
+            self._lost(f"the {self._channel.name} spool is gone and begins anew")
 
     def _lost(self, what: str) -> None:
         self.spools_lost += 1
@@ -123,7 +102,7 @@ class Metering:
             "%s: what was not acknowledged comes again from the engine and may stand twice in "
             "`%s`, where reports count each once; find out who removed or restored %s",
             what,
-            self._cargo.topic,
+            self._channel.topic,
             self._spool.folder,
         )
 
@@ -200,7 +179,7 @@ class Metering:
         self._trouble = trouble
 
     def _on_close(self, frame: Frame) -> None:
-        close = self._cargo.unpack(frame.body)
+        close = self._channel.unpack(frame.body)
         if self._spool.holds(close.id, close.sequence):
             # Repeated. If it still waits, its acknowledgement will come with its publication.
             if self._spool.is_published(close.id, close.sequence):
@@ -222,10 +201,10 @@ class Metering:
             assert self._counters is not None
             return await self._spool_counters(self._counters)
         except OSError as error:
-            self._say(f"{self._cargo.name} cannot be spooled and waits: {error}")
+            self._say(f"{self._channel.name} cannot be spooled and waits: {error}")
             return False
         except SpoolFull as full:
-            self._say(f"{self._cargo.name} is not spooled: {full}")
+            self._say(f"{self._channel.name} is not spooled: {full}")
         if not self._may_publish or not self._spool.pending:
             return False
         return await self._publish(self._spool.pending[0])
@@ -270,7 +249,7 @@ class Metering:
             base_sequence=entry.number - self._spool.producer.base,
         )
         with self._reading() as state:
-            topic = state.topic_numbered(self._cargo.topic_number)
+            topic = state.topic_numbered(self._channel.topic_number)
         if topic is None:
             return False
         target = PartitionId(topic.number, topic.created_revision, 0)
@@ -286,7 +265,7 @@ class Metering:
             # The spool is older than `_usage`: what stands there under this number is another
             # entry, and ours would be lost if we took the answer.
             self._lost(
-                f"{self._called(entry)} is in `{self._cargo.topic}` already, from another spool"
+                f"{self._called(entry)} is in `{self._channel.topic}` already, from another spool"
             )
             await self._rotate_producer()
             return False
@@ -297,14 +276,14 @@ class Metering:
             log.warning(
                 "%s: `%s` answered %s, publishing under a new producer id",
                 self._called(entry),
-                self._cargo.topic,
+                self._channel.topic,
                 reply.result.name,
             )
             await self._rotate_producer()
         return False
 
     def _called(self, entry: Entry) -> str:
-        return f"{self._cargo.name} entry {entry.number}"
+        return f"{self._channel.name} entry {entry.number}"
 
     def _may_be_stored(self, entry: Entry) -> bool:
         """Can this very entry be in `_usage` without our knowing?"""
@@ -314,14 +293,14 @@ class Metering:
         try:
             await self._make(self._spool.rotating())
         except OSError as error:
-            self._say(f"the {self._cargo.name} spool cannot be written: {error}")
+            self._say(f"the {self._channel.name} spool cannot be written: {error}")
 
     async def _published(self, entry: Entry) -> bool:
         try:
             await self._make(self._spool.publishing(entry))
         except OSError as error:
             # Published again later, as the same batch: the partition will say DUPLICATE.
-            self._say(f"the {self._cargo.name} spool cannot be written: {error}")
+            self._say(f"the {self._channel.name} spool cannot be written: {error}")
             return False
         for record in entry.records:
             if not is_counter(record.partition):
@@ -331,55 +310,4 @@ class Metering:
         return True
 
     def _acknowledge(self, partition: PartitionId, sequence: int) -> None:
-        self._partitions.post(self._cargo.acknowledged, partition, arg1=sequence)
-
-
-def usage_record(state: State, close: MeterClose) -> Record:
-    """The value of `_usage` for a closed window: a version byte, then UsageRecord, deterministic.
-
-    Names are resolved now, as things are called at the close; the numbers stay the identity.
-    """
-    message = usage.Close(
-        topic=close.id.topic,
-        created_revision=close.id.created_revision,
-        partition=close.id.partition,
-        sequence=close.sequence,
-        from_op=close.from_op,
-        to_op=close.to_op,
-        window_start_us=close.window_start_us,
-        window_end_us=close.window_end_us,
-        cluster_id=state.cluster_id,
-    )
-    topic = state.topic_numbered(close.id.topic)
-    if topic is not None:
-        message.topic_id = topic.spec.topic_id
-        message.topic_name = topic.spec.name()
-        message.organization_id = topic.spec.organization_id
-        message.project_id = topic.spec.project_id
-    for found in sorted(close.sums):
-        message.sums.add(
-            principal=found.principal,
-            ingress_bytes=found.ingress_bytes,
-            records=found.records,
-            batches=found.batches,
-            principal_id=state.principal_id(found.principal),
-        )
-    value = usage.UsageRecord(close=message).SerializeToString(deterministic=True)
-    return Record(
-        close.id, close.sequence, close.window_end_us, bytes([USAGE_VALUE_VERSION]) + value
-    )
-
-
-def _unpack_close(body: bytes) -> Arrival:
-    close = unpack_meter_close(body)
-    return Arrival(close.id, close.sequence, lambda state: usage_record(state, close))
-
-
-USAGE: Final = Cargo(
-    name="usage",
-    topic="_usage",
-    topic_number=USAGE_TOPIC_NUMBER,
-    arrives=Kind.METER_CLOSE,
-    acknowledged=Kind.METER_ACK,
-    unpack=_unpack_close,
-)
+        self._partitions.post(self._channel.acknowledged, partition, arg1=sequence)

@@ -1,4 +1,5 @@
-"""The road of closed windows against a scripted engine: dropped, repeated, restarted, torn."""
+"""Closed windows on their way to `_usage`, from a scripted engine: dropped, repeated, restarted,
+torn."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from dataplane.engine.frames import PartitionId, PartitionState, TrimCause, Trimmed
-from dataplane.evidence.inventory import inventory_value, trimmed_record
+from dataplane.evidence.channel import trimmed_record
+from dataplane.evidence.inventory import inventory_value
 from headrace.wire import usage_pb2 as usage
 from tests.support.builders.commands import Log, put_topic
 

@@ -10,7 +10,7 @@ import pytest
 from dataplane.engine.frames import EngineResult, PartitionId
 from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
-from dataplane.evidence.inventory import RETENTION
+from dataplane.evidence.channel import RETENTION
 from dataplane.evidence.publisher import Metering
 from dataplane.evidence.spool import Spool
 from dataplane.metadata.commands import encode_command
@@ -46,7 +46,7 @@ class Host:
             partitions,
             self.trims,
             reading=self.replica.reading,
-            cargo=RETENTION,
+            channel=RETENTION,
         )
         self.deletion = Deletion(
             partitions,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dataplane.engine.frames import MeterClose, MeterSum, PartitionId
-from dataplane.evidence.publisher import usage_record
+from dataplane.evidence.channel import usage_record
 from headrace.wire import usage_pb2 as usage
 from tests.support.builders.commands import Log, put_key, put_topic
 
