@@ -30,7 +30,7 @@ from dataplane.errors import Refused
 from dataplane.evidence.channel import RETENTION, USAGE, Channel
 from dataplane.evidence.counters import Counters
 from dataplane.evidence.inventory import Inventory
-from dataplane.evidence.publisher import Metering
+from dataplane.evidence.publisher import EvidencePublisher
 from dataplane.evidence.spool import Spool
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.observability import host_metrics
@@ -133,7 +133,7 @@ class Node:
         self._replica = MetadataReplica(self._ring, self._fail)
         life = open_life(settings.node.data_dir)
         self._counters = Counters(self._ring, life, node_id=settings.node.node_id)
-        self._metering = self._publisher(spools.usage, USAGE, self._counters)
+        self._usage = self._publisher(spools.usage, USAGE, self._counters)
         self._retention = self._publisher(spools.retention, RETENTION)
         self._inventory = Inventory(self._partitions, reading=self._replica.reading)
         self._handover = Handover(self._partitions, self._replica)
@@ -142,7 +142,7 @@ class Node:
         )
         self._replica.handle_group_changes(self._groups.group_changed)
         self._deletion = Deletion(
-            self._partitions, self._replica, self._metering, tasks, retention=self._retention
+            self._partitions, self._replica, self._usage, tasks, retention=self._retention
         )
         self._replica.handle_closing_topics(self._topic_closing)
         self._holding = Holding(self._partitions, self._replica, tasks)
@@ -157,7 +157,7 @@ class Node:
             self._ring,
             self._partitions,
             self._replica,
-            self._metering,
+            self._usage,
             self._inventory,
             node_id=section.node_id,
             incarnation=read_incarnation(section.data_dir),
@@ -183,8 +183,8 @@ class Node:
 
     def _publisher(
         self, spool: Spool, channel: Channel, counters: Counters | None = None
-    ) -> Metering:
-        return Metering(
+    ) -> EvidencePublisher:
+        return EvidencePublisher(
             self._ring,
             self._partitions,
             spool,
@@ -203,12 +203,12 @@ class Node:
             self._ring.open(asyncio.get_running_loop())
             self._spawn(self._beat())
             await self._unless_failed(self._replica.recovered.wait())
-            self._metering.check_spool()
+            self._usage.check_spool()
             self._retention.check_spool()
             await self._unless_failed(self._bootstrap(address))
             self._groups.start()
             self._spawn(self._groups.run())
-            self._spawn(self._metering.run())
+            self._spawn(self._usage.run())
             self._spawn(self._retention.run())
             self._spawn(self._inventory.run())
             self._remember_closing()
@@ -336,7 +336,7 @@ class Node:
             (
                 *host_metrics.of_calls(self._ring, bridge),
                 *host_metrics.of_groups(self._replica, self._groups, self._handover),
-                *host_metrics.of_usage(self._metering, self._counters),
+                *host_metrics.of_usage(self._usage, self._counters),
                 *host_metrics.of_retention(self._retention, self._inventory),
                 *host_metrics.of_deletions(self._deletion),
                 *host_metrics.of_holds(self._holding),
@@ -388,7 +388,7 @@ class Node:
         self._groups.drain()
         calls_done = await bridge.drain(total_s / 4)
         usage_done = await self._drain_usage(total_s / 4)
-        self._metering.stop_publishing()
+        self._usage.stop_publishing()
         self._retention.stop_publishing()
         engine_done = await asyncio.to_thread(self._engine.stop, int(total_s * 3 / 8 * 1000))
         last_done = await self._spool_last(total_s / 8)
@@ -406,7 +406,7 @@ class Node:
         try:
             async with asyncio.timeout(timeout_s):
                 await self._admin.flush_everything(timeout_s)
-                await self._metering.wait_idle()
+                await self._usage.wait_idle()
                 await self._retention.wait_idle()
         except TimeoutError:
             return False
@@ -417,7 +417,7 @@ class Node:
         self._ring.drain()
         try:
             async with asyncio.timeout(timeout_s):
-                await self._metering.wait_spooled()
+                await self._usage.wait_spooled()
         except TimeoutError:
             return False
         return True

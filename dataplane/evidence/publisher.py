@@ -1,16 +1,16 @@
 """Evidence on its way into a system topic: closed metering windows into `_usage`, trims into
 `_retention`; counters of shards into `_usage`.
 
-Owns the order engine -> spool -> topic -> acknowledgement: a window is acknowledged
-only once it is in `_usage`, and the engine repeats what is not, in order. Every hop is idempotent:
-the spool knows each window by (topic, created_revision, partition, sequence), and the partition
-knows each batch by producer and sequence. Refuses to compute: sums come from the log. What is said
-of windows here holds for trims too; `channel.py` has what differs.
+Owns the order engine -> spool -> topic -> acknowledgement: a window is acknowledged only once it is
+in `_usage`, and the engine repeats what is not, in order. Every step is idempotent: the spool knows
+each window by (topic, created_revision, partition, sequence), and the partition knows each batch by
+producer and sequence. What is said of windows here holds for trims too; `channel.py` has what
+differs. Refuses to compute: sums come from the log.
 
 The spool knows a partition's windows by the last one alone, and an acknowledgement is for all
-before it. So a window is taken only if it is the next of its partition: one that was left out
-because there was no room is never skipped by a later one. Counters (`counters.py`) join at the
-spool: nobody repeats or awaits them. The state is the event loop's; threads only write.
+before it. So a window is taken only if it is the next of its partition: one that was left out for
+lack of room is never skipped by a later one. Counters (`counters.py`) enter at the spool: they are
+neither repeated nor acknowledged. The state is the event loop's; threads only write.
 """
 
 import asyncio
@@ -46,8 +46,8 @@ _PRODUCER_LOST: Final = (EngineResult.INVALID, EngineResult.FENCED)
 log = logging.getLogger("dataplane.metering")
 
 
-class Metering:
-    """Carries windows; one task, `run`."""
+class EvidencePublisher:
+    """Spools and publishes what its channel brings; one task, `run`."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Metering:
             await self._progress.wait_for(lambda: self.pending_count() == 0)
 
     async def run(self) -> None:
-        """Carry windows until cancelled."""
+        """Spool and publish until cancelled."""
         delay_s = RETRY_S_MIN
         while True:
             if self._incoming or self._counted_count() > 0:

@@ -8,7 +8,7 @@ from dataplane.engine.ring import Ring
 from dataplane.engine.rpc import Bridge
 from dataplane.evidence.counters import Counters
 from dataplane.evidence.inventory import Inventory
-from dataplane.evidence.publisher import Metering
+from dataplane.evidence.publisher import EvidencePublisher
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.observability.telemetry import Number, NumbersByCode
 from dataplane.services.groups import GroupService
@@ -100,7 +100,7 @@ def of_groups(
     )
 
 
-def of_usage(metering: Metering, counters: Counters) -> tuple[Number, ...]:
+def of_usage(usage: EvidencePublisher, counters: Counters) -> tuple[Number, ...]:
     """Windows and counters that are published to `_usage`."""
     return (
         Number(
@@ -120,29 +120,29 @@ def of_usage(metering: Metering, counters: Counters) -> tuple[Number, ...]:
         ),
         Number(
             "headrace_usage_published",
-            "Metering windows published to `_usage`, including earlier runs of the node.",
-            metering.published_count,
+            "EvidencePublisher windows published to `_usage`, including earlier runs of the node.",
+            usage.published_count,
         ),
         Number(
             "headrace_usage_pending",
             "Closed metering windows not yet published to `_usage`.",
-            metering.pending_count,
+            usage.pending_count,
             rises=False,
         ),
         Number(
             "headrace_usage_retries",
             "Repeated attempts to spool or publish usage.",
-            lambda: metering.retries,
+            lambda: usage.retries,
         ),
         Number(
             "headrace_usage_spools_lost",
             "Usage spools found missing or outdated at a start.",
-            lambda: metering.spools_lost,
+            lambda: usage.spools_lost,
         ),
     )
 
 
-def of_retention(retention: Metering, inventory: Inventory) -> tuple[Number, ...]:
+def of_retention(retention: EvidencePublisher, inventory: Inventory) -> tuple[Number, ...]:
     """Deletion events and inventories that are published to `_retention`."""
     return (
         Number(

@@ -27,7 +27,7 @@ from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.engine.rpc import Call
 from dataplane.evidence.inventory import Inventory
-from dataplane.evidence.publisher import Metering
+from dataplane.evidence.publisher import EvidencePublisher
 from dataplane.groups.membership import Group
 from dataplane.metadata import rules
 from dataplane.metadata.commands import fence_message, topic_message
@@ -60,7 +60,7 @@ class AdminService:
         ring: Ring,
         partitions: PartitionClient,
         replica: MetadataReplica,
-        metering: Metering,
+        usage: EvidencePublisher,
         inventory: Inventory,
         *,
         node_id: str,
@@ -70,7 +70,7 @@ class AdminService:
         self._ring = ring
         self._partitions = partitions
         self._replica = replica
-        self._metering = metering
+        self._usage = usage
         self._inventory = inventory
         self._node_id = node_id
         self._incarnation = incarnation
@@ -126,9 +126,7 @@ class AdminService:
         outstanding = await self.flush_everything(max(0.0, wait_s))
         if request.inventory and not await self._inventory.take(time.time_ns() // 1000):
             log.warning("an inventory was asked for and could not be taken")
-        return wire.FlushUsageReply(
-            closes=self._metering.published_count(), outstanding=outstanding
-        )
+        return wire.FlushUsageReply(closes=self._usage.published_count(), outstanding=outstanding)
 
     async def confirm_clock(
         self, call: Call, request: wire.ConfirmClockRequest
@@ -168,7 +166,7 @@ class AdminService:
         )
         if reply.result == EngineResult.OK:
             # What it counted came before its reply.
-            await self._metering.wait_counted()
+            await self._usage.wait_counted()
             done[shard] = True
 
     async def _flush(self, partition: PartitionId, done: dict[PartitionId | int, bool]) -> None:
@@ -187,7 +185,7 @@ class AdminService:
             await asyncio.sleep(FLUSH_RETRY_S)
         last, acknowledged = unpack_meter_flushed(reply.body)
         if last > acknowledged:
-            await self._metering.wait_published(partition, last)
+            await self._usage.wait_published(partition, last)
         done[partition] = True
 
     async def _topic(self, topic: Topic) -> wire.TopicStatus:

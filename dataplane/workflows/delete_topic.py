@@ -27,7 +27,7 @@ from dataplane.engine.frames import (
 )
 from dataplane.engine.partition_client import PartitionClient
 from dataplane.errors import Refused
-from dataplane.evidence.publisher import Metering
+from dataplane.evidence.publisher import EvidencePublisher
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.state import Topic, partitions_of
 from dataplane.wire import node_pb2 as wire
@@ -58,15 +58,15 @@ class Deletion:
         self,
         partitions: PartitionClient,
         replica: MetadataReplica,
-        metering: Metering,
+        usage: EvidencePublisher,
         tasks: asyncio.TaskGroup,
         *,
-        retention: Metering,
+        retention: EvidencePublisher,
         retry_s_min: float = RETRY_S_MIN,
     ) -> None:
         self._partitions = partitions
         self._replica = replica
-        self._metering = metering
+        self._usage = usage
         self._retention = retention
         self._walks = Walks(replica, tasks, self._attempt, wish="deleted", retry_s_min=retry_s_min)
         self._seals = asyncio.Semaphore(SEALS_MAX)
@@ -114,7 +114,7 @@ class Deletion:
             return "damaged"
         reason = await self._confirm(topic, damaged)
         if not reason:
-            self._metering.forget(partitions)
+            self._usage.forget(partitions)
             self._retention.forget(partitions)
         return reason
 
@@ -148,7 +148,7 @@ class Deletion:
                 if sealed.is_told():
                     return None
                 async with asyncio.timeout(USAGE_TIMEOUT_S):
-                    await self._metering.wait_published(partition, sealed.meter_sequence)
+                    await self._usage.wait_published(partition, sealed.meter_sequence)
                     if sealed.trim_acked < sealed.trim_sequence:
                         await self._retention.wait_published(partition, sealed.trim_sequence)
                     await self._acknowledged(partition, intent_op)

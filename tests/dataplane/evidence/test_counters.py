@@ -19,7 +19,7 @@ from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.evidence.boot import NAME, Life, LifeDamaged
 from dataplane.evidence.counters import CLOSED_TOPICS_MAX, HOUR_US, WAITING_MAX, Counters
-from dataplane.evidence.publisher import Metering
+from dataplane.evidence.publisher import EvidencePublisher
 from dataplane.evidence.spool import Spool
 from dataplane.metadata.state import State
 from headrace.wire import usage_pb2 as usage
@@ -45,7 +45,7 @@ def row(
 
 
 class Host:
-    """Ring, spool, counters and metering of one process; everything is in one folder."""
+    """Ring, spool, counters and publisher of one process; everything is in one folder."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Host:
         def reading() -> Iterator[State]:
             yield self.log.machine.state
 
-        self.metering = Metering(
+        self.publisher = EvidencePublisher(
             self.ring,
             PartitionClient(self.ring, shards=1),
             self.spool,
@@ -78,7 +78,7 @@ class Host:
 
     def carry(self) -> None:
         """Let them go on."""
-        self._task = asyncio.create_task(self.metering.run())
+        self._task = asyncio.create_task(self.publisher.run())
 
     async def end(self) -> None:
         """End as a process does."""
@@ -90,7 +90,7 @@ class Host:
 
     def tried(self, times: int) -> bool:
         """Whether it has failed to keep something that often."""
-        return self.metering.retries >= times
+        return self.publisher.retries >= times
 
 
 @asynccontextmanager
@@ -123,7 +123,7 @@ def test_rows_that_wait_grow_into_one_but_never_over_an_hour(
             host.ring.drain()
             assert host.counters.waiting_count() == 3
             host.carry()
-            await host.metering.wait_counted()
+            await host.publisher.wait_counted()
             found = engine.counted()
             assert [(one.meter, one.delta, one.cumulative) for one in found] == [
                 ("egress_bytes", 12, 12),
@@ -154,7 +154,7 @@ def test_hours_grow_into_one_once_too_many_rows_wait(
             assert host.counters.waiting_count() == 4
             assert host.counters.hours_merged == host.counters.merged == 7
             host.carry()
-            await host.metering.wait_counted()
+            await host.publisher.wait_counted()
             found = engine.counted()
             assert [(one.meter, one.delta, one.cumulative) for one in found] == [
                 ("egress_bytes", 1, 1),
@@ -199,7 +199,7 @@ def test_whatever_ends_or_fails_each_row_is_published_once_or_was_never_durable(
                 if step == "kill":
                     return
                 if step == "spool":
-                    await host.metering.wait_spooled()
+                    await host.publisher.wait_spooled()
                     durable.update(open_)
                     open_.clear()
                 elif isinstance(step, tuple):
@@ -213,7 +213,7 @@ def test_whatever_ends_or_fails_each_row_is_published_once_or_was_never_durable(
                 else:
                     engine.refuse_publish = EngineResult.STORAGE_FULL if step == "refuse" else None
             engine.refuse_publish = None
-            await host.metering.wait_counted()
+            await host.publisher.wait_counted()
             durable.update(open_)
 
     todo = list(script)
@@ -244,7 +244,7 @@ def test_a_spool_that_cannot_be_written_makes_counters_coarser_and_never_less(
                 host.ring.drain()
                 await engine.until(partial(host.tried, window))
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-            await host.metering.wait_counted()
+            await host.publisher.wait_counted()
             found = engine.counted()
             check_counters(found)
             assert sum(one.delta for one in found) == 40
@@ -266,18 +266,18 @@ def test_the_last_record_of_a_shard_says_so_and_waits_for_the_next_start(
             host.carry()
             engine.count(row(5, 5), shard=0)
             host.ring.drain()
-            await host.metering.wait_counted()
-            host.metering.stop_publishing()
+            await host.publisher.wait_counted()
+            host.publisher.stop_publishing()
             engine.count(row(3, 3), shard=1)
             engine.count(row(4, 7), shard=1, final=True)
             engine.count(shard=0, final=True)  # Has told everything.
             engine.count(shard=2, final=True)  # Has nothing to tell.
             host.ring.drain()
-            await host.metering.wait_spooled()
+            await host.publisher.wait_spooled()
             assert len(engine.counted()) == 1
         async with running(engine, tmp_path, life_at=0.0) as host:
             host.carry()
-            await host.metering.wait_idle()
+            await host.publisher.wait_idle()
             assert host.life.number > 1
             found = engine.counted()
             check_counters(found)
@@ -305,7 +305,7 @@ def test_a_topic_that_went_is_called_as_it_was_and_topic_0_is_unattributed(
             engine.count(row(3, 3), row(8, 8, Meter.REQUESTS, topic=0))
             host.ring.drain()
             host.carry()
-            await host.metering.wait_counted()
+            await host.publisher.wait_counted()
             gone, nobodys = engine.counted()
             assert (gone.topic_id, gone.topic_name, gone.organization_id) == (
                 "tp_1",
@@ -371,7 +371,7 @@ def test_a_window_of_a_partition_and_a_counter_go_side_by_side(
             engine.close_windows(partition, 2)
             engine.count(row(3, 3), end_us=MINUTE_US)
             await engine.until(lambda: engine.acknowledged.get(partition) == 2)
-            await host.metering.wait_counted()
+            await host.publisher.wait_counted()
             assert len(engine.usage()) == 3
             # Nothing is acknowledged that the engine does not know.
             assert set(engine.acknowledged) == {partition}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dataplane.engine.frames import EngineResult, PartitionId
 from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
-from dataplane.evidence.publisher import Metering
+from dataplane.evidence.publisher import EvidencePublisher
 from dataplane.evidence.spool import Spool
 from dataplane.metadata.state import State
 from tests.dataplane.scripted_engine import PATIENCE_S, ScriptedEngine
@@ -30,7 +30,7 @@ def _log() -> Log:
 
 
 class Host:
-    """Ring, spool and metering of one process. `carry` begins the task that empties them."""
+    """Ring, spool and publisher of one process. `carry` starts its task."""
 
     def __init__(self, engine: ScriptedEngine, spool: Spool, *, incoming_max: int) -> None:
         self.engine = engine
@@ -42,7 +42,7 @@ class Host:
         def reading() -> Iterator[State]:
             yield state
 
-        self.metering = Metering(
+        self.publisher = EvidencePublisher(
             self.ring,
             PartitionClient(self.ring, shards=1),
             spool,
@@ -53,7 +53,7 @@ class Host:
 
     def carry(self) -> None:
         """Let the windows go on."""
-        self._task = asyncio.create_task(self.metering.run())
+        self._task = asyncio.create_task(self.publisher.run())
 
     async def end(self) -> None:
         """End as a process does: nothing more is carried."""
@@ -95,7 +95,7 @@ def test_a_window_without_room_is_not_skipped_by_the_next(
             await engine.until(lambda: engine.acknowledged.get(P) == 4)
             engine.close_windows(P)  # The sixth finds room, before the fifth came again.
             host.ring.drain()
-            await host.metering.wait_idle()
+            await host.publisher.wait_idle()
             assert (P, 6) not in engine.usage()
             engine.repeat()
             await engine.until(lambda: engine.acknowledged.get(P) == 6)
@@ -116,12 +116,12 @@ def test_a_first_window_without_room_is_not_skipped_either(
             await engine.until(lambda: engine.acknowledged.get(Q) == 1)
             engine.close_windows(P)
             host.ring.drain()
-            await host.metering.wait_idle()
+            await host.publisher.wait_idle()
             assert engine.usage() == [(Q, 1)]
             for _ in range(2):
                 engine.repeat()
                 host.ring.drain()
-                await host.metering.wait_idle()
+                await host.publisher.wait_idle()
             assert engine.usage() == [(Q, 1), (P, 1), (P, 2)]
             await engine.until(lambda: engine.acknowledged.get(P) == 2)
 
@@ -246,7 +246,7 @@ def test_whatever_is_dropped_or_repeated_each_window_is_billed_once_and_in_order
                 if step == "restart":
                     return
                 if step == "carry":
-                    host.carry() if host._task is None else await host.metering.wait_idle()
+                    host.carry() if host._task is None else await host.publisher.wait_idle()
                 elif step == "repeat":
                     engine.repeat()
                 else:
@@ -259,7 +259,7 @@ def test_whatever_is_dropped_or_repeated_each_window_is_billed_once_and_in_order
                     while engine.acknowledged != engine.closed:
                         engine.repeat()
                         host.ring.drain()
-                        await host.metering.wait_idle()
+                        await host.publisher.wait_idle()
 
     rest = iter(steps)
     for _ in range(steps.count("restart")):
@@ -283,7 +283,7 @@ def test_an_entry_that_another_spool_published_is_noticed_and_published_anew(
             engine.close_windows(P, 3)
             await engine.until(lambda: engine.acknowledged.get(P) == 3)
             assert sorted(engine.usage()) == [(P, 1), (P, 2), (P, 3)]
-            assert host.metering.spools_lost == 1
+            assert host.publisher.spools_lost == 1
 
     asyncio.run(story())
     assert "from another spool" in caplog.text
@@ -308,9 +308,9 @@ def test_an_entry_without_an_answer_may_be_a_duplicate(
         async with running(engine, tmp_path) as host:
             assert len(host.spool.pending) == 1
             host.carry()
-            await host.metering.wait_idle()
+            await host.publisher.wait_idle()
             assert engine.usage() == [(P, 1)]
-            assert host.metering.spools_lost == 0
+            assert host.publisher.spools_lost == 0
 
     asyncio.run(story())
 
@@ -321,8 +321,8 @@ def test_a_new_spool_in_a_cluster_that_has_its_name_is_noticed(
     async def story() -> None:
         for name, lost in (("spool", 1), ("spool", 0)):
             async with running(engine, tmp_path / name) as host:
-                host.metering.check_spool()
-                assert host.metering.spools_lost == lost
+                host.publisher.check_spool()
+                assert host.publisher.spools_lost == lost
 
     asyncio.run(story())
     assert caplog.text.count("the usage spool is gone") == 1

@@ -11,7 +11,7 @@ from dataplane.engine.frames import EngineResult, PartitionId
 from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.evidence.channel import RETENTION
-from dataplane.evidence.publisher import Metering
+from dataplane.evidence.publisher import EvidencePublisher
 from dataplane.evidence.spool import Spool
 from dataplane.metadata.commands import encode_command
 from dataplane.metadata.replica import MetadataReplica
@@ -40,8 +40,10 @@ class Host:
         self.trims = Spool(folder.with_name(f"{folder.name}-retention"))
         self.failures: list[BaseException] = []
         self.replica = MetadataReplica(self.ring, self.failures.append)
-        self.metering = Metering(self.ring, partitions, self.spool, reading=self.replica.reading)
-        self.retention = Metering(
+        self.usage = EvidencePublisher(
+            self.ring, partitions, self.spool, reading=self.replica.reading
+        )
+        self.retention = EvidencePublisher(
             self.ring,
             partitions,
             self.trims,
@@ -51,7 +53,7 @@ class Host:
         self.deletion = Deletion(
             partitions,
             self.replica,
-            self.metering,
+            self.usage,
             tasks,
             retention=self.retention,
             retry_s_min=retry_s,
@@ -86,7 +88,7 @@ async def running(
         host.ring.open(asyncio.get_running_loop())
         await host.replica.recovered.wait()
         host.deletion.start()
-        carrier = tasks.create_task(host.metering.run())
+        carrier = tasks.create_task(host.usage.run())
         try:
             yield host
         finally:
@@ -134,7 +136,7 @@ def test_a_topic_waits_until_its_last_window_is_published(
             engine.refuse_publish = EngineResult.STORAGE_FULL
             engine.appended.add(P)
             await host.delete()
-            await engine.until(lambda: host.metering.retries > 2)
+            await engine.until(lambda: host.usage.retries > 2)
             assert not host.is_gone()
             engine.refuse_publish = None
             await engine.until(host.is_gone)
