@@ -83,8 +83,8 @@ class Group:
         return "MOVING" if any(slot.moving for slot in self.slots.values()) else "STABLE"
 
 
-class Holding(NamedTuple):
-    """One partition that a session owns, and where it went on; `moving`: it must let go of it."""
+class PartitionAssignment(NamedTuple):
+    """One partition that a session owns, and where it went on; `moving`: it must release it."""
 
     place: Slice
     moving: bool
@@ -93,20 +93,20 @@ class Holding(NamedTuple):
     committed: int
 
 
-class Picture(NamedTuple):
-    """What one session must know: what it reads, what it must stop reading. Ascending by place."""
+class SessionAssignment(NamedTuple):
+    """What one session reads and what it must stop reading. Ascending by place."""
 
     generation: int
     members: int
-    holdings: tuple[Holding, ...]
+    partitions: tuple[PartitionAssignment, ...]
 
-    def assigned(self) -> tuple[Holding, ...]:
+    def assigned(self) -> tuple[PartitionAssignment, ...]:
         """What it reads now."""
-        return tuple(held for held in self.holdings if not held.moving)
+        return tuple(held for held in self.partitions if not held.moving)
 
-    def revoked(self) -> tuple[Holding, ...]:
+    def revoked(self) -> tuple[PartitionAssignment, ...]:
         """What it must stop reading."""
-        return tuple(held for held in self.holdings if held.moving)
+        return tuple(held for held in self.partitions if held.moving)
 
 
 def join(
@@ -213,21 +213,21 @@ def confirm(
     return True
 
 
-def pictures(group: Group) -> dict[Owner, Picture]:
-    """The picture of every member's session, from one pass over the slots."""
-    held: dict[Owner, list[Holding]] = {
+def session_assignments(group: Group) -> dict[Owner, SessionAssignment]:
+    """The assignment of every member's session, from one pass over the slots."""
+    held: dict[Owner, list[PartitionAssignment]] = {
         Owner(name, member.session): [] for name, member in group.members.items()
     }
     for place, slot in group.slots.items():
         mine = held.get(slot.owner)
         if mine is not None:
             mine.append(
-                Holding(
+                PartitionAssignment(
                     place, slot.moving, slot.owner_generation, slot.has_committed, slot.committed
                 )
             )
     return {
-        owner: Picture(group.generation, len(group.members), tuple(sorted(mine)))
+        owner: SessionAssignment(group.generation, len(group.members), tuple(sorted(mine)))
         for owner, mine in held.items()
     }
 

@@ -79,7 +79,7 @@ def of_groups(
         Number(
             "headrace_group_pictures",
             "Assignments sent to members of consumer groups.",
-            groups.pictures_count,
+            groups.assignments_count,
         ),
         Number(
             "headrace_group_moves_open",
@@ -120,7 +120,7 @@ def of_usage(usage: EvidencePublisher, counters: Counters) -> tuple[Number, ...]
         ),
         Number(
             "headrace_usage_published",
-            "EvidencePublisher windows published to `_usage`, including earlier runs of the node.",
+            "Metering windows published to `_usage`, including earlier runs of the node.",
             usage.published_count,
         ),
         Number(

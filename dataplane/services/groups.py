@@ -15,13 +15,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from dataplane.coordinator.assignments import partition_message
 from dataplane.coordinator.handover import Handover, Intent
-from dataplane.coordinator.session_registry import MemberSession, Roster, assigned_row
+from dataplane.coordinator.session_registry import MemberSession, SessionRegistry
 from dataplane.engine.frames import PartitionId
 from dataplane.engine.rpc import Call, Stream
 from dataplane.errors import RETRY_SAME_NODE, SESSION_EXPIRED, Refused
 from dataplane.groups.assignment import Slice
-from dataplane.groups.membership import Group, Liveness, Owner, Slot, pictures
+from dataplane.groups.membership import Group, Liveness, Owner, Slot, session_assignments
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.rules import GROUP_TOPICS_MAX, GROUPS_MAX
 from dataplane.metadata.state import State
@@ -59,7 +60,7 @@ class GroupService:
         self._replica = replica
         self._handover = handover
         self._tasks = tasks
-        self._sessions = Roster()
+        self._sessions = SessionRegistry()
         self._liveness: Liveness[Member] = Liveness(clock)
         self._moves: dict[tuple[int, Slice], tuple[Intent, asyncio.Task[None]]] = {}
         self._leaving: deque[Member] = deque()
@@ -72,7 +73,7 @@ class GroupService:
         """Members connected here."""
         return self._sessions.count()
 
-    def pictures_count(self) -> int:
+    def assignments_count(self) -> int:
         """Assignments rendered since the start."""
         return self._sessions.rendered
 
@@ -150,7 +151,7 @@ class GroupService:
                     f"there is no group {request.group} in this project",
                     hint="a group begins with its first member",
                 )
-            seen = pictures(group)
+            assignments = session_assignments(group)
             return wire.DescribeGroupReply(
                 group=group.number,
                 generation=group.generation,
@@ -159,8 +160,8 @@ class GroupService:
                     wire.GroupMember(
                         member=name,
                         assigned=[
-                            assigned_row(state, held)
-                            for held in seen[Owner(name, member.session)].holdings
+                            partition_message(state, held)
+                            for held in assignments[Owner(name, member.session)].partitions
                         ],
                     )
                     for name, member in sorted(group.members.items())
@@ -257,7 +258,7 @@ class GroupService:
         session.end()
 
     async def _write(self, stream: Stream[wire.SessionRequest], session: MemberSession) -> None:
-        while (assignment := await session.next_picture()) is not None:
+        while (assignment := await session.next_assignment()) is not None:
             await stream.send(wire.SessionEvent(assignment=assignment))
         if session.refusal is not None:
             await stream.send(wire.SessionEvent(ended=session.refusal.error()))
@@ -280,7 +281,7 @@ class GroupService:
         with self._replica.reading() as state:
             group = state.groups[number]
             intents = self._intents(state, group)
-            replaced = self._sessions.tell(state, group)
+            replaced = self._sessions.assign(state, group)
             members = [
                 (number, Owner(name, member.session)) for name, member in group.members.items()
             ]

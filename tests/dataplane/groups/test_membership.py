@@ -99,11 +99,11 @@ class GroupModel(RuleBasedStateMachine):
 
     @invariant()
     def a_partition_is_read_by_one_session(self) -> None:
-        pictures = membership.pictures(self.group).values()
-        told = [held.place for seen in pictures for held in seen.holdings]
+        assignments = membership.session_assignments(self.group).values()
+        told = [held.place for seen in assignments for held in seen.partitions]
         assert len(told) == len(set(told))
         moving = set(membership.moves(self.group))
-        assert not moving & {place for seen in pictures for place, *_ in seen.assigned()}
+        assert not moving & {place for seen in assignments for place, *_ in seen.assigned()}
 
     @invariant()
     def a_generation_is_closed_before_it_is_read(self) -> None:
@@ -123,10 +123,10 @@ def _settled(group: Group) -> None:
 def test_a_first_member_is_assigned_only_after_the_log_was_closed() -> None:
     group = _group()
     membership.join(group, "a", Member(1, (TOPIC,)), partitions=PARTITIONS, op=5)
-    assert membership.pictures(group)[Owner("a", 1)].assigned() == ()
+    assert membership.session_assignments(group)[Owner("a", 1)].assigned() == ()
     assert group.state() == "MOVING"
     _settled(group)
-    assert len(membership.pictures(group)[Owner("a", 1)].assigned()) == 5
+    assert len(membership.session_assignments(group)[Owner("a", 1)].assigned()) == 5
     assert group.state() == "STABLE"
 
 
@@ -136,10 +136,10 @@ def test_a_second_session_of_a_name_fences_the_first() -> None:
     _settled(group)
     membership.join(group, "a", Member(2, (TOPIC,)), partitions=PARTITIONS, op=6)
     assert not group.has(Owner("a", 1))
-    assert membership.pictures(group)[Owner("a", 2)].assigned() == ()
+    assert membership.session_assignments(group)[Owner("a", 2)].assigned() == ()
     generations = {slot.owner_generation for slot in group.slots.values()}
     _settled(group)
-    assert len(membership.pictures(group)[Owner("a", 2)].assigned()) == 5
+    assert len(membership.session_assignments(group)[Owner("a", 2)].assigned()) == 5
     assert generations.isdisjoint({slot.owner_generation for slot in group.slots.values()})
 
 
@@ -148,7 +148,7 @@ def test_a_newcomer_moves_only_its_share_and_the_old_owner_is_told_to_stop() -> 
     membership.join(group, "a", Member(1, (TOPIC,)), partitions=PARTITIONS, op=5)
     _settled(group)
     membership.join(group, "b", Member(2, (TOPIC,)), partitions=PARTITIONS, op=6)
-    seen = membership.pictures(group)[Owner("a", 1)]
+    seen = membership.session_assignments(group)[Owner("a", 1)]
     assert (len(seen.assigned()), len(seen.revoked()), seen.members) == (3, 2, 2)
 
 
@@ -165,7 +165,7 @@ def test_a_target_that_leaves_sends_the_partition_back_under_a_new_intent() -> N
         for place, op in overtaken.items()
     )
     _settled(group)
-    assert len(membership.pictures(group)[Owner("a", 1)].assigned()) == 5
+    assert len(membership.session_assignments(group)[Owner("a", 1)].assigned()) == 5
 
 
 def test_silence_is_reported_once_and_a_sign_of_life_begins_it_anew() -> None:
