@@ -47,9 +47,9 @@ from dataplane.services.reflection import (
 from dataplane.settings import NodeSettings, read_admin_key
 from dataplane.wire import node_pb2 as node
 from dataplane.wire import reflection_pb2 as reflection
-from dataplane.workflows.delete_topic import Deletion
-from dataplane.workflows.legal_holds import Holding
-from dataplane.workflows.purge import Purging
+from dataplane.workflows.delete_topic import DeleteTopicWorkflow
+from dataplane.workflows.legal_holds import LegalHoldWorkflow
+from dataplane.workflows.purge import PurgeWorkflow
 from headrace.wire import stream_pb2 as stream
 from native.engine import Engine, EngineError, Frame
 
@@ -141,12 +141,12 @@ class Node:
             self._replica, self._handover, tasks, clock=asyncio.get_running_loop().time
         )
         self._replica.handle_group_changes(self._groups.group_changed)
-        self._deletion = Deletion(
+        self._deletion = DeleteTopicWorkflow(
             self._partitions, self._replica, self._usage, tasks, retention=self._retention
         )
         self._replica.handle_closing_topics(self._topic_closing)
-        self._holding = Holding(self._partitions, self._replica, tasks)
-        self._replica.handle_held_topics(self._holding.topic_held)
+        self._legal_holds = LegalHoldWorkflow(self._partitions, self._replica, tasks)
+        self._replica.handle_held_topics(self._legal_holds.topic_held)
         self._conditions = Conditions(engine.metric_total)
         self._admin = self._make_admin()
 
@@ -213,7 +213,7 @@ class Node:
             self._spawn(self._inventory.run())
             self._remember_closing()
             self._deletion.start()
-            self._holding.start()
+            self._legal_holds.start()
             self._spawn(self._conditions.run())
             http_port = await self._open_http(telemetry)
             self._ready = True
@@ -228,7 +228,7 @@ class Node:
                 task.cancel()
             self._groups.stop()
             self._deletion.stop()
-            self._holding.stop()
+            self._legal_holds.stop()
             self._ring.close()
             await asyncio.to_thread(self._replica.stop)
 
@@ -299,7 +299,7 @@ class Node:
             ReflectionService(catalogue_of_node()).info,
             access=Access.ANY_KEY,
         )
-        purging = Purging(self._partitions, self._replica)
+        purge = PurgeWorkflow(self._partitions, self._replica)
         return {
             **dict.fromkeys(PATHS, reflected),
             "/headrace.stream.v1.Cluster/Describe": unary(
@@ -321,7 +321,7 @@ class Node:
                 node.DescribeRequest, admin.describe, access=Access.NODE_KEY
             ),
             "/headrace.node.v1.Admin/Purge": unary(
-                node.PurgeRequest, purging.purge, access=Access.NODE_KEY
+                node.PurgeRequest, purge.purge, access=Access.NODE_KEY
             ),
             "/headrace.node.v1.Admin/FlushUsage": unary(
                 node.FlushUsageRequest, admin.flush_usage, access=Access.NODE_KEY
@@ -339,7 +339,7 @@ class Node:
                 *host_metrics.of_usage(self._usage, self._counters),
                 *host_metrics.of_retention(self._retention, self._inventory),
                 *host_metrics.of_deletions(self._deletion),
-                *host_metrics.of_holds(self._holding),
+                *host_metrics.of_holds(self._legal_holds),
             ),
             engine_metrics=self._engine.metrics,
             ready=lambda: self._ready,

@@ -1,15 +1,15 @@
 """One partition changes hands: the host's side of intent -> fence -> confirm.
 
-Owns the walk of one intent, from the moment it is committed until it is confirmed or overtaken:
+Owns the steps of one intent, from the moment it is committed until it is confirmed or overtaken:
 
     FREEZE in the partition's log (only if the old owner lives)
-    -> the old owner releases, is gone, or its time is up
+    -> the old owner releases, has left, or its time is up
     -> CLOSE in the partition's log: its commits are refused from here, the reply is where to go on
     -> ConfirmMove in the metadata log: only now the target is told
 
 A time-out leads to CLOSE, never past it. Without the partition's log nothing moves: the step is
 repeated while the intent stands, and every other partition goes its own way. Only a partition that
-can take no more groups ends the walk: waiting would help nobody. Refuses to decide anything: the
+can take no more groups ends the hand-over: waiting would not help. Refuses to decide anything: the
 intent says who and from which op.
 """
 
@@ -71,7 +71,7 @@ class Handover:
         self.retries = 0
 
     async def carry_out(self, intent: Intent, *, release_timeout_s: float) -> None:
-        """Walk one intent to its end. Returns when it is confirmed or overtaken.
+        """Carry one intent out. Returns when it is confirmed or overtaken.
 
         Raises Refused if the partition never takes this group.
         """

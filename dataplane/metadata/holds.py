@@ -130,7 +130,7 @@ def confirm(state: State, op: int, command: wire.ConfirmHold) -> Done:
 def reopen(state: State, op: int, topic_id: str) -> bool:
     """The topic has more partitions: holds on all of them are to be told to the new ones.
 
-    That is another intent: the confirmation of a walk that began before knows fewer partitions.
+    That is another intent: the confirmation of a workflow that began before knows fewer partitions.
     """
     rows = [row for row in state.holds_of(topic_id) if not row.partitions]
     for row in rows:

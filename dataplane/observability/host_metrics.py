@@ -12,8 +12,8 @@ from dataplane.evidence.publisher import EvidencePublisher
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.observability.telemetry import Number, NumbersByCode
 from dataplane.services.groups import GroupService
-from dataplane.workflows.delete_topic import Deletion
-from dataplane.workflows.legal_holds import Holding
+from dataplane.workflows.delete_topic import DeleteTopicWorkflow
+from dataplane.workflows.legal_holds import LegalHoldWorkflow
 
 
 def of_calls(ring: Ring, bridge: Bridge) -> tuple[Number | NumbersByCode, ...]:
@@ -179,7 +179,7 @@ def of_retention(retention: EvidencePublisher, inventory: Inventory) -> tuple[Nu
     )
 
 
-def of_deletions(deletion: Deletion) -> tuple[Number | NumbersByCode, ...]:
+def of_deletions(deletion: DeleteTopicWorkflow) -> tuple[Number | NumbersByCode, ...]:
     """Topics being deleted."""
     return (
         Number(
@@ -194,19 +194,19 @@ def of_deletions(deletion: Deletion) -> tuple[Number | NumbersByCode, ...]:
     )
 
 
-def of_holds(holding: Holding) -> tuple[Number | NumbersByCode, ...]:
+def of_holds(workflow: LegalHoldWorkflow) -> tuple[Number | NumbersByCode, ...]:
     """Legal holds being applied to the logs of partitions."""
     return (
         Number(
             "headrace_holds_pending",
             "Topics with legal holds that not all partitions have applied.",
-            holding.pending_count,
+            workflow.pending_count,
             rises=False,
         ),
         NumbersByCode(
             "headrace_hold_failures",
             "Failed attempts to apply or release a legal hold, by reason.",
-            lambda: holding.failures_by_reason,
+            lambda: workflow.failures_by_reason,
             label="reason",
         ),
     )

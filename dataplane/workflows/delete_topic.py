@@ -1,6 +1,6 @@
-"""Closing topics on their way out: the host's side of intent -> seal -> confirm (T3).
+"""The deletion of topics: the host's side of intent -> seal -> confirm (T3).
 
-Owns one walk for each closing topic, from the DeleteTopic that is in the metadata to the
+Owns one workflow for each closing topic, from the DeleteTopic that is in the metadata to the
 ConfirmDelete behind it:
 
     SEAL in the log of every partition: nothing is appended after it but the last metering window
@@ -31,7 +31,7 @@ from dataplane.evidence.publisher import EvidencePublisher
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.state import Topic, partitions_of
 from dataplane.wire import node_pb2 as wire
-from dataplane.workflows.runner import RETRY_S_MIN, Walks
+from dataplane.workflows.runner import RETRY_S_MIN, WorkflowRunner
 
 SEAL_TIMEOUT_S: Final = 10.0
 USAGE_TIMEOUT_S: Final = 30.0
@@ -51,8 +51,8 @@ class NotSealed(Exception):
         self.reason = reason
 
 
-class Deletion:
-    """Walks every closing topic to its end. Runs on the event loop."""
+class DeleteTopicWorkflow:
+    """Deletes every closing topic. Runs on the event loop."""
 
     def __init__(
         self,
@@ -68,27 +68,29 @@ class Deletion:
         self._replica = replica
         self._usage = usage
         self._retention = retention
-        self._walks = Walks(replica, tasks, self._attempt, wish="deleted", retry_s_min=retry_s_min)
+        self._runner = WorkflowRunner(
+            replica, tasks, self._attempt, outcome="deleted", retry_s_min=retry_s_min
+        )
         self._seals = asyncio.Semaphore(SEALS_MAX)
-        self.failures_by_reason = self._walks.failures_by_reason
+        self.failures_by_reason = self._runner.failures_by_reason
 
     def closing_count(self) -> int:
         """Topics being deleted."""
-        return self._walks.count()
+        return self._runner.count()
 
     def start(self) -> None:
-        """The metadata has recovered: every deletion that was under way goes on."""
+        """The metadata has recovered: resume every deletion that was under way."""
         with self._replica.reading() as state:
             closing = [topic.number for topic in state.topics_by_number() if topic.is_closing()]
-        self._walks.start(closing)
+        self._runner.start(closing)
 
     def stop(self) -> None:
-        """Leave off every walk: the next start takes them up again."""
-        self._walks.stop()
+        """Cancel every workflow: the next start resumes them."""
+        self._runner.stop()
 
     def topic_closing(self, number: int) -> None:
-        """An op holds that this topic shall go, or shall go by force."""
-        self._walks.go(number)
+        """An op has marked this topic for deletion, perhaps by force."""
+        self._runner.wake(number)
 
     def _closing(self, number: int) -> Topic | None:
         with self._replica.reading() as state:

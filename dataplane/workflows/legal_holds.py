@@ -1,9 +1,9 @@
-"""Holds on their way into the partitions' own logs: the host's side of intent -> fence -> confirm.
+"""Legal holds into the partitions' own logs: the host's side of intent -> fence -> confirm.
 
-Owns one walk for each topic whose holds are not confirmed: SET_HOLD into the log of every partition
-that a hold concerns, then ConfirmHold into the metadata's. Everything is read from the metadata and
-each step is repeatable; a partition refuses an intent that a later one overtook. What fails is
-tried again (`runner.py`). Refuses to decide what is held.
+Owns one workflow for each topic whose holds are not confirmed: SET_HOLD into the log of every
+partition that a hold concerns, then ConfirmHold into the metadata's. Everything is read from the
+metadata and each step is repeatable; a partition refuses an intent that a later one overtook. What
+fails is tried again (`runner.py`). Refuses to decide what is held.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from dataplane.metadata.holds import Wished, wished
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.state import Topic
 from dataplane.wire import node_pb2 as wire
-from dataplane.workflows.runner import RETRY_S_MIN, Walks
+from dataplane.workflows.runner import RETRY_S_MIN, WorkflowRunner
 
 HOLD_TIMEOUT_S: Final = 10.0
 HOLDS_MAX: Final = 32
 
 
-class Holding:
-    """Tells every partition what holds it. Runs on the event loop."""
+class LegalHoldWorkflow:
+    """Puts every legal hold into the logs of its partitions. Runs on the event loop."""
 
     def __init__(
         self,
@@ -40,30 +40,30 @@ class Holding:
     ) -> None:
         self._partitions = partitions
         self._replica = replica
-        self._walks = Walks(
-            replica, tasks, self._attempt, wish="held as requested", retry_s_min=retry_s_min
+        self._runner = WorkflowRunner(
+            replica, tasks, self._attempt, outcome="held as requested", retry_s_min=retry_s_min
         )
         self._requests = asyncio.Semaphore(HOLDS_MAX)
-        self.failures_by_reason = self._walks.failures_by_reason
+        self.failures_by_reason = self._runner.failures_by_reason
 
     def pending_count(self) -> int:
-        """Topics whose partitions do not all know their holds."""
-        return self._walks.count()
+        """Topics with a partition whose log does not have its holds yet."""
+        return self._runner.count()
 
     def start(self) -> None:
-        """The metadata has recovered: every intent that was under way goes on."""
+        """The metadata has recovered: resume every intent that was under way."""
         with self._replica.reading() as state:
             open_ids = {row.topic_id for row in state.holds.values() if not row.is_confirmed}
             numbers = [state.topics[topic_id].number for topic_id in sorted(open_ids)]
-        self._walks.start(numbers)
+        self._runner.start(numbers)
 
     def stop(self) -> None:
-        """Leave off every walk: the next start takes them up again."""
-        self._walks.stop()
+        """Cancel every workflow: the next start resumes them."""
+        self._runner.stop()
 
     def topic_held(self, number: int) -> None:
         """An op changed what holds this topic."""
-        self._walks.go(number)
+        self._runner.wake(number)
 
     def _intent(self, number: int) -> tuple[Topic, dict[int, Wished]] | None:
         """What is not confirmed; None if all is."""
@@ -77,14 +77,14 @@ class Holding:
             return topic, wished(state, topic)
 
     async def _attempt(self, number: int) -> str | None:
-        """Tell every partition, then confirm. Returns why not; None if all is confirmed."""
+        """Write to every partition, then confirm. Returns why not; None if all is confirmed."""
         intent = self._intent(number)
         if intent is None:
             return None
         topic, wishes = intent
         reasons = await asyncio.gather(
             *(
-                self._tell(PartitionId(topic.number, topic.created_revision, index), wish)
+                self._hold(PartitionId(topic.number, topic.created_revision, index), wish)
                 for index, wish in wishes.items()
             )
         )
@@ -102,7 +102,7 @@ class Holding:
             return "metadata"
         return ""
 
-    async def _tell(self, partition: PartitionId, wish: Wished) -> str:
+    async def _hold(self, partition: PartitionId, wish: Wished) -> str:
         """Empty once the partition's log has this intent, or a later one."""
         body = pack_hold(intent_op=wish.intent_op, held_from=wish.held_from)
         async with self._requests:

@@ -29,7 +29,7 @@ PURGE_TIMEOUT_S: Final = 4.0
 RETRY_AFTER_MS: Final = 500
 
 
-class Purging:
+class PurgeWorkflow:
     """Carries purges out. Stateless."""
 
     def __init__(self, partitions: PartitionClient, replica: MetadataReplica) -> None:

@@ -1,9 +1,9 @@
-"""Topics on a way through several logs: each is tried until the metadata says that it is done.
+"""Workflows over several logs, one for each topic: repeated until the metadata says it is done.
 
 Owns one task for each topic under way, when it is tried again (from 1 s up to 60 s apart, at once
-if a newer intent asks), and what is counted and said of failures. An attempt reads everything from
-the metadata, so a restart takes up every walk where it stands, and is repeatable. Refuses to know
-what is done on the way: `delete_topic.py` and `legal_holds.py` do.
+for a newer intent), and the count and log of failures. An attempt is repeatable and reads all from
+the metadata, so a restart resumes every workflow where it stands. Refuses to know the steps:
+`delete_topic.py` and `legal_holds.py` do.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from dataplane.metadata.replica import MetadataReplica
 RETRY_S_MIN: Final = 1.0
 RETRY_S_MAX: Final = 60.0
 
-log = logging.getLogger("dataplane.walks")
+log = logging.getLogger("dataplane.workflows")
 
 
-class Walks:
-    """At most one walk a topic, by its number. Runs on the event loop.
+class WorkflowRunner:
+    """Runs at most one workflow a topic, by the topic's number. Runs on the event loop.
 
-    :param attempt: one try, which looks at the metadata before it waits for anything. None: there
-        is nothing to do; "": the metadata has moved on, look again; else why it did not end.
-    :param wish: what a topic that goes this way shall be, in a word of the log's.
+    :param attempt: one try, which reads the metadata before it waits for anything. None: there is
+        nothing to do; "": the metadata has changed, try again at once; else why it did not end.
+    :param outcome: what a topic is at the end of its workflow, for the log.
     """
 
     def __init__(
@@ -34,13 +34,13 @@ class Walks:
         tasks: asyncio.TaskGroup,
         attempt: Callable[[int], Awaitable[str | None]],
         *,
-        wish: str,
+        outcome: str,
         retry_s_min: float = RETRY_S_MIN,
     ) -> None:
         self._replica = replica
         self._tasks = tasks
         self._attempt = attempt
-        self._wish = wish
+        self._outcome = outcome
         self._retry_s_min = retry_s_min
         self._under_way: dict[int, tuple[asyncio.Event, asyncio.Task[None]]] = {}
         self._started = False
@@ -51,30 +51,30 @@ class Walks:
         return len(self._under_way)
 
     def start(self, numbers: Iterable[int]) -> None:
-        """The metadata has recovered: these topics go on."""
+        """The metadata has recovered: resume these topics."""
         self._started = True
         for number in numbers:
-            self.go(number)
+            self.wake(number)
 
     def stop(self) -> None:
-        """Leave off every walk: the next start takes them up again."""
+        """Cancel every workflow: the next start resumes them."""
         self._started = False
         for _, task in self._under_way.values():
             task.cancel()
 
-    def go(self, number: int) -> None:
-        """There is an intent for this topic, perhaps a newer one: do not wait."""
+    def wake(self, number: int) -> None:
+        """There is an intent for this topic, perhaps a newer one: try now."""
         if not self._started:
-            return  # Recovery replays old intents; `start` is told what they led to.
+            return  # Recovery replays old intents; `start` gets those that are left.
         known = self._under_way.get(number)
         if known is not None:
             known[0].set()
             return
         again = asyncio.Event()
-        task = self._tasks.create_task(self._walk(number, again), name=f"{self._wish}: {number}")
+        task = self._tasks.create_task(self._run(number, again), name=f"{self._outcome}: {number}")
         self._under_way[number] = (again, task)
 
-    async def _walk(self, number: int, again: asyncio.Event) -> None:
+    async def _run(self, number: int, again: asyncio.Event) -> None:
         delay_s, before = self._retry_s_min, ""
         try:
             while True:
@@ -106,6 +106,6 @@ class Walks:
             "topic %s (number %d) is not %s yet: %s; trying again",
             topic.spec.topic_id if topic is not None else "",
             number,
-            self._wish,
+            self._outcome,
             reason,
         )

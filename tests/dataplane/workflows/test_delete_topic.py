@@ -16,7 +16,7 @@ from dataplane.evidence.spool import Spool
 from dataplane.metadata.commands import encode_command
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.wire import node_pb2 as wire
-from dataplane.workflows.delete_topic import Deletion
+from dataplane.workflows.delete_topic import DeleteTopicWorkflow
 from tests.dataplane.scripted_engine import ScriptedEngine
 from tests.support.builders.commands import bootstrap, delete_topic, put_topic
 
@@ -50,7 +50,7 @@ class Host:
             reading=self.replica.reading,
             channel=RETENTION,
         )
-        self.deletion = Deletion(
+        self.deletion = DeleteTopicWorkflow(
             partitions,
             self.replica,
             self.usage,
