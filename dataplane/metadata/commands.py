@@ -72,7 +72,7 @@ def fence_message(fence: Fence) -> wire.Fence:
 
 
 def topic_spec_of(message: wire.PutTopic) -> TopicSpec:
-    """A topic's wish as a row, unchecked."""
+    """The spec of a topic, unchecked."""
     return TopicSpec(
         topic_id=message.topic_id,
         organization_id=message.organization_id,
@@ -92,7 +92,7 @@ def topic_spec_of(message: wire.PutTopic) -> TopicSpec:
 
 
 def topic_message(spec: TopicSpec) -> wire.PutTopic:
-    """A topic's wish as it crosses the wire."""
+    """The spec of a topic as it crosses the wire."""
     return wire.PutTopic(
         topic_id=spec.topic_id,
         organization_id=spec.organization_id,
@@ -112,7 +112,7 @@ def topic_message(spec: TopicSpec) -> wire.PutTopic:
 
 
 def key_spec_of(message: wire.PutKey) -> KeySpec:
-    """A key's wish as a row, unchecked."""
+    """The spec of a key, unchecked."""
     return KeySpec(
         key_id=message.key_id,
         public_id=message.public_id,
@@ -125,7 +125,7 @@ def key_spec_of(message: wire.PutKey) -> KeySpec:
 
 
 def key_message(spec: KeySpec) -> wire.PutKey:
-    """A key's wish as it crosses the wire."""
+    """The spec of a key as it crosses the wire."""
     return wire.PutKey(
         key_id=spec.key_id,
         public_id=spec.public_id,

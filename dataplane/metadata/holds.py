@@ -2,10 +2,10 @@
 
     put, release (intent) -> SET_HOLD in the log of every partition (fence) -> confirm
 
-Owns the rules of the three. An intent is for the whole topic: what a partition is told (`wished`)
-is what all holds on it come to, so that a later intent includes all earlier ones and a delayed
-fence changes nothing. A released hold is remembered as long as its topic is there, so that a
-delayed put finds the release. Refuses to let a topic go that is held: a hold beats every deletion.
+Owns the rules of the three. An intent is for the whole topic: what a partition's log gets
+(`desired_holds`) is the sum of all holds on it, so that a later intent includes all earlier ones
+and a delayed fence changes nothing. A released hold is kept as long as its topic exists, so that a
+delayed put finds the release. Refuses to delete a topic that is held: a hold beats every deletion.
 """
 
 from dataclasses import replace
@@ -20,23 +20,23 @@ HOLDS_OF_TOPIC_MAX: Final = 256
 ID_BYTES_MAX: Final = 64
 
 
-class Wished(NamedTuple):
+class DesiredHold(NamedTuple):
     """What a partition's log shall say; `held_from` None = nothing holds it."""
 
     intent_op: int
     held_from: int | None
 
 
-def wished(state: State, topic: Topic) -> dict[int, Wished]:
+def desired_holds(state: State, topic: Topic) -> dict[int, DesiredHold]:
     """By partition: those that any hold concerns, or did."""
     rows = state.holds_of(topic.spec.topic_id)
-    found: dict[int, Wished] = {}
+    found: dict[int, DesiredHold] = {}
     for partition in range(topic.spec.partitions):
         concerned = [row for row in rows if row.concerns(partition)]
         if concerned:
             held = [row.from_offset for row in concerned if row.is_active]
             intent_op = max(row.intent_op for row in concerned)
-            found[partition] = Wished(intent_op, min(held) if held else None)
+            found[partition] = DesiredHold(intent_op, min(held) if held else None)
     return found
 
 

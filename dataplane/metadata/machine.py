@@ -164,7 +164,7 @@ class Machine:
             delta += tables.topic_row(state, topic)
         return Done(applied(number=0, revision=op, changed=True, op=op), delta)
 
-    # ---- what the control plane wishes ----
+    # ---- commands of the control plane ----
 
     def _control(self, op: int, request: wire.ApplyRequest) -> Done:
         fence = fence_of(request.fence)

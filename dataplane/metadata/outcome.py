@@ -1,4 +1,4 @@
-"""What applying one command leads to, and the rule of fences that all wishes share.
+"""What applying one command leads to, and the rule of fences that all commands share.
 
 Owns `Done` and the shape of results. Refuses to know any object.
 """
@@ -32,7 +32,7 @@ class Done:
 def applied(
     *, number: int, revision: int, changed: bool, op: int, deleted: bool = False
 ) -> wire.Result:
-    """The result of a wish; `number` of the topic or principal, `revision` of the topic."""
+    """The result of a command; `number` of the topic or principal, `revision` of the topic."""
     return wire.Result(
         applied=wire.ApplyReply(
             metadata_op=op,

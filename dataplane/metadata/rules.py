@@ -55,7 +55,7 @@ def check_submitted(request: wire.ApplyRequest) -> None:
     """Raises Refused if this is not taken any more, though the machine applies it.
 
     Logs of earlier releases hold topics with a limit of 0, and what a log holds must come out the
-    same whenever it is applied: such a wish is refused at the door, and nowhere behind it.
+    same whenever it is applied: such a command is refused on arrival, and nowhere later.
     """
     if not request.HasField("put_topic"):
         return

@@ -40,7 +40,7 @@ class Fence(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSpec:
-    """A topic as the control plane wished it. Times in ms, -1 = unlimited."""
+    """A topic as the control plane specified it. Times in ms, -1 = unlimited."""
 
     topic_id: str
     organization_id: str
@@ -132,7 +132,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySpec:
-    """A key as the control plane wished it.
+    """A key as the control plane specified it.
 
     `secret_sha256` is a digest of 256 random bits: it opens nothing by itself.
     """

@@ -4,7 +4,7 @@ apply.
     PutTopic -> lives -- DeleteTopic --> closing -- ConfirmDelete --> remembered as deleted
                   ^ PutTopic (more partitions, other settings, another name)
 
-A closing topic keeps its name, its readers and its groups; it takes no batch and no wish but
+A closing topic keeps its name, its readers and its groups; it takes no batch and no command but
 another DeleteTopic. Only when every partition's log is sealed and metered (T3) does the host
 confirm: then the row, the name and the groups' slots go, and its id is remembered with its fence,
 so that a delayed PutTopic cannot make it again. What is remembered is bounded in bytes; the

@@ -2,7 +2,7 @@
 
 Owns Apply (one metadata command, fenced inside the apply), Describe (what is here, as it is),
 FlushUsage (everything measured so far is in `_usage` when it returns) and ConfirmClock (an operator
-vouches for the wall clock). Only the node key reaches it. Refuses to judge wishes: that is the
+vouches for the wall clock). Only the node key reaches it. Refuses to judge commands: that is the
 machine's.
 """
 

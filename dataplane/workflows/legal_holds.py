@@ -17,7 +17,7 @@ from dataplane.engine.frames import (
 )
 from dataplane.engine.partition_client import PartitionClient
 from dataplane.errors import Refused
-from dataplane.metadata.holds import Wished, wished
+from dataplane.metadata.holds import DesiredHold, desired_holds
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.state import Topic
 from dataplane.wire import node_pb2 as wire
@@ -65,7 +65,7 @@ class LegalHoldWorkflow:
         """An op changed what holds this topic."""
         self._runner.wake(number)
 
-    def _intent(self, number: int) -> tuple[Topic, dict[int, Wished]] | None:
+    def _intent(self, number: int) -> tuple[Topic, dict[int, DesiredHold]] | None:
         """What is not confirmed; None if all is."""
         with self._replica.reading() as state:
             topic = state.topic_numbered(number)
@@ -74,24 +74,24 @@ class LegalHoldWorkflow:
             rows = state.holds_of(topic.spec.topic_id)
             if all(row.is_confirmed for row in rows):
                 return None
-            return topic, wished(state, topic)
+            return topic, desired_holds(state, topic)
 
     async def _attempt(self, number: int) -> str | None:
         """Write to every partition, then confirm. Returns why not; None if all is confirmed."""
         intent = self._intent(number)
         if intent is None:
             return None
-        topic, wishes = intent
+        topic, desired = intent
         reasons = await asyncio.gather(
             *(
-                self._hold(PartitionId(topic.number, topic.created_revision, index), wish)
-                for index, wish in wishes.items()
+                self._hold(PartitionId(topic.number, topic.created_revision, index), hold)
+                for index, hold in desired.items()
             )
         )
         missing = [reason for reason in reasons if reason]
         if missing:
             return missing[0]
-        intent_op = max(wish.intent_op for wish in wishes.values())
+        intent_op = max(hold.intent_op for hold in desired.values())
         command = wire.ConfirmHold(topic=topic.number, intent_op=intent_op)
         try:
             await self._replica.submit(wire.Command(confirm_hold=command))
@@ -102,9 +102,9 @@ class LegalHoldWorkflow:
             return "metadata"
         return ""
 
-    async def _hold(self, partition: PartitionId, wish: Wished) -> str:
+    async def _hold(self, partition: PartitionId, hold: DesiredHold) -> str:
         """Empty once the partition's log has this intent, or a later one."""
-        body = pack_hold(intent_op=wish.intent_op, held_from=wish.held_from)
+        body = pack_hold(intent_op=hold.intent_op, held_from=hold.held_from)
         async with self._requests:
             try:
                 reply = await self._partitions.request(

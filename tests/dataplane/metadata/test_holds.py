@@ -24,9 +24,9 @@ def made() -> Log:
     return log
 
 
-def wishes(log: Log) -> dict[int, holds.Wished]:
+def desired(log: Log) -> dict[int, holds.DesiredHold]:
     state = log.machine.state
-    return holds.wished(state, state.topics["tp_1"])
+    return holds.desired_holds(state, state.topics["tp_1"])
 
 
 def is_confirmed(log: Log) -> bool:
@@ -37,7 +37,7 @@ def test_a_hold_is_wished_of_every_partition_and_confirmed_by_its_intent() -> No
     log = made()
     result = log.do(put_hold(from_offset=5))
     assert (result.applied.changed, result.applied.number) == (True, 16)
-    assert wishes(log) == {index: holds.Wished(result.op, 5) for index in range(2)}
+    assert desired(log) == {index: holds.DesiredHold(result.op, 5) for index in range(2)}
     assert not is_confirmed(log)
     assert log.do(confirm_hold(16, result.op - 1)).refused.code == "INTENT_STALE"
     assert log.do(confirm_hold(16, result.op)).applied.changed
@@ -49,11 +49,11 @@ def test_a_partition_is_told_what_all_holds_on_it_come_to() -> None:
     log = made()
     first = log.do(put_hold("hold_1", from_offset=9))
     second = log.do(put_hold("hold_2", partitions=(1,), from_offset=3))
-    assert wishes(log) == {0: holds.Wished(first.op, 9), 1: holds.Wished(second.op, 3)}
+    assert desired(log) == {0: holds.DesiredHold(first.op, 9), 1: holds.DesiredHold(second.op, 3)}
     third = log.do(release_hold("hold_2"))
-    assert wishes(log) == {0: holds.Wished(first.op, 9), 1: holds.Wished(third.op, 9)}
+    assert desired(log) == {0: holds.DesiredHold(first.op, 9), 1: holds.DesiredHold(third.op, 9)}
     last = log.do(release_hold("hold_1"))
-    assert wishes(log) == {index: holds.Wished(last.op, None) for index in range(2)}
+    assert desired(log) == {index: holds.DesiredHold(last.op, None) for index in range(2)}
 
 
 def test_a_released_hold_is_never_put_again_and_a_delayed_put_finds_the_release() -> None:
@@ -117,7 +117,7 @@ def test_a_topic_that_grows_tells_its_holds_to_the_new_partitions() -> None:
     assert applied.holding == 16
     assert not is_confirmed(log)
     grown = decode_result(applied.result).op
-    assert wishes(log) == {index: holds.Wished(grown, 0) for index in range(3)}
+    assert desired(log) == {index: holds.DesiredHold(grown, 0) for index in range(3)}
 
 
 def test_a_confirmation_of_before_a_topic_grew_says_nothing_of_the_new_partitions() -> None:
@@ -157,7 +157,7 @@ def test_intents_only_rise_and_a_restored_machine_is_the_same(story: list[wire.C
     for command in story:
         applied = log.apply(encode_command(command))
         result = decode_result(applied.result)
-        now = {index: wish.intent_op for index, wish in wishes(log).items()}
+        now = {index: hold.intent_op for index, hold in desired(log).items()}
         assert all(now[index] >= intent for index, intent in before.items())
         if applied.holding and command.HasField("control"):
             assert result.WhichOneof("result") == "applied"

@@ -60,9 +60,9 @@ class Host:
         )
         self.replica.handle_closing_topics(self.deletion.topic_closing)
 
-    async def delete(self, **wish: object) -> wire.ApplyReply:
+    async def delete(self, **arguments: object) -> wire.ApplyReply:
         """What Admin.Apply does."""
-        reason = str(wish.get("force_reason", ""))
+        reason = str(arguments.get("force_reason", ""))
         command = delete_topic(fence=(1, 3 if reason else 2, 1), force_reason=reason)
         return (await self.replica.submit(command)).applied
 
