@@ -34,7 +34,7 @@ from dataplane.evidence.publisher import EvidencePublisher
 from dataplane.evidence.spool import Spool
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.observability import host_metrics
-from dataplane.observability.node_status import Conditions, Standing
+from dataplane.observability.node_status import Conditions, NodeStatus
 from dataplane.observability.telemetry import Telemetry
 from dataplane.services.admin import AdminService
 from dataplane.services.cluster import ClusterService
@@ -152,7 +152,7 @@ class Node:
 
     def _make_admin(self) -> AdminService:
         section = self._settings.node
-        standing = Standing(section.shards, total=self._engine.metric_total, warning=self._warning)
+        status = NodeStatus(section.shards, total=self._engine.metric_total, warning=self._warning)
         return AdminService(
             self._ring,
             self._partitions,
@@ -161,7 +161,7 @@ class Node:
             self._inventory,
             node_id=section.node_id,
             incarnation=read_incarnation(section.data_dir),
-            status=standing.status,
+            status=status.message,
         )
 
     def _topic_closing(self, number: int) -> None:

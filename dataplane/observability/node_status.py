@@ -1,9 +1,9 @@
-"""What troubles a node, said once to its operator; and what it says of itself to the control plane.
+"""The status of this node: conditions in its log and on /readyz, and its row for the control plane.
 
-Owns the lines in the log for states that the shards only count. It reads the engine's own figures,
-so that a line and its metric never disagree. Each change is one line, however often it is looked
-at; a disk counts as full until it has not been for some looks, because a shard tries again in
-between. Refuses to act: what is refused and served is decided in the shards.
+Owns the lines in the log for states that the shards only count. It reads the engine's own metrics,
+so that a line and its metric never disagree. Each change is one line, however often the metrics are
+read; a disk counts as full until several readings say that it is not, because a shard tries again
+in between. Refuses to act: what is refused and served is decided in the shards.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from typing import Final
 from dataplane.wire import node_pb2 as wire
 from headrace.version import VERSION
 
-LOOK_S: Final = 1.0
+READ_S: Final = 1.0
 # A shard takes the disk for full until its next try, one second later.
-LOOKS_UNTIL_FREE: Final = 5
+READINGS_UNTIL_FREE: Final = 5
 
 DAMAGED_METRIC: Final = "headrace_groups_damaged"
 FULL_METRIC: Final = "headrace_storage_full"
@@ -27,25 +27,25 @@ log = logging.getLogger("dataplane.conditions")
 
 
 class Conditions:
-    """Watches the figures of the engine; one task, `run`."""
+    """Damage and a full disk, from the metrics of the engine; one task, `run`."""
 
     def __init__(self, total: Callable[[str], int]) -> None:
         """`total`: of a metric of the engine, over all shards."""
         self._total = total
         self._damaged = 0
         self._full = False
-        self._looks_free = 0
+        self._readings_free = 0
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Read the metrics until cancelled."""
         while True:
-            self.look()
-            await asyncio.sleep(LOOK_S)
+            self.update()
+            await asyncio.sleep(READ_S)
 
-    def look(self) -> None:
-        """Read the figures; log what has changed since the last look."""
-        self._look_damaged(self._total(DAMAGED_METRIC))
-        self._look_full(self._total(FULL_METRIC) > 0)
+    def update(self) -> None:
+        """Read the metrics; log what has changed since the last reading."""
+        self._update_damaged(self._total(DAMAGED_METRIC))
+        self._update_full(self._total(FULL_METRIC) > 0)
 
     def warning(self) -> str:
         """What holds now, for /readyz; empty if nothing."""
@@ -56,7 +56,7 @@ class Conditions:
             found.append(f"DAMAGED: {self._damaged} partitions are stopped; see the runbook")
         return "; ".join(found)
 
-    def _look_damaged(self, damaged: int) -> None:
+    def _update_damaged(self, damaged: int) -> None:
         if damaged > self._damaged:
             log.error(
                 "%d partitions are isolated after damage, all others are available; Admin.Describe "
@@ -67,29 +67,30 @@ class Conditions:
             log.warning("%d partitions are damaged; there were %d", damaged, self._damaged)
         self._damaged = damaged
 
-    def _look_full(self, full: bool) -> None:
-        self._looks_free = 0 if full else self._looks_free + 1
+    def _update_full(self, full: bool) -> None:
+        self._readings_free = 0 if full else self._readings_free + 1
         if full and not self._full:
             log.error("the disk is full: writes are refused, reads go on; free space or add disk")
             self._full = True
-        elif self._full and self._looks_free >= LOOKS_UNTIL_FREE:
+        elif self._full and self._readings_free >= READINGS_UNTIL_FREE:
             log.warning("the disk has space again: writes are taken")
             self._full = False
 
 
-class Standing:
-    """One node's; `total`: of a metric of the engine, over all shards."""
+class NodeStatus:
+    """The status of one node for the control plane."""
 
     def __init__(
         self, shards: int, *, total: Callable[[str], int], warning: Callable[[], str]
     ) -> None:
+        """`total`: of a metric of the engine, over all shards."""
         self._shards = shards
         self._total = total
         self._warning = warning
         self._started_us = time.time_ns() // 1000
 
-    def status(self) -> wire.NodeStatus:
-        """As it is now."""
+    def message(self) -> wire.NodeStatus:
+        """The status now."""
         return wire.NodeStatus(
             version=VERSION,
             shards=self._shards,

@@ -1,4 +1,4 @@
-"""What an operator hears once: damage and a full disk, from the engine's figures."""
+"""Damage and a full disk, each logged once, from the engine's metrics."""
 
 import logging
 import shutil
@@ -9,15 +9,15 @@ import pytest
 from dataplane.observability.node_status import (
     DAMAGED_METRIC,
     FULL_METRIC,
-    LOOKS_UNTIL_FREE,
+    READINGS_UNTIL_FREE,
     Conditions,
 )
 from tests.support.builders.furnishing import furnish
 from tests.support.processes.node_process import NodeProcess
 
 
-class Figures:
-    """The two figures that count, as the engine sums them over two shards."""
+class Metrics:
+    """The two metrics that are read, as the engine sums them over two shards."""
 
     def __init__(self) -> None:
         self.damaged = 0
@@ -29,11 +29,11 @@ class Figures:
 
 
 def test_damage_is_said_once_per_change(caplog: pytest.LogCaptureFixture) -> None:
-    figures = Figures()
-    conditions = Conditions(figures.total)
+    metrics = Metrics()
+    conditions = Conditions(metrics.total)
     for damaged in (0, 0, 2, 2, 2, 0, 0):
-        figures.damaged = damaged
-        conditions.look()
+        metrics.damaged = damaged
+        conditions.update()
     assert [(record.levelno, record.args) for record in caplog.records] == [
         (logging.ERROR, (1,)),
         (logging.ERROR, (3,)),
@@ -45,13 +45,13 @@ def test_damage_is_said_once_per_change(caplog: pytest.LogCaptureFixture) -> Non
 def test_a_full_disk_is_said_once_though_the_shard_tries_again_in_between(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    figures = Figures()
-    conditions = Conditions(figures.total)
-    for full in (1, 0, 1, 0, 0, 1, *[0] * (LOOKS_UNTIL_FREE - 1)):
-        figures.full = full
-        conditions.look()
+    metrics = Metrics()
+    conditions = Conditions(metrics.total)
+    for full in (1, 0, 1, 0, 0, 1, *[0] * (READINGS_UNTIL_FREE - 1)):
+        metrics.full = full
+        conditions.update()
         assert conditions.warning().startswith("STORAGE_FULL")
-    conditions.look()
+    conditions.update()
     assert "STORAGE_FULL" not in conditions.warning()
     said = [record.getMessage() for record in caplog.records if "disk" in record.getMessage()]
     assert [text.split(":")[0] for text in said] == [
@@ -60,7 +60,7 @@ def test_a_full_disk_is_said_once_though_the_shard_tries_again_in_between(
     ]
 
 
-def test_a_node_has_the_figures_and_tells_of_a_spool_that_is_gone(tmp_path: Path) -> None:
+def test_a_node_has_the_metrics_and_tells_of_a_spool_that_is_gone(tmp_path: Path) -> None:
     with NodeProcess(tmp_path) as node:
         furnish(node)
         text = node.http("/metrics")[1]
