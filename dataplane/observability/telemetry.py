@@ -1,12 +1,11 @@
-"""The node's HTTP port: /metrics, /healthz, /readyz; and its log, one JSON object a line.
+"""What the node shows on its HTTP port: /metrics, /healthz, /readyz; and its log, one JSON object a
+line.
 
-Owns a small HTTP/1.1 server over asyncio streams: GET and HEAD, one request a connection,
-everything bounded. It serves no data and needs no key, so it must show none: only counters, and
-whether the node is alive and ready. Logs carry ids, never tokens: `redact` takes out whatever looks
-like one, even if a client put it into a name.
+Owns the metrics of the host, and the form of the log. The port serves no data and needs no key, so
+it must show none: only counters, and whether the node is alive and ready. Logs carry ids, never
+tokens: `redact` takes out whatever looks like one, even if a client put it into a name.
 """
 
-import asyncio
 import json
 import logging
 import re
@@ -21,13 +20,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-REQUEST_BYTES_MAX: Final = 8192
-REQUEST_TIMEOUT_S: Final = 5.0
-CONNECTIONS_MAX: Final = 64
+from dataplane.observability.http import HttpServer, Response
 
 _TOKEN: Final = re.compile(r"hr_[a-z]+_[a-z0-9]{10}_[A-Za-z0-9]{20,}(_[A-Za-z0-9]*)?")
-
-log = logging.getLogger("dataplane.telemetry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +63,8 @@ class _HostCollector(Collector):
 
 
 class Telemetry:
-    """The HTTP server. `ready` says whether the node serves; `warning` what somebody must see to
-    although it does, or nothing."""
+    """The HTTP port. `ready`: whether the node serves; `warning`: what an operator must see to
+    although it serves, or nothing."""
 
     def __init__(
         self,
@@ -79,93 +74,39 @@ class Telemetry:
         ready: Callable[[], bool],
         warning: Callable[[], str] = lambda: "",
     ) -> None:
-        self._evicted = 0
+        self._server = HttpServer(self._get)
         evicted = Number(
             "headrace_http_evicted",
             "Connections of the HTTP port closed to make room for newer ones.",
-            lambda: self._evicted,
+            lambda: self._server.evicted,
         )
         self._registry = CollectorRegistry()
         self._registry.register(_HostCollector([*numbers, evicted]))
         self._engine_metrics = engine_metrics
         self._ready = ready
         self._warning = warning
-        self._server: asyncio.Server | None = None
-        self._open: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
 
     async def start(self, host: str, port: int) -> int:
         """Listen. Returns the port."""
-        self._server = await asyncio.start_server(self._serve, host, port, limit=REQUEST_BYTES_MAX)
-        return int(self._server.sockets[0].getsockname()[1])
+        return await self._server.start(host, port)
 
     async def close(self) -> None:
-        """Stop listening, and end whoever is still there."""
-        if self._server is None:
-            return
-        self._server.close()
-        serving = [task for task in self._open.values() if task is not None]
-        for writer in self._open:
-            writer.transport.abort()
-        await asyncio.gather(*serving, return_exceptions=True)
-        await self._server.wait_closed()
+        """Stop listening, and close every connection."""
+        await self._server.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open[writer] = asyncio.current_task()
-        if len(self._open) > CONNECTIONS_MAX:
-            # Who watches whether the node is alive must get through, whoever else holds on.
-            oldest = next(iter(self._open))
-            del self._open[oldest]
-            oldest.transport.abort()
-            self._evicted += 1
-        try:
-            async with asyncio.timeout(REQUEST_TIMEOUT_S):
-                head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._answer(head))
-                await writer.drain()
-        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # A client that does not speak or listen gets nothing.
-        finally:
-            self._open.pop(writer, None)
-            writer.close()
-
-    def _answer(self, head: bytes) -> bytes:
-        words = head.split(b"\r\n", 1)[0].split(b" ")
-        if len(words) != 3 or words[0] not in (b"GET", b"HEAD"):
-            return _response(405, "only GET is served here\n", head_only=False)
-        head_only = words[0] == b"HEAD"
-        path = words[1].split(b"?", 1)[0]
+    def _get(self, path: bytes) -> Response:
         if path == b"/metrics":
             text = self._engine_metrics() + generate_latest(self._registry).decode()
-            return _response(200, text, head_only=head_only)
+            return Response(200, text)
         if path == b"/healthz":
-            return _response(200, "alive\n", head_only=head_only)
+            return Response(200, "alive\n")
         if path == b"/readyz":
             if self._ready():
-                # Not a 503: to take a node that serves out of its service would help nobody.
+                # Not a 503: a load balancer must not stop using a node that serves.
                 warning = self._warning()
-                text = f"ready, but {warning}\n" if warning else "ready\n"
-                return _response(200, text, head_only=head_only)
-            return _response(503, "not ready: starting or draining\n", head_only=head_only)
-        return _response(404, "there are /metrics, /healthz and /readyz\n", head_only=head_only)
-
-
-_REASONS: Final = {
-    200: "OK",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    503: "Service Unavailable",
-}
-
-
-def _response(status: int, text: str, *, head_only: bool) -> bytes:
-    body = text.encode()
-    head = (
-        f"HTTP/1.1 {status} {_REASONS[status]}\r\n"
-        "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
-        f"Content-Length: {len(body)}\r\n"
-        "Connection: close\r\n\r\n"
-    )
-    return head.encode() + (b"" if head_only else body)
+                return Response(200, f"ready, but {warning}\n" if warning else "ready\n")
+            return Response(503, "not ready: starting or draining\n")
+        return Response(404, "there are /metrics, /healthz and /readyz\n")
 
 
 def redact(text: str) -> str:

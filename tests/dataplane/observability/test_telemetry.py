@@ -4,9 +4,8 @@ import asyncio
 import json
 import logging
 
+from dataplane.observability.http import CONNECTIONS_MAX, REQUEST_TIMEOUT_S
 from dataplane.observability.telemetry import (
-    CONNECTIONS_MAX,
-    REQUEST_TIMEOUT_S,
     JsonFormatter,
     Number,
     NumbersByCode,
