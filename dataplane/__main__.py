@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dataplane.data_dir import NodeUnusable
-from dataplane.node import SIGNALS, Ready, run
+from dataplane.node import Ready
 from dataplane.observability.telemetry import configure_logging
 from dataplane.settings import NodeSettings, SettingsInvalid, load
+from dataplane.supervisor import SIGNALS, run
 
 
 def main() -> int:

@@ -1,15 +1,14 @@
-"""One node: builds everything, starts it in order, drains it on SIGTERM, closes it.
+"""One node: builds every part, starts them in order, drains them.
 
-Owns the order of things. Start: the engine recovers its shards, the metadata log is replayed, the
-cluster gets its name (once), groups and metering begin, the HTTP port opens, and only then one line
-of JSON on stdout says so. End: no new calls, sessions told, calls finished, windows closed and
-published, engine stopped. Every step has a time limit. Refuses to go on after a defect: a failed
-shard or machine ends the process, and the journal decides what was done.
+Owns the order. Start: the engine recovers its shards, the metadata log is replayed, the cluster
+gets its name (once), groups and evidence begin, the HTTP port opens, and only then one line of JSON
+on stdout says so. End: no new calls, sessions ended, calls finished, windows closed and published,
+engine stopped. Every step has a time limit. Refuses to go on after a defect: a failed shard or
+machine ends the process, and the journal decides what was done.
 """
 
 import asyncio
 import logging
-import signal
 from collections.abc import Callable, Coroutine
 from typing import Final, NamedTuple
 
@@ -17,9 +16,7 @@ from dataplane.coordinator.handover import Handover
 from dataplane.data_dir import (
     NodeUnusable,
     Spools,
-    open_engine,
     open_life,
-    open_spools,
     read_incarnation,
 )
 from dataplane.engine.frames import Kind
@@ -44,7 +41,7 @@ from dataplane.services.reflection import (
     ReflectionService,
     catalogue_of_node,
 )
-from dataplane.settings import NodeSettings, read_admin_key
+from dataplane.settings import NodeSettings
 from dataplane.wire import node_pb2 as node
 from dataplane.wire import reflection_pb2 as reflection
 from dataplane.workflows.delete_topic import DeleteTopicWorkflow
@@ -53,7 +50,6 @@ from dataplane.workflows.purge import PurgeWorkflow
 from headrace.wire import stream_pb2 as stream
 from native.engine import Engine, EngineError, Frame
 
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 BEAT_S: Final = 1.0
 BOOTSTRAP_RETRY_S: Final = 0.1
 
@@ -69,43 +65,6 @@ class Ready(NamedTuple):
 
     grpc_port: int
     http_port: int
-
-
-async def run(settings: NodeSettings, announce: Callable[[Ready], None]) -> int:
-    """Run one node until SIGTERM or SIGINT. Returns the exit code: 0 drained, 1 not.
-
-    announce: called once, when the node serves. Raises NodeUnusable if it cannot start here.
-    """
-    admin_key = read_admin_key(settings.node.admin_key_file)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        loop.add_signal_handler(number, stop.set)
-    engine = await asyncio.to_thread(open_engine, settings, admin_key)
-    unusable: BaseException | None = None
-    try:
-        spools = await asyncio.to_thread(open_spools, settings.node.data_dir)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                served = Node(settings, engine, spools, tasks, announce)
-                drained = await served.serve(stop)
-        finally:
-            spools.usage.close()
-            spools.retention.close()
-    except* NodeUnusable as problems:
-        # Raised below: Python 3.11.2, Debian 12's, groups what is raised in here.
-        unusable = problems.exceptions[0]
-    except* NodeFailed as failures:
-        log.error("the node ends: %s", failures.exceptions[0])
-        drained = False
-    except* Exception:
-        log.exception("the node failed")
-        drained = False
-    finally:
-        await asyncio.to_thread(engine.close)
-    if unusable is not None:
-        raise unusable
-    return 0 if drained else 1
 
 
 class Node:
