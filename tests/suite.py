@@ -3,10 +3,10 @@
     PASS  api          214 passed            38.2 s
 
 Each stage is a command of its own; its output goes to build/suite/NAME.log and is shown only when
-it fails. Three run in parallel, since tests of real processes mostly wait; in `check`, stages that
-measure latencies run alone, at the end. All stages run even after a failure. The last line has the
-form of pytest, with the sum of all tests and the elapsed time. Refuses to hide anything: a test
-folder that is not listed becomes a stage of its own. `test` skips tests marked `check`.
+it fails. Three run in parallel, since tests of real processes mostly wait; in `check`, tests marked
+`alone` run at the end, with nothing beside them. All stages run even after a failure. The last line
+has the form of pytest, with the sum of all tests and the elapsed time. Refuses to hide anything: a
+test folder that is not listed becomes a stage of its own. `test` skips tests marked `check`.
 
 Each stage has its own temporary folder. Files that it leaves there are a failure, and so are files
 that a run leaves in the tree. The folder of a failed stage is kept until its next run.
@@ -46,17 +46,19 @@ FOLDERS = (
     "contracts",
     "native",
     "headrace",
+    "scenarios/api",
+    "scenarios/dataplane",
     "dataplane",
-    "scenarios",
+    "scenarios/headrace",
+    "scenarios/reports",
     "migrations",
     "simulation",
     "reports",
     "docs",
     "deploy",
-    "system",
 )
-# They compare latencies of real processes in `check`; other stages would distort them.
-ALONE = frozenset({"system"})
+# Tests of real processes that compare or limit times; in `check` other stages would distort them.
+ALONE = "alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +85,24 @@ def pytest_stage(name: str, *arguments: str) -> Stage:
 
 
 def stages_of_test(*options: str) -> list[Stage]:
-    """Tidy, then every folder that holds tests."""
-    found = {path.parent.relative_to(ROOT / "tests").parts for path in tests_files()}
-    folders = {parts[0] for parts in found if parts}
+    """Tidy, then every folder that holds tests; of the scenarios, every room."""
+    folders = {folder for path in tests_files() if (folder := folder_of(path))}
     listed = [name for name in FOLDERS if name in folders]
     others = sorted(folders - set(FOLDERS))
     top = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py"))
     return [
         pytest_stage("tidy", *options, *top),
-        *(pytest_stage(name, *options, f"tests/{name}") for name in listed + others),
+        *(
+            pytest_stage(name.replace("/", " "), *options, f"tests/{name}")
+            for name in listed + others
+        ),
     ]
+
+
+def folder_of(path: Path) -> str:
+    """The folder whose stage a file belongs to; empty for one that lies in tests/ itself."""
+    parts = path.parent.relative_to(ROOT / "tests").parts
+    return "/".join(parts[: 2 if parts[:1] == ("scenarios",) else 1])
 
 
 def tests_files() -> list[Path]:
@@ -208,11 +218,11 @@ def files_of_tree() -> set[str]:
     return found
 
 
-def run_all(stages: list[Stage], alone: frozenset[str]) -> list[Outcome]:
-    """Run every stage: those that can share the machine in parallel, then the others one by one."""
+def run_all(stages: list[Stage]) -> list[Outcome]:
+    """Run every stage: those that can share the machine in parallel, then the one that cannot."""
     with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
-        outcomes = list(lanes.map(run, [stage for stage in stages if stage.name not in alone]))
-    return outcomes + [run(stage) for stage in stages if stage.name in alone]
+        outcomes = list(lanes.map(run, [stage for stage in stages if stage.name != ALONE]))
+    return outcomes + [run(stage) for stage in stages if stage.name == ALONE]
 
 
 def counted(line: str) -> Counter[str]:
@@ -229,7 +239,8 @@ def main() -> int:
     parser.add_argument("--only", help="one stage by name")
     arguments = parser.parse_args()
     if arguments.what == "check":
-        stages = stages_of_check(arguments.seeds) + stages_of_test()
+        stages = stages_of_check(arguments.seeds) + stages_of_test("-m", f"not {ALONE}")
+        stages.append(pytest_stage(ALONE, "-m", ALONE, "tests/scenarios"))
     else:
         stages = stages_of_test("-m", "not check")
     if arguments.only:
@@ -237,7 +248,7 @@ def main() -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     before = files_of_tree()
-    outcomes = run_all(stages, ALONE if arguments.what == "check" else frozenset())
+    outcomes = run_all(stages)
     left = sorted(files_of_tree() - before)
     seconds = time.monotonic() - started
     for path in left:

@@ -1,6 +1,7 @@
 """Specifications of one node by name: what a crash, a stray byte or a newer release leaves behind.
 
-`crash_offset_reuse`, which needs a real process, is in tests/system/test_crash_offset_reuse.py.
+`crash_offset_reuse`, which needs a real process, is in
+tests/scenarios/dataplane/test_crash_offset_reuse.py.
 """
 
 from __future__ import annotations

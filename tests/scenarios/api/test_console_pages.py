@@ -14,7 +14,7 @@ from headrace.version import VERSION
 from tests.support.processes.browser import Console, violations
 from tests.support.processes.platform import alive, wait_until
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.alone]
 
 CANARY = "<img src=x onerror=alert(1)>"
 

@@ -24,7 +24,7 @@ from tests.support.processes.faults import Faults
 from tests.support.processes.node_process import PROGRAM, NodeProcess
 from tests.support.processes.platform import Platform
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.alone]
 
 DAY_S = 86_400
 DESCRIPTORS = 256

@@ -7,7 +7,7 @@ import pytest
 from tests.support.builders.furnishing import EDITOR, furnish
 from tests.support.processes.node_process import NodeProcess
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.alone]
 
 MESSAGES = 5
 LIVES = 3

@@ -15,7 +15,7 @@ from tests.support.processes.browser import ROOT, Console, violations
 from tests.support.stories.console_story import CANARY, Story, told
 from tests.support.stories.scripted_reports import ScriptedReports
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.alone]
 
 SOURCE: Final = ROOT / "api" / "console" / "src"
 THEMES: Final = ("Light", "Dark")

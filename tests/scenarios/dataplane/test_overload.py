@@ -2,7 +2,7 @@
 
 Rows L1 to L4 of the fault matrix for one node. Whoever is in the way is refused by name or waits
 alone; the others are served, and memory stays bounded. Descriptors (L5) are in
-test_bad_days_process.py.
+test_process_faults.py.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ from tests.support.clients.http2_peer import (
 )
 from tests.support.processes.node_process import NodeProcess, refusal
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.alone]
 
 MIB = 1 << 20
 LIMIT = MIB  # message_bytes_max of the topics made here

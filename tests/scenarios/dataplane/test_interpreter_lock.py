@@ -17,7 +17,7 @@ from headrace.wire import stream_pb2, stream_pb2_grpc
 from tests.support.builders.furnishing import EDITOR, furnish
 from tests.support.processes.node_process import NodeProcess
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.alone]
 
 HOLDS = 4
 HOLD_SECONDS = 0.5

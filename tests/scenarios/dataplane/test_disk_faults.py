@@ -24,7 +24,7 @@ from tests.support.processes.disk import Disk
 from tests.support.processes.faults import Faults
 from tests.support.processes.node_process import Client, NodeProcess, refusal
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.alone]
 
 DISK_MIB = 128  # a journal takes 96 of them
 LAYOUT = "layout-1/shard-0"

@@ -15,7 +15,7 @@ import pytest
 from tests.support.builders.furnishing import EDITOR, furnish
 from tests.support.processes.node_process import NodeProcess
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.alone]
 
 BATCHES_MAX = 600
 # Of one thread. Beginnings are formats and first rounds, the rest is traffic.

@@ -11,6 +11,8 @@ from playwright.sync_api import Page, expect
 from tests.support.processes.browser import Console, violations
 from tests.support.processes.platform import wait_until
 
+pytestmark = pytest.mark.alone
+
 CANARY = "<img src=x onerror=\"alert('canary')\"><script>alert('canary')</script>"
 
 

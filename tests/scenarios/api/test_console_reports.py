@@ -15,7 +15,7 @@ from tests.support.stories.retention_story import Told
 from tests.support.stories.retention_story import text as moment
 from tests.support.stories.scripted_reports import ScriptedReports
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.alone]
 
 CANARY = "<img src=x onerror=\"alert('canary')\"><script>alert('canary')</script>"
 PAGE = f"<!doctype html><title>Usage</title><h1>The page</h1>{CANARY}"
