@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import grpc
 import pytest
@@ -17,9 +16,10 @@ from tests.support.processes.node_process import NodeProcess, refusal
 from tests.support.processes.platform import wait_until
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[NodeProcess]:
-    with NodeProcess(tmp_path) as running:
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    """One node; every test has topics of its own."""
+    with NodeProcess(tmp_path_factory.mktemp("node")) as running:
         furnish(running)
         yield running
 
