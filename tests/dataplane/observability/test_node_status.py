@@ -12,7 +12,7 @@ from dataplane.observability.node_status import (
     READINGS_UNTIL_FREE,
     Conditions,
 )
-from tests.support.builders.furnishing import furnish
+from tests.support.builders.node_objects import furnish
 from tests.support.processes.node_process import NodeProcess
 
 

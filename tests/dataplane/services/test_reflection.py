@@ -11,7 +11,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from dataplane.services.reflection import PATHS, Missing, catalogue_of_node
 from dataplane.wire import reflection_pb2 as wire
-from tests.support.builders.furnishing import VIEWER, furnish, topic_wish
+from tests.support.builders.node_objects import VIEWER, furnish, topic_wish
 from tests.support.processes.node_process import NodeProcess
 
 SERVICES = [

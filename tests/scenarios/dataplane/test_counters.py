@@ -11,7 +11,7 @@ from dataplane.wire import node_pb2
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc, usage_pb2
 from tests.support.builders import commands
-from tests.support.builders.furnishing import EDITOR, VIEWER, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, topic_wish
 from tests.support.clients.usage_log import closes, counters, totals
 from tests.support.processes.node_process import NodeProcess, refusal
 from tests.support.processes.platform import wait_until

@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tests.support.builders.furnishing import EDITOR, furnish
+from tests.support.builders.node_objects import EDITOR, furnish
 from tests.support.processes.node_process import NodeProcess
 
 pytestmark = [pytest.mark.check, pytest.mark.alone]

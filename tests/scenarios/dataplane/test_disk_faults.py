@@ -19,7 +19,7 @@ import pytest
 from headrace import codec
 from headrace.wire import stream_pb2
 from tests.support.builders import commands
-from tests.support.builders.furnishing import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
 from tests.support.processes.disk import Disk
 from tests.support.processes.faults import Faults
 from tests.support.processes.node_process import Client, NodeProcess, refusal

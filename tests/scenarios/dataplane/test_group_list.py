@@ -11,7 +11,7 @@ from headrace.consumer import groups
 from headrace.settings import Settings
 from headrace.wire import stream_pb2 as wire
 from tests.support.builders import commands
-from tests.support.builders.furnishing import EDITOR, VIEWER, furnish, key_wish
+from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, key_wish
 from tests.support.processes.node_process import NodeProcess, refusal, token
 from tests.support.processes.platform import wait_until
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.builders.furnishing import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
 from tests.support.processes.node_process import NodeProcess
 from tests.support.processes.platform import wait_until
 from tests.support.stories.group_history import History, Member, Observer, Producer

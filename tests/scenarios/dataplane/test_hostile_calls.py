@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from dataplane.wire import node_pb2
 from headrace import codec
 from headrace.wire import stream_pb2 as wire
-from tests.support.builders.furnishing import EDITOR, VIEWER, furnish, key_wish
+from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, key_wish
 from tests.support.processes.node_process import NodeProcess, refusal, token
 
 STRANGER, STRANGER_SHA256 = token("user", "stranger01", "stranger")

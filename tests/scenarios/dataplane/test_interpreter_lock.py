@@ -14,7 +14,7 @@ import pytest
 
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc
-from tests.support.builders.furnishing import EDITOR, furnish
+from tests.support.builders.node_objects import EDITOR, furnish
 from tests.support.processes.node_process import NodeProcess
 
 pytestmark = [pytest.mark.check, pytest.mark.alone]

@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from tests.support.builders import commands
-from tests.support.builders.furnishing import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
 from tests.support.clients.usage_log import closes
 from tests.support.processes.node_process import Client, NodeProcess, refusal, token
 

@@ -14,7 +14,7 @@ import pytest
 
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace.wire import stream_pb2
-from tests.support.builders.furnishing import (
+from tests.support.builders.node_objects import (
     EDITOR,
     VIEWER,
     furnish,

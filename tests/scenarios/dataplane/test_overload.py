@@ -21,7 +21,7 @@ import pytest
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc
-from tests.support.builders.furnishing import EDITOR, VIEWER, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, topic_wish
 from tests.support.clients.http2_peer import (
     DATA,
     END_HEADERS,

@@ -8,7 +8,7 @@ import pytest
 
 import headrace
 from headrace.wire import stream_pb2, stream_pb2_grpc
-from tests.support.builders.furnishing import EDITOR, VIEWER, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, topic_wish
 from tests.support.processes.node_process import CALL_SECONDS, NodeProcess, refusal
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace import codec
-from tests.support.builders.furnishing import EDITOR, furnish
+from tests.support.builders.node_objects import EDITOR, furnish
 from tests.support.processes.faults import Faults
 from tests.support.processes.node_process import PROGRAM, NodeProcess
 from tests.support.processes.platform import Platform

@@ -9,7 +9,7 @@ import pytest
 from dataplane.wire import node_pb2
 from headrace.wire import stream_pb2, usage_pb2
 from tests.support.builders import commands
-from tests.support.builders.furnishing import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
 from tests.support.processes.node_process import NodeProcess, refusal
 from tests.support.processes.platform import wait_until
 

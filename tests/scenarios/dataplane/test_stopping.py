@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.builders.furnishing import EDITOR, furnish
+from tests.support.builders.node_objects import EDITOR, furnish
 from tests.support.processes.node_process import NodeProcess
 
 

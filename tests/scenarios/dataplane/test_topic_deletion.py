@@ -9,7 +9,7 @@ import pytest
 from dataplane.wire import node_pb2
 from headrace.wire import stream_pb2
 from tests.support.builders import commands
-from tests.support.builders.furnishing import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
 from tests.support.clients.consume_reader import Reader
 from tests.support.clients.usage_log import closes
 from tests.support.processes.node_process import NodeProcess, refusal

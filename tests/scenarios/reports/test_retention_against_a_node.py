@@ -17,7 +17,7 @@ from reports.source.cluster import Access, ClusterReader, Handle
 from reports.source.data_source import HeadraceReader, handle_text, selection_of
 from tests.reports.retention.building import answer, policy
 from tests.support.builders import commands
-from tests.support.builders.furnishing import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
 from tests.support.processes.node_process import NodeProcess
 from tests.support.processes.platform import wait_until
 

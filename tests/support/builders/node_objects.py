@@ -1,4 +1,4 @@
-"""Makes a bare node usable without a control plane: two keys, and topics with the given names."""
+"""The objects that make a node usable without a control plane: two keys, and topics."""
 
 from dataplane.wire import node_pb2
 from tests.support.builders import commands
