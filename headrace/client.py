@@ -13,15 +13,15 @@ forgets gets five seconds at exit, and one log line that counts what was lost.
 from __future__ import annotations
 
 import contextlib
-import weakref
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Literal, Self
 
 from headrace.admin.admin import Admin
+from headrace.client_face import ClientFace
 from headrace.codec import Record
-from headrace.consumer.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, Consumer, wanted_of
+from headrace.consumer.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, Consumer
 from headrace.consumer.fetcher import OnExpired, offsets_at
 from headrace.consumer.groups import (
     GroupDescription,
@@ -31,37 +31,26 @@ from headrace.consumer.groups import (
     group_lag,
     list_groups,
 )
-from headrace.consumer.subscription import AckMode, Start, Subscription, names_of
+from headrace.consumer.subscription import AckMode, Start
 from headrace.messages import Ack, BatchAck, Headers, Key, Value
 from headrace.producer.accumulator import Delivery
 from headrace.producer.producer import (
-    BATCH_BYTES,
-    BUFFER_BYTES,
-    DELIVERY_TIMEOUT,
-    LINGER,
-    OnFull,
     Producer,
 )
 from headrace.settings import Settings
-from headrace.transport.connection import Connection
-from headrace.transport.io_thread import IoThread, OwnerProcess, close_at_exit, io_thread
+from headrace.transport.io_thread import close_at_exit
 from headrace.transport.retry import Duration
 
 
-class Client:
+class Client(ClientFace[Producer, Consumer, Admin]):
     """A connection for any number of threads."""
 
+    _producer_type = Producer
+    _consumer_type = Consumer
+    _admin_type = Admin
+
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self._process = OwnerProcess()
-        self._io: IoThread = io_thread()
-        self._connection = Connection(settings)
-        self._producers: list[Producer] = []
-        self._consumers: weakref.WeakSet[Consumer] = weakref.WeakSet()
-        self._subscriptions: set[Subscription] = set()
-        self._shared: Producer | None = None
-        self._admin: Admin | None = None
-        self._closed = False
+        super().__init__(settings)
         close_at_exit(self)
 
     def topic(self, name: str) -> Topic:
@@ -69,87 +58,9 @@ class Client:
         self._process.check("client")
         return Topic(self, name)
 
-    def producer(
-        self,
-        *,
-        linger: Duration = LINGER,
-        batch_bytes: int = BATCH_BYTES,
-        buffer_bytes: int = BUFFER_BYTES,
-        delivery_timeout: Duration = DELIVERY_TIMEOUT,
-        idempotent: bool = True,
-        on_full: OnFull = "wait",
-    ) -> Producer:
-        """A producer of its own; `topic.send` shares one with the defaults."""
-        made = Producer(
-            self._connection,
-            self._io,
-            linger=linger,
-            batch_bytes=batch_bytes,
-            buffer_bytes=buffer_bytes,
-            delivery_timeout=delivery_timeout,
-            idempotent=idempotent,
-            on_full=on_full,
-        )
-        self._producers.append(made)
-        return made
-
-    def consume(
-        self,
-        topics: str | Iterable[str],
-        *,
-        group: str | None = None,
-        partition: int | tuple[int, ...] | None = None,
-        start: Start | None = None,
-        until: Literal["end"] | None = None,
-        ack: AckMode = "after",
-        on_expired: OnExpired = "raise",
-        member: str | None = None,
-        prefetch_bytes: int = PREFETCH_BYTES,
-        session_timeout: Duration = SESSION_TIMEOUT,
-    ) -> Consumer:
-        """Read topics: with a group, whose members share the partitions; or by partition (all by
-        default).
-
-        `start` is "earliest", "latest", an offset, a datetime, or a timedelta (so long ago): by the
-        time at which records were stored. A group uses it only where it has no committed
-        offset, and must be given it then; without a group it defaults to "earliest". `until="end"`
-        ends at what is there now.
-        """
-        wanted = wanted_of(
-            names_of(topics),
-            partition=partition,
-            group=group,
-            start=start,
-            until=until,
-            ack=ack,
-            on_expired=on_expired,
-            member=member,
-            prefetch_bytes=prefetch_bytes,
-            session_timeout=session_timeout,
-        )
-        made = Consumer(self._connection, self._io, wanted)
-        self._consumers.add(made)
-        self._subscriptions = {s for s in self._subscriptions if not s.closed}
-        self._subscriptions.add(made.subscription)
-        return made
-
     def offsets_at(self, topic: str, when: datetime | timedelta) -> dict[int, int]:
         """See Topic.offsets_at."""
         return self._io.run(offsets_at(self._connection, topic, when))
-
-    @property
-    def shared_producer(self) -> Producer:
-        """The producer behind `topic.send`."""
-        if self._shared is None:
-            self._shared = self.producer()
-        return self._shared
-
-    @property
-    def admin(self) -> Admin:
-        """The REST API: topics, streams, projects, keys, usage, reports."""
-        if self._admin is None:
-            self._admin = Admin(self.settings, self._io)
-        return self._admin
 
     def describe_group(self, name: str) -> GroupDescription:
         """Members of a group and what each reads. Raises NotFound when it never had a member."""

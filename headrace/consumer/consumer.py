@@ -63,7 +63,7 @@ def wanted_of(
     )
 
 
-class _Face:
+class ConsumerFace:
     """What both consumers share: rows out of chunks, and which of them are done. Touched by the
     reading thread only."""
 
@@ -174,7 +174,7 @@ class _Face:
             self._io.loop.call_soon_threadsafe(self._subscription.check_end)
 
 
-class Consumer(_Face):
+class Consumer(ConsumerFace):
     """Iterate it from one thread; `with` leaves the group in the end."""
 
     def open(self) -> Self:
@@ -286,7 +286,7 @@ class Consumer(_Face):
         self.close()
 
 
-class AsyncConsumer(_Face):
+class AsyncConsumer(ConsumerFace):
     """Iterate it with `async for`; `async with` leaves the group in the end."""
 
     async def open(self) -> Self:

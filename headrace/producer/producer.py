@@ -39,7 +39,7 @@ CLOSE_TIMEOUT = "120s"
 ASYNC_CHUNK = 2048
 
 
-class _Face:
+class ProducerFace:
     """What both producers share: options, routes, and the way into the accumulator."""
 
     def __init__(
@@ -156,7 +156,7 @@ def _report_lost(lost: int, timeout: float) -> None:
         logger.error("closed after %.1f s with %d records not acknowledged", timeout, lost)
 
 
-class Producer(_Face):
+class Producer(ProducerFace):
     """Sends from any thread. Use as a context manager: leaving it flushes."""
 
     def send(
@@ -265,7 +265,7 @@ class Producer(_Face):
         self.close()
 
 
-class AsyncProducer(_Face):
+class AsyncProducer(ProducerFace):
     """Sends from an event loop. Use as an async context manager: leaving it flushes."""
 
     async def _find(self, topic: str) -> Route:
