@@ -43,8 +43,8 @@ COLUMNS = (
 MINIMUM = "monthly_minimum"
 DESCRIPTIONS = {
     "ingress_bytes": "Ingress, stored batch bytes",
-    "partition_seconds": "Partitions, for as long as they were there",
-    "egress_bytes": "Egress, batch bytes sent to readers",
+    "partition_seconds": "Partitions, by lifetime",
+    "egress_bytes": "Egress, batch bytes sent to consumers",
     "requests": "Requests",
     "stored_byte_seconds": "Storage, one copy",
     "records": "Records",
@@ -54,10 +54,10 @@ SKUS = tuple(DESCRIPTIONS)
 # Of less than this nothing is foretold: what an account does first, it does not do all month.
 COVERED_MIN = timedelta(hours=1)
 NINE = Decimal("0.000000001")
-# Said on every draft, for whoever changes prices while a month is open.
+# Printed on every draft, since prices can change while a month is open.
 PRICING = (
-    "Each hour is priced by the price book that was in force when it began, the monthly minimum is "
-    "that of the book in force when the month began: a change of prices changes no hour before it."
+    "Each hour is priced by the price book in effect when the hour began; the monthly minimum is "
+    "that of the book in effect when the month began. A price change never affects earlier hours."
 )
 
 

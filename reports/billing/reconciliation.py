@@ -4,7 +4,7 @@
     quantities         raw = hourly = daily = rated, for every meter, to the byte
     log                ingress by the log itself is ingress by the meter, to 0.01 %
     partition_seconds  the hours add up to the lifecycle of the topics, to the second
-    unattributed       nothing is nobody's, and nothing is dated ahead of the run
+    unattributed       all usage has an owner, and none is dated ahead of the run
     lines              the lines add up to the invoice, the shares to their lines
 
 Owns the questions and their tolerance. Each is answered for one invoice, from its organization's
@@ -35,14 +35,14 @@ HALF_A_BILLIONTH = Decimal("0.0000000005")
 FOREVER = Period(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 
 
-# What each question asks, for whoever reads the answers: on pages, in the console and in JSON.
+# What each check asserts: shown on pages, in the console and in JSON.
 TITLES: Mapping[str, str] = {
-    "counters": "No counter lost anything",
-    "quantities": "Raw, hourly, daily and rated sums are one",
-    "log": "The log itself holds what was billed",
-    "partition_seconds": "Partitions were billed while they lived",
-    "unattributed": "Nothing is nobody's",
-    "lines": "The lines add up to the invoice",
+    "counters": "Counters are complete",
+    "quantities": "Raw, hourly, daily and rated sums match",
+    "log": "Billed bytes match the log",
+    "partition_seconds": "Partition time matches topic lifetimes",
+    "unattributed": "All usage has an owner",
+    "lines": "Line items add up to the invoice",
 }
 
 
@@ -140,14 +140,14 @@ def _counters(measured: Measured) -> Check:
     bad = [row for row in measured.lives if row["state"] in LIFE_STATES_BAD]
     lost = [row for row in measured.lives if row["state"] == "POSSIBLY_LOST"]
     missing = len(measured.findings) + sum(max(0, row["missing"]) for row in measured.lives)
-    detail = f"Nothing is missing; lives of shards that counted: {len(measured.lives)}."
+    detail = f"No records are missing; shard runs that were metered: {len(measured.lives)}."
     if bad or differing or measured.findings or conflicts:
-        detail = "Records of meters are missing or disagree: " + _some(
+        detail = "Meter records are missing or conflicting: " + _some(
             [f"{_life(row)} {row['state']}" for row in bad]
             + [f"topic {row['topic']} partition {row['partition']}" for row in measured.findings]
         )
     elif lost:
-        detail += " Counted after their last record, lost and not billed: " + _some(
+        detail += " Usage after the last record of a shard run was lost and not billed: " + _some(
             [f"{_life(row)} after {_moment(row['last_us'])}" for row in lost]
         )
     return Check(
@@ -196,9 +196,9 @@ def _quantities(
         figures |= {f"{meter}_{name}": quantity for name, quantity in said.items()}
         if len(set(said.values())) != 1:
             wrong.append(meter)
-    detail = "Raw, hourly, daily and rated quantities are the same."
+    detail = "Raw, hourly, daily and rated quantities match."
     if wrong:
-        detail = f"Sums that should be one are not: {_some(wrong)}."
+        detail = f"These sums do not match: {_some(wrong)}."
     return Check("quantities", not wrong, _figures(**figures), detail)
 
 
@@ -217,9 +217,10 @@ def _log(measured: Measured) -> Check:
             difference=difference,
             bytes_unverified=sum(row["bytes_billed"] for row in measured.partitions) - billed,
         ),
-        "The log and the meter agree."
+        "The log and the meter match."
         if not difference
-        else f"They differ by {difference} bytes; {billed // LOG_TOLERANCE} are allowed.",
+        else f"The log and the meter differ by {difference} bytes; "
+        f"up to {billed // LOG_TOLERANCE} are allowed.",
     )
 
 
@@ -237,9 +238,9 @@ def _partition_seconds(
     if export.as_of is not None:
         expected = seconds_within(spans, export.as_of, period.start, period.end)
     found = sum(account.quantities.get(PARTITION_SECONDS, 0) for account in accounts.by.values())
-    detail = "The hours add up to the lifecycle of the topics."
+    detail = "Metered hours match the lifetimes of the topics."
     if found != expected:
-        detail = f"The hours hold {found - expected} seconds more than the topics had."
+        detail = f"Metered hours differ from topic lifetimes by {found - expected} s."
     figures = _figures(by_lifecycle=expected, by_hours=found)
     return Check("partition_seconds", found == expected, figures, detail)
 
@@ -260,7 +261,8 @@ def _unattributed(accounts: Accounts, named: Mapping[str, str], export: Export) 
                 ahead[f"{topic.label} at {hour:%Y-%m-%dT%H:%MZ}"] += quantity
             if topic.topic_id not in export.topics:
                 nameless[topic.topic_id] += quantity
-    listed = [*(f"{name} (nobody's)" for name in nobody), *(f"{name} (ahead)" for name in ahead)]
+    listed = [f"{name} (no owner)" for name in nobody]
+    listed += [f"{name} (in the future)" for name in ahead]
     return Check(
         "unattributed",
         not (nobody or ahead),
@@ -271,7 +273,7 @@ def _unattributed(accounts: Accounts, named: Mapping[str, str], export: Export) 
             quarantined_bytes=sum(ahead.values()),
             topics_without_a_name=len(nameless),
         ),
-        f"Usage that is on no invoice: {_some(listed)}." if listed else "All usage has an owner.",
+        f"Usage on no invoice: {_some(listed)}." if listed else "All usage has an owner.",
     )
 
 
@@ -305,7 +307,7 @@ def _lines(drafts: Sequence[Draft]) -> Check:
             "lines_amount": f"{sum((line.amount for line in lines), Decimal('0.00')):.2f}",
             "invoices_total": f"{sum((draft.total for draft in drafts), Decimal('0.00')):.2f}",
         },
-        f"These do not add up: {_some(wrong)}." if wrong else "Every line and every share adds up.",
+        f"These do not add up: {_some(wrong)}." if wrong else "All line items and shares add up.",
     )
 
 

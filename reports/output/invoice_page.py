@@ -38,10 +38,10 @@ def invoice_page(
     parts = [
         _heading(draft, blocked=blocked),
         _figures(draft),
-        section("Lines", _lines(draft)),
+        section("Line items", _lines(draft)),
         *_charts(draft, export),
         section("By topic", _shares(draft)),
-        section("Where ingress lies in the log", _trail(draft, export, trail)) if trail else "",
+        section("Ingress by log offset", _trail(draft, export, trail)) if trail else "",
         section("Reconciliation", _reconciliation(checks, blocked=blocked)),
         _footer(draft, export, input_sha256),
     ]
@@ -64,11 +64,11 @@ def _figures(draft: Draft) -> str:
     top_up = next((line.amount for line in draft.lines if line.sku == MINIMUM), Decimal(0))
     return tiles(
         [
-            ("Total", f"{currency} {draft.total:,.2f}", f"{len(draft.lines)} lines"),
+            ("Total", f"{currency} {draft.total:,.2f}", f"{len(draft.lines)} line items"),
             (
                 "Metered",
                 f"{currency} {rounded(draft.metered_exact):,.2f}",
-                f"exactly {draft.metered_exact:.9f}",
+                f"exact: {draft.metered_exact:.9f}",
             ),
             (
                 "Top-up",
@@ -81,14 +81,14 @@ def _figures(draft: Draft) -> str:
 
 
 def _per_month(draft: Draft, currency: str) -> tuple[str, str, str]:
-    title, span = "At this rate, per month", f"from {draft.rate_from:%Y-%m-%d %H:%M:%S} on"
+    title, span = "Monthly projection", f"since {draft.rate_from:%Y-%m-%d %H:%M:%S}"
     if draft.per_month is None:
-        return title, "too early to say", f"{span} less than one full hour is known"
+        return title, "not enough data", f"less than one hour of usage {span}"
     figure = f"{currency} {rounded(draft.per_month):,.2f}"
-    exact = f"exactly {draft.per_month:.9f}, the minimum included"
+    exact = f"exact: {draft.per_month:.9f}, including the minimum"
     if draft.as_of >= draft.period.end:
-        return title, figure, f"{exact}; the month is over"
-    return title, figure, f"{exact}; by what is known {span}"
+        return title, figure, f"{exact}; the month has ended"
+    return title, figure, f"{exact}; based on usage {span}"
 
 
 def _lines(draft: Draft) -> str:
@@ -107,8 +107,8 @@ def _lines(draft: Draft) -> str:
     foot = ["", "Total", "", "", "", "", f"{draft.total:,.2f}"]
     heads = ["Line", "Description", "SKU", "Quantity", "Unit price", "Exact"]
     return table([*heads, f"Amount ({escape(draft.currency)})"], rows, 3, foot) + (
-        "<p>Exact = quantity &times; unit price, half-even to 9 places; each line is rounded once, "
-        "half-even, and the total is the sum of the lines as they stand here.</p>"
+        "<p>Exact = quantity &times; unit price, rounded half-even to 9 decimal places. Each line "
+        "is rounded once, half-even; the total is the sum of the rounded lines.</p>"
     )
 
 
@@ -194,9 +194,9 @@ def _shares(draft: Draft) -> str:
     ]
     heads = ["Project", "Topic", "SKU", "Quantity", "Exact", f"Amount ({escape(draft.currency)})"]
     words = (
-        "<p>A line's amount is cut among its topics by the largest remainder, so they add up.</p>"
+        "<p>The amount of a line is split among its topics by largest remainder, so it adds up.</p>"
         if rows
-        else "<p>Nothing was used in this period.</p>"
+        else "<p>No usage in this period.</p>"
     )
     listed = table(heads, rows[:ROWS_MAX], 3) if rows else ""
     return listed + more(len(rows), ROWS_MAX, "rows", f"{draft.stem}.json") + words
@@ -225,9 +225,9 @@ def _trail(draft: Draft, export: Export, trail: Sequence[Row]) -> str:
 
 def _reconciliation(checks: Sequence[Check], *, blocked: bool) -> str:
     words = (
-        "<p><b>This invoice cannot be issued: every check must be green first.</b></p>"
+        "<p><b>This invoice cannot be issued until every check passes.</b></p>"
         if blocked
-        else "<p>Every check is green.</p>"
+        else "<p>All checks passed.</p>"
     )
     return words + checks_table(checks)
 
@@ -242,10 +242,10 @@ def _books(draft: Draft, export: Export) -> str:
 def _footer(draft: Draft, export: Export, input_sha256: str) -> str:
     return (
         f"<footer><p>{escape(_books(draft, export))}. {PRICING}</p>"
-        "<p>Computed from the frozen "
-        f"inputs <code>{input_sha256}</code>; {draft.stem}.csv, .json and .parquet say the same. "
-        "The run is signed: <code>headrace report verify</code> and the folder of this page check "
-        "files, sums, signature and chain.</p></footer>"
+        f"<p>Computed from a snapshot of the inputs, <code>{input_sha256}</code>. "
+        f"{draft.stem}.csv, .json and .parquet contain the same data. The run is signed: use "
+        "<code>headrace report verify</code> with the folder of this page to check files, sums, "
+        "signature and chain.</p></footer>"
     )
 
 

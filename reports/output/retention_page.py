@@ -35,9 +35,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CAUSE_COLOURS = {"time": 0, "size": 2, "purge": 5}
 _UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 _GRANULARITY = (
-    "<p>Records go in whole segments: one goes when its youngest record may go. So up to one "
-    "segment of older records is kept longer than the policy says, and what is due here goes with "
-    "its segment.</p>"
+    "<p>Records are deleted in whole segments, once the youngest record of a segment is due. Up to "
+    "one segment of older records is therefore kept longer than the policy says.</p>"
 )
 
 
@@ -49,10 +48,10 @@ def retention_page(
         [
             _heading(frozen, gathered),
             _figures(totals, gathered),
-            section("What breaks its promise", _violations(topics, gathered)),
+            section("Violations", _violations(topics, gathered)),
             _deletions(topics, gathered),
-            section("Live bytes by age since the append", _ages(gathered)),
-            section("What is due", _upcoming(topics, gathered) + _GRANULARITY),
+            section("Stored data by age", _ages(gathered)),
+            section("Upcoming deletions", _upcoming(topics, gathered) + _GRANULARITY),
             section("Policies", _policies(topics, frozen.export)),
             _holds(topics, frozen.export),
             _evidence(gathered),
@@ -74,7 +73,7 @@ def age_text(milliseconds: int) -> str:
 def _heading(frozen: FrozenRetention, gathered: Gathered) -> str:
     as_of = _EPOCH + timedelta(microseconds=frozen.export.as_of_us)
     whole = not gathered.gaps and gathered.conflicts == 0
-    state = badge(whole, "every trim is told" if whole else "trims are missing: see evidence")
+    state = badge(whole, "deletion records complete" if whole else "records missing: see evidence")
     return (
         f"<header><h1>Retention report</h1><p>As of {as_of:%Y-%m-%d %H:%M} UTC {state}</p></header>"
     )
@@ -90,11 +89,11 @@ def _figures(totals: Document, gathered: Gathered) -> str:
     kinds = sum(1 for count in violation_counts(gathered).values() if count)
     return tiles(
         [
-            ("Live", live[0], f"{_number(totals['live_records']):,} records, {live[1]}"),
+            ("Stored", live[0], f"{_number(totals['live_records']):,} records, {live[1]}"),
             ("Deleted", gone[0], f"{_number(totals['deleted_records']):,} records, {gone[1]}"),
             ("Due within 24 hours", due[0], due[1]),
-            ("Kept by holds alone", held[0], held[1]),
-            ("Violations", f"{broken:,}", f"{kinds} of {len(RULES)} rules are broken"),
+            ("Kept only by legal holds", held[0], held[1]),
+            ("Violations", f"{broken:,}", f"{kinds} of {len(RULES)} rules violated"),
         ]
     )
 
@@ -108,7 +107,7 @@ def _violations(topics: Sequence[Document], gathered: Gathered) -> str:
     )
     if not rules:
         names = ", ".join(RULES)
-        return f"<p>{badge(True, 'none')} Looked for: {names}.</p>"
+        return f"<p>{badge(True, 'none')} Rules checked: {names}.</p>"
     rows = [
         [
             escape(str(found["code"])),
@@ -120,7 +119,7 @@ def _violations(topics: Sequence[Document], gathered: Gathered) -> str:
         for topic in topics
         for found in _items(topic["violations"])
     ]
-    heads = ["Rule", "Topic", "Partition", "Group", "Found"]
+    heads = ["Rule", "Topic", "Partition", "Group", "Finding"]
     listed = table(heads, rows[:ROWS_MAX], len(heads))
     return f'<ul class="plain">{rules}</ul>{listed}{more(len(rows), ROWS_MAX, "findings", FILE)}'
 
@@ -142,20 +141,20 @@ def _deletions(topics: Sequence[Document], gathered: Gathered) -> str:
     ]
     if not rows:
         return section("Deleted", "<p>Nothing was deleted.</p>")
-    heads = ["Topic", "Cause", "Bytes", "Records", "Trims", "Oldest record", "Newest record"]
+    heads = ["Topic", "Cause", "Bytes", "Records", "Deletions", "Oldest record", "Newest record"]
     listed = table([*heads, "Age: min · p50 · max"], rows[:ROWS_MAX], 2)
     listed += more(len(rows), ROWS_MAX, "lines", FILE) + _cut(gathered)
-    return section("Deleted, by cause", _timeline(gathered)) + section("Deletions", listed)
+    return section("Deleted data by cause", _timeline(gathered)) + section("Deletions", listed)
 
 
 def _cut(gathered: Gathered) -> str:
     """What is deleted and still stored, in words."""
     stored = sum(line.cut_bytes for line in gathered.lines)
-    now = f" Now that is {stored:,} bytes, beside those that live." if stored else ""
+    now = f" Currently {stored:,} bytes are stored in this way." if stored else ""
     return (
-        "<p>Records count when they become unreadable, bytes when their segment goes. A purge may "
-        "end inside a segment: what it made unreadable there is stored until the segment goes, and "
-        f"its bytes count with the trim that takes that.{now}</p>"
+        "<p>Records are counted when they become unreadable, bytes when their segment is deleted. "
+        "A purge may end inside a segment: the records it made unreadable there stay on disk, and "
+        f"their bytes are counted when the segment is deleted.{now}</p>"
     )
 
 
@@ -189,16 +188,16 @@ def _ages(gathered: Gathered) -> str:
         [0, _number(one["bytes"])] if one["bucket"] in odd else [_number(one["bytes"]), 0]
         for one in buckets
     ]
-    series = [Series("age since the append", 0), Series("future-dated or unknown", 5)]
+    series = [Series("age since append", 0), Series("future-dated or unknown", 5)]
     strange = any(value[1] for value in values)
-    drawn = columns("Live bytes by age", names, series, values, legend=strange)
+    drawn = columns("Stored bytes by age", names, series, values, legend=strange)
     rows = [
         [escape(name), f"{_number(one['bytes']):,}", f"{_number(one['records']):,}"]
         for name, one in zip(names, buckets, strict=True)
         if _number(one["records"])
     ]
     if not rows:
-        return "<p>Nothing is stored.</p>"
+        return "<p>No stored data.</p>"
     return drawn + table(["Age", "Bytes", "Records"], rows, 1)
 
 
@@ -209,7 +208,7 @@ def _upcoming(topics: Sequence[Document], gathered: Gathered) -> str:
     drawn = (
         columns("Bytes due per day", labels, [Series("due", 1)], values, legend=False)
         if any(value[0] for value in values)
-        else f"<p>Nothing is due within {DAYS_SHOWN} days.</p>"
+        else f"<p>No deletions are due within {DAYS_SHOWN} days.</p>"
     )
     rows = []
     for topic in topics:
@@ -220,7 +219,15 @@ def _upcoming(topics: Sequence[Document], gathered: Gathered) -> str:
             live = f"{_number(topic['live_bytes']):,}"
             after = due["7d"]["oldest_after"]
             rows.append([escape(str(topic["topic"])), live, *figures, _short(after)])
-    heads = ["Topic", "Live bytes", "Due now", "In 1 h", "In 24 h", "In 7 d", "Oldest after 7 d"]
+    heads = [
+        "Topic",
+        "Stored",
+        "Due now",
+        "Within 1 h",
+        "Within 24 h",
+        "Within 7 d",
+        "Oldest after 7 d",
+    ]
     listed = table(heads, rows[:ROWS_MAX], 1)
     return drawn + listed + more(len(rows), ROWS_MAX, "topics", FILE)
 
@@ -242,7 +249,7 @@ def _policies(topics: Sequence[Document], export: RetentionExport) -> str:
                 f"{changed:%Y-%m-%d %H:%M} by {escape(by)}",
             ]
         )
-    heads = ["Topic", "Age", "Size", "Promised age", "From", "Last changed"]
+    heads = ["Topic", "Age", "Size", "Minimum age", "Source", "Last changed"]
     listed = table(heads, rows[:ROWS_MAX], len(heads))
     return listed + more(len(rows), ROWS_MAX, "topics", FILE)
 
@@ -275,8 +282,8 @@ def _holds(topics: Sequence[Document], export: RetentionExport) -> str:
         return ""
     heads = ["Topic", "Partition", "From offset", "Case", "Owner", "Reason", "State"]
     words = (
-        "<p>Kept by holds: bytes of the topic that the policy would have deleted, as of the last "
-        "inventory of each partition.</p>"
+        "<p>Kept by holds: bytes of the topic that the policy would otherwise have deleted, as of "
+        "the last inventory of each partition.</p>"
     )
     listed = table([*heads, "Kept by holds"], rows[:ROWS_MAX], 7)
     return section("Legal holds", listed + more(len(rows), ROWS_MAX, "holds", FILE) + words)
@@ -284,13 +291,15 @@ def _holds(topics: Sequence[Document], export: RetentionExport) -> str:
 
 def _evidence(gathered: Gathered) -> str:
     found = [
-        f"<li>topic {gap['topic']}, partition {gap['partition']}: trims between sequence "
-        f"{gap['after_sequence']} and {gap['next_sequence']} are missing "
+        f"<li>topic {gap['topic']}, partition {gap['partition']}: deletion records between "
+        f"sequence {gap['after_sequence']} and {gap['next_sequence']} are missing "
         f"(offsets {gap['first_offset']} to {gap['last_offset']})</li>"
         for gap in gathered.gaps[:ROWS_MAX]
     ]
     if gathered.conflicts:
-        found.append(f"<li>{gathered.conflicts} trims are told in two ways; the first stands</li>")
+        found.append(
+            f"<li>{gathered.conflicts} conflicting deletion records; the first is used</li>"
+        )
     return section("Evidence", f"<ul>{''.join(found)}</ul>") if found else ""
 
 
@@ -298,13 +307,13 @@ def _footer(frozen: FrozenRetention) -> str:
     partial = (
         ""
         if frozen.offsets.complete
-        else "<p>More groups than a run asks for: what some have not read is not known.</p>"
+        else "<p>Too many groups for one run: unread data of some groups is unknown.</p>"
     )
     return (
-        f"<footer>{partial}<p>Computed from the frozen inputs <code>{frozen.sha256}</code>. The "
-        "same inputs give the same bytes; retention.csv, retention.json and retention.parquet "
-        "beside this page hold every row. Trims are told by the partitions themselves, each "
-        "once.</p></footer>"
+        f"<footer>{partial}<p>Computed from a snapshot of the inputs, "
+        f"<code>{frozen.sha256}</code>. The same inputs always give identical files. All rows are "
+        "in retention.csv, retention.json and retention.parquet next to this page. Deletions are "
+        "recorded by the partitions themselves.</p></footer>"
     )
 
 

@@ -1,4 +1,4 @@
-"""usage.html: one page that needs nothing else, for people who would rather look than read.
+"""usage.html: the usage report as one self-contained page.
 
 Owns words and layout. Everything that a user could have typed is escaped; there is no script and no
 request to anywhere. Exact figures stand beside rounded ones: the page must never be less true than
@@ -23,13 +23,13 @@ LINES_MAX = 500
 PARTITIONS_MAX = 200
 
 _STATE_WORDS = {
-    "EXACT": "every stored byte was billed once",
-    "OPEN": "exact so far; the newest bytes are billed by the next run",
-    "UNVERIFIED": "the log is gone; the closes alone speak",
-    "DIFFERENCE": "meter and log disagree",
-    "LOG_INCOMPLETE": "part of the log was removed while it was read",
-    "GAP": "closes are missing",
-    "CONFLICT": "two closes of one id disagree",
+    "EXACT": "every stored byte was billed exactly once",
+    "OPEN": "matches so far; the newest bytes are billed by the next run",
+    "UNVERIFIED": "the log was deleted; only meter records remain",
+    "DIFFERENCE": "meter and log differ",
+    "LOG_INCOMPLETE": "part of the log was deleted while it was read",
+    "GAP": "meter records are missing",
+    "CONFLICT": "two meter records with one id differ",
 }
 
 
@@ -64,7 +64,7 @@ def usage_page(tally: Tally, export: Export, evidence: Evidence, checks: Sequenc
             _heading(tally, evidence),
             _figures(tally, export, evidence),
             section(f"Ingress per {unit} and topic", bars(unit, buckets, sums)) if sums else "",
-            section("Lines", _lines(tally, export)),
+            section("Usage by topic and key", _lines(tally, export)),
             *(section(_title(book), _prices(book)) for book in reversed(export.books)),
             section("Checks", checks_table(checks)),
             section("Reconciliation: meter against log", _reconciliation(export, evidence)),
@@ -79,7 +79,7 @@ def checks_table(checks: Sequence[Check]) -> str:
     rows = [
         [
             _named(check),
-            badge(check.ok, "green" if check.ok else "red"),
+            badge(check.ok, "passed" if check.ok else "failed"),
             f'<div class="words">{escape(check.detail)}</div>',
             '<div class="small">'
             + "<br>".join(
@@ -89,7 +89,7 @@ def checks_table(checks: Sequence[Check]) -> str:
         ]
         for check in checks
     ]
-    return table(["Check", "State", "What was found", "Figures"], rows, 4)
+    return table(["Check", "Result", "Finding", "Details"], rows, 4)
 
 
 def _named(check: Check) -> str:
@@ -116,7 +116,7 @@ def _figures(tally: Tally, export: Export, evidence: Evidence) -> str:
     currency = escape(export.price_book.currency)
     amount = tally.total.amount
     figures = [
-        ("Amount", f"{currency} {rounded(amount):,}", f"exactly {amount:.9f}"),
+        ("Cost", f"{currency} {rounded(amount):,}", f"exact: {amount:.9f}"),
         _per_month(tally, export),
         ("Billed", bytes_text(evidence.bytes_billed), f"{evidence.bytes_billed:,} bytes"),
         ("In the log", bytes_text(evidence.bytes_in_log), f"{evidence.bytes_in_log:,} bytes"),
@@ -126,14 +126,14 @@ def _figures(tally: Tally, export: Export, evidence: Evidence) -> str:
 
 
 def _per_month(tally: Tally, export: Export) -> tuple[str, str, str]:
-    title = f"At this rate, per {DAYS_A_MONTH} days"
+    title = f"Monthly projection ({DAYS_A_MONTH} days)"
     month = tally.per_month(export.began, export.as_of)
     span = tally.covered(export.began, export.as_of)
     if month is None:
-        return title, "too early to say", "less than one full hour is known"
+        return title, "not enough data", "less than one hour of usage"
     figure = f"{escape(export.price_book.currency)} {rounded(month):,}"
-    words = f"; from {span[0]:%Y-%m-%d %H:%M} to {span[1]:%Y-%m-%d %H:%M}" if span else ""
-    return title, figure, f"exactly {month:.9f}{words}"
+    words = f"; based on {span[0]:%Y-%m-%d %H:%M} to {span[1]:%Y-%m-%d %H:%M}" if span else ""
+    return title, figure, f"exact: {month:.9f}{words}"
 
 
 def _lines(tally: Tally, export: Export) -> str:
@@ -161,14 +161,14 @@ def _lines(tally: Tally, export: Export) -> str:
         f"{total.amount:.9f}",
     ]
     heads = ["Organization", "Project", "Topic", "Key", "Bytes", "Records"]
-    return table([*heads, f"Amount ({escape(export.price_book.currency)})"], rows, 4, foot) + (
-        "<p>A line without a key is what a topic costs whoever uses it: its partitions and what "
-        "they store.</p>" + more(len(order), LINES_MAX, "lines", "usage.json")
+    return table([*heads, f"Cost ({escape(export.price_book.currency)})"], rows, 4, foot) + (
+        "<p>Lines without a key are the cost of the topic itself: its partitions and stored "
+        "data.</p>" + more(len(order), LINES_MAX, "lines", "usage.json")
     )
 
 
 def _title(book: PriceBook) -> str:
-    since = f", from {book.starts:%Y-%m-%d %H:%M} UTC on" if book.effective_from else ""
+    since = f", from {book.starts:%Y-%m-%d %H:%M} UTC" if book.effective_from else ""
     return f"Price book {escape(book.version)}{since}"
 
 
@@ -184,10 +184,11 @@ def _prices(book: PriceBook) -> str:
         for price in book.prices
     ]
     words = (
-        "<p>Amount = quantity &times; price &divide; unit, rounded half-even once per row to 9 "
-        "places. Retried duplicates, replication and reads by the service itself cost nothing.</p>"
+        "<p>Cost = quantity &times; price &divide; unit size, rounded half-even once per row to 9 "
+        "decimal places. Duplicates from retries, replication and reads by the service itself are "
+        "free of charge.</p>"
     )
-    return table(["Meter", "Unit", "Unit holds", "Price per unit", "Metered"], rows, 2) + words
+    return table(["Meter", "Unit", "Unit size", "Price per unit", "Metered"], rows, 2) + words
 
 
 def _reconciliation(export: Export, evidence: Evidence) -> str:
@@ -213,12 +214,12 @@ def _reconciliation(export: Export, evidence: Evidence) -> str:
         ]
         for row in order[:PARTITIONS_MAX]
     ]
-    heads = ["Topic", "Partition", "Closes", "Billed", "In log", "Not yet closed"]
-    listed = table([*heads, "Before the log", "Difference", "State"], rows, 1)
+    heads = ["Topic", "Partition", "Meter records", "Billed", "In log", "Not yet billed"]
+    listed = table([*heads, "Before log start", "Difference", "State"], rows, 1)
     seen = sorted({row["state"] for row in order}, key=STATES.index)
     words = "".join(f"<li><b>{state}</b>: {_STATE_WORDS[state]}</li>" for state in seen)
     missing = "".join(
-        f"<li>topic {gap['topic']}, partition {gap['partition']}: closes between sequence "
+        f"<li>topic {gap['topic']}, partition {gap['partition']}: meter records between sequence "
         f"{gap['after_sequence']} and {gap['next_sequence']} are missing "
         f"(operations {gap['from_op']} to {gap['to_op']})</li>"
         for gap in evidence.findings[:PARTITIONS_MAX]
@@ -229,8 +230,8 @@ def _reconciliation(export: Export, evidence: Evidence) -> str:
 
 def _footer(evidence: Evidence) -> str:
     return (
-        "<footer><p>Computed from the frozen inputs "
-        f"<code>{evidence.input_sha256}</code>. The same inputs give the same bytes; usage.csv, "
-        "usage.json and usage.parquet beside this page hold every row. In the log: summed from the "
-        "stored batches themselves, never from a meter.</p></footer>"
+        "<footer><p>Computed from a snapshot of the inputs, "
+        f"<code>{evidence.input_sha256}</code>. The same inputs always give identical files. All "
+        "rows are in usage.csv, usage.json and usage.parquet next to this page. Bytes in the log "
+        "are summed from the stored batches, independently of the meter.</p></footer>"
     )

@@ -1,8 +1,8 @@
-"""What breaks a promise of retention: seven rules, each with its reason in words.
+"""The seven rules of retention, each with its reason in words.
 
 Owns the judgement of one partition, from its figures alone: pure, no Spark, no clock. A rule says
 nothing where it does not know (a partition without an inventory, a group that never committed).
-Refuses to excuse: what a hold keeps is not OVER_RETAINED, everything else is told.
+Refuses to excuse: what a hold keeps is not OVER_RETAINED, everything else is reported.
 
 Segments go whole, and only when their youngest record may go. So bytes that outlived their policy
 by no more than one segment (and the batch that crossed its end) are what the policy promises; a log
@@ -26,27 +26,32 @@ UNREAD_AT_RISK = "UNREAD_AT_RISK"
 
 RULES: Mapping[str, str] = {
     OVER_RETAINED: (
-        "More than a whole segment outlived the policy, by more than five minutes, and no hold "
-        "keeps it; a policy that is younger than that is not judged. A segment goes when its "
-        "youngest record may go, so up to one segment of older records is normal and not counted."
+        "More than one segment of data is older than the policy allows, by more than five minutes, "
+        "and no legal hold keeps it. A segment is deleted once its youngest record is due, so up "
+        "to one segment of older records is normal. A policy is evaluated five minutes after its "
+        "last change."
     ),
     UNDER_RETAINED: (
-        "A trim took a record that was younger than what the policy in force promised: the "
-        "minimum age for trims by size, the age for trims by time. Purges are asked for and never "
-        "counted."
+        "A record was deleted before it reached the age that the policy in effect guarantees: the "
+        "minimum age for deletion by size, the retention age for deletion by time. Purges are "
+        "requested and never counted."
     ),
     POLICY_MISMATCH: (
-        "The node keeps by other limits than the control plane wishes, more than five minutes "
-        "after the last change."
+        "More than five minutes after the last change, the node applies other limits than the "
+        "control plane specifies."
     ),
     UNBOUNDED: "Neither age nor size limits the topic: nothing is ever deleted.",
     CLOCK_SKEW: (
-        "Records are dated more than five minutes into the future, or were deleted before the "
-        "time of their append. Their age, and so their expiry, cannot be trusted."
+        "Records are dated more than five minutes in the future, or were deleted before the time "
+        "of their append. Their age and expiry cannot be trusted."
     ),
-    UNREAD_DELETED: "A group's committed offset lies below the log's start: it will never read "
-    "what is between.",
-    UNREAD_AT_RISK: "What a group has not read yet is due within the next 24 hours.",
+    UNREAD_DELETED: (
+        "The committed offset of a group is before the log start: the group will never read the "
+        "records in between."
+    ),
+    UNREAD_AT_RISK: (
+        "Records that a group has not read yet are due for deletion within the next 24 hours."
+    ),
 }
 
 
@@ -97,7 +102,7 @@ def violations_of(standing: Standing) -> list[Violation]:
         found += _over_retained(standing, standing.policy)
         found += _mismatch(standing, standing.policy)
         if not standing.policy.bounded:
-            found.append(Violation(UNBOUNDED, f"{standing.live_bytes:,} bytes live"))
+            found.append(Violation(UNBOUNDED, f"{standing.live_bytes:,} bytes stored"))
     found += _skew(standing)
     found += _unread(standing)
     return found
@@ -130,7 +135,7 @@ def _mismatch(standing: Standing, policy: Policy) -> list[Violation]:
         ("retention_bytes", seen.retention_bytes, policy.retention_bytes),
         ("min_retention_ms", seen.retention_ms_min, policy.min_retention_ms),
     )
-    wrong = [f"{name} {node}, not {wished}" for name, node, wished in pairs if node != wished]
+    wrong = [f"{name} {node}, not {desired}" for name, node, desired in pairs if node != desired]
     return [Violation(POLICY_MISMATCH, f"the node has {'; '.join(wrong)}")] if wrong else []
 
 

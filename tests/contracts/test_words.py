@@ -30,8 +30,6 @@ SURFACES: Final[dict[str, Callable[[], Iterator[Said]]]] = {
     "node": partial(of_python, "dataplane/"),
     "reports": partial(of_python, "reports/"),
 }
-# Surfaces that still have banned words. An entry goes when its surface is clean; none is added.
-NOT_YET: Final = {"console", "reports"}
 # (part of the place, text that holds the word): names and quotations that are not ours to change.
 ALLOWED: Final[tuple[tuple[str, str], ...]] = ()
 
@@ -42,14 +40,9 @@ def _allowed(said: Said, word: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("surface", sorted(SURFACES.keys() - NOT_YET))
+@pytest.mark.parametrize("surface", sorted(SURFACES))
 def test_a_surface_uses_no_banned_word(surface: str) -> None:
     report(banned(SURFACES[surface](), _allowed))
-
-
-@pytest.mark.parametrize("surface", sorted(NOT_YET))
-def test_a_clean_surface_is_no_longer_listed_as_not_yet_clean(surface: str) -> None:
-    assert banned(SURFACES[surface](), _allowed), f"{surface} is clean: remove it from NOT_YET"
 
 
 @pytest.mark.parametrize("surface", sorted(SURFACES))

@@ -21,7 +21,7 @@ PERIOD = {
 }
 GREEN = {
     "name": "lines",
-    "title": "The lines add up to the invoice",
+    "title": "Line items add up to the invoice",
     "state": "GREEN",
     "figures": {"lines": "1"},
     "detail": "They add up.",

@@ -93,7 +93,7 @@ def test_the_four_formats_of_an_invoice_agree_to_the_last_digit(report: Report) 
         texts = {name: text_of(name, row[name]) for name in COLUMNS}
         assert {name: unescaped(cell) for name, cell in line.items()} == texts
         assert {name: item[name] for name in COLUMNS} == texts
-    *shown, total = Page(report.folder / f"{STEM}.html").tables["Lines"]
+    *shown, total = Page(report.folder / f"{STEM}.html").tables["Line items"]
     for cells, line in zip(shown, lines, strict=True):
         number, description, sku, quantity, _, exact, amount = cells
         wanted = ("line", "description", "sku", "amount_exact", "amount")
@@ -125,7 +125,7 @@ def test_the_page_runs_nothing_and_fetches_nothing(report: Report) -> None:
 def test_an_invoice_says_which_hours_a_price_book_prices(report: Report) -> None:
     document = json.loads((report.folder / f"{STEM}.json").read_bytes())
     assert document["pricing"] == PRICING
-    assert "in force when it began" in PRICING
+    assert "in effect when the hour began" in PRICING
     (book,) = document["price_books"]
     assert (book["version"], book["from"]) == ("demo-1", document["period_start"])
     assert document["price_book_version"] == "demo-1"

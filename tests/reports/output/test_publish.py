@@ -67,7 +67,7 @@ def test_the_four_formats_agree_to_the_last_digit(report: Report) -> None:
         texts = {name: text_of(name, value) for name, value in row.items()}
         assert {name: unescaped(cell) for name, cell in line.items()} == texts
         assert {**item, "estimated": text_of("estimated", item["estimated"])} == texts
-    *shown, total = Page(report.folder / "usage.html").tables["Lines"]
+    *shown, total = Page(report.folder / "usage.html").tables["Usage by topic and key"]
     keys = {key["id"]: key["name"] for key in document["api_keys"]}
     assert sorted(shown) == sorted(lines_of(lines, keys))
     assert total == ["Total", "", "", "", *figures_of(lines)]

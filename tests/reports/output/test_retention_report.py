@@ -124,7 +124,7 @@ def test_the_four_formats_agree_to_the_last_digit(report: Report) -> None:
     tables = Page(report.folder / "retention.html").tables
     gone, live = deletions_of(lines), live_of(lines)
     assert {(row[0], row[1]): row[2:5] for row in tables["Deletions"]} == gone
-    assert {row[0]: row[1] for row in tables["What is due"]} == live
+    assert {row[0]: row[1] for row in tables["Upcoming deletions"]} == live
 
 
 def test_the_report_of_the_browser_tests_has_the_shape_of_this_one(report: Report) -> None:

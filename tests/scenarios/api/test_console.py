@@ -30,13 +30,13 @@ def create(page: Page, name: str) -> None:
 
 
 def publish(page: Page, value: str, *, key: str = "", headers: str = "") -> None:
-    page.get_by_role("button", name="Publish a message").click()
+    page.get_by_role("button", name="Publish message").click()
     page.fill("#key", key)
     page.fill("#value", value)
     page.fill("#headers", headers)
     # Twice, as people do: it is stored once.
     page.get_by_role("button", name="Publish", exact=True).dblclick()
-    page.get_by_text("It is stored").wait_for()
+    page.get_by_text("Message published").wait_for()
     page.get_by_role("button", name="Close", exact=True).last.click()
 
 
@@ -58,7 +58,7 @@ def test_a_topic_is_made_written_read_and_deleted(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page)
         create(page, "orders")
-        expect(page.get_by_text("No messages here")).to_be_visible()
+        expect(page.get_by_text("No messages found")).to_be_visible()
         publish(page, '{"id": 123456789012345678901}', key="cust-42", headers="trace: abc")
         page.get_by_role("button", name="0:0").click()
         shown = page.get_by_role("region", name="Message")
@@ -71,7 +71,7 @@ def test_a_topic_is_made_written_read_and_deleted(console: Console) -> None:
         page.goto(link)
         expect(page.get_by_role("heading", name="Partition 0, offset 0")).to_be_visible()
         page.get_by_role("button", name="Delete topic").click()
-        expect(page.get_by_text("1 records")).to_be_visible()
+        expect(page.get_by_text("deletes 1 record (")).to_be_visible()
         remove = page.get_by_role("button", name="Delete", exact=True)
         expect(remove).to_be_disabled()
         page.fill("#confirm", "default/orders")
@@ -85,13 +85,13 @@ def test_a_live_tail_shows_what_comes_and_stands_still_while_paused(console: Con
         console.sign_in(page)
         create(page, "tailed")
         page.get_by_label("Live").check()
-        page.get_by_text("Following").wait_for()
+        page.get_by_text("Streaming").wait_for()
         rows = page.locator("table[aria-label=Messages] tbody tr")
         console.platform.cli("produce", "tailed", stdin=b"one\ntwo\n")
         expect(rows).to_have_count(2)
         page.get_by_role("button", name="Pause").click()
         console.platform.cli("produce", "tailed", stdin=b"three\n")
-        expect(page.get_by_text("3 came since")).to_be_visible()
+        expect(page.get_by_text("3 messages received")).to_be_visible()
         expect(rows).to_have_count(2)
         page.get_by_role("button", name="Resume").click()
         expect(rows).to_have_count(3)
@@ -104,7 +104,7 @@ def test_a_change_that_may_lose_data_is_reviewed_before_it_is_saved(console: Con
         create(page, "settings")
         console.platform.cli("produce", "settings", stdin=b"one\ntwo\n")
         page.get_by_role("tab", name="Settings").click()
-        goes = page.get_by_text("2 records of 1 partition, the oldest from 20")
+        goes = page.get_by_text("2 records in 1 partition would be deleted")
 
         def reviewed() -> bool:
             for retention in ("2s", "1s"):
@@ -116,8 +116,8 @@ def test_a_change_that_may_lose_data_is_reviewed_before_it_is_saved(console: Con
         wait_until(reviewed, "both records are a second old", 120)
         page.fill("#set-retention", "1h")
         page.get_by_role("button", name="Review changes").click()
-        expect(page.get_by_text("No record that is stored now would go.")).to_be_visible()
-        expect(page.get_by_text("they do not come back")).to_be_visible()
+        expect(page.get_by_text("No stored records would be deleted.")).to_be_visible()
+        expect(page.get_by_text("They cannot be recovered")).to_be_visible()
         page.get_by_role("button", name="Save").click()
         expect(page.locator(".hr-figure dd", has_text="1h")).to_be_visible()
         page.fill("#set-retention", "30m")
@@ -125,10 +125,10 @@ def test_a_change_that_may_lose_data_is_reviewed_before_it_is_saved(console: Con
         expect(page.locator(".hr-pairs")).to_have_text("Retention1h → 30m")
         console.platform.cli("topic", "alter", "settings", "--set", "retention_ms=7200000")
         # What somebody else has changed since is not set back.
-        expect(page.get_by_text("Somebody has changed this topic")).to_be_visible()
+        expect(page.get_by_text("This topic has changed since")).to_be_visible()
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("PRECONDITION_FAILED")).to_be_visible()
-        page.get_by_role("button", name="Begin again with that").click()
+        page.get_by_role("button", name="Reload").click()
         expect(page.locator("#set-retention")).to_have_value("2h")
 
 
@@ -172,7 +172,7 @@ def test_every_page_is_accessible_in_both_themes(console: Console, theme: str) -
             page.get_by_role("tab", name=tab).click()
             page.get_by_role("tab", name=tab, selected=True).wait_for()
             assert violations(page) == []
-        page.get_by_role("button", name=re.compile("^Why is")).click()
+        page.get_by_role("button", name=re.compile("^Explain the state")).click()
         page.get_by_text("the next look").wait_for()
         assert violations(page) == []
         page.keyboard.press("Escape")
@@ -234,7 +234,7 @@ def test_copy_as_code_gives_what_the_form_says(console: Console) -> None:
         assert b'"604800000"' in described
         topic = json.loads(described)["id"]
         page.goto(f"{console.url}/console/topics/{topic}?from=earliest")
-        page.select_option("[aria-label='Begin at']", "time")
+        page.select_option("[aria-label='Start position']", "time")
         page.get_by_role("button", name="Copy as code").click()
         page.get_by_role("button", name="Copy CLI").click()
         line = str(page.evaluate("navigator.clipboard.readText()"))

@@ -56,17 +56,17 @@ ROUTES: Final[dict[str, dict[str, bool]]] = {
 # Where a dialog of each source file opens, and by which button.
 DIALOGS: Final[dict[str, tuple[str, str]]] = {
     "features/frame/Keys.tsx": ("/topics", "^Keyboard shortcuts$"),
-    "features/keys/CreateKey.tsx": ("/keys", "^Create key$"),
+    "features/keys/CreateKey.tsx": ("/keys", "^Create API key$"),
     "features/topics/CreateTopic.tsx": ("/topics", "^Create topic$"),
-    "features/topics/Publish.tsx": ("/topics/{topic}", "^Publish a message$"),
+    "features/topics/Publish.tsx": ("/topics/{topic}", "^Publish message$"),
     "features/keys/RevokeKey.tsx": ("/keys", "^Revoke worker$"),
     "features/streams/CreateStream.tsx": ("/streams", "^Create stream$"),
-    "features/retention/PlaceHold.tsx": ("/retention?tab=holds", "^Hold a topic$"),
-    "features/retention/ReleaseHold.tsx": ("/retention?tab=holds", "^Release the hold of"),
+    "features/retention/PlaceHold.tsx": ("/retention?tab=holds", "^Create legal hold$"),
+    "features/retention/ReleaseHold.tsx": ("/retention?tab=holds", "^Release hold"),
     "ui/CopyAs.tsx": ("/groups", "^Copy as code$"),
     "ui/DeleteDialog.tsx": ("/streams", "^Delete default$"),
-    "features/groups/GroupState.tsx": ("/groups", "^Why is past so"),
-    "ui/ObjectState.tsx": ("/retention?tab=holds", "^Why is the hold of"),
+    "features/groups/GroupState.tsx": ("/groups", "^Explain the state of past"),
+    "ui/ObjectState.tsx": ("/retention?tab=holds", "^Explain the state of hold"),
 }
 # Every dialog is made of one of these, and so are the pieces themselves.
 DIALOG: Final = r"<(Dialog|FormDialog|ConfirmDialog|StateLabel)\b"
@@ -188,7 +188,7 @@ def test_a_message_and_a_line_of_an_invoice_are_opened_and_run_nothing(story: St
         page.get_by_role("button", name=CANARY).first.click()
         table = page.get_by_role("grid", name=f"{CANARY}, by topic")
         expect(table.get_by_role("link", name=CANARY)).to_be_visible()
-        page.get_by_role("button", name="Figures").first.click()
+        page.get_by_role("button", name="Details").first.click()
         expect(page.locator(".hr-pairs").get_by_text(CANARY).first).to_be_visible()
         assert violations(page) == []
         assert untouched(page)
@@ -199,6 +199,6 @@ def test_operations_of_console_sessions_are_shown_when_they_are_asked_for(story:
         story.console.sign_in(page, "/console/operations")
         rows = page.get_by_role("grid", name="Operations").locator("tbody tr")
         expect(rows.filter(has_text="orders").first).to_be_visible()
-        expect(rows.filter(has_text="of a console session")).to_have_count(0)
+        expect(rows.filter(has_text="console session")).to_have_count(0)
         page.locator("label[for=sessions]").click()
-        expect(rows.filter(has_text="of a console session").first).to_be_visible()
+        expect(rows.filter(has_text="console session").first).to_be_visible()

@@ -47,9 +47,9 @@ def figure(page: Page, term: str) -> str:
 def test_home_is_alive_and_every_number_leads_to_its_page(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page, "/console/")
-        expect(page.locator(".hr-figure", has_text="In").first).to_contain_text("KiB/s")
-        expect(page.locator(".hr-figure", has_text="Out").first).to_contain_text("KiB/s")
-        expect(page.locator(".hr-figure", has_text="Cost so far")).to_contain_text("unknown")
+        expect(page.locator(".hr-figure", has_text="Ingress").first).to_contain_text("KiB/s")
+        expect(page.locator(".hr-figure", has_text="Egress").first).to_contain_text("KiB/s")
+        expect(page.locator(".hr-figure", has_text="Cost to date")).to_contain_text("unknown")
         assert re.fullmatch(r"[0-9.]+ MiB|[0-9.]+ KiB", figure(page, "Stored"))
         page.get_by_role("img", name=re.compile("Throughput over time")).wait_for()
         page.get_by_role("button", name="Show as table").click()
@@ -58,7 +58,7 @@ def test_home_is_alive_and_every_number_leads_to_its_page(console: Console) -> N
         ).to_contain_text("KiB/s")
         links = page.locator(".hr-figure a").evaluate_all("all => all.map(a => a.pathname)")
         assert all(link.startswith("/console/") for link in links)
-        page.locator(".hr-figure", has_text="Worst lag").get_by_role("link").click()
+        page.locator(".hr-figure", has_text="Highest lag").get_by_role("link").click()
         expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("delays|departures"))
         page.go_back()
         page.get_by_role("link", name="default/flights").click()
@@ -72,28 +72,28 @@ def test_a_group_shows_its_members_and_how_far_each_partition_is_read(console: C
         rows = page.get_by_role("grid", name="Groups").locator("tbody tr")
         expect(rows).to_have_count(3)
         # Nobody reads for it now: its lag is that of what it has committed in.
-        expect(rows.filter(has_text="past")).to_contain_text("No members")
+        expect(rows.filter(has_text="past")).to_contain_text("Empty")
         expect(rows.filter(has_text="past")).not_to_contain_text("unknown")
         page.keyboard.press("/")
         page.keyboard.type("none such")
-        expect(page.get_by_text("No group fits the search")).to_be_visible()
-        page.get_by_role("button", name="Show all").click()
+        expect(page.get_by_text("No groups match your search")).to_be_visible()
+        page.get_by_role("button", name="Clear search").click()
         page.keyboard.press("/")
         page.keyboard.type("delays")
         expect(rows).to_have_count(1)
         page.get_by_role("link", name="delays").click()
         expect(page.get_by_role("grid", name="Members")).to_contain_text("delays-1")
-        positions = page.get_by_role("grid", name="Positions").locator("tbody tr")
+        positions = page.get_by_role("grid", name="Lag by partition").locator("tbody tr")
         expect(positions).to_have_count(4)
-        page.get_by_role("button", name="Why is delays so?").click()
-        expect(page.get_by_role("dialog")).to_contain_text("Every partition has a member")
+        page.get_by_role("button", name="Explain the state of delays").click()
+        expect(page.get_by_role("dialog")).to_contain_text("Every partition is assigned")
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Copy as code").click()
         page.get_by_role("button", name="Copy CLI").click()
         assert copied(page) == "headrace group lag delays"
         page.goto(f"{console.url}/console/groups/past")
-        expect(page.get_by_text("Nobody reads now")).to_be_visible()
-        expect(page.get_by_role("grid", name="Positions")).to_contain_text("nobody")
+        expect(page.get_by_text("No active consumers")).to_be_visible()
+        expect(page.get_by_role("grid", name="Lag by partition")).to_contain_text("No consumer")
         page.goto(f"{console.url}/console/groups/none")
         expect(page.get_by_text("GROUP_NOT_FOUND")).to_be_visible()
 
@@ -101,7 +101,7 @@ def test_a_group_shows_its_members_and_how_far_each_partition_is_read(console: C
 def test_a_key_is_made_shown_once_and_revoked(console: Console) -> None:
     with console.page() as page:
         console.sign_in(page, "/console/keys")
-        page.get_by_role("button", name="Create key").click()
+        page.get_by_role("button", name="Create API key").click()
         page.fill("#key-name", "worker")
         page.fill("#key-description", CANARY)
         page.select_option("#key-role", "viewer")
@@ -110,7 +110,7 @@ def test_a_key_is_made_shown_once_and_revoked(console: Console) -> None:
         secret = copied(page)
         assert secret.startswith("hr_user_")
         assert violations(page) == []
-        page.get_by_role("button", name="I have kept it").click()
+        page.get_by_role("button", name="I have copied the secret").click()
         row = page.get_by_role("row", name=re.compile("worker"))
         expect(row).to_contain_text("Active")
         expect(row).to_contain_text(CANARY)
@@ -140,14 +140,14 @@ def test_operations_lead_to_their_objects_and_say_why(console: Console) -> None:
         console.sign_in(page, "/console/operations")
         row = page.get_by_role("row", name=re.compile("create topic")).filter(has_text="flights")
         expect(row).to_contain_text("Succeeded")
-        row.get_by_role("button", name=re.compile("^Why is create topic")).click()
+        row.get_by_role("button", name=re.compile("^Explain the state of create topic")).click()
         expect(page.get_by_role("dialog")).to_contain_text("UTC")
         page.keyboard.press("Escape")
         row.get_by_role("link", name="default/flights").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("default/flights")
         page.goto(f"{console.url}/console/operations")
         page.get_by_role("button", name="Failed", exact=True).click()
-        expect(page.get_by_text("None of those is failed")).to_be_visible()
+        expect(page.get_by_text("No failed operations")).to_be_visible()
 
 
 def test_nodes_say_what_they_are_and_who_may_not_see_them_is_told(console: Console) -> None:
@@ -166,9 +166,9 @@ def test_nodes_say_what_they_are_and_who_may_not_see_them_is_told(console: Conso
         expect(page.get_by_text("PERMISSION_DENIED")).to_be_visible()
         assert page.get_by_role("link", name="Nodes").count() == 0
         page.get_by_role("link", name="Home").click()
-        expect(page.locator(".hr-figure", has_text="In").first).to_contain_text("KiB/s")
+        expect(page.locator(".hr-figure", has_text="Ingress").first).to_contain_text("KiB/s")
         # What the nodes give to readers is of all organizations.
-        assert page.locator(".hr-figure", has_text="Out").count() == 0
+        assert page.locator(".hr-figure", has_text="Egress").count() == 0
         # What a reader may not do is not offered.
         page.get_by_role("link", name="Streams").click()
         expect(page.get_by_role("grid", name="Streams")).to_contain_text("default")
@@ -177,14 +177,77 @@ def test_nodes_say_what_they_are_and_who_may_not_see_them_is_told(console: Conso
         expect(page.get_by_role("link", name="default/flights")).to_be_visible()
         expect(page.get_by_role("button", name="Create topic")).to_have_count(0)
         page.get_by_role("link", name="default/flights").click()
-        expect(page.get_by_role("button", name="Read again")).to_be_visible()
+        expect(page.get_by_role("button", name="Refresh")).to_be_visible()
         expect(page.get_by_role("button", name=re.compile("Publish|Delete"))).to_have_count(0)
         page.get_by_role("tab", name="Settings").click()
-        expect(page.get_by_text("This key may not change topics")).to_be_visible()
+        expect(page.get_by_text("This key cannot change topics")).to_be_visible()
         page.get_by_role("link", name="Retention").click()
         page.get_by_role("tab", name="Legal holds").click()
-        expect(page.get_by_text("Nothing is held")).to_be_visible()
-        expect(page.get_by_role("button", name="Hold a topic")).to_have_count(0)
+        expect(page.get_by_text("No legal holds")).to_be_visible()
+        expect(page.get_by_role("button", name="Create legal hold")).to_have_count(0)
+
+
+def test_an_owner_is_not_offered_to_revoke_the_key_of_an_operator(console: Console) -> None:
+    made = console.platform.cli("key", "create", "boss", "--role", "owner", "-o", "json").stdout
+    with console.page() as page:
+        page.goto(f"{console.url}/console/keys")
+        page.fill("#secret", json.loads(made)["secret"])
+        page.keyboard.press("Enter")
+        rows = page.get_by_role("grid", name="API keys").locator("tbody tr")
+        expect(
+            rows.filter(has_text="boss").get_by_role("button", name="Revoke boss")
+        ).to_be_visible()
+        operators = rows.filter(has_text="owner, operator")
+        expect(operators.first).to_be_visible()
+        expect(operators.get_by_role("button", name=re.compile("^Revoke"))).to_have_count(0)
+
+
+def test_a_hold_asks_for_its_topic(console: Console) -> None:
+    with console.page() as page:
+        console.sign_in(page, "/console/retention?tab=holds")
+        page.get_by_role("button", name="Create legal hold").first.click()
+        page.get_by_role("option", name="default/flights").wait_for(state="attached")
+        page.fill("#hold-case", "CASE-7")
+        page.fill("#hold-reason", "requested by the court")
+        expect(page.locator("#hold-topic")).to_have_value("")
+        create = page.get_by_role("button", name="Create", exact=True)
+        expect(create).to_be_disabled()
+        page.select_option("#hold-topic", label="default/flights")
+        expect(create).to_be_enabled()
+
+
+SEEN = """state => {
+  Object.defineProperty(document, "visibilityState", { configurable: true, get: () => state });
+  document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+}"""
+
+
+def test_a_hidden_tab_reads_no_topics(console: Console) -> None:
+    with console.page() as page:
+        page.clock.install()
+        console.sign_in(page)
+        expect(page.get_by_role("link", name="default/flights")).to_be_visible()
+        page.evaluate(SEEN, "hidden")
+        asked: list[str] = []
+        page.on("request", lambda sent: asked.append(sent.url))
+        page.clock.run_for(60_000)
+        assert asked == []
+        with page.expect_request("**/v1/topics?live=true*"):
+            page.evaluate(SEEN, "visible")
+            page.clock.run_for(6_000)
+
+
+def test_operations_read_the_names_of_objects_once(console: Console) -> None:
+    with console.page() as page:
+        page.clock.install()
+        console.sign_in(page, "/console/operations")
+        rows = page.get_by_role("grid", name="Operations").locator("tbody tr")
+        expect(rows.get_by_role("link", name="default/flights").first).to_be_visible()
+        asked: list[str] = []
+        page.on("request", lambda sent: asked.append(sent.url))
+        with page.expect_request("**/v1/operations*"):
+            page.clock.run_for(60_000)
+        assert not [url for url in asked if "/v1/topics" in url]
 
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
@@ -196,7 +259,7 @@ def test_what_is_alive_and_a_dialog_over_a_dialog_are_accessible(
         page.get_by_role("button", name=theme, exact=True).click()
         page.wait_for_selector(".u-legend")
         assert violations(page) == []
-        for path, button in (("streams", "Create stream"), ("keys", "Create key")):
+        for path, button in (("streams", "Create stream"), ("keys", "Create API key")):
             page.goto(f"{console.url}/console/{path}")
             page.get_by_role("button", name=button).click()
             page.get_by_role("dialog").wait_for()

@@ -65,7 +65,7 @@ def row(bench: Bench, topic: str, when: datetime, quantity: int, principal: str)
 def start(page: Page, report: str) -> None:
     """Starts a report and waits until its job does, on its own page."""
     page.get_by_role("link", name="Reports").first.click()
-    page.get_by_role("button", name=f"Run the {report} report").click()
+    page.get_by_role("button", name=f"Run {report} report").click()
     page.wait_for_url("**/reports/run_*")
     # The address changes first; until the page has come, the list is still shown.
     expect(page.get_by_role("heading", name="Progress")).to_be_visible()
@@ -77,19 +77,19 @@ def test_a_run_is_started_fails_with_what_to_do_and_is_run_again(bench: Bench) -
         bench.console.sign_in(page, "/console/usage")
         expect(page.get_by_text("No usage report yet")).to_be_visible()
         assert violations(page) == []
-        page.get_by_role("button", name="Run the usage report").click()
+        page.get_by_role("button", name="Run usage report").click()
         bench.jobs.fail(code="NODE_AWAY", message=f"No node: {CANARY}", hint="Start the node.")
-        expect(page.get_by_text("The run failed; nothing of it is shown")).to_be_visible()
+        expect(page.get_by_text("The report failed. Nothing was published.")).to_be_visible()
         for words in (f"No node: {CANARY}", "Start the node.", "NODE_AWAY"):
             expect(page.get_by_text(words, exact=True)).to_be_visible()
-        page.get_by_role("button", name="The end of the job's log").click()
+        page.get_by_role("button", name="Job log").click()
         expect(page.locator("pre")).to_contain_text("canary")
         assert violations(page) == []
-        page.get_by_role("button", name="Run it again").click()
+        page.get_by_role("button", name="Run again").click()
         expect(page.get_by_text("Running", exact=True)).to_be_visible()
         expect(page.get_by_text("Operation op_")).to_contain_text("running")
         bench.jobs.publish_usage([row(bench, "orders", NOW, GIB, "loader")], PAGE)
-        expect(page.get_by_text("Published", exact=True)).to_be_visible()
+        expect(page.get_by_text("Succeeded", exact=True)).to_be_visible()
         expect(page.get_by_text("Operation op_")).to_contain_text("succeeded")
         with page.expect_popup() as opened:
             page.get_by_role("link", name="Open usage.html").click()
@@ -117,11 +117,11 @@ def test_usage_is_drawn_by_topic_and_said_in_the_table(bench: Bench, theme: str)
         page.get_by_role("button", name=theme).click()
         start(page, "usage")
         bench.jobs.publish_usage(rows, PAGE)
-        expect(page.get_by_text("Published", exact=True)).to_be_visible()
+        expect(page.get_by_text("Succeeded", exact=True)).to_be_visible()
         assert violations(page) == []
         page.get_by_role("link", name="Usage and cost").click()
         total = f"{sum(Decimal(each['amount']) for each in rows):.2f} EUR"
-        chart = page.get_by_role("img", name=f"Cost per day: {total} in all. default/returns")
+        chart = page.get_by_role("img", name=f"Cost per day: {total} total. default/returns")
         expect(chart.locator("canvas")).to_be_visible()
         assert violations(page) == []
         page.get_by_role("group", name="Show Cost per day as").get_by_text("Table").click()
@@ -136,38 +136,39 @@ def test_a_hold_is_placed_comes_into_force_and_is_released_by_typing_its_case(
 ) -> None:
     with bench.console.page() as page:
         bench.console.sign_in(page, "/console/retention?tab=holds")
-        expect(page.get_by_text("Nothing is held")).to_be_visible()
+        expect(page.get_by_text("No legal holds")).to_be_visible()
         assert violations(page) == []
-        page.get_by_role("button", name="Hold a topic").first.click()
+        page.get_by_role("button", name="Create legal hold").first.click()
         page.select_option("#hold-topic", label="default/orders")
         page.fill("#hold-case", "CASE <7>")
         page.fill("#hold-reason", CANARY)
         assert violations(page) == []
-        page.get_by_role("button", name="Hold", exact=True).click()
-        expect(page.get_by_text("In force", exact=True)).to_be_visible()
+        page.get_by_role("button", name="Create", exact=True).click()
+        holds = page.get_by_role("grid", name="Legal holds")
+        expect(holds.get_by_text("Active", exact=True)).to_be_visible()
         expect(page.get_by_text(CANARY)).to_be_visible()
-        page.get_by_role("button", name="Why is the hold of CASE <7> so?").click()
+        page.get_by_role("button", name="Explain the state of hold CASE <7>").click()
         expect(page.get_by_role("dialog")).to_contain_text("CASE <7>")
         page.keyboard.press("Escape")
         refused = bench.console.platform.cli("topic", "delete", "orders", "--yes", check=False)
         assert b"TOPIC_HELD" in refused.stderr
-        page.get_by_role("button", name="Release the hold of CASE <7>").click()
+        page.get_by_role("button", name="Release hold CASE <7>").click()
         release = page.get_by_role("button", name="Release", exact=True)
         expect(page.get_by_text("This cannot be undone")).to_be_visible()
         expect(release).to_be_disabled()
         assert violations(page) == []
         page.fill("#confirm", "CASE <7>")
         release.click()
-        expect(page.get_by_text("Nothing is held")).to_be_visible()
+        expect(page.get_by_text("No legal holds")).to_be_visible()
         page.get_by_role("button", name="Released", exact=True).click()
         expect(page.get_by_text("1 released hold")).to_be_visible()
         assert violations(page) == []
 
 
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
-def test_retention_is_drawn_and_told_topic_by_topic(bench: Bench, theme: str) -> None:
+def stored(bench: Bench) -> list[Told]:
+    """What a retention report says of two topics."""
     mib = 1 << 20
-    told = [
+    return [
         Told(
             "default/orders",
             bench.topics["orders"],
@@ -186,6 +187,11 @@ def test_retention_is_drawn_and_told_topic_by_topic(bench: Bench, theme: str) ->
         ),
         Told("default/returns", bench.topics["returns"], ages=[mib, *[0] * 9]),
     ]
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_retention_is_charted_and_listed_by_topic(bench: Bench, theme: str) -> None:
+    told = stored(bench)
     with bench.console.page() as page:
         bench.console.sign_in(page)
         page.get_by_role("button", name=theme).click()
@@ -195,24 +201,26 @@ def test_retention_is_drawn_and_told_topic_by_topic(bench: Bench, theme: str) ->
             [row for each in told for row in each.rows(NOW)],
             moment(NOW),
         )
-        expect(page.get_by_text("Published", exact=True)).to_be_visible()
+        expect(page.get_by_text("Succeeded", exact=True)).to_be_visible()
         page.get_by_role("link", name="Retention", exact=True).click()
-        ages = "What is there, by age: 16.0 MiB in all. default/orders: 15.0 MiB"
+        ages = "Stored data by age: 16.0 MiB total. default/orders: 15.0 MiB"
         expect(page.get_by_role("img", name=ages).locator("canvas")).to_be_visible()
-        gone = "What was deleted: 6.0 MiB in all. By age: 5.0 MiB, By size: 1.0 MiB"
+        gone = "Deleted data: 6.0 MiB total. By age: 5.0 MiB, By size: 1.0 MiB"
         expect(page.get_by_role("img", name=gone)).to_be_visible()
-        due = "What goes next: 3.0 MiB in all. default/orders: 3.0 MiB"
+        due = "Upcoming deletions: 3.0 MiB total. default/orders: 3.0 MiB"
         expect(page.get_by_role("img", name=due)).to_be_visible()
-        expect(page.get_by_text("Kept by holds alone").locator("..")).to_contain_text("5.0 MiB")
+        expect(page.get_by_text("Kept only by legal holds").locator("..")).to_contain_text(
+            "5.0 MiB"
+        )
         assert violations(page) == []
         page.get_by_role("tab", name="Topics and policies").click()
         shown = page.get_by_role("region", name="default/orders")
-        expect(shown).to_contain_text("from: topic, default")
+        expect(shown).to_contain_text("source: topic, default")
         expect(shown.get_by_role("grid")).to_contain_text("7 d, 7 d, 7 d")
         assert violations(page) == []
         page.get_by_role("tab", name="Violations").click()
         expect(page.get_by_text(f"12 records {CANARY}")).to_be_visible()
-        expect(page.get_by_text("is due within the next 24 hours")).to_be_visible()
+        expect(page.get_by_text("due for deletion within the next 24 hours")).to_be_visible()
         assert violations(page) == []
 
 
@@ -231,30 +239,30 @@ def test_an_invoice_is_followed_from_its_total_down_to_offsets(bench: Bench) -> 
         bench.console.sign_in(page)
         start(page, "usage")
         bench.jobs.publish_usage(rows, PAGE, invoices)
-        expect(page.get_by_text("Published", exact=True)).to_be_visible()
+        expect(page.get_by_text("Succeeded", exact=True)).to_be_visible()
         page.get_by_role("link", name="Invoices").click()
         table = page.get_by_role("grid", name="Invoices")
         expect(table.locator("tbody tr")).to_have_count(2)
         expect(page.get_by_text("1 of 2 blocked")).to_be_visible()
         assert violations(page) == []
         page.get_by_role("link", name=f"{last_month:%B %Y}").click()
-        expect(page.get_by_text("Not reconciled: 1 of 6 red").first).to_be_visible()
-        expect(page.get_by_text("The log holds 2 bytes more than were billed.")).to_be_visible()
+        expect(page.get_by_text("Not reconciled: 1 of 6 checks failed").first).to_be_visible()
+        expect(page.get_by_text("The log has 2 bytes more than were billed.")).to_be_visible()
         page.get_by_role("button", name="Top-up to the monthly minimum").click()
-        expect(page.get_by_text("nothing was metered for it")).to_be_visible()
+        expect(page.get_by_text("This line is not metered")).to_be_visible()
         page.get_by_role("link", name="Invoices").first.click()
         page.get_by_role("link", name=f"{MONTH:%B %Y}").click()
         expect(page.get_by_text("Reconciled: 6 of 6").first).to_be_visible()
         page.get_by_role("button", name="Ingress, stored batch bytes").click()
-        chart = page.get_by_role("img", name="Ingress per day: 15.0 GiB in all. default/returns")
+        chart = page.get_by_role("img", name="Ingress per day: 15.0 GiB total. default/returns")
         expect(chart.locator("canvas")).to_be_visible()
         page.get_by_role("group", name="Show Ingress per day as").get_by_text("Table").click()
         page.get_by_role("button", name=f"{MONTH:%Y-%m-%d}").click()
         expect(page.get_by_role("grid", name=f"Ingress on {MONTH:%Y-%m-%d}")).to_contain_text(
             f"{MONTH:%Y-%m-%d} 02:00"
         )
-        offsets = page.get_by_role("grid", name="Where in the logs it lies")
-        expect(offsets).to_contain_text("removed by retention since")
+        offsets = page.get_by_role("grid", name="Log offsets")
+        expect(offsets).to_contain_text("deleted by retention")
         expect(offsets).to_contain_text("500 to 599")
         assert violations(page) == []
 
@@ -267,12 +275,12 @@ def test_whoever_only_reads_bills_sees_them_and_starts_nothing(bench: Bench) -> 
         bench.console.sign_in(page)
         start(page, "usage")
         bench.jobs.publish_usage(rows, PAGE, [invoice_of(bench.organization, rows, MONTH, NOW)])
-        expect(page.get_by_text("Published", exact=True)).to_be_visible()
+        expect(page.get_by_text("Succeeded", exact=True)).to_be_visible()
     with bench.console.page() as page:
         page.goto(f"{bench.console.url}/console/usage")
         page.fill("#secret", secret)
         page.keyboard.press("Enter")
-        expect(page.get_by_role("img", name="Cost per day: 0.05 EUR in all")).to_be_visible()
+        expect(page.get_by_role("img", name="Cost per day: 0.05 EUR total")).to_be_visible()
         expect(page.get_by_role("link", name="Download CSV")).to_have_count(0)
         expect(page.get_by_role("link", name="Reports")).to_have_count(0)
         page.get_by_role("link", name="Invoices").click()

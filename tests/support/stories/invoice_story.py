@@ -16,16 +16,16 @@ CENT = Decimal("0.01")
 HOUR_US = 3_600_000_000
 DESCRIPTIONS = {
     "ingress_bytes": "Ingress, stored batch bytes",
-    "partition_seconds": "Partitions, for as long as they were there",
+    "partition_seconds": "Partitions, by lifetime",
     "requests": "Requests",
 }
 CHECKS = {
-    "counters": "No counter lost anything",
-    "quantities": "Raw, hourly, daily and rated sums are one",
-    "log": "The log itself holds what was billed",
-    "partition_seconds": "Partitions were billed while they lived",
-    "unattributed": "Nothing is nobody's",
-    "lines": "The lines add up to the invoice",
+    "counters": "Counters are complete",
+    "quantities": "Raw, hourly, daily and rated sums match",
+    "log": "Billed bytes match the log",
+    "partition_seconds": "Partition time matches topic lifetimes",
+    "unattributed": "All usage has an owner",
+    "lines": "Line items add up to the invoice",
 }
 
 
@@ -148,7 +148,7 @@ def _top_up(number: int, missing: Decimal) -> Document:
 
 
 def _check(name: str, ok: bool) -> Document:
-    detail = "Both sums are one." if ok else "The log holds 2 bytes more than were billed."
+    detail = "Both sums match." if ok else "The log has 2 bytes more than were billed."
     figures = {"by_the_log": "1073741824", "billed": "1073741824" if ok else "1073741822"}
     state = "GREEN" if ok else "RED"
     told = {"name": name, "title": CHECKS[name], "state": state}

@@ -17,8 +17,9 @@ CAUSES = ("time", "size", "purge")
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is told of a topic. ages: bytes by bucket; gone: bytes by cause for each of the last
-    days, today last; due: bytes that go on each of the next days, today first."""
+    """The figures of a topic. ages: stored bytes by bucket; gone: deleted bytes by cause for each
+    of the last days, today last; due: bytes to be deleted on each of the next days, today first.
+    """
 
     topic: str
     topic_id: str
@@ -70,7 +71,7 @@ class Told:
         }
 
     def rows(self, as_of: datetime) -> list[dict[str, str]]:
-        """The lines of retention.csv: one for each day and cause, and one of what stands."""
+        """The rows of retention.csv: one for each day and cause, and one for the stored data."""
         trims = [
             self._row(
                 cause=cause,

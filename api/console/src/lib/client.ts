@@ -41,7 +41,7 @@ export class ApiError extends Error {
     readonly status: number,
     readonly problem: Partial<Problem>,
   ) {
-    super(problem.detail ?? `The API answered ${status}.`);
+    super(problem.detail ?? `The API returned status ${status}.`);
   }
 }
 
@@ -71,8 +71,8 @@ export async function call<T>(method: string, path: string, options: Options = {
   } catch {
     throw new ApiError(0, {
       code: "UNREACHABLE",
-      detail: "The control plane does not answer.",
-      hint: "Is it running? `headrace up` starts it.",
+      detail: "The control plane is not responding.",
+      hint: "Start it with `headrace up`, or check the network.",
     });
   }
   if (response.status === 204) return undefined as T;
@@ -82,8 +82,8 @@ export async function call<T>(method: string, path: string, options: Options = {
     // Of a write nobody knows then whether it was done: that is no success.
     throw new ApiError(0, {
       code: "ANSWER_CUT_OFF",
-      detail: "The answer of the control plane broke off, or is not its own.",
-      hint: "Load the page again to see what is so now. Is a proxy between?",
+      detail: "The response was incomplete or did not come from the control plane.",
+      hint: "Reload the page to see the current state. A proxy may have cut off the response.",
     });
   }
   return body as T;

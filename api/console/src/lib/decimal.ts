@@ -57,11 +57,11 @@ export function money(amount: string, currency: string): string {
   return `${grouped(tiny ? trimmed(amount) : short)} ${currency}`;
 }
 
-/** "exactly 1.2345" for what `money` has rounded; empty where it shows all of it. */
+/** "exact: 1.2345" for what `money` has rounded; empty where it shows all of it. */
 export function exactly(amount: string): string {
   const short = rounded(amount, 2);
   const lost = compared(short, amount) !== 0 && compared(short, "0") !== 0;
-  return lost ? `exactly ${trimmed(amount)}` : "";
+  return lost ? `exact: ${trimmed(amount)}` : "";
 }
 
 /** "1,234.5" for "1234.5". */

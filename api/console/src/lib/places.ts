@@ -4,7 +4,7 @@ export const PLACES = [
   { to: "/", title: "Home", key: "h", needs: "usage:read" },
   { to: "/topics", title: "Topics", key: "t", needs: "topics:read" },
   { to: "/streams", title: "Streams", key: "s", needs: "streams:read" },
-  { to: "/groups", title: "Groups", key: "g", needs: "groups:read" },
+  { to: "/groups", title: "Consumer groups", key: "g", needs: "groups:read" },
   { to: "/usage", title: "Usage and cost", key: "u", needs: "usage:read" },
   { to: "/invoices", title: "Invoices", key: "i", needs: "invoices:read" },
   { to: "/retention", title: "Retention", key: "r", needs: "retention:read" },

@@ -10,11 +10,11 @@ export const KINDS: readonly Kind[] = ["usage", "retention"];
 export const KIND_WORDS: Record<Kind, { title: string; says: string }> = {
   usage: {
     title: "Usage report",
-    says: "Counts what every topic and key used, hour by hour, from the log itself, and prices it.",
+    says: "Computes the hourly usage of every topic and key from the log, and its cost.",
   },
   retention: {
     title: "Retention report",
-    says: "Says what was deleted and why, how old what is left is, what goes next, and which promise is broken.",
+    says: "Shows what was deleted and why, stored data by age, upcoming deletions, and violations.",
   },
 };
 

@@ -16,7 +16,7 @@ export type Series = {
   total: string;
 };
 
-export const OTHERS = "everything else";
+export const OTHERS = "Other";
 
 /** One exact value, of a name, in a bucket. */
 export type Part = { bucket: string; name: string; value: string };

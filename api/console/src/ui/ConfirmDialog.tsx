@@ -44,7 +44,7 @@ export function ConfirmDialog(props: Props) {
   );
   return (
     <Dialog title={title} icon="warning" footer={footer} onClose={onClose}>
-      {plan?.isPending && <Spinner aria-label="Planning" />}
+      {plan?.isPending && <Spinner aria-label="Loading" />}
       {plan?.error && <Problem error={plan.error} hint={plan.hint} />}
       {act.error && <Problem error={act.error} />}
       {isPlanned && (

@@ -20,7 +20,7 @@ export function CopyAs({ recipe }: { recipe: Recipe }) {
         Copy as code
       </Button>
       {isOpen && (
-        <Dialog title="The same, as code" size="medium" onClose={() => setOpen(false)}>
+        <Dialog title="Copy as code" size="medium" onClose={() => setOpen(false)}>
           {LANGUAGES.map(([language, title]) => (
             <Snippet key={language} title={title} code={recipe[language]} />
           ))}
@@ -31,9 +31,9 @@ export function CopyAs({ recipe }: { recipe: Recipe }) {
 }
 
 export function Snippet({ title, code }: { title: string; code: string }) {
-  const [done, setDone] = useState<"Copied" | "Not copied: select it" | null>(null);
+  const [done, setDone] = useState<"Copied" | "Copy failed" | null>(null);
   const copy = async () => {
-    setDone((await copied(code)) ? "Copied" : "Not copied: select it");
+    setDone((await copied(code)) ? "Copied" : "Copy failed");
   };
   return (
     <figure className="hr-snippet">

@@ -4,7 +4,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useAct } from "../hooks/useAct";
 import { usePlan } from "../hooks/usePlan";
 import { ApiError, call, type Plan, type Topic } from "../lib/client";
-import { count, held, size } from "../lib/format";
+import { counted, held, size } from "../lib/format";
 import { curl, python, shell } from "../lib/recipe";
 import { ConfirmDialog } from "./ConfirmDialog";
 
@@ -25,9 +25,10 @@ function lossOf(plan: Plan | undefined): { records: bigint; bytes: bigint } | nu
 function hintOf(error: Error, cli: string): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const { code } = error.problem;
-  if (code === "DELETION_PROTECTED") return "Untick “Protect from deletion” in its settings first.";
+  if (code === "DELETION_PROTECTED")
+    return "Turn off deletion protection in the topic settings first.";
   if (code !== "CHILDREN_EXIST") return undefined;
-  return `Delete its topics first. From a shell they may go with it: ${cli} --cascade`;
+  return `Delete its topics first, or delete them together from a shell: ${cli} --cascade`;
 }
 
 export function DeleteDialog({ kind, path, name, etag, onClose, onDone }: Props) {
@@ -64,9 +65,9 @@ export function DeleteDialog({ kind, path, name, etag, onClose, onDone }: Props)
       onClose={onClose}
     >
       {loss
-        ? `${count(loss.records)} records (${size(loss.bytes)}) go for ever.`
-        : "What it holds goes for ever."}{" "}
-      Writes are refused from here on; its name is free again once it is gone.
+        ? `This permanently deletes ${counted(loss.records, "record")} (${size(loss.bytes)}).`
+        : "This permanently deletes everything in it."}{" "}
+      New writes are rejected immediately. The name can be reused once the deletion is complete.
     </ConfirmDialog>
   );
 }

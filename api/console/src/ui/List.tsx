@@ -23,15 +23,14 @@ type Props<Item> = {
   filter?: Filter<Item>;
   actions?: (item: Item) => ReactNode;
   isCompact?: boolean;
-  /** What the server gives page by page, and the words of the button for the next one. */
+  /** What the server gives page by page. */
   pages?: Pages;
-  more?: string;
   /** What is said below the list besides how many there are. */
   note?: string;
 };
 
 export function List<Item>(props: Props<Item>) {
-  const { noun, query, items, filter, pages, more, note = "" } = props;
+  const { noun, query, items, filter, pages, note = "" } = props;
   const found = filter?.found ?? items;
   const isEmpty = items.length === 0;
   const isPart = pages?.hasNextPage === true;
@@ -41,7 +40,7 @@ export function List<Item>(props: Props<Item>) {
       {query.error !== null && <Problem error={query.error} />}
       {isEmpty && !query.isPending && query.error === null && props.empty}
       {!isEmpty && found.length === 0 && (
-        <NoMatch of={isPart ? `${noun} of these` : noun} onClear={() => filter?.setText("")} />
+        <NoMatch of={isPart ? `loaded ${noun}s` : `${noun}s`} onClear={() => filter?.setText("")} />
       )}
       {found.length > 0 && (
         <>
@@ -55,12 +54,12 @@ export function List<Item>(props: Props<Item>) {
           />
           <p className="hr-note" aria-live="polite">
             {!pages && found.length > SHOWN_MAX
-              ? `The first ${SHOWN_MAX} of ${found.length}; search to narrow them.`
+              ? `Showing ${SHOWN_MAX} of ${counted(found.length, noun)}. Search to narrow the list.`
               : `${counted(found.length, noun)}${note}`}
           </p>
         </>
       )}
-      {pages && more && <More pages={pages}>{more}</More>}
+      {pages && <More pages={pages} />}
     </>
   );
 }

@@ -7,7 +7,7 @@ export type Pages = Pick<
 >;
 
 /** The button of the next page; nothing where there is none. */
-export function More({ pages, children }: { pages: Pages; children: string }) {
+export function More({ pages }: { pages: Pages }) {
   if (!pages.hasNextPage) return null;
   return (
     <Button
@@ -15,7 +15,7 @@ export function More({ pages, children }: { pages: Pages; children: string }) {
       isLoading={pages.isFetchingNextPage}
       onClick={() => pages.fetchNextPage()}
     >
-      {children}
+      Load more
     </Button>
   );
 }

@@ -5,11 +5,11 @@ import { Empty } from "./Empty";
 export function NoMatch({ of, onClear }: { of: string; onClear: () => void }) {
   return (
     <Empty
-      title={`No ${of} fits the search`}
+      title={`No ${of} match your search`}
       size="sm"
       action={
         <Button variant="link" onClick={onClear}>
-          Show all
+          Clear search
         </Button>
       }
     />

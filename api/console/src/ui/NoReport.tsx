@@ -14,7 +14,7 @@ export function NoReport({ kind }: { kind: Kind }) {
   const words = KIND_WORDS[kind];
   const run = (
     <Button isLoading={start.isPending} onClick={() => start.mutate(kind)}>
-      Run the {words.title.toLowerCase()}
+      Run {words.title.toLowerCase()}
     </Button>
   );
   return (
@@ -25,8 +25,8 @@ export function NoReport({ kind }: { kind: Kind }) {
         size="lg"
         body={
           <>
-            {words.says} What is shown here is always the last run that was published whole.
-            {!mayRun && " Whoever runs the service starts it."}
+            {words.says} This page shows the last published run.
+            {!mayRun && " Reports are started by the service operator."}
           </>
         }
         action={mayRun && run}

@@ -1,4 +1,4 @@
-// The state of an object in a word, and "Why?": what was asked, done and answered, and what is next.
+// The state of an object in a word, and its explanation: what was asked, done and answered, and what is next.
 
 import { type LabelProps, ProgressStep, ProgressStepper, Spinner } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
@@ -18,7 +18,7 @@ function word(shown: Shown): { text: string; status: "success" | "warning" | "da
   if (ready?.reason === "Paused" || ready?.reason === "Unmanaged")
     return { text: ready.reason, status: "warning" };
   if (ready === undefined || ready.status === "True") return { text: "Ready", status: "success" };
-  return { text: ready.status === "False" ? "Not ready" : "On its way", status: "info" };
+  return { text: ready.status === "False" ? "Not ready" : "Pending", status: "info" };
 }
 
 /** The state that the conditions of an object come to. */
@@ -36,7 +36,7 @@ type StateProps = {
 
 /** A state that is known already, explained: of `id`, or of `orElse` if that is gone. */
 export function State({ id, orElse, name, text, status }: StateProps) {
-  const title = `Why is ${name} ${text.toLowerCase()}?`;
+  const title = `${name}: ${text.toLowerCase()}`;
   return (
     <StateLabel name={name} text={text} status={status} title={title} size="medium">
       <Explained id={id} orElse={orElse} />
@@ -57,7 +57,7 @@ function Explained({ id, orElse }: { id: string; orElse?: string }) {
         throw error;
       }),
   });
-  if (found.isPending) return <Spinner aria-label="Asking" />;
+  if (found.isPending) return <Spinner aria-label="Loading" />;
   if (found.isError) return <Problem error={found.error} />;
   const steps = found.data.steps;
   return (
@@ -66,7 +66,7 @@ function Explained({ id, orElse }: { id: string; orElse?: string }) {
         <strong>{found.data.summary}</strong>
       </p>
       <br />
-      <ProgressStepper isVertical aria-label="What happened">
+      <ProgressStepper isVertical aria-label="History">
         {steps.map((step, index) => (
           <ProgressStep
             key={`${step.at}${step.what}`}

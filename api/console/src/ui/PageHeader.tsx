@@ -8,6 +8,7 @@ import {
 } from "@patternfly/react-core";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
+import { usePageTitle } from "../hooks/usePageTitle";
 import type { Place } from "../lib/places";
 
 type Props = {
@@ -22,10 +23,11 @@ type Props = {
 
 /** The head of a page: where it is, what it shows, and what can be done. */
 export function PageHeader({ title, parent, state, tools, actions }: Props) {
+  usePageTitle(title);
   return (
     <>
       {parent && (
-        <Breadcrumb aria-label="Where this is">
+        <Breadcrumb aria-label="Breadcrumb">
           <BreadcrumbItem render={() => <Link to={parent.to}>{parent.title}</Link>} />
           <BreadcrumbItem isActive>{parent.as ?? title}</BreadcrumbItem>
         </Breadcrumb>

@@ -7,7 +7,7 @@ export function Problem({ error, hint }: { error: unknown; hint?: string }) {
   const problem = error instanceof ApiError ? error.problem : {};
   const text = error instanceof Error ? error.message : String(error);
   return (
-    <Alert variant="danger" isInline title={problem.title ?? "That did not work"} component="h2">
+    <Alert variant="danger" isInline title={problem.title ?? "Request failed"} component="h2">
       <p>{text}</p>
       {(hint ?? problem.hint) && <p>{hint ?? problem.hint}</p>}
       {problem.code && (

@@ -9,7 +9,7 @@ type Props = {
   status: LabelProps["status"];
   title: string;
   size?: "small" | "medium";
-  /** Why it is in this state. */
+  /** What the state means, or how it came about. */
   children: ReactNode;
 };
 
@@ -23,9 +23,9 @@ export function StateLabel({ name, text, status, title, size, children }: Props)
         variant="link"
         isInline
         onClick={() => setOpen(true)}
-        aria-label={`Why is ${name} so?`}
+        aria-label={`Explain the state of ${name}`}
       >
-        Why?
+        Explain
       </Button>
       {isOpen && (
         <Dialog title={title} size={size} onClose={() => setOpen(false)}>

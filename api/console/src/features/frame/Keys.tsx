@@ -14,12 +14,12 @@ import type { Place } from "../../lib/places";
 import { Dialog } from "../../ui/Dialog";
 
 const SHEET = [
-  ["/", "Search in the list"],
-  ["j  k", "Next, previous message"],
+  ["/", "Search the list"],
+  ["j  k", "Next or previous message"],
   ["Space", "Pause or resume the live tail"],
-  ["y", "Copy the message's value"],
-  ["Esc", "Close what is open"],
-  ["?", "This sheet"],
+  ["y", "Copy the message value"],
+  ["Esc", "Close"],
+  ["?", "Show keyboard shortcuts"],
 ];
 
 /** `places`: those that the reader may see; keys lead nowhere else. */
@@ -55,7 +55,7 @@ export function Keys({ places }: { places: Place[] }) {
         ?
       </Button>
       {open && (
-        <Dialog title="Keyboard" onClose={() => setOpen(false)}>
+        <Dialog title="Keyboard shortcuts" onClose={() => setOpen(false)}>
           <DescriptionList isHorizontal isCompact>
             {sheet.map(([key, meaning]) => (
               <DescriptionListGroup key={key}>

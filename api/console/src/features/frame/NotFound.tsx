@@ -1,16 +1,18 @@
 import { Button, PageSection } from "@patternfly/react-core";
 import { useNavigate } from "@tanstack/react-router";
+import { usePageTitle } from "../../hooks/usePageTitle";
 import { Empty } from "../../ui/Empty";
 
 export function NotFound() {
   const navigate = useNavigate();
+  usePageTitle("Page not found");
   return (
     <PageSection>
       <Empty
-        title="There is no such page"
+        title="Page not found"
         level="h1"
-        body="The address may be mistyped, or what it showed is gone."
-        action={<Button onClick={() => navigate({ to: "/" })}>Go home</Button>}
+        body="The address may be wrong, or the object was deleted."
+        action={<Button onClick={() => navigate({ to: "/" })}>Go to Home</Button>}
       />
     </PageSection>
   );

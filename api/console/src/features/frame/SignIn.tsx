@@ -2,6 +2,7 @@ import { Button, Card, CardBody, Form, TextInput, Title } from "@patternfly/reac
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { useAct } from "../../hooks/useAct";
+import { usePageTitle } from "../../hooks/usePageTitle";
 import { enter } from "../../hooks/useSession";
 import { signIn } from "../../lib/client";
 import { Field } from "../../ui/Field";
@@ -15,6 +16,7 @@ export function SignIn() {
     onSuccess: (session) => enter(queries, session),
   });
   const field = useRef<HTMLInputElement>(null);
+  usePageTitle("Sign in");
   // There is nothing else to do here.
   useEffect(() => field.current?.focus(), []);
   return (
@@ -38,7 +40,7 @@ export function SignIn() {
             <Field
               id="secret"
               label="Password or API key"
-              hint="The first start showed the password (`headrace up`, `python -m api bootstrap`). Any API key (hr_user_…) opens the console with that key's rights."
+              hint="The server printed the password when it first started. You can also sign in with an API key (hr_user_…) and use the console with its permissions."
               isRequired
             >
               <TextInput

@@ -25,7 +25,8 @@ export function Group() {
   const group = useQuery({
     queryKey: ["group", path],
     queryFn: () => call<GroupDetail>("GET", path),
-    refetchInterval: 3000,
+    // A page that could not be loaded keeps its error: a new attempt would hide the reason.
+    refetchInterval: ({ state }) => (state.data ? 3000 : false),
   });
   const recipe = {
     cli: `headrace group lag ${shell(name)}`,
@@ -33,12 +34,16 @@ export function Group() {
     python: python(`print(b.group_lag(${JSON.stringify(name)}))`),
   };
   return (
-    <DetailPage query={group} noun="group" parent={{ to: "/groups", all: "All groups" }}>
+    <DetailPage
+      query={group}
+      noun="consumer group"
+      parent={{ to: "/groups", all: "All consumer groups" }}
+    >
       {(body) => (
         <>
           <PageHeader
             title={name}
-            parent={{ to: "/groups", title: "Groups" }}
+            parent={{ to: "/groups", title: "Consumer groups" }}
             state={<GroupState state={body.state} name={name} />}
             actions={<CopyAs recipe={recipe} />}
           />
@@ -56,9 +61,9 @@ export function Group() {
 function Now({ group }: { group: GroupDetail }) {
   return (
     <Figures>
-      <Figure term="Lag, records">{known(group.lag)}</Figure>
+      <Figure term="Lag (records)">{known(group.lag)}</Figure>
       <Figure term="Members">{group.members}</Figure>
-      <Figure term="Partitions read now">{group.partitions}</Figure>
+      <Figure term="Assigned partitions">{group.partitions}</Figure>
       <Figure term="Topics">{group.topics.length}</Figure>
       <Figure term="Generation">{known(group.generation)}</Figure>
     </Figures>
@@ -69,10 +74,10 @@ const MEMBER_COLUMNS: Column<Reader>[] = [
   { title: "Member", width: 40, isMono: true, cell: (reader) => reader.member },
   { title: "Partitions", isNumber: true, cell: (reader) => reader.partitions.length },
   {
-    title: "Which",
+    title: "Assignment",
     cell: (reader) =>
       reader.partitions.map((at) => `${at.topic}[${at.partition}]`).join(", ") ||
-      "none: there are more members than partitions",
+      "None: there are more members than partitions",
   },
 ];
 
@@ -85,11 +90,12 @@ function Members({ group }: { group: GroupDetail }) {
       {group.readers.length === 0 ? (
         <>
           <p className="hr-muted">
-            Nobody reads now; what was committed stays. A member goes on where the last one stopped:
+            No active consumers. Committed offsets are kept; a new member resumes where the last one
+            stopped:
           </p>
           <Snippet
             title="Shell"
-            // Where it has committed nothing yet, it has to be told where to begin.
+            // Where it has committed nothing yet, it must be given a start position.
             code={`headrace consume ${shell(group.topics[0] ?? "TOPIC")} --group ${shell(group.name)} --from start`}
           />
         </>
@@ -125,26 +131,26 @@ function positionColumns(most: number): Column<Position>[] {
             p: each.partition,
             ...(each.committed && { from: "offset" as const, o: each.committed }),
           }}
-          aria-label={`Messages of ${each.topic}, partition ${each.partition}`}
+          aria-label={`${each.partition}: messages of ${each.topic}`}
         >
           {each.partition}
         </Link>
       ),
     },
     {
-      title: "Committed",
+      title: "Committed offset",
       isNumber: true,
       cell: (each) =>
-        each.end_offset === undefined || each.committed ? known(each.committed) : "nothing yet",
+        each.end_offset === undefined || each.committed ? known(each.committed) : "None",
     },
-    { title: "End", isNumber: true, cell: (each) => known(each.end_offset) },
+    { title: "End offset", isNumber: true, cell: (each) => known(each.end_offset) },
     { title: "Lag", isNumber: true, cell: (each) => known(each.lag) },
     {
-      title: "Behind",
+      title: "Relative lag",
       width: 15,
       cell: (each) => each.lag && <Bar part={Number(each.lag) / most} />,
     },
-    { title: "Member", isMono: true, cell: (each) => each.member ?? "nobody" },
+    { title: "Member", isMono: true, cell: (each) => each.member ?? "No consumer" },
   ];
 }
 
@@ -153,20 +159,22 @@ function Positions({ group }: { group: GroupDetail }) {
   return (
     <section aria-labelledby="positions">
       <Title headingLevel="h2" size="lg" id="positions">
-        Positions
+        Lag by partition
       </Title>
       {group.positions.length === 0 && (
-        <p className="hr-muted">It has read nothing and committed nothing that this key may see.</p>
+        <p className="hr-muted">
+          This group has no assignments or committed offsets that this key can view.
+        </p>
       )}
       {!group.complete && (
         <p className="hr-muted">
-          The project has more partitions than are asked at once: positions that nobody reads now
-          may be missing. `headrace group lag` asks for all.
+          The project has more partitions than one request can query, so partitions without a
+          consumer may be missing. Run <code>headrace group lag</code> to see all of them.
         </p>
       )}
       {group.positions.length > 0 && (
         <DataTable
-          label="Positions"
+          label="Lag by partition"
           columns={positionColumns(most)}
           rows={group.positions}
           keyOf={(each) => `${each.topic_id}/${each.partition}`}

@@ -7,23 +7,23 @@ const STATES = {
     text: "Stable",
     status: "success",
     meaning:
-      "Every partition has a member that reads it, and every member knows what is its own. " +
-      "It moves again when a member comes, goes, or falls silent.",
+      "Every partition is assigned to a member, and every member has its assignment. The group " +
+      "rebalances when a member joins, leaves or stops responding.",
   },
   MOVING: {
-    text: "Moving",
+    text: "Rebalancing",
     status: "info",
     meaning:
-      "Partitions change hands: the one before finishes and commits, its commits are refused from " +
-      "then on, and only then the next one begins. A member that does not let go is waited for as " +
-      "long as its timeout, 10 s unless it said else.",
+      "Partitions are moving between members. The previous member finishes and commits before the " +
+      "next one starts; its later commits are rejected. If a member does not release its " +
+      "partitions, the group waits for its timeout: 10 s by default.",
   },
   EMPTY: {
-    text: "No members",
+    text: "Empty",
     status: "warning",
     meaning:
-      "Nobody reads. What the group has committed stays: the next member goes on where the last " +
-      "one stopped. Records that retention removes meanwhile are not read any more.",
+      "The group has no active consumers. Committed offsets are kept: the next member resumes where " +
+      "the last one stopped. Records that retention deletes in the meantime are not delivered.",
   },
 } as const;
 
@@ -37,7 +37,7 @@ export function GroupState({ state, name }: { state: string; name: string }) {
       status={known?.status}
       title={`${name}: ${text.toLowerCase()}`}
     >
-      {known?.meaning ?? "A later release knows more of this state."}
+      {known?.meaning ?? "This console does not know the state. The server may be newer."}
     </StateLabel>
   );
 }

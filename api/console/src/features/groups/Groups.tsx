@@ -35,8 +35,8 @@ const COLUMNS: Column<Group>[] = [
   { title: "State", cell: (group) => <GroupState state={group.state} name={group.name} /> },
   { title: "Members", isNumber: true, cell: (group) => group.members },
   { title: "Partitions", isNumber: true, cell: (group) => group.partitions },
-  { title: "Lag, records", isNumber: true, cell: (group) => known(group.lag) },
-  { title: "Reads", cell: (group) => group.topics.join(", ") || "–" },
+  { title: "Lag (records)", isNumber: true, cell: (group) => known(group.lag) },
+  { title: "Topics", cell: (group) => group.topics.join(", ") || "–" },
 ];
 
 export function Groups() {
@@ -44,9 +44,9 @@ export function Groups() {
   const filter = useFilter(groups.items, ({ name, topics }) => `${name} ${topics.join(" ")}`);
   return (
     <ListPage
-      title="Groups"
+      title="Consumer groups"
       tools={<SearchBox label="Search groups" filter={filter} />}
-      about="A group shares the partitions of its topics among its members, and remembers how far it has read."
+      about="A consumer group divides the partitions of its topics among its members and tracks how far each partition has been read."
       recipe={RECIPE}
     >
       <List
@@ -58,8 +58,7 @@ export function Groups() {
         columns={COLUMNS}
         keyOf={(group) => `${group.cluster_id}/${group.project_id}/${group.name}`}
         pages={groups}
-        more="More groups"
-        note=". Where nobody reads now, the lag is that of every topic the group has committed in."
+        note=". Without active consumers, the lag covers every topic with committed offsets."
         empty={<NoGroups />}
       />
     </ListPage>
@@ -71,7 +70,7 @@ function NoGroups() {
     <Empty
       title="No groups yet"
       size="lg"
-      body="A group begins with its first member. Start two of these: they share the partitions, and when one ends the other takes over where it stopped."
+      body="A group is created when its first member joins. Start two of these consumers: they share the partitions, and if one stops, the other takes over where it left off."
     >
       <Snippet
         title="Python"

@@ -1,4 +1,4 @@
-// What goes on now. Every number leads to the page where it comes from.
+// Current activity. Every number links to the page that explains it.
 
 import { Alert, PageSection, Spinner, Title } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
@@ -12,6 +12,7 @@ import { Bar } from "../../ui/Bar";
 import { Snippet } from "../../ui/CopyAs";
 import { Empty } from "../../ui/Empty";
 import { Figure, Figures } from "../../ui/Figures";
+import { PageHeader } from "../../ui/PageHeader";
 import { TopicLink } from "../../ui/TopicLink";
 import { RateChart } from "./RateChart";
 import { type Now, useLive } from "./useLive";
@@ -26,18 +27,18 @@ export function Home() {
   );
 }
 
-/** For whoever may read what things cost, and nothing of what flows. */
+/** For keys that can read usage and cost only. */
 function Bills() {
   return (
     <PageSection>
       <div className="hr-stack">
-        <Title headingLevel="h1">Home</Title>
+        <PageHeader title="Home" />
         <Figures isTiled>
           <Cost />
         </Figures>
         <p>
-          This key reads <Link to="/usage">usage and cost</Link> and the{" "}
-          <Link to="/invoices">invoices</Link>. What flows now is shown to keys with the role viewer
+          This key can view <Link to="/usage">usage and cost</Link> and{" "}
+          <Link to="/invoices">invoices</Link>. Live throughput requires a key with the viewer role
           or higher.
         </p>
       </div>
@@ -51,19 +52,21 @@ function Flow({ operator }: { operator: boolean }) {
   return (
     <PageSection>
       <div className="hr-stack">
-        <div className="hr-row">
-          <Title headingLevel="h1">Home</Title>
-          <span className="hr-muted" role="status">
-            {live.connected && now ? (
-              <>
-                <span className="hr-live" aria-hidden="true" />
-                Live
-              </>
-            ) : (
-              "Connecting…"
-            )}
-          </span>
-        </div>
+        <PageHeader
+          title="Home"
+          actions={
+            <span className="hr-muted" role="status">
+              {live.connected && now ? (
+                <>
+                  <span className="hr-live" aria-hidden="true" />
+                  Live
+                </>
+              ) : (
+                "Connecting…"
+              )}
+            </span>
+          }
+        />
         {now === null && <Spinner aria-label="Loading" />}
         {now && <Strip now={now} />}
         {now && now.topics === 0 && now.silent === 0 && <Nothing />}
@@ -79,7 +82,7 @@ function Flow({ operator }: { operator: boolean }) {
   );
 }
 
-/** What somebody must see to, if there is anything. */
+/** Conditions that need attention, if there are any. */
 function Strip({ now }: { now: Now }) {
   return (
     <>
@@ -88,15 +91,15 @@ function Strip({ now }: { now: Now }) {
           variant="danger"
           isInline
           component="h2"
-          title={`${now.silent} ${now.silent === 1 ? "cluster does" : "clusters do"} not answer`}
+          title={`${now.silent} ${now.silent === 1 ? "cluster is" : "clusters are"} not responding`}
         >
-          What they hold is missing in the figures below. <Link to="/nodes">The nodes</Link> say
-          more.
+          The figures below do not include unavailable clusters. See <Link to="/nodes">Nodes</Link>{" "}
+          for details.
         </Alert>
       )}
       {now.warnings.map((each) => (
         <Alert key={each} variant="warning" isInline component="h2" title={each}>
-          <Link to="/nodes">The nodes</Link> say more.
+          See <Link to="/nodes">Nodes</Link> for details.
         </Alert>
       ))}
     </>
@@ -106,7 +109,7 @@ function Strip({ now }: { now: Now }) {
 /** A lag as time: what comes in now, for so long. */
 function behind(seconds?: number): string {
   if (seconds === undefined) return "";
-  return seconds < 1 ? ", less than 1 s behind" : `, some ${count(seconds)} s behind`;
+  return seconds < 1 ? ", less than 1 s behind" : `, about ${count(seconds)} s behind`;
 }
 
 function Rates({ now, operator }: { now: Now; operator: boolean }) {
@@ -118,25 +121,25 @@ function Rates({ now, operator }: { now: Now; operator: boolean }) {
     <Figures isTiled>
       <Figure
         isTile
-        term="In"
-        note={in_records === undefined ? "records unknown" : `${count(in_records)} records/s`}
+        term="Ingress"
+        note={in_records === undefined ? "record rate unknown" : `${count(in_records)} records/s`}
       >
         <Link to="/topics">{rate(in_bytes)}</Link>
       </Figure>
       {operator && (
-        <Figure isTile term="Out" note="to all readers of the nodes">
+        <Figure isTile term="Egress" note="to all consumers">
           <Link to="/nodes">{rate(out_bytes)}</Link>
         </Figure>
       )}
       <Figure
         isTile
-        term="Worst lag, records"
+        term="Highest lag (records)"
         note={
           lag
             ? `${lag.group}${behind(lag.seconds)}`
             : now.groups === 0
               ? "no groups yet"
-              : "nobody reads now"
+              : "no active consumers"
         }
       >
         {lag ? (
@@ -153,8 +156,8 @@ function Rates({ now, operator }: { now: Now; operator: boolean }) {
       </Figure>
       <Figure
         isTile
-        term="Groups"
-        note={unasked > 0 ? `lag of ${unasked} unknown` : "of all topics"}
+        term="Consumer groups"
+        note={unasked > 0 ? `lag of ${unasked} unknown` : "across all topics"}
       >
         <Link to="/groups">{counted(now.groups, "group")}</Link>
       </Figure>
@@ -177,10 +180,10 @@ function Cost() {
   const run = usage.data?.run_id;
   const text = cost ? money(cost.amount, cost.currency) : "unknown";
   const note = !run
-    ? "no report has run yet"
+    ? "no usage report yet"
     : `as of ${moment(usage.data?.computed_at ?? "").slice(0, 16)} UTC`;
   return (
-    <Figure isTile term="Cost so far" note={usage.error ? refusal(usage.error) : note}>
+    <Figure isTile term="Cost to date" note={usage.error ? refusal(usage.error) : note}>
       <Link to="/usage" title={cost ? `${cost.amount} ${cost.currency}` : undefined}>
         {text}
       </Link>
@@ -190,7 +193,7 @@ function Cost() {
 
 function refusal(error: Error): string {
   const mayNot = error instanceof ApiError && error.status === 403;
-  return mayNot ? "this key may not see it" : "it cannot be read just now";
+  return mayNot ? "not permitted for this key" : "temporarily unavailable";
 }
 
 function Busiest({ now }: { now: Now }) {
@@ -199,13 +202,13 @@ function Busiest({ now }: { now: Now }) {
   return (
     <section aria-labelledby="busiest">
       <Title headingLevel="h2" size="lg" id="busiest">
-        Where it goes
+        Busiest topics
       </Title>
       {growing.length === 0 && (
         <p className="hr-muted">
           {now.now.in_bytes === undefined
-            ? "A rate needs two looks: the second one comes in a moment."
-            : "Nothing has been written for the last seconds."}
+            ? "Rates appear after the second measurement, in a few seconds."
+            : "No writes in the last few seconds."}
         </p>
       )}
       <ul className="hr-bars">
@@ -226,20 +229,20 @@ function Nothing() {
   if (!may) {
     return (
       <Empty
-        title="Nothing flows yet"
+        title="No data yet"
         size="lg"
-        body="This page comes alive by itself once somebody creates a topic, which takes a key with the role editor, and sends to it."
+        body="This page updates automatically once a topic receives data. Creating a topic requires a key with the editor role."
       />
     );
   }
   return (
     <Empty
-      title="Nothing flows yet"
+      title="No data yet"
       size="lg"
       body={
         <>
-          <Link to="/topics">Create a topic</Link> and send to it, or let the demo replay a year of
-          flights: this page comes alive by itself.
+          <Link to="/topics">Create a topic</Link> and send data to it, or let the demo replay a
+          year of flights. This page updates automatically.
         </>
       }
     >

@@ -1,4 +1,4 @@
-// Throughput over the last minutes: a picture, and the same as a table for whoever cannot see it.
+// Throughput over the last minutes: a picture, and the same as a table for readers who cannot see it.
 
 import { Button } from "@patternfly/react-core";
 import { useEffect, useRef, useState } from "react";
@@ -64,7 +64,7 @@ function options(width: number, out: boolean): UPlot.Options {
           clock(at === null ? (plot.data[0].at(-1) ?? 0) : (value ?? 0)),
       },
       {
-        label: "In",
+        label: "Ingress",
         stroke: into,
         fill: soft,
         width: 2,
@@ -74,7 +74,7 @@ function options(width: number, out: boolean): UPlot.Options {
       ...(out
         ? [
             {
-              label: "Out",
+              label: "Egress",
               stroke: outwards,
               width: 2,
               dash: [6, 4],
@@ -111,7 +111,7 @@ export function RateChart({ points, out }: Props) {
   return (
     <figure className="hr-chart">
       <figcaption>
-        <strong>Throughput of the last minutes</strong>
+        <strong>Throughput, last 5 minutes</strong>
         <Button variant="link" onClick={() => setAsTable(!asTable)}>
           {asTable ? "Show as chart" : "Show as table"}
         </Button>
@@ -129,7 +129,7 @@ function Since({ points }: { points: Point[] }) {
   if (Number.isNaN(first) || last - first > SPAN_SECONDS - 2 * GAP_SECONDS) return null;
   return (
     <p className="hr-muted">
-      Since {clock(first)} UTC: before that, nobody had this page open and nothing was measured.
+      Measured since {clock(first)} UTC. Rates are measured only while this page is open.
     </p>
   );
 }
@@ -168,21 +168,27 @@ function Picture({ points, out }: Props) {
   useEffect(() => plot.current?.setData(series(points, out)), [points, out]);
   const last = points.at(-1);
   const said = last?.in_bytes === undefined ? "unknown" : `${size(last.in_bytes)} per second`;
-  return <div ref={place} role="img" aria-label={`Throughput over time. In, just now: ${said}`} />;
+  return (
+    <div ref={place} role="img" aria-label={`Throughput over time. Current ingress: ${said}`} />
+  );
 }
 
 const rate = (value?: number) => (value === undefined ? "unknown" : `${size(value)}/s`);
 
 const COLUMNS: Column<Point>[] = [
   { title: "Time (UTC)", cell: (each) => each.at.slice(11, 19) },
-  { title: "In", isNumber: true, cell: (each) => rate(each.in_bytes) },
+  { title: "Ingress", isNumber: true, cell: (each) => rate(each.in_bytes) },
   {
-    title: "Records in",
+    title: "Records",
     isNumber: true,
     cell: (each) => (each.in_records === undefined ? "unknown" : `${each.in_records}/s`),
   },
 ];
-const OUT: Column<Point> = { title: "Out", isNumber: true, cell: (each) => rate(each.out_bytes) };
+const OUT: Column<Point> = {
+  title: "Egress",
+  isNumber: true,
+  cell: (each) => rate(each.out_bytes),
+};
 
 function Twin({ points, out }: Props) {
   return (

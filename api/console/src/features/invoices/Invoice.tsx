@@ -1,4 +1,4 @@
-// One invoice: what it comes to and why, line by line, and whether its figures agree.
+// One invoice: its total, its line items, and its reconciliation.
 
 import { Button } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
@@ -69,14 +69,14 @@ function Shown({ invoice }: { invoice: InvoiceBody }) {
       />
       <div className="hr-stack">
         <Sums invoice={invoice} />
-        <Section title="Lines">
+        <Section title="Line items">
           <Lines invoice={invoice} file={file.data} />
         </Section>
         {file.isError && <Problem error={file.error} />}
         <Reconciliation checks={checks} />
         <p className="hr-muted">
-          Drawn by <RunLink id={invoice.run_id} />. Every usage report draws it anew; it stays a
-          draft, for this release issues none.
+          Computed by <RunLink id={invoice.run_id} /> and recomputed by every usage report. Invoices
+          remain drafts: this release does not issue them.
         </p>
       </div>
     </>
@@ -100,7 +100,7 @@ function Files({ invoice }: { invoice: InvoiceBody }) {
         target="_blank"
         rel="noopener noreferrer"
       >
-        Open the page
+        Open HTML
       </Button>
       {KINDS.map(([kind, title]) => (
         <Button
@@ -120,10 +120,10 @@ function Files({ invoice }: { invoice: InvoiceBody }) {
 
 /** From what span the rate is taken. */
 function rateSpan(invoice: InvoiceBody): string {
-  if (!invoice.amount_per_month) return "less than one full hour is known";
-  if (invoice.as_of >= invoice.period_end) return "the month is over";
+  if (!invoice.amount_per_month) return "less than one hour of usage";
+  if (invoice.as_of >= invoice.period_end) return "the month has ended";
   return invoice.rate_from
-    ? `by what is known from ${moment(invoice.rate_from).slice(0, 16)} UTC on`
+    ? `based on usage since ${moment(invoice.rate_from).slice(0, 16)} UTC`
     : "";
 }
 
@@ -132,18 +132,18 @@ function Sums({ invoice }: { invoice: InvoiceBody }) {
   return (
     <Figures>
       <Figure term="Total">{money(invoice.total, currency)}</Figure>
-      <Figure term="Metered so far" note={exactly(invoice.metered_exact)}>
+      <Figure term="Metered" note={exactly(invoice.metered_exact)}>
         {money(invoice.metered_exact, currency)}
       </Figure>
-      <Figure term="At this rate, per month" note={rateSpan(invoice)}>
-        {perMonth ? money(perMonth, currency) : "too early to say"}
+      <Figure term="Monthly projection" note={rateSpan(invoice)}>
+        {perMonth ? money(perMonth, currency) : "not enough data"}
       </Figure>
-      <Figure term="Knows of usage until" isText>
+      <Figure term="As of" isText>
         {moment(invoice.as_of).slice(0, 19)} UTC
       </Figure>
       <Figure
         term="Price book"
-        note={`at least ${money(invoice.monthly_minimum, currency)} a month`}
+        note={`minimum ${money(invoice.monthly_minimum, currency)} per month`}
         isText
       >
         {invoice.price_book_version}
@@ -155,12 +155,12 @@ function Sums({ invoice }: { invoice: InvoiceBody }) {
 function Lines({ invoice, file }: { invoice: InvoiceBody; file: InvoiceFile | undefined }) {
   const [open, setOpen] = useState<number | null>(null);
   return (
-    <Table aria-label="Lines" variant="compact">
+    <Table aria-label="Line items" variant="compact">
       <Thead>
         <Tr>
-          <Th width={40}>What</Th>
+          <Th width={40}>Description</Th>
           <Th className="hr-number">Quantity</Th>
-          <Th className="hr-number">Exactly</Th>
+          <Th className="hr-number">Exact amount</Th>
           <Th className="hr-number">Amount</Th>
         </Tr>
       </Thead>
@@ -170,7 +170,7 @@ function Lines({ invoice, file }: { invoice: InvoiceBody; file: InvoiceFile | un
           return (
             <Fragment key={line.line}>
               <Tr>
-                <Td dataLabel="What">
+                <Td dataLabel="Description">
                   <Button
                     variant="link"
                     isInline
@@ -184,7 +184,7 @@ function Lines({ invoice, file }: { invoice: InvoiceBody; file: InvoiceFile | un
                 <Td dataLabel="Quantity" className="hr-number">
                   <span title={`${line.quantity} ${line.unit}`}>{quantityOf(line)}</span>
                 </Td>
-                <Td dataLabel="Exactly" className="hr-number">
+                <Td dataLabel="Exact amount" className="hr-number">
                   <span title={unitPrice(line)}>{grouped(trimmed(line.amount_exact))}</span>
                 </Td>
                 <Td dataLabel="Amount" className="hr-number">
@@ -202,7 +202,7 @@ function Lines({ invoice, file }: { invoice: InvoiceBody; file: InvoiceFile | un
           );
         })}
         <Tr>
-          <Th scope="row">Total, the sum of the amounts above</Th>
+          <Th scope="row">Total</Th>
           <Td />
           <Td />
           <Td dataLabel="Amount" className="hr-number">
@@ -215,7 +215,7 @@ function Lines({ invoice, file }: { invoice: InvoiceBody; file: InvoiceFile | un
 }
 
 function unitPrice(line: Line): string {
-  return `${line.quantity} ${line.unit} at ${trimmed(line.unit_price)} ${line.currency} each`;
+  return `${line.quantity} ${line.unit} at ${trimmed(line.unit_price)} ${line.currency} per unit`;
 }
 
 function recipeOf(invoice: InvoiceBody) {

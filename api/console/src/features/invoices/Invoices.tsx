@@ -56,25 +56,24 @@ export function Invoices() {
         columns={columnsOf(names.data ?? new Map())}
         keyOf={(invoice) => invoice.id}
         pages={invoices}
-        more="Earlier invoices"
         empty={<NoReport kind="usage" />}
       />
       {checks.length > 0 && (
         <div className="hr-panel">
-          <Reconciliation checks={checks} title="Reconciliation of the whole run" />
+          <Reconciliation checks={checks} title="Reconciliation of the run" />
         </div>
       )}
     </ListPage>
   );
 }
 
-/** What the last run proved of every invoice that is shown. */
+/** Whether the last run reconciled every invoice that is shown. */
 function Proven({ body }: { body: Body }) {
   const blocked = body.invoices.filter((each) => each.blocked).length;
   if (body.green) return <Label status="success">All reconciled</Label>;
   return (
     <Label status="danger">
-      {blocked > 0 ? `${blocked} of ${body.invoices.length} blocked` : "The run is not reconciled"}
+      {blocked > 0 ? `${blocked} of ${body.invoices.length} blocked` : "Not reconciled"}
     </Label>
   );
 }
@@ -97,7 +96,7 @@ function columnsOf(names: Map<string, string>): Column<Invoice>[] {
       cell: (invoice) => names.get(invoice.organization_id) ?? invoice.organization_id,
     },
     {
-      title: "Drawn of usage until (UTC)",
+      title: "As of (UTC)",
       cell: (invoice) => moment(invoice.as_of).slice(0, 16),
     },
     {

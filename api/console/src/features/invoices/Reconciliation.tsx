@@ -1,4 +1,4 @@
-// Does this bill hold? Six questions, each with its figures; one red blocks the invoice.
+// Is the bill right? Six checks, each with its figures; one that fails blocks the invoice.
 
 import { ExpandableSection, Label } from "@patternfly/react-core";
 import { grouped } from "../../lib/decimal";
@@ -11,12 +11,12 @@ export function ReconciliationBadge({ checks }: { checks: Check[] }) {
   if (red === 0)
     return (
       <Label status="success">
-        Reconciled: {checks.length} of {checks.length}
+        Reconciled: {checks.length} of {checks.length} checks passed
       </Label>
     );
   return (
     <Label status="danger">
-      Not reconciled: {red} of {checks.length} red
+      Not reconciled: {red} of {checks.length} checks failed
     </Label>
   );
 }
@@ -31,19 +31,19 @@ export function Reconciliation({ checks, title = "Reconciliation" }: Props) {
   return (
     <Section title={title} badge={<ReconciliationBadge checks={checks} />}>
       <p className="hr-muted">
-        Every figure is compared with one that was made from another source. Where one differs, the
-        invoice is blocked. Invoices stay drafts: this release issues none.
+        Each figure is compared with an independent source. If a check fails, the invoice is
+        blocked. Invoices remain drafts: this release does not issue them.
       </p>
       <ul className="hr-checks">
         {checks.map((check) => (
           <li key={check.name}>
             <Label status={isGreen(check) ? "success" : "danger"}>
-              {isGreen(check) ? "Agrees" : "Differs"}
+              {isGreen(check) ? "Passed" : "Failed"}
             </Label>{" "}
             <strong>{checkTitle(check)}</strong>
             <p className="hr-break">{check.detail}</p>
             {Object.keys(check.figures).length > 0 && (
-              <ExpandableSection toggleText="Figures" toggleAriaLabel={`Figures of ${check.name}`}>
+              <ExpandableSection toggleText="Details" toggleAriaLabel={`Details of ${check.name}`}>
                 <dl className="hr-pairs">
                   {Object.entries(check.figures).map(([name, value]) => (
                     <div key={name}>

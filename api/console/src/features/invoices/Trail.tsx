@@ -19,8 +19,7 @@ export function LineTrail({ line, trail }: { line: Line; trail: Trail }) {
   if (topics.length + hours.length + partitions.length === 0) {
     return (
       <p className="hr-note">
-        This line stands for itself: nothing was metered for it. It tops the others up to the
-        minimum of the price book.
+        This line is not metered. It raises the total to the monthly minimum of the price book.
       </p>
     );
   }
@@ -47,12 +46,12 @@ function topicColumns(line: Line): Column<TopicShare>[] {
       cell: (topic) => shown(line.sku, topic.quantity, line.unit),
     },
     {
-      title: "Exactly",
+      title: "Exact amount",
       isNumber: true,
       cell: (topic) => grouped(trimmed(topic.amount_exact)),
     },
     {
-      title: "Its part of the line",
+      title: "Amount",
       isNumber: true,
       cell: (topic) => money(topic.amount, line.currency),
     },
@@ -110,7 +109,7 @@ function Hours({ line, hours, topics }: HoursProps) {
 
 /** "1,200 to 1,299": the offsets of an hour, as far as the log holds them still. */
 function offsetsOf({ first_offset: first, end_offset: end }: OffsetRange): string {
-  if (!first || !end) return "removed by retention since";
+  if (!first || !end) return "deleted by retention";
   return `${count(BigInt(first))} to ${count(BigInt(end) - 1n)}`;
 }
 
@@ -145,7 +144,7 @@ function Offsets({ ranges, topics }: { ranges: OffsetRange[]; topics: TopicShare
   return (
     <>
       <DataTable
-        label="Where in the logs it lies"
+        label="Log offsets"
         columns={offsetColumns(names)}
         rows={ranges.slice(0, RANGES_MAX)}
         keyOf={(range) => `${range.topic_id}/${range.partition}/${range.hour_us}`}
@@ -153,7 +152,7 @@ function Offsets({ ranges, topics }: { ranges: OffsetRange[]; topics: TopicShare
       />
       {ranges.length > RANGES_MAX && (
         <p className="hr-note">
-          The first {RANGES_MAX} of {ranges.length} hours; the JSON of the invoice holds them all.
+          Showing {RANGES_MAX} of {ranges.length} hours. The invoice JSON has all of them.
         </p>
       )}
     </>

@@ -21,14 +21,14 @@ function state(key: ApiKey): { text: string; status: "success" | "warning" | "da
   if (key.revoked_at) {
     return active === "False"
       ? { text: "Revoked", status: "danger" }
-      : { text: "Being revoked", status: "warning" };
+      : { text: "Revoking", status: "warning" };
   }
   if (key.spec.expires_at && Date.parse(key.spec.expires_at) <= Date.now()) {
     return { text: "Expired", status: "danger" };
   }
   return active === "True"
     ? { text: "Active", status: "success" }
-    : { text: "On its way", status: "info" };
+    : { text: "Pending", status: "info" };
 }
 
 const RECIPE = {
@@ -55,9 +55,9 @@ const COLUMNS: Column<ApiKey>[] = [
   },
   { title: "Role", cell: (key) => `${key.spec.role}${key.operator ? ", operator" : ""}` },
   {
-    title: "Ends (UTC)",
+    title: "Expires (UTC)",
     wrap: "never",
-    cell: (key) => (key.spec.expires_at ? moment(key.spec.expires_at).slice(0, 16) : "never"),
+    cell: (key) => (key.spec.expires_at ? moment(key.spec.expires_at).slice(0, 16) : "Never"),
   },
   { title: "Created (UTC)", wrap: "never", cell: (key) => moment(key.created_at).slice(0, 16) },
 ];
@@ -68,6 +68,8 @@ export function ApiKeys() {
   const [past, setPast] = useState(false);
   const mayCreate = useMay("keys:create");
   const mayRevoke = useMay("keys:revoke");
+  // The API refuses an owner who revokes the key of an operator.
+  const mayRevokeOperators = useMay("operators:revoke");
   const keys = useQuery({
     queryKey: ["keys"],
     queryFn: () => all<ApiKey>("/v1/api-keys"),
@@ -80,7 +82,7 @@ export function ApiKeys() {
         <ToolbarItem>
           <Switch
             id="past"
-            label="Revoked ones too"
+            label="Show revoked keys"
             isChecked={past}
             onChange={(_, on) => setPast(on)}
           />
@@ -88,31 +90,32 @@ export function ApiKeys() {
       }
       about={
         <>
-          A key is who a program is, on the nodes and here. Its secret is shown once; sessions of
-          this console have keys of their own, which are not listed.
-          {!mayCreate && " To create or revoke one takes a key with the role owner."}
+          An API key identifies a program to the nodes and to this API. Its secret is shown only
+          once. Keys of console sessions are not listed.
+          {!mayCreate && " Creating or revoking a key requires a key with the owner role."}
         </>
       }
       recipe={RECIPE}
-      actions={mayCreate && <Button onClick={() => setCreating(true)}>Create key</Button>}
+      actions={mayCreate && <Button onClick={() => setCreating(true)}>Create API key</Button>}
     >
       <List
         label="API keys"
-        noun="key"
+        noun="API key"
         query={keys}
         items={(keys.data ?? []).filter((key) => past || !key.revoked_at)}
         columns={COLUMNS}
         keyOf={(key) => key.id}
         actions={(key) =>
           mayRevoke &&
+          (!key.operator || mayRevokeOperators) &&
           !key.revoked_at && (
             <RowButton act="Revoke" of={key.name} onClick={() => setRevoking(key)} />
           )
         }
         empty={
           <Empty
-            title="No keys yet"
-            body="Give every program a key of its own: then one can be revoked without the others, and the bill says who sent what."
+            title="No API keys yet"
+            body="Create one key per program, so that each can be revoked on its own and usage is reported per key."
           />
         }
       />

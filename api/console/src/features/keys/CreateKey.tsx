@@ -10,17 +10,17 @@ import { SelectField, TextField } from "../../ui/Field";
 import { FormDialog } from "../../ui/FormDialog";
 
 const ROLES: [string, string][] = [
-  ["editor", "editor: topics, and their messages, both ways"],
-  ["viewer", "viewer: reads everything, changes nothing"],
-  ["billing-viewer", "billing-viewer: usage and cost alone"],
-  ["owner", "owner: also keys, projects and the audit"],
+  ["editor", "editor: manage topics, publish and read messages"],
+  ["viewer", "viewer: read-only access"],
+  ["billing-viewer", "billing-viewer: usage and cost only"],
+  ["owner", "owner: full access, including keys, projects and the audit log"],
 ];
 /** Days that a key lasts; without any, as long as the API says. */
 const LIVES: [string, string][] = [
   ["30", "30 days"],
   ["", "90 days"],
-  ["365", "a year"],
-  ["never", "never"],
+  ["365", "1 year"],
+  ["never", "Never"],
 ];
 const DAY_MS = 86_400_000;
 
@@ -47,16 +47,16 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
     onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
   });
   if (create.data) return <Shown made={create.data} onClose={onClose} />;
-  const told = name || "NAME";
-  const rest = life || description ? "# description and end: by REST alone\n" : "";
+  const shown = name || "NAME";
+  const rest = life || description ? "# description and expiry: REST only\n" : "";
   const recipe = {
-    cli: `${rest}headrace key create ${shell(told)} --role ${role}`,
-    curl: curl("POST", "/v1/api-keys", { ...body, name: told }),
-    python: python(`print(b.admin.create_key(${JSON.stringify(told)}, role="${role}")["secret"])`),
+    cli: `${rest}headrace key create ${shell(shown)} --role ${role}`,
+    curl: curl("POST", "/v1/api-keys", { ...body, name: shown }),
+    python: python(`print(b.admin.create_key(${JSON.stringify(shown)}, role="${role}")["secret"])`),
   };
   return (
     <FormDialog
-      title="Create key"
+      title="Create API key"
       submit="Create"
       isReady={name !== ""}
       act={create}
@@ -66,7 +66,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
       <TextField
         id="key-name"
         label="Name"
-        hint="Lower-case letters, digits and -, such as billing-worker."
+        hint="Lowercase letters, digits and -. Example: billing-worker"
         isRequired
         value={name}
         onChange={setName}
@@ -80,7 +80,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
       <SelectField id="key-role" label="Role" value={role} onChange={setRole} options={ROLES} />
       <SelectField
         id="key-life"
-        label="Ends after"
+        label="Expires after"
         value={life}
         onChange={setLife}
         options={LIVES}
@@ -92,9 +92,9 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
 function Shown({ made, onClose }: { made: CreatedKey; onClose: () => void }) {
   return (
     <Dialog
-      title={`Key ${made.name} is made`}
+      title={`API key ${made.name} created`}
       size="medium"
-      footer={<Button onClick={onClose}>I have kept it</Button>}
+      footer={<Button onClick={onClose}>I have copied the secret</Button>}
       onClose={onClose}
     >
       <div className="hr-stack">
@@ -102,12 +102,12 @@ function Shown({ made, onClose }: { made: CreatedKey; onClose: () => void }) {
           variant="warning"
           isInline
           component="h2"
-          title="Keep the secret now: it is shown this once and kept nowhere"
+          title="Copy the secret now. It is shown only once."
         >
-          Lost ones are replaced: revoke the key and create another.
+          If you lose it, revoke the key and create another.
         </Alert>
         <Snippet title="Secret" code={made.secret ?? ""} />
-        <Snippet title="For a program" code={`export HEADRACE_KEY=${made.secret ?? ""}`} />
+        <Snippet title="Environment variable" code={`export HEADRACE_KEY=${made.secret ?? ""}`} />
       </div>
     </Dialog>
   );

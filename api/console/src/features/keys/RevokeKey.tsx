@@ -22,15 +22,15 @@ export function RevokeKey({ shown, onClose }: { shown: ApiKey; onClose: () => vo
   };
   return (
     <ConfirmDialog
-      title={`Revoke key ${shown.name}?`}
+      title={`Revoke API key ${shown.name}?`}
       word={shown.name}
       button="Revoke"
       act={revoke}
       recipe={recipe}
       onClose={onClose}
     >
-      Whatever uses it is refused: here at once, on the nodes within a second or two. Its record
-      stays, and its name is free again.
+      Requests with this key are rejected: by the API immediately, by the nodes within two seconds.
+      The record of the key is kept, and its name can be reused.
     </ConfirmDialog>
   );
 }

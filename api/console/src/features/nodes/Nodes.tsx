@@ -1,4 +1,4 @@
-// The nodes of every cluster, as they answer now. For whoever runs the service.
+// The nodes of every cluster, and their responses now. For operators of the service.
 
 import { useQuery } from "@tanstack/react-query";
 import { all, type Cluster, type Node } from "../../lib/client";
@@ -36,7 +36,7 @@ const COLUMNS: Column<Row>[] = [
   { title: "Version", cell: ({ node }) => node.status.said?.version ?? "unknown" },
   { title: "Shards", isNumber: true, cell: ({ node }) => known(node.status.said?.shards) },
   {
-    title: "Runs for",
+    title: "Uptime",
     cell: ({ node: { status } }) =>
       status.said ? (
         <span title={`since ${moment(status.said.started_at)} UTC`}>
@@ -47,11 +47,11 @@ const COLUMNS: Column<Row>[] = [
       ),
   },
   {
-    title: "Last heard (UTC)",
+    title: "Last response (UTC)",
     cell: ({ node: { status } }) =>
       status.said
         ? `${status.said.answered_at.slice(11, 19)}, in ${status.said.answer_ms} ms`
-        : "does not answer",
+        : "no response",
   },
 ];
 
@@ -66,7 +66,7 @@ export function Nodes() {
   return (
     <ListPage
       title="Nodes"
-      about="A node stores partitions and serves them. Each is asked every few seconds, for a second at most."
+      about="Nodes store and serve partitions. Each node is polled every few seconds."
       recipe={recipe}
     >
       <List
@@ -79,7 +79,7 @@ export function Nodes() {
         empty={
           <Empty
             title="No nodes yet"
-            body="`headrace up` registers the first one when it starts."
+            body="The first node is registered when the service starts."
           />
         }
       />

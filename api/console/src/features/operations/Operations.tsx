@@ -1,7 +1,7 @@
-// Receipts of changes: what was asked for, and what became of it. The newest first.
+// The operations: each request and its outcome, newest first.
 
 import { Switch, ToggleGroup, ToggleGroupItem, ToolbarItem } from "@patternfly/react-core";
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { usePages } from "../../hooks/usePages";
@@ -46,7 +46,15 @@ export function Operations() {
   const [sessions, setSessions] = useState(false);
   const path = sessions ? `${PATH}&sessions=true` : PATH;
   const operations = usePages<Operation>(["operations", sessions], path, 3000);
-  const names = useQuery({ queryKey: ["names"], queryFn: namesById, refetchInterval: 15_000 });
+  // Names never change: all of them are read once, and again only after something was created.
+  const made = operations.items.find(({ kind }) => kind.startsWith("create_"))?.id ?? "";
+  const names = useQuery({
+    queryKey: ["names", made],
+    queryFn: namesById,
+    enabled: operations.isSuccess,
+    placeholderData: keepPreviousData,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
   const states: readonly string[] = SHOWN[shown];
   const found = operations.items.filter(
     (each) => states.length === 0 || states.includes(each.state),
@@ -59,7 +67,7 @@ export function Operations() {
   const tools = (
     <>
       <ToolbarItem>
-        <ToggleGroup aria-label="Which operations" isCompact>
+        <ToggleGroup aria-label="Filter by state" isCompact>
           {(Object.keys(SHOWN) as Shown[]).map((each) => (
             <ToggleGroupItem
               key={each}
@@ -73,7 +81,7 @@ export function Operations() {
       <ToolbarItem alignSelf="center">
         <Switch
           id="sessions"
-          label="Console sessions too"
+          label="Show console sessions"
           isChecked={sessions}
           onChange={(_, on) => setSessions(on)}
         />
@@ -84,7 +92,7 @@ export function Operations() {
     <ListPage
       title="Operations"
       tools={tools}
-      about="Every change leaves one: it succeeds once workers have seen on the nodes that it is so. Signing in and out makes and ends the key of a session: those are shown if you ask for them."
+      about="Every change creates an operation, which succeeds once the nodes have applied the change. Signing in and out creates and revokes the key of a session; these operations are hidden by default."
       recipe={recipe}
     >
       <List
@@ -96,16 +104,12 @@ export function Operations() {
         keyOf={(operation) => operation.id}
         isCompact
         pages={operations}
-        more="Older operations"
         empty={
           <Empty
-            title={
-              shown === "All" ? "No operations yet" : `None of those is ${shown.toLowerCase()}`
-            }
+            title={shown === "All" ? "No operations yet" : `No ${shown.toLowerCase()} operations`}
             body={
               <>
-                <Link to="/topics">Create a topic</Link>, or change one, and its operation stands
-                here.
+                <Link to="/topics">Create or change a topic</Link> to see its operation here.
               </>
             }
           />
@@ -120,7 +124,7 @@ const whatOf = (operation: Operation) => operation.kind.replaceAll("_", " ");
 /** `names`: of the objects, and of the keys that acted, by id. */
 function columnsOf(names: Map<string, string>): Column<Operation>[] {
   return [
-    { title: "What", wrap: "never", cell: whatOf },
+    { title: "Operation", wrap: "never", cell: whatOf },
     {
       title: "State",
       wrap: "never",
@@ -133,20 +137,20 @@ function columnsOf(names: Map<string, string>): Column<Operation>[] {
       ),
     },
     {
-      title: "Began (UTC)",
+      title: "Started (UTC)",
       wrap: "never",
       cell: (each) => moment(each.created_at).slice(0, 19),
     },
     {
-      title: "Took",
+      title: "Duration",
       wrap: "never",
       cell: (each) =>
         each.finished_at
           ? ago(each.created_at, Date.parse(each.finished_at))
-          : `${ago(each.created_at)} so far`,
+          : `${ago(each.created_at)} elapsed`,
     },
     {
-      title: "By",
+      title: "Created by",
       cell: (each) => (
         <span title={each.created_by}>{names.get(each.created_by) ?? actor(each)}</span>
       ),
@@ -173,13 +177,13 @@ function OperationState({ operation, name }: { operation: Operation; name?: stri
 
 /** Who is no key that is listed: a session, or the service itself. */
 function actor(operation: Operation): string {
-  return operation.created_by.startsWith("key_") ? "a session or a past key" : operation.created_by;
+  return operation.created_by.startsWith("key_") ? "session or revoked key" : operation.created_by;
 }
 
 /** Keys of sessions are not listed, so their operations say what they are of. */
 function ofSession(operation: Operation): string | undefined {
   const isSession = operation.target.kind === "key" && operation.created_by === "console";
-  return isSession ? "of a console session" : undefined;
+  return isSession ? "console session" : undefined;
 }
 
 type TargetProps = { kind: string; id: string; name?: string };

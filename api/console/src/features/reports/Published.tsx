@@ -23,12 +23,12 @@ export function Published({ run }: { run: ReportRun }) {
           variant="warning"
           isInline
           component="h2"
-          title="What this run found is not shown: a run that started later was published before it"
+          title="Superseded: a later run was published before this one"
         >
           <Link to="/reports/$runId" params={{ runId: result.supersededBy }}>
             {result.supersededBy}
           </Link>{" "}
-          knows more and stays in place. The files of this run are below.
+          has newer data and is shown instead. The files of this run are below.
         </Alert>
       )}
       <Files runId={run.id} files={result.files} />
@@ -67,7 +67,7 @@ function Files({ runId, files }: { runId: string; files: PublishedFile[] }) {
         isCompact
       />
       <p className="hr-note">
-        Pages open by themselves in a sandbox: no script runs, nothing is fetched.
+        HTML pages open in a sandbox: scripts and network requests are blocked.
       </p>
     </Section>
   );
@@ -100,9 +100,9 @@ function Evidence({ result }: { result: Result }) {
   return (
     <Section title="Evidence">
       <p>
-        {result.complete === null && <Label status="info">Completeness not stated</Label>}
+        {result.complete === null && <Label status="info">Completeness unknown</Label>}
         {result.complete === true && <Label status="success">Complete</Label>}
-        {result.complete === false && <Label status="danger">Not complete</Label>}{" "}
+        {result.complete === false && <Label status="danger">Incomplete</Label>}{" "}
         {result.partitions.map(([state, number]) => (
           <Label key={state} status={GOOD.has(state) ? "success" : "danger"}>
             {grouped(String(number))} {state.toLowerCase()}
@@ -110,7 +110,8 @@ function Evidence({ result }: { result: Result }) {
         ))}
       </p>
       <p className="hr-note">
-        Computed from frozen inputs; the same inputs give the same files again.
+        Computed from a snapshot of the inputs with this SHA-256. The same inputs always give the
+        same files.
       </p>
       <p className="hr-mono hr-break">{result.input}</p>
     </Section>

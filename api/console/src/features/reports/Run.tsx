@@ -67,7 +67,7 @@ function Shown({ run }: { run: ReportRun }) {
                 isLoading={start.isPending}
                 onClick={() => start.mutate(kind)}
               >
-                Run it again
+                Run again
               </Button>
             )}
             <CopyAs recipe={recipeOf(run)} />
@@ -114,16 +114,16 @@ function Steps({ run }: { run: ReportRun }) {
   const last = state === "SUCCEEDED" ? "success" : "pending";
   const spent = run.started_at
     ? took(run.started_at, run.finished_at ?? now)
-    : "A worker takes it as soon as one is free.";
+    : "Waiting for a free worker.";
   return (
-    <ProgressStepper aria-label="Progress of the run" isCenterAligned>
+    <ProgressStepper aria-label="Report progress" isCenterAligned>
       <Step
         id="queued"
         variant={state === "QUEUED" ? "info" : "success"}
         title="Queued"
         says={`${moment(run.created_at).slice(0, 19)} UTC`}
       />
-      <Step id="running" variant={running} title="Computed from the log" says={spent} />
+      <Step id="running" variant={running} title="Computed" says={spent} />
       <Step
         id="published"
         variant={last}
@@ -131,7 +131,7 @@ function Steps({ run }: { run: ReportRun }) {
         says={
           run.finished_at
             ? `${moment(run.finished_at).slice(0, 19)} UTC`
-            : "Every file by its digest, every row by the totals."
+            : "File digests and totals are checked first."
         }
       />
     </ProgressStepper>
@@ -177,12 +177,17 @@ function Receipt({ runId, state }: { runId: string; state: string }) {
 function Failure({ run }: { run: ReportRun }) {
   const failure = failureOf(run);
   return (
-    <Alert variant="danger" isInline title="The run failed; nothing of it is shown" component="h2">
+    <Alert
+      variant="danger"
+      isInline
+      title="The report failed. Nothing was published."
+      component="h2"
+    >
       <p>{failure.detail}</p>
       <p>{failure.hint}</p>
       <p className="hr-mono">{failure.code}</p>
       {failure.log && (
-        <ExpandableSection toggleText="The end of the job's log">
+        <ExpandableSection toggleText="Job log">
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
           <pre className="hr-code" tabIndex={0}>
             {failure.log}

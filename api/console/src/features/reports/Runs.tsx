@@ -5,7 +5,7 @@ import { Link } from "@tanstack/react-router";
 import { usePages } from "../../hooks/usePages";
 import { useMay } from "../../hooks/useSession";
 import { useStartReport } from "../../hooks/useStartReport";
-import { count, moment } from "../../lib/format";
+import { count, counted, moment } from "../../lib/format";
 import { curl, python } from "../../lib/recipe";
 import { KIND_WORDS, KINDS, kindTitle, type ReportRun } from "../../lib/reports";
 import type { Column } from "../../ui/DataTable";
@@ -43,13 +43,13 @@ const COLUMNS: Column<ReportRun>[] = [
     cell: (run) => moment(run.created_at).slice(0, 19),
   },
   {
-    title: "Took",
+    title: "Duration",
     isNumber: true,
     cell: (run) =>
       run.started_at && run.finished_at ? took(run.started_at, run.finished_at) : "–",
   },
   { title: "Rows", isNumber: true, cell: rowsOf },
-  { title: "Outcome", width: 30, wrap: "anywhere", cell: outcomeOf },
+  { title: "Result", width: 30, wrap: "anywhere", cell: outcomeOf },
 ];
 
 export function Runs() {
@@ -65,7 +65,7 @@ export function Runs() {
       isDisabled={start.isPending}
       onClick={() => start.mutate(kind)}
     >
-      Run the {KIND_WORDS[kind].title.toLowerCase()}
+      Run {KIND_WORDS[kind].title.toLowerCase()}
     </Button>
   ));
   return (
@@ -79,11 +79,10 @@ export function Runs() {
         columns={COLUMNS}
         keyOf={(run) => run.id}
         pages={runs}
-        more="Older runs"
         empty={
           <Empty
-            title="No report has run yet"
-            body={`${KINDS.map((kind) => KIND_WORDS[kind].says).join(" ")} A run is published whole or not at all, and the same log gives the same files, to the byte.`}
+            title="No reports yet"
+            body={`${KINDS.map((kind) => KIND_WORDS[kind].says).join(" ")} A run is published completely or not at all, and the same log always gives identical files.`}
           />
         }
       />
@@ -100,7 +99,7 @@ function outcomeOf(run: ReportRun): string {
   if (run.state === "FAILED") return failureOf(run).code;
   const result = resultOf(run);
   if (!result) return "";
-  if (result.supersededBy) return `Not shown: ${result.supersededBy} started later`;
-  if (result.complete === false) return "Published, but not complete: see its evidence";
-  return `${result.files.length} files`;
+  if (result.supersededBy) return `Not shown: superseded by ${result.supersededBy}`;
+  if (result.complete === false) return "Published, but incomplete: see its evidence";
+  return counted(result.files.length, "file");
 }

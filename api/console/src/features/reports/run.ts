@@ -45,9 +45,7 @@ export function failureOf(run: ReportRun) {
   return {
     code: String(error.code ?? "REPORT_FAILED"),
     detail: String(error.detail ?? "The job ended without a result."),
-    hint: String(
-      error.hint ?? "The end of the job's log is below; start another run once its cause is gone.",
-    ),
+    hint: String(error.hint ?? "See the job log below. Fix the cause, then run the report again."),
     log: String(error.log ?? ""),
   };
 }

@@ -1,4 +1,4 @@
-// Legal holds: what nothing deletes, for which case, who said so, and whether it is in force.
+// Legal holds: what is protected from deletion, for which case, by whom, and since when.
 
 import {
   Button,
@@ -42,22 +42,22 @@ export function Holds() {
   const holds = useQuery({
     queryKey: ["holds"],
     queryFn: async () => (await all<Hold>("/v1/legal-holds")).toReversed(),
-    // What is on its way is looked at often, what stands seldom.
+    // A hold that is changing is read often, others rarely.
     refetchInterval: ({ state }) =>
       state.data?.some((hold) => /ING$/.test(hold.state)) ? 1000 : 10_000,
   });
   const items = (holds.data ?? []).filter((hold) => isOver(hold) === released);
   const filter = useFilter(items, (hold) => `${hold.case_id} ${hold.topic} ${hold.reason}`);
-  const place = mayPlace && <Button onClick={() => setPlacing(true)}>Hold a topic</Button>;
+  const place = mayPlace && <Button onClick={() => setPlacing(true)}>Create legal hold</Button>;
   return (
     <div className="hr-panel">
       <Toolbar>
         <ToolbarContent alignItems="center">
           <SearchBox label="Search holds" placeholder="Case, topic, reason ( / )" filter={filter} />
           <ToolbarItem>
-            <ToggleGroup aria-label="Which holds" isCompact>
+            <ToggleGroup aria-label="Filter by state" isCompact>
               <ToggleGroupItem
-                text="Held"
+                text="Active"
                 isSelected={!released}
                 onChange={() => setReleased(false)}
               />
@@ -88,12 +88,12 @@ export function Holds() {
           hold.state !== "RELEASING" && (
             <RowButton
               act="Release"
-              of={`the hold of ${hold.case_id} on ${hold.topic}`}
+              of={`hold ${hold.case_id} on ${hold.topic}`}
               onClick={() => setReleasing(hold)}
             />
           )
         }
-        empty={released ? <Empty title="No hold was released" /> : <NoHolds place={place} />}
+        empty={released ? <Empty title="No released holds" /> : <NoHolds place={place} />}
       />
       {placing && <PlaceHold onClose={() => setPlacing(false)} />}
       {releasing && <ReleaseHold hold={releasing} onClose={() => setReleasing(null)} />}
@@ -106,7 +106,7 @@ function columnsOf(released: boolean): Column<Hold>[] {
     { title: "Case", width: 10, wrap: "anywhere", cell: (hold) => hold.case_id },
     { title: "State", cell: (hold) => <HoldState hold={hold} /> },
     {
-      title: "What is held",
+      title: "Scope",
       width: 20,
       wrap: "anywhere",
       cell: (hold) => (
@@ -124,17 +124,17 @@ function columnsOf(released: boolean): Column<Hold>[] {
         <>
           {hold.reason}
           <span className="hr-exact">
-            by <span className="hr-mono">{hold.created_by}</span>
+            created by <span className="hr-mono">{hold.created_by}</span>
           </span>
         </>
       ),
     },
-    { title: "Keeps", isNumber: true, wrap: "never", cell: keptBy },
+    { title: "Kept by holds", isNumber: true, wrap: "never", cell: keptBy },
     {
       title: released ? "Released (UTC)" : "Since (UTC)",
       wrap: "never",
       cell: (hold) =>
-        moment((released ? hold.released_at : hold.activated_at) ?? "").slice(0, 16) || "not yet",
+        moment((released ? hold.released_at : hold.activated_at) ?? "").slice(0, 16) || "pending",
     },
   ];
 }
@@ -143,9 +143,11 @@ function HoldState({ hold }: { hold: Hold }) {
   const missing = hold.status.missing_partitions;
   return (
     <>
-      <State id={hold.id} name={`the hold of ${hold.case_id}`} {...wordOf(hold)} />
+      <State id={hold.id} name={`hold ${hold.case_id}`} {...wordOf(hold)} />
       {missing.length > 0 && !isOver(hold) && (
-        <span className="hr-exact">unknown to partition {missing.slice(0, 8).join(", ")}</span>
+        <span className="hr-exact">
+          not yet applied to partition {missing.slice(0, 8).join(", ")}
+        </span>
       )}
     </>
   );
@@ -154,14 +156,14 @@ function HoldState({ hold }: { hold: Hold }) {
 function NoHolds({ place }: { place: ReactNode }) {
   return (
     <Empty
-      title="Nothing is held"
+      title="No legal holds"
       size="lg"
       body={
         <>
-          A legal hold keeps a topic, or a part of it, from every deletion: by age, by size, by a
-          purge, by whoever deletes the topic or its project. It ends only by its release, and both
-          are audited.
-          {!place && " To place one takes a key with the role owner."}
+          A legal hold protects a topic, or part of it, from every deletion: by age or size, by a
+          purge, and when its topic or project is deleted. It ends only when it is released.
+          Creating and releasing a hold are recorded in the audit log.
+          {!place && " Creating a hold requires a key with the owner role."}
         </>
       }
       action={place}
@@ -169,7 +171,7 @@ function NoHolds({ place }: { place: ReactNode }) {
       {place && (
         <Snippet
           title="Shell"
-          code={'headrace hold create orders --case CASE-7 --reason "asked for by the court"'}
+          code={'headrace hold create orders --case CASE-7 --reason "requested by the court"'}
         />
       )}
     </Empty>

@@ -1,4 +1,4 @@
-// How old what is there is, what went and why, and what goes next: three charts, one table.
+// Stored data by age, what was deleted and why, and upcoming deletions: three charts, one table.
 
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
@@ -51,22 +51,22 @@ export function Overview({ topics, summary, days, asOf }: Props) {
     <div className="hr-stack hr-panel">
       <Sums summary={summary} />
       <StackedBars
-        title="What is there, by age"
-        of="Age of the records"
+        title="Stored data by age"
+        of="Record age"
         {...ages}
         buckets={ages.buckets.map(ageTitle)}
         steps="binary"
         format={axis}
       />
       <div className="hr-grid">
+        <StackedBars title="Deleted data" of="Day (UTC)" {...gone} steps="binary" format={axis} />
         <StackedBars
-          title="What was deleted"
+          title="Upcoming deletions"
           of="Day (UTC)"
-          {...gone}
+          {...due}
           steps="binary"
           format={axis}
         />
-        <StackedBars title="What goes next" of="Day (UTC)" {...due} steps="binary" format={axis} />
       </div>
       <Upcoming topics={topics} of={summary.topics} />
     </div>
@@ -83,8 +83,8 @@ function Sums({ summary }: { summary: Summary }) {
       <Figure term="Deleted" note={`${count(BigInt(deleted("records")))} records`}>
         {bytes(deleted("bytes"))}
       </Figure>
-      <Figure term="Due in 24 hours">{due ? bytes(due.bytes) : "unknown"}</Figure>
-      <Figure term="Kept by holds alone">{bytes(summary.hold_blocked_bytes)}</Figure>
+      <Figure term="Due within 24 hours">{due ? bytes(due.bytes) : "unknown"}</Figure>
+      <Figure term="Kept only by legal holds">{bytes(summary.hold_blocked_bytes)}</Figure>
       <Figure term="Violations">
         <Link to="/retention" search={{ tab: "violations" }}>
           {violations}
@@ -112,7 +112,7 @@ const COLUMNS: Column<TopicReport>[] = [
 ];
 
 function Upcoming({ topics, of }: { topics: TopicReport[]; of: number }) {
-  const title = "What policies take, from each topic";
+  const title = "Upcoming deletions by topic";
   return (
     <Section title={title}>
       <DataTable
@@ -124,7 +124,7 @@ function Upcoming({ topics, of }: { topics: TopicReport[]; of: number }) {
       />
       {of > topics.length && (
         <p className="hr-note">
-          The {topics.length} largest of {of} topics; the CSV holds them all.
+          Showing the {topics.length} largest of {of} topics. The CSV has all of them.
         </p>
       )}
     </Section>

@@ -11,7 +11,8 @@ import type { Hold } from "./hold";
 
 const WHOLE = /^[0-9]{1,18}$/;
 
-/** Case, topic and reason for most holds; one partition and a first offset are folded. */
+/** Topic, case and reason; the partition and the first offset are in a section that opens. No topic
+is selected at first: a hold on the wrong one would protect nothing that the case needs. */
 export function PlaceHold({ onClose }: { onClose: () => void }) {
   const queries = useQueryClient();
   const [chosen, setChosen] = useState("");
@@ -20,7 +21,7 @@ export function PlaceHold({ onClose }: { onClose: () => void }) {
   const [partition, setPartition] = useState("");
   const [from, setFrom] = useState("");
   const topics = useQuery({ queryKey: ["topics"], queryFn: () => all<Topic>("/v1/topics") });
-  const topic = topics.data?.find((each) => each.id === chosen) ?? topics.data?.[0];
+  const topic = topics.data?.find((each) => each.id === chosen);
   const body = {
     topic_id: topic?.id ?? "",
     case_id: caseId.trim(),
@@ -39,8 +40,8 @@ export function PlaceHold({ onClose }: { onClose: () => void }) {
   const isWrong = (number: string) => number !== "" && !WHOLE.test(number);
   return (
     <FormDialog
-      title="Hold a topic"
-      submit="Hold"
+      title="Create legal hold"
+      submit="Create"
       isReady={topic !== undefined && body.case_id !== "" && body.reason !== "" && isFit}
       act={place}
       recipe={recipeOf(topic, body)}
@@ -53,12 +54,18 @@ export function PlaceHold({ onClose }: { onClose: () => void }) {
         isRequired
         value={topic?.id ?? ""}
         onChange={setChosen}
-        options={(topics.data ?? []).map((each) => [each.id, `${each.stream}/${each.name}`])}
+        options={[
+          ["", "Select a topic"],
+          ...(topics.data ?? []).map((each): [string, string] => [
+            each.id,
+            `${each.stream}/${each.name}`,
+          ]),
+        ]}
       />
       <TextField
         id="hold-case"
         label="Case"
-        hint="What it is for, such as CASE-7. Holds are found by it."
+        hint="What the hold is for. Example: CASE-7"
         isRequired
         maxLength={128}
         value={caseId}
@@ -67,7 +74,7 @@ export function PlaceHold({ onClose }: { onClose: () => void }) {
       <Field
         id="hold-reason"
         label="Reason"
-        hint="One line, for whoever reads the audit in years to come."
+        hint="One line, shown in lists, reports and the audit log."
         isRequired
       >
         <TextArea
@@ -79,12 +86,12 @@ export function PlaceHold({ onClose }: { onClose: () => void }) {
           onChange={(_, value) => setReason(value.replaceAll(/\s+/g, " "))}
         />
       </Field>
-      <ExpandableSection toggleText="Only a part of it">
+      <ExpandableSection toggleText="Limit the scope">
         <div className="hr-stack">
           <TextField
             id="hold-partition"
             label="Partition"
-            hint="Empty: all of them, also those to come."
+            hint="Leave empty for all partitions, including new ones."
             inputMode="numeric"
             isInvalid={isWrong(partition)}
             value={partition}
@@ -93,7 +100,7 @@ export function PlaceHold({ onClose }: { onClose: () => void }) {
           <TextField
             id="hold-from"
             label="From offset"
-            hint="Empty: everything that is there. What lies below may still go."
+            hint="Leave empty to hold everything. Records before the offset may still be deleted."
             inputMode="numeric"
             isInvalid={isWrong(from)}
             value={from}
@@ -111,7 +118,7 @@ function recipeOf(topic: Topic | undefined, body: Body) {
   const name = topic ? `${topic.stream}/${topic.name}` : "TOPIC";
   const { case_id: caseId, reason, partition, from_offset: from } = body;
   const cli = ["headrace hold create", shell(name), "--case", shell(caseId || "CASE")];
-  cli.push("--reason", shell(reason || "WHY"));
+  cli.push("--reason", shell(reason || "REASON"));
   const words = [JSON.stringify(name), `case=${JSON.stringify(caseId)}`];
   words.push(`reason=${JSON.stringify(reason)}`);
   if (partition !== undefined) {

@@ -1,4 +1,4 @@
-// Releasing is for ever: the server says what would go, then the case is typed.
+// A release cannot be undone: the server says what would be deleted, then the case is typed.
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useAct } from "../../hooks/useAct";
@@ -10,9 +10,10 @@ import { ConfirmDialog } from "../../ui/ConfirmDialog";
 import { type Hold, scopeOf } from "./hold";
 
 function goes(bytes: string | undefined): string {
-  if (bytes === undefined) return "what policies would have taken may go at once.";
-  if (bytes === "0") return "nothing of it is due yet; from here on policies take it as it comes.";
-  return `policies would have taken ${size(BigInt(bytes))}, which may go at once.`;
+  if (bytes === undefined)
+    return "data that retention would have deleted may be deleted immediately.";
+  if (bytes === "0") return "nothing is due for deletion yet; retention applies from now on.";
+  return `retention would have deleted ${size(BigInt(bytes))}, which may be deleted immediately.`;
 }
 
 export function ReleaseHold({ hold, onClose }: { hold: Hold; onClose: () => void }) {
@@ -36,7 +37,7 @@ export function ReleaseHold({ hold, onClose }: { hold: Hold; onClose: () => void
   const loss = plan.data?.plan?.data_loss;
   return (
     <ConfirmDialog
-      title="Release the hold?"
+      title="Release legal hold?"
       word={hold.case_id}
       button="Release"
       act={release}

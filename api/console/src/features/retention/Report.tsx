@@ -51,8 +51,8 @@ export function Report({ view }: { view: Exclude<Tab, "holds"> }) {
         <Listed key={view} run={run} view={view} />
       )}
       <p className="hr-note">
-        As of {moment(asOf).slice(0, 19)} UTC, by <RunLink id={run} />. What happened since is in
-        the next run.
+        As of {moment(asOf).slice(0, 19)} UTC, computed by <RunLink id={run} />. Later changes
+        appear in the next run.
       </p>
     </>
   );
@@ -81,7 +81,7 @@ function Listed({ run, view }: { run: string; view: "topics" | "violations" }) {
   return (
     <>
       {view === "topics" ? <TopicPolicies topics={topics} /> : <Violations topics={topics} />}
-      <More pages={pages}>More topics</More>
+      <More pages={pages} />
     </>
   );
 }

@@ -1,7 +1,8 @@
 // Retention: what is there and how old it is, what went and why, what goes next, and what is held.
 
-import { PageSection, Tab, Tabs, TabTitleText, Title } from "@patternfly/react-core";
+import { PageSection, Tab, Tabs, TabTitleText } from "@patternfly/react-core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { PageHeader } from "../../ui/PageHeader";
 import { Holds } from "./Holds";
 import { Report } from "./Report";
 import type { Tab as TabName } from "./search";
@@ -18,13 +19,13 @@ export function Retention() {
   const navigate = useNavigate();
   return (
     <PageSection>
-      <Title headingLevel="h1">Retention</Title>
+      <PageHeader title="Retention" />
       <Tabs
         activeKey={tab}
         onSelect={(_, chosen) =>
           navigate({ to: "/retention", search: { tab: chosen as TabName }, replace: true })
         }
-        aria-label="Views of retention"
+        aria-label="Retention views"
       >
         {TITLES.map(([name, title]) => (
           <Tab key={name} eventKey={name} title={<TabTitleText>{title}</TabTitleText>}>

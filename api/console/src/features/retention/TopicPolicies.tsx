@@ -1,4 +1,4 @@
-// What rules each topic, where that comes from, and what was deleted by it.
+// The policy of each topic, where it comes from, and what was deleted by it.
 
 import { Card, CardBody, CardTitle, ExpandableSection, Label } from "@patternfly/react-core";
 import { count, counted, duration, moment, size } from "../../lib/format";
@@ -9,20 +9,20 @@ import { causeTitle, type Deleted, type Policy, type TopicReport } from "./repor
 
 const UNLIMITED = "-1";
 
-/** "7d, at most 8.0 MiB"; what nothing limits is said so. */
+/** "7d, up to 8.0 MiB per partition"; or that there is no limit. */
 function limits(policy: Policy): string {
   const age = policy.retention_ms === UNLIMITED ? "" : duration(policy.retention_ms);
   const most =
     policy.retention_bytes === UNLIMITED
       ? ""
-      : `at most ${size(BigInt(policy.retention_bytes))} a partition`;
-  return [age, most].filter(Boolean).join(", ") || "nothing is ever deleted";
+      : `up to ${size(BigInt(policy.retention_bytes))} per partition`;
+  return [age, most].filter(Boolean).join(", ") || "no limit: nothing is deleted";
 }
 
 /** Where each limit comes from, since when, and who set it. */
 function setBy(policy: Policy): string {
   const origins = [...new Set(Object.values(policy.sources))].join(", ");
-  return `from: ${origins}; since ${moment(policy.changed_at).slice(0, 16)} UTC by ${policy.by}`;
+  return `source: ${origins}; set ${moment(policy.changed_at).slice(0, 16)} UTC by ${policy.by}`;
 }
 
 /** An age in the unit that fits. */
@@ -76,18 +76,18 @@ const COLUMNS: Column<Deleted>[] = [
   { title: "Bytes", isNumber: true, cell: (each) => size(BigInt(each.bytes)) },
   { title: "Records", isNumber: true, cell: (each) => count(BigInt(each.records)) },
   {
-    title: "Age when deleted: least, median, most",
+    title: "Age when deleted (min, median, max)",
     isNumber: true,
     cell: (each) => [each.age_min_ms, each.age_p50_ms, each.age_max_ms].map(age).join(", "),
   },
 ];
 
 function Deletions({ topic }: { topic: TopicReport }) {
-  if (topic.deleted.length === 0) return <p className="hr-note">Nothing of it was deleted yet.</p>;
+  if (topic.deleted.length === 0) return <p className="hr-note">Nothing has been deleted yet.</p>;
   return (
     <div className="hr-panel">
       <DataTable
-        label={`What was deleted of ${topic.topic}`}
+        label={`Deleted from ${topic.topic}`}
         columns={COLUMNS}
         rows={topic.deleted}
         keyOf={(each) => each.cause}
@@ -99,11 +99,11 @@ function Deletions({ topic }: { topic: TopicReport }) {
 
 function History({ topic }: { topic: TopicReport }) {
   return (
-    <ExpandableSection toggleText={`Its ${topic.history.length} policies so far`}>
+    <ExpandableSection toggleText={`Policy history (${topic.history.length})`}>
       <ul>
         {topic.history.toReversed().map((policy) => (
           <li key={policy.generation}>
-            {moment(policy.changed_at).slice(0, 19)} UTC: {limits(policy)}, by {policy.by}
+            {moment(policy.changed_at).slice(0, 19)} UTC: {limits(policy)}, set by {policy.by}
           </li>
         ))}
       </ul>

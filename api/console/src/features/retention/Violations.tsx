@@ -1,4 +1,4 @@
-// Promises that are broken: which, where, and the rule that says so.
+// Violations of retention rules: which rule, and where.
 
 import { Label } from "@patternfly/react-core";
 import { type Column, DataTable } from "../../ui/DataTable";
@@ -20,7 +20,7 @@ const COLUMNS: Column<Row>[] = [
   },
   { title: "Partition", isNumber: true, cell: (each) => each.partition },
   { title: "Group", wrap: "anywhere", cell: (each) => each.group ?? "–" },
-  { title: "What was found", width: 40, wrap: "anywhere", cell: (each) => each.detail },
+  { title: "Finding", width: 40, wrap: "anywhere", cell: (each) => each.detail },
 ];
 
 export function Violations({ topics }: { topics: TopicReport[] }) {
@@ -30,8 +30,8 @@ export function Violations({ topics }: { topics: TopicReport[] }) {
   if (found.length === 0) {
     return (
       <Empty
-        title="Every promise is kept"
-        body="Nothing stays longer than its policy and one segment, nothing went too soon, nodes keep what the control plane wishes, and no reader has lost or is about to lose unread records."
+        title="No violations"
+        body="No data is kept longer than its policy allows (plus one segment) and none was deleted too early. All nodes apply the configured policies, and no consumer group has lost or is about to lose unread records."
       />
     );
   }
@@ -47,7 +47,7 @@ export function Violations({ topics }: { topics: TopicReport[] }) {
       />
       {found.length > SHOWN_MAX && (
         <p className="hr-muted">
-          The first {SHOWN_MAX} of {found.length} of these topics; the CSV holds them all.
+          Showing {SHOWN_MAX} of {found.length} violations in these topics. The CSV has all of them.
         </p>
       )}
       <dl className="hr-rules">

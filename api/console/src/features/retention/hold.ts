@@ -1,4 +1,4 @@
-// What the pages say of a legal hold: its state in a word, its scope, what it keeps.
+// A legal hold on the pages: its state, its scope, and the data that it keeps.
 
 import type { LabelProps } from "@patternfly/react-core";
 import type { components } from "../../../build/schema";
@@ -8,14 +8,14 @@ export type Hold = components["schemas"]["LegalHoldBody"];
 
 type Word = { text: string; status: LabelProps["status"] };
 
-/** A hold counts once the partitions' own logs know it; until then that is what is said. */
+/** A hold is active once the log of every partition has applied it, and not before. */
 export function wordOf(hold: Hold): Word {
   const stalled = hold.status.conditions.find((each) => each.type === "Stalled");
   const open = hold.state === "PROPAGATING" || hold.state === "RELEASING";
   if (open && stalled?.status === "True") return { text: "Stalled", status: "danger" };
-  if (hold.state === "ACTIVE") return { text: "In force", status: "success" };
-  if (hold.state === "PROPAGATING") return { text: "Not in force yet", status: "warning" };
-  if (hold.state === "RELEASING") return { text: "Being released", status: "info" };
+  if (hold.state === "ACTIVE") return { text: "Active", status: "success" };
+  if (hold.state === "PROPAGATING") return { text: "Propagating", status: "warning" };
+  if (hold.state === "RELEASING") return { text: "Releasing", status: "info" };
   return { text: hold.state === "RELEASED" ? "Released" : hold.state, status: undefined };
 }
 
@@ -28,7 +28,7 @@ export function scopeOf(hold: Hold): string {
   return `${where}${from}`;
 }
 
-/** What policies would have taken, were it not held; unknown until a partition was looked at. */
+/** The data that only holds keep; unknown until a partition has reported it. */
 export function keptBy(hold: Hold): string {
   const { partitions } = hold.status;
   if (hold.state === "RELEASED") return "–";

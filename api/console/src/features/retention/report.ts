@@ -51,17 +51,17 @@ export type Day = components["schemas"]["DayOfDeletions"];
 export type Summary = components["schemas"]["RetentionSummary"];
 
 export const HORIZONS: [string, string][] = [
-  ["now", "Now"],
-  ["1h", "In 1 hour"],
-  ["24h", "In 24 hours"],
-  ["7d", "In 7 days"],
+  ["now", "Due now"],
+  ["1h", "Within 1 hour"],
+  ["24h", "Within 24 hours"],
+  ["7d", "Within 7 days"],
 ];
 /** In this order bars are stacked: by policy first, by hand last. */
 export const CAUSES = ["time", "size", "purge"] as const;
 const CAUSE_TITLES: Record<string, string> = {
   time: "By age",
   size: "By size",
-  purge: "Purged by hand",
+  purge: "Purged",
 };
 
 export function causeTitle(cause: string): string {
@@ -139,20 +139,24 @@ export function dueParts(topics: TopicReport[], summary: Summary, asOf: string):
 /** What each rule says: word for word as reports/retention/rules.py, which a test compares. */
 export const RULES: Record<string, string> = {
   OVER_RETAINED:
-    "More than a whole segment outlived the policy, by more than five minutes, and no hold keeps " +
-    "it; a policy that is younger than that is not judged. A segment goes when its youngest " +
-    "record may go, so up to one segment of older records is normal and not counted.",
+    "More than one segment of data is older than the policy allows, by more than five minutes, " +
+    "and no legal hold keeps it. A segment is deleted once its youngest record is due, so up to " +
+    "one segment of older records is normal. A policy is evaluated five minutes after its last " +
+    "change.",
   UNDER_RETAINED:
-    "A trim took a record that was younger than what the policy in force promised: the minimum " +
-    "age for trims by size, the age for trims by time. Purges are asked for and never counted.",
+    "A record was deleted before it reached the age that the policy in effect guarantees: the " +
+    "minimum age for deletion by size, the retention age for deletion by time. Purges are " +
+    "requested and never counted.",
   POLICY_MISMATCH:
-    "The node keeps by other limits than the control plane wishes, more than five minutes after " +
-    "the last change.",
+    "More than five minutes after the last change, the node applies other limits than the control " +
+    "plane specifies.",
   UNBOUNDED: "Neither age nor size limits the topic: nothing is ever deleted.",
   CLOCK_SKEW:
-    "Records are dated more than five minutes into the future, or were deleted before the time of " +
-    "their append. Their age, and so their expiry, cannot be trusted.",
+    "Records are dated more than five minutes in the future, or were deleted before the time of " +
+    "their append. Their age and expiry cannot be trusted.",
   UNREAD_DELETED:
-    "A group's committed offset lies below the log's start: it will never read what is between.",
-  UNREAD_AT_RISK: "What a group has not read yet is due within the next 24 hours.",
+    "The committed offset of a group is before the log start: the group will never read the " +
+    "records in between.",
+  UNREAD_AT_RISK:
+    "Records that a group has not read yet are due for deletion within the next 24 hours.",
 };

@@ -33,7 +33,7 @@ export function CreateStream({ onClose }: { onClose: () => void }) {
       <TextField
         id="stream-name"
         label="Name"
-        hint="Lower-case letters, digits and -, such as billing."
+        hint="Lowercase letters, digits and -. Example: billing"
         isRequired
         value={name}
         onChange={setName}

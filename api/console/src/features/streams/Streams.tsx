@@ -41,7 +41,7 @@ export function Streams() {
   return (
     <ListPage
       title="Streams"
-      about="A stream is a namespace of topics: billing/orders is topic orders of stream billing."
+      about="A stream is a namespace for topics: billing/orders is the topic orders in the stream billing."
       recipe={RECIPE}
       actions={mayCreate && <Button onClick={() => setCreating(true)}>Create stream</Button>}
     >
@@ -63,8 +63,8 @@ export function Streams() {
             title="No streams yet"
             body={
               mayCreate
-                ? "Create one, then put topics into it."
-                : "To create one takes a key with the role editor or owner."
+                ? "Create a stream, then add topics to it."
+                : "Creating a stream requires a key with the editor or owner role."
             }
           />
         }

@@ -10,7 +10,7 @@ import { SelectField, TextField } from "../../ui/Field";
 import { FormDialog } from "../../ui/FormDialog";
 
 const CODECS: [string, string][] = [
-  ["", "the default"],
+  ["", "Default"],
   ["none", "none"],
   ["lz4", "lz4"],
   ["zstd", "zstd"],
@@ -63,7 +63,7 @@ export function CreateTopic({ onClose }: { onClose: () => void }) {
       <TextField
         id="name"
         label="Name"
-        hint="Letters, digits, . _ and -, such as orders."
+        hint="Letters, digits, . _ and -. Example: orders"
         isRequired
         value={name}
         onChange={setName}
@@ -71,18 +71,18 @@ export function CreateTopic({ onClose }: { onClose: () => void }) {
       <TextField
         id="retention"
         label="Retention"
-        hint="How long records shall stay: 7d, 12h, 30m or unlimited."
+        hint="How long records are kept: 7d, 12h, 30m or unlimited."
         isRequired
         isInvalid={retentionMs === null}
         value={retention}
         onChange={setRetention}
       />
-      <ExpandableSection toggleText="More">
+      <ExpandableSection toggleText="Advanced settings">
         <div className="hr-stack">
           <TextField
             id="partitions"
             label="Partitions"
-            hint="Readers of a group share them. They can become more, never fewer."
+            hint="Consumers in a group share the partitions. You can add partitions later, but not remove them."
             type="number"
             min={1}
             max={1024}

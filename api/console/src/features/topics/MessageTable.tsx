@@ -24,7 +24,7 @@ export function MessageTable({ messages, chosen, keyOf, onChoose, children }: Pr
     <Table aria-label="Messages" variant="compact">
       <Thead>
         <Tr>
-          <Th className="hr-place">Place</Th>
+          <Th className="hr-place">Position</Th>
           <Th className="hr-time">Appended (UTC)</Th>
           <Th className="hr-key">Key</Th>
           <Th>Value</Th>
@@ -41,11 +41,11 @@ export function MessageTable({ messages, chosen, keyOf, onChoose, children }: Pr
                 isClickable
                 onRowClick={() => onChoose(message)}
               >
-                <Td dataLabel="Place">
+                <Td dataLabel="Position">
                   <Button
                     variant="link"
                     isInline
-                    aria-label={`${key}, message ${message.offset} of partition ${message.partition}`}
+                    aria-label={`${key}, partition ${message.partition}, offset ${message.offset}`}
                     aria-pressed={key === chosen}
                     onClick={(event) => {
                       event.stopPropagation();

@@ -28,7 +28,7 @@ export function MessageView({ topic, message, onClose }: Props) {
   const place = `tab=messages&from=offset&p=${message.partition}&o=${message.offset}`;
   const link = `${location.origin}/console/topics/${topic.id}?${place}`;
   const copy = async (what: string, text: string) => {
-    setDone((await copied(text)) ? `${what} copied` : "This browser copies nothing");
+    setDone((await copied(text)) ? `${what} copied` : "Copy failed");
   };
   const actions = (
     <>
@@ -44,7 +44,7 @@ export function MessageView({ topic, message, onClose }: Props) {
       <Button variant="link" onClick={() => copy("JSON", JSON.stringify(message, null, 2))}>
         Copy as JSON
       </Button>
-      <Button variant="plain" aria-label="Close the message" onClick={onClose}>
+      <Button variant="plain" aria-label="Close message" onClick={onClose}>
         ✕
       </Button>
     </>
@@ -69,15 +69,15 @@ export function MessageView({ topic, message, onClose }: Props) {
           ))}
         </DescriptionList>
         <br />
-        <ToggleGroup aria-label="Show the value as" isCompact>
+        <ToggleGroup aria-label="Value format" isCompact>
           <ToggleGroupItem text={value.kind} isSelected={!hex} onChange={() => setHex(false)} />
           <ToggleGroupItem text="hex" isSelected={hex} onChange={() => setHex(true)} />
         </ToggleGroup>
         <p className="hr-muted">
           {value.kind === "null"
-            ? "No value (a tombstone)"
+            ? "No value (tombstone)"
             : size(bytesOf(message.value ?? "").length)}
-          {value.kind === "binary" && " · not UTF-8, so it is shown in hex"}
+          {value.kind === "binary" && " · not UTF-8, shown as hex"}
         </p>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
         <pre className={`hr-code${hex ? " hr-hex" : ""}`} tabIndex={0}>

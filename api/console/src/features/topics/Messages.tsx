@@ -119,7 +119,7 @@ export function Messages({ topic }: { topic: Topic }) {
                 onClick={() => page.refetch()}
                 isLoading={page.isFetching}
               >
-                Read again
+                Refresh
               </Button>
             </ToolbarItem>
           )}
@@ -127,18 +127,18 @@ export function Messages({ topic }: { topic: Topic }) {
             <CopyAs recipe={recipeOf(topic, search, `${base}?${query}`)} />
           </ToolbarItem>
           <ToolbarItem>
-            {mayPublish && <Button onClick={() => setPublishing(true)}>Publish a message</Button>}
+            {mayPublish && <Button onClick={() => setPublishing(true)}>Publish message</Button>}
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>
       <p className="hr-muted" aria-live="polite">
         {live && <span className="hr-live" aria-hidden="true" />}
         {live
-          ? `${paused ? "Paused" : tail.connected ? "Following" : "Connecting"} · ${tail.seen} came since${tail.problem && ` · ${tail.problem}`}`
+          ? `${paused ? "Paused" : tail.connected ? "Streaming" : "Connecting"} · ${counted(tail.seen, "message")} received${tail.problem && ` · ${tail.problem}`}`
           : page.data && counted(messages.length, "message")}
       </p>
       {page.isError && !live && <Problem error={page.error} />}
-      {page.isPending && !live && <Spinner aria-label="Reading" />}
+      {page.isPending && !live && <Spinner aria-label="Loading" />}
       {messages.length > 0 && (
         <MessageTable messages={messages} chosen={chosen} keyOf={keyOf} onChoose={choose}>
           {message && (
@@ -185,7 +185,7 @@ function Where({ topic, search, isDisabled, onGo }: WhereProps) {
       </ToolbarItem>
       <ToolbarItem>
         <FormSelect
-          aria-label="Begin at"
+          aria-label="Start position"
           value={from}
           isDisabled={isDisabled}
           onChange={(_, value) => {
@@ -194,8 +194,8 @@ function Where({ topic, search, isDisabled, onGo }: WhereProps) {
             onGo({ from: place, ...(place === "time" && { t: search.t ?? hourAgo() }) });
           }}
         >
-          <FormSelectOption value="latest" label="The latest" />
-          <FormSelectOption value="earliest" label="The earliest" />
+          <FormSelectOption value="latest" label="Latest" />
+          <FormSelectOption value="earliest" label="Earliest" />
           <FormSelectOption value="offset" label="Offset" />
           <FormSelectOption value="time" label="Time (UTC)" />
         </FormSelect>
@@ -239,14 +239,14 @@ function Nothing({ topic, live, maySend }: NothingProps) {
   const name = shell(`${topic.stream}/${topic.name}`);
   return (
     <Empty
-      title={live ? "Nothing new yet" : "No messages here"}
+      title={live ? "No new messages yet" : "No messages found"}
       body={
         live
-          ? "What is sent from now on appears by itself."
-          : "Nothing was sent, retention let it go, or it lies before the place you chose."
+          ? "New messages appear here automatically."
+          : "No messages were sent, retention deleted them, or they are before the start position."
       }
     >
-      {maySend && <Snippet title="Send one" code={`echo hello | headrace produce ${name}`} />}
+      {maySend && <Snippet title="Send a message" code={`echo hello | headrace produce ${name}`} />}
     </Empty>
   );
 }

@@ -62,8 +62,8 @@ export function Publish({ topic, onClose }: { topic: Topic; onClose: () => void 
   };
   return (
     <FormDialog
-      title="Publish a message"
-      about={`Readers of ${name} will see it.`}
+      title="Publish message"
+      about={`Consumers of ${name} will receive it.`}
       submit="Publish"
       cancel="Close"
       act={publish}
@@ -71,21 +71,21 @@ export function Publish({ topic, onClose }: { topic: Topic; onClose: () => void 
       onClose={onClose}
     >
       {publish.data && (
-        <Alert variant="success" isInline title="It is stored" component="h2">
+        <Alert variant="success" isInline title="Message published" component="h2">
           Partition {publish.data.partition}, offset {publish.data.offset}.
         </Alert>
       )}
       <TextField
         id="key"
         label="Key"
-        hint="Messages of one key stay in order. Without one any partition will do."
+        hint="Messages with the same key stay in order. Without a key, a partition is chosen automatically."
         value={key}
         onChange={setKey}
       />
       <Field id="value" label="Value">
         <TextArea id="value" rows={5} value={value} onChange={(_, text) => setValue(text)} />
       </Field>
-      <Field id="headers" label="Headers" hint="One a line, as name: value.">
+      <Field id="headers" label="Headers" hint="One per line: name: value">
         <TextArea id="headers" rows={2} value={headers} onChange={(_, text) => setHeaders(text)} />
       </Field>
     </FormDialog>

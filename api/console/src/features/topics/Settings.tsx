@@ -23,8 +23,8 @@ type ShorterPlan = Plan & {
 };
 type Change = { name: string; before: string; after: string };
 
-/** The form tells of the topic as it was read when it opened, and changes that and nothing newer:
-what another changed meanwhile is refused, and never set back without a word. */
+/** The form edits the topic as it was read when it opened: if another change came in between,
+saving is refused, and that change is never undone unnoticed. */
 export function Settings({ topic }: { topic: Topic }) {
   const [read, setRead] = useState(topic);
   const [isSaved, setSaved] = useState(false);
@@ -32,8 +32,8 @@ export function Settings({ topic }: { topic: Topic }) {
   if (!mayChange) {
     return (
       <div className="hr-panel">
-        <Alert isInline component="h2" variant="info" title="This key may not change topics">
-          To change what stands above takes a key with the role editor or owner.
+        <Alert isInline component="h2" variant="info" title="This key cannot change topics">
+          Changing a topic requires a key with the editor or owner role.
         </Alert>
       </div>
     );
@@ -45,7 +45,7 @@ export function Settings({ topic }: { topic: Topic }) {
           isInline
           component="h2"
           variant="warning"
-          title="Somebody has changed this topic since the form was opened"
+          title="This topic has changed since you opened the form"
           actionLinks={
             <AlertActionLink
               onClick={() => {
@@ -53,7 +53,7 @@ export function Settings({ topic }: { topic: Topic }) {
                 setSaved(false);
               }}
             >
-              Begin again with that
+              Reload
             </AlertActionLink>
           }
         />
@@ -84,7 +84,7 @@ function Editor({ topic, isSaved, onSaved }: EditorProps) {
   const [managed, setManaged] = useState(now.managed);
 
   const retentionMs = milliseconds(retention);
-  const wished = {
+  const desired = {
     retention_ms: retentionMs ?? now.retention_ms,
     partitions: Number(partitions),
     codec,
@@ -93,8 +93,8 @@ function Editor({ topic, isSaved, onSaved }: EditorProps) {
     managed,
   };
   const spec: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(wished)) {
-    if (value !== now[name as keyof typeof wished]) spec[name] = value;
+  for (const [name, value] of Object.entries(desired)) {
+    if (value !== now[name as keyof typeof desired]) spec[name] = value;
   }
   const unchanged = Object.keys(spec).length === 0;
 
@@ -111,7 +111,7 @@ function Editor({ topic, isSaved, onSaved }: EditorProps) {
       const warnings = [...going(planned.plan), ...(planned.plan?.warnings ?? [])];
       if (shorter(now.retention_ms, retentionMs)) {
         warnings.push(
-          `Records older than ${retention} may go as soon as it is applied; they do not come back.`,
+          `Records older than ${retention} may be deleted as soon as the change is applied. They cannot be recovered.`,
         );
       }
       return warnings;
@@ -140,7 +140,7 @@ function Editor({ topic, isSaved, onSaved }: EditorProps) {
   };
   const changes = Object.entries(spec).map(([name, value]) => ({
     name: NAMES[name] ?? name,
-    before: wordOf(name, now[name as keyof typeof wished]),
+    before: wordOf(name, now[name as keyof typeof desired]),
     after: wordOf(name, value),
   }));
   return (
@@ -163,7 +163,7 @@ function Editor({ topic, isSaved, onSaved }: EditorProps) {
       <TextField
         id="set-partitions"
         label="Partitions"
-        hint="They can become more, never fewer."
+        hint="You can add partitions, but not remove them."
         type="number"
         min={now.partitions}
         max={1024}
@@ -179,21 +179,21 @@ function Editor({ topic, isSaved, onSaved }: EditorProps) {
       />
       <Checkbox
         id="set-guarded"
-        label="Protect from deletion"
+        label="Deletion protection"
         isChecked={guarded}
         onChange={(_, on) => edit(setGuarded)(on)}
       />
       <Checkbox
         id="set-paused"
         label="Paused"
-        description="No worker looks at the topic or changes it; what is wished here is stored."
+        description="Pause reconciliation: nodes are neither checked nor changed. Changes made here are saved and applied later."
         isChecked={paused}
         onChange={(_, on) => edit(setPaused)(on)}
       />
       <Checkbox
         id="set-managed"
         label="Managed"
-        description="Without it, workers look at the topic and change nothing."
+        description="If off, the state is observed and reported, but nothing is changed."
         isChecked={managed}
         onChange={(_, on) => edit(setManaged)(on)}
       />
@@ -210,7 +210,7 @@ function Editor({ topic, isSaved, onSaved }: EditorProps) {
           {review.data ? "Save" : "Review changes"}
         </Button>
         {!unchanged && <CopyAs recipe={recipe} />}
-        {unchanged && isSaved && " Saved. The state above says when it is so."}
+        {unchanged && isSaved && " Saved. The state above shows when the change is applied."}
       </div>
     </Form>
   );
@@ -222,7 +222,7 @@ const NAMES: Record<string, string> = {
   retention_ms: "Retention",
   partitions: "Partitions",
   codec: "Compression",
-  deletion_protection: "Protect from deletion",
+  deletion_protection: "Deletion protection",
   paused: "Paused",
   managed: "Managed",
 };
@@ -239,7 +239,7 @@ function Review({ warnings, changes }: { warnings: string[]; changes: Change[] }
       isInline
       component="h2"
       variant={warnings.length ? "warning" : "info"}
-      title={warnings.length ? "Before you save" : "Nothing is lost by this"}
+      title={warnings.length ? "Before you save" : "No records will be deleted"}
     >
       <dl className="hr-pairs hr-changes">
         {changes.map(({ name, before, after }) => (
@@ -258,17 +258,19 @@ function Review({ warnings, changes }: { warnings: string[]; changes: Change[] }
   );
 }
 
-/** What goes of what is stored now; what is unknown the warnings tell. */
+/** What goes of what is stored now; the warnings name what is unknown. */
 function going(plan?: ShorterPlan): string[] {
   const loss = plan?.data_loss;
   if (!loss || loss.records === "unknown" || loss.partitions === "unknown") return [];
-  if (loss.records === "0") return ["No record that is stored now would go."];
+  if (loss.records === "0") return ["No stored records would be deleted."];
   const records = counted(BigInt(loss.records), "record");
   const places = counted(loss.partitions, "partition");
   const oldest = loss.oldest_at
-    ? `, the oldest from ${moment(loss.oldest_at).slice(0, 19)} UTC,`
+    ? `, the oldest from ${moment(loss.oldest_at).slice(0, 19)} UTC`
     : "";
-  return [`${records} of ${places}${oldest} would go: about ${size(BigInt(loss.bytes_estimate))}.`];
+  return [
+    `${records} in ${places} would be deleted (about ${size(BigInt(loss.bytes_estimate))})${oldest}.`,
+  ];
 }
 
 function shorter(before: string, after: string | null): boolean {

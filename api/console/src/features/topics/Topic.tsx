@@ -22,7 +22,8 @@ export function Topic() {
   const topic = useQuery({
     queryKey: ["topic", topicId],
     queryFn: () => call<TopicBody>("GET", `/v1/topics/${encodeURIComponent(topicId)}?live=true`),
-    refetchInterval: 3000,
+    // A page that could not be loaded keeps its error: a new attempt would hide the reason.
+    refetchInterval: ({ state }) => (state.data ? 3000 : false),
   });
   return (
     <DetailPage query={topic} noun="topic" parent={{ to: "/topics", all: "All topics" }}>
@@ -58,11 +59,7 @@ function Shown({ topic }: { topic: TopicBody }) {
       />
       <Now topic={topic} />
       <br />
-      <Tabs
-        activeKey={tab}
-        onSelect={(_, chosen) => choose(chosen)}
-        aria-label="Views of the topic"
-      >
+      <Tabs activeKey={tab} onSelect={(_, chosen) => choose(chosen)} aria-label="Topic views">
         <Tab eventKey="messages" title={<TabTitleText>Messages</TabTitleText>}>
           {tab === "messages" && <Messages key={topic.id} topic={topic} />}
         </Tab>
@@ -124,7 +121,10 @@ function columnsOf(topicId: string): Column<Partition>[] {
     },
     { title: "Size", isNumber: true, cell: (each) => size(BigInt(each.bytes)) },
     { title: "Primary", isMono: true, cell: (each) => each.primary },
-    { title: "As of (UTC)", cell: (each) => (each.observed_at ? moment(each.observed_at) : "–") },
+    {
+      title: "Observed (UTC)",
+      cell: (each) => (each.observed_at ? moment(each.observed_at) : "–"),
+    },
   ];
 }
 
@@ -132,7 +132,7 @@ function Partitions({ topic }: { topic: TopicBody }) {
   if (topic.status.partitions.length === 0) {
     return (
       <p className="hr-muted">
-        No node has described the partitions yet. “Why?” above says what comes next.
+        No node has reported the partitions yet. Select “Explain” above to see what happens next.
       </p>
     );
   }

@@ -1,4 +1,4 @@
-// The topics, how they are, and what they hold.
+// The topics with their state and size.
 
 import { Button } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";
@@ -23,6 +23,11 @@ const RECIPE = {
   curl: curl("GET", "/v1/topics"),
   python: python("print(b.admin.topics())"),
 };
+
+// Every topic is read each time, so long lists are read less often. Hidden tabs read nothing.
+const LONG = 200;
+const REFRESH_MS = 5_000;
+const REFRESH_LONG_MS = 30_000;
 
 const nameOf = (topic: Topic) => `${topic.stream}/${topic.name}`;
 
@@ -63,7 +68,8 @@ export function Topics() {
   const topics = useQuery({
     queryKey: ["topics"],
     queryFn: () => all<Topic>("/v1/topics?live=true"),
-    refetchInterval: 5000,
+    refetchInterval: ({ state }) =>
+      (state.data?.length ?? 0) > LONG ? REFRESH_LONG_MS : REFRESH_MS,
   });
   const items = topics.data ?? [];
   const filter = useFilter(items, nameOf);
@@ -95,7 +101,7 @@ function NoneToRead() {
     <Empty
       title="No topics yet"
       size="lg"
-      body="A topic holds records in order of their keys until its retention lets them go. To create one takes a key with the role editor or owner; yours reads."
+      body="A topic stores records, ordered by key, until retention deletes them. Creating one requires a key with the editor or owner role."
     />
   );
 }
@@ -105,7 +111,7 @@ function NoTopics({ create }: { create: React.ReactNode }) {
     <Empty
       title="No topics yet"
       size="lg"
-      body="A topic holds records in order of their keys until its retention lets them go. Create one here or from a shell, then send the first record."
+      body="A topic stores records, ordered by key, until retention deletes them. Create one here or from a shell, then send the first record."
       action={create}
     >
       <Snippet

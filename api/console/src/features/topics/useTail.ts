@@ -38,7 +38,7 @@ export function useTail(path: string, on: boolean, paused: boolean): Tail {
       // from now would leave a gap that nobody sees, so that is left to whoever reads.
       setTail((now) => ({
         ...now,
-        problem: "It is refused or has ended: untick Live and tick it to try again.",
+        problem: "The stream has ended. Turn Live off and on again to reconnect.",
       }));
       askAgain(queries);
     };

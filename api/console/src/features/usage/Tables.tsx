@@ -60,7 +60,7 @@ function topicColumns(currency: string): Column<TopicSum>[] {
   ];
 }
 
-/** Every topic of the time that is shown, the dearest first. */
+/** Every topic of the time that is shown, the most expensive first. */
 export function TopicTable({ topics, currency }: { topics: TopicSum[]; currency: string }) {
   const part = topics.slice(0, TOPICS_MAX);
   return (
@@ -74,7 +74,8 @@ export function TopicTable({ topics, currency }: { topics: TopicSum[]; currency:
       />
       {part.length < topics.length && (
         <p className="hr-note">
-          The dearest {part.length} of {topics.length}; the CSV holds them all.
+          Showing the {part.length} most expensive of {topics.length} topics. The CSV has all of
+          them.
         </p>
       )}
     </Section>

@@ -129,12 +129,12 @@ function Shown({ usage, search, span, onChange }: ShownProps) {
   if (usage.items.length === 0) {
     return (
       <Empty
-        title="Nothing was used in this time"
+        title="No usage in this period"
         size="sm"
         body={
           search.topic || meter
-            ? "Or the topic and the meter above leave nothing over."
-            : "Nothing was written, kept or read, or no report has counted it yet."
+            ? "No usage matches the selected topic and meter."
+            : "Nothing was written, stored or read, or no report covers this period yet."
         }
         action={
           <Button
@@ -205,10 +205,10 @@ function Source({ usage }: { usage: UsageBody }) {
   const exact = sum(usage.cost.map((each) => each.amount));
   return (
     <p className="hr-note">
-      Summed exactly ({exact}) by <RunLink id={usage.run_id ?? ""} />, which ended at{" "}
-      {moment(usage.computed_at ?? "").slice(0, 19)} UTC. What was not metered yet when it read the
-      log is in the next run. Each row is rounded to nine places; an invoice rates each meter as a
-      whole, so its last places may differ.
+      Exact total {exact}, computed by <RunLink id={usage.run_id ?? ""} /> at{" "}
+      {moment(usage.computed_at ?? "").slice(0, 19)} UTC. Later usage appears in the next run. Rows
+      are rounded to nine decimal places; an invoice prices each meter as a whole, so its last
+      digits may differ.
     </p>
   );
 }

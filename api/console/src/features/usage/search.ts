@@ -18,7 +18,7 @@ export const RANGE_TITLES: Record<Range, string> = {
   "30d": "30 days",
   month: "This month",
   "last-month": "Last month",
-  dates: "Dates",
+  dates: "Custom",
 };
 
 const HOUR_MS = 3_600_000;

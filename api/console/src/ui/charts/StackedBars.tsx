@@ -103,14 +103,14 @@ function Picture({ title, buckets, series, totals, total, steps, format, onPick 
 
   const at = hovered !== null && hovered < buckets.length ? hovered : null;
   const words = useMemo(
-    () => `${title}: ${total} in all. ${series.map((s) => `${s.name}: ${s.total}`).join(", ")}`,
+    () => `${title}: ${total} total. ${series.map((s) => `${s.name}: ${s.total}`).join(", ")}`,
     [title, total, series],
   );
   return (
     <>
       <ul className="hr-legend">
         <li>
-          <strong className="hr-legend-when">{at === null ? "In all" : buckets[at]}</strong>
+          <strong className="hr-legend-when">{at === null ? "Total" : buckets[at]}</strong>
           <strong>{at === null ? total : totals[at]}</strong>
         </li>
         {series.map((each) => (
@@ -185,7 +185,7 @@ function Twin({ title, of, buckets, series, totals, total, onPick }: Props) {
             </Tr>
           ))}
           <Tr>
-            <Th scope="row">In all</Th>
+            <Th scope="row">Total</Th>
             {series.map((each) => (
               <Td key={each.name} dataLabel={each.name} className="hr-number">
                 <strong>{each.total}</strong>
