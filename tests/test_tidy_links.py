@@ -57,6 +57,33 @@ def test_a_state_is_known_in_its_own_room_alone() -> None:
     )
 
 
+def parts_of_a_replica() -> dict[str, Path]:
+    """The folder that owns each part of struct replica: where the part's struct is defined."""
+    header = text(Path("native/src/store/replica.h"))
+    owners = {
+        struct: path.parent
+        for path in chosen(".h", under="native/src/store/")
+        for struct in re.findall(r"^struct (\w+) \{", text(path), re.MULTILINE)
+    }
+    fields = re.findall(r"^    struct (\w+) (\w+);", header, re.MULTILINE)
+    return {name: owners[struct] for struct, name in fields if struct in owners}
+
+
+def test_a_part_of_a_replica_is_touched_in_its_own_folder_alone() -> None:
+    parts = parts_of_a_replica()
+    assert len(parts) > 10
+    touches = re.compile(rf"\b(?:replica|registry_at\([^)]*\))->({'|'.join(parts)})\b")
+    report(
+        [
+            f"{path}:{number}: replica->{name} belongs to {parts[name]}/; ask its functions"
+            for path in chosen(".c", ".h", under="native/")
+            for number, line in numbered(text(path))
+            for name in touches.findall(line)
+            if path.parent != parts[name]
+        ]
+    )
+
+
 def test_a_shard_is_known_to_the_engine_alone() -> None:
     report(
         [
