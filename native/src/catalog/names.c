@@ -235,3 +235,21 @@ uint64_t names_find(const struct names *names, uint64_t scope, const uint8_t *na
     }
     return newest;
 }
+
+int names_invariants(const struct names *names)
+{
+    assert(names->used <= names->count_max);
+    assert(names->count <= names->used);
+    uint32_t free_count = 0;
+    for (uint32_t at = names->free; at != 0; at = entry_at(names, at - 1)->next_free) free_count++;
+    assert(names->count + free_count == names->used);
+    uint32_t by_name = 0;
+    uint32_t by_number = 0;
+    for (uint32_t slot = 0; names->count_max > 0 && slot <= names->slots_mask; slot++) {
+        by_name += names->by_name[slot] != 0;
+        by_number += names->by_number[slot] != 0;
+    }
+    assert(by_name == names->count);
+    assert(by_number == names->count);
+    return 1;
+}

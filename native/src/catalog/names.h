@@ -55,4 +55,7 @@ void names_remove(struct names *names, uint64_t number);
 /* The highest number that bears the name in the scope; 0 = none. */
 uint64_t names_find(const struct names *names, uint64_t scope, const uint8_t *name, size_t size);
 
+/* 1; checked builds look after every delta. */
+int names_invariants(const struct names *names);
+
 #endif

@@ -192,5 +192,22 @@ enum status tables_apply(struct tables *tables, const uint8_t *delta, size_t siz
         row_apply(tables, row.kind, delta + at);
         at += ((size_t)row.size + ROW_ALIGNMENT - 1) & ~(size_t)(ROW_ALIGNMENT - 1);
     }
+    checked(tables_invariants(tables));
     return STATUS_OK;
+}
+
+int tables_invariants(const struct tables *tables)
+{
+    uint32_t count = 0;
+    for (uint32_t slot = 0; slot < TABLES_TOPIC_SLOTS_COUNT; slot++) {
+        const struct table_topic *topic = &tables->topics[slot];
+        if (topic->topic == 0) continue;
+        count++;
+        assert(topic->partitions_count > 0);
+        /* No hole lies between its home and it. */
+        assert(topic_slot(tables, topic->topic) == slot);
+    }
+    assert(count == tables->topics_count);
+    assert(count <= TABLES_TOPICS_COUNT_MAX);
+    return names_invariants(&tables->topic_names) && names_invariants(&tables->projects);
 }

@@ -57,4 +57,7 @@ const struct gone_topic *tables_gone(const struct tables *tables, uint64_t topic
  * a newer host. STATUS_PARTITIONS_FEWER: a topic's row would take partitions away. */
 enum status tables_apply(struct tables *tables, const uint8_t *delta, size_t size);
 
+/* 1; checked builds look after every delta. */
+int tables_invariants(const struct tables *tables);
+
 #endif

@@ -174,6 +174,7 @@ void *buffer_take(struct buffer_pool *pool, size_t size)
     block->mark = MARK_USED;
     pool->used_bytes += block->size;
     if (pool->used_bytes > pool->used_bytes_peak) pool->used_bytes_peak = pool->used_bytes;
+    checked(buffer_pool_invariants(pool));
     return (uint8_t *)block + HEADER_SIZE;
 }
 
@@ -199,6 +200,7 @@ void buffer_give(struct buffer_pool *pool, void *buffer)
     } else {
         large_give(pool, block);
     }
+    checked(buffer_pool_invariants(pool));
 }
 
 size_t buffer_capacity(const void *buffer)
@@ -216,4 +218,28 @@ void *buffer_resize(struct buffer_pool *pool, void *buffer, size_t size)
     memcpy(larger, buffer, capacity);
     buffer_give(pool, buffer);
     return larger;
+}
+
+int buffer_pool_invariants(const struct buffer_pool *pool)
+{
+    uint64_t free_bytes = 0;
+    for (uint32_t order = 0; order < pool->orders_count; order++) {
+        const struct buffer_block *previous = NULL;
+        for (const struct buffer_block *block = pool->large[order]; block; block = block->next) {
+            assert(block->mark == MARK_FREE);
+            assert(!block->is_small && block->class == order);
+            assert(block->previous == previous);
+            assert(pool->order_of[page_of(pool, block)] == order + 1);
+            free_bytes += order_size(order);
+            previous = block;
+        }
+    }
+    for (uint32_t class = 0; class < BUFFER_POOL_SMALL_CLASSES; class ++) {
+        const struct buffer_block *block = pool->small[class];
+        ergo(block != NULL, block->mark == MARK_FREE && block->is_small && block->class == class);
+    }
+    /* What is handed out and what is free never overlap. */
+    assert(pool->used_bytes + free_bytes <= pool->region_size);
+    assert(pool->used_bytes <= pool->used_bytes_peak);
+    return 1;
 }

@@ -47,4 +47,7 @@ void *buffer_resize(struct buffer_pool *pool, void *buffer, size_t size);
 /* Bytes that a buffer can hold. */
 size_t buffer_capacity(const void *buffer);
 
+/* 1; checked builds look after every change. */
+int buffer_pool_invariants(const struct buffer_pool *pool);
+
 #endif

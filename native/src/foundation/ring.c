@@ -47,6 +47,7 @@ int ring_push(struct ring *ring, const void *slot)
     size_t place = (size_t)(position & (ring->capacity - 1)) * ring->slot_size;
     memcpy(ring->slots + place, slot, ring->slot_size);
     position_release(&ring->producer, position + 1);
+    checked(ring_invariants(ring));
     return 1;
 }
 
@@ -61,6 +62,7 @@ int ring_pop(struct ring *ring, void *slot)
     size_t place = (size_t)(position & (ring->capacity - 1)) * ring->slot_size;
     memcpy(slot, ring->slots + place, ring->slot_size);
     position_release(&ring->consumer, position + 1);
+    checked(ring_invariants(ring));
     return 1;
 }
 
@@ -136,6 +138,7 @@ int frame_ring_push(struct frame_ring *ring, const struct engine_frame *frame, c
     at += tail_size;
     frame_ring_write(ring, at, zeros, (size_t)(position + padded - at));
     position_release(&ring->producer, position + padded);
+    checked(frame_ring_invariants(ring));
     return 1;
 }
 
@@ -166,5 +169,31 @@ size_t frame_ring_take(struct frame_ring *ring, uint8_t *target, size_t size)
         /* Positions are published once a frame: a producer that waits for room sees it at once. */
         position_release(&ring->consumer, position);
     }
+    checked(frame_ring_invariants(ring));
     return taken;
+}
+
+static int ends_invariants(const struct ring_end *producer, const struct ring_end *consumer,
+                           uint64_t capacity)
+{
+    /* Each side reads the other's position before its own can pass it. */
+    uint64_t consumed = position_acquire(consumer);
+    uint64_t produced = position_acquire(producer);
+    assert(capacity > 0 && (capacity & (capacity - 1)) == 0);
+    assert(consumed <= produced);
+    return 1;
+}
+
+int ring_invariants(const struct ring *ring)
+{
+    assert(ring->slots != NULL && ring->slot_size > 0);
+    return ends_invariants(&ring->producer, &ring->consumer, ring->capacity);
+}
+
+int frame_ring_invariants(const struct frame_ring *ring)
+{
+    assert(ring->bytes != NULL);
+    assert(position_acquire(&ring->consumer) % FRAME_ALIGNMENT == 0);
+    assert(position_acquire(&ring->producer) % FRAME_ALIGNMENT == 0);
+    return ends_invariants(&ring->producer, &ring->consumer, ring->capacity);
 }

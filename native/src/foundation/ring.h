@@ -72,4 +72,8 @@ size_t frame_ring_take(struct frame_ring *ring, uint8_t *target, size_t size);
 /* 1 = the header of the first frame is in *frame. */
 int frame_ring_peek(struct frame_ring *ring, struct engine_frame *frame);
 
+/* 1; checked builds look after every change, from either side. */
+int ring_invariants(const struct ring *ring);
+int frame_ring_invariants(const struct frame_ring *ring);
+
 #endif

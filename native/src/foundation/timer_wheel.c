@@ -42,6 +42,7 @@ void timer_set(struct timer_wheel *wheel, struct timer *timer, uint64_t deadline
     queue_push(&wheel->slots[slot], &timer->link);
     occupied_set(wheel, slot);
     wheel->count++;
+    checked(timer_wheel_invariants(wheel));
 }
 
 void timer_clear(struct timer_wheel *wheel, struct timer *timer)
@@ -53,6 +54,7 @@ void timer_clear(struct timer_wheel *wheel, struct timer *timer)
     timer->deadline_ns = 0;
     assert(wheel->count > 0);
     wheel->count--;
+    checked(timer_wheel_invariants(wheel));
 }
 
 struct timer *timer_due(struct timer_wheel *wheel, uint64_t now_ns)
@@ -89,4 +91,19 @@ uint64_t timer_next_ns(const struct timer_wheel *wheel)
         return (base + (uint64_t)__builtin_ctzll(word)) * TIMER_SLOT_NS;
     }
     return (first + TIMER_SLOTS_COUNT) * TIMER_SLOT_NS;
+}
+
+int timer_wheel_invariants(const struct timer_wheel *wheel)
+{
+    uint64_t count = 0;
+    for (uint32_t word = 0; word < TIMER_WORDS_COUNT; word++) {
+        for (uint64_t left = wheel->occupied[word]; left != 0; left &= left - 1) {
+            const struct queue *slot = &wheel->slots[word * 64 + (uint32_t)__builtin_ctzll(left)];
+            assert(!queue_empty(slot));
+            count += slot->count;
+        }
+    }
+    /* No slot without its bit holds a timer. */
+    assert(count == wheel->count);
+    return 1;
 }

@@ -43,4 +43,7 @@ struct timer *timer_due(struct timer_wheel *wheel, uint64_t now_ns);
 /* When to look again; UINT64_MAX = nothing is set. May be too early, never too late. */
 uint64_t timer_next_ns(const struct timer_wheel *wheel);
 
+/* 1; checked builds look after every change. */
+int timer_wheel_invariants(const struct timer_wheel *wheel);
+
 #endif

@@ -418,3 +418,34 @@ uint32_t journal_extent_of(const struct journal *journal, uint64_t extent_cycle)
     }
     unreachable();
 }
+
+enum { EXTENTS_WALKED_MAX = 64 };
+
+/* The extents that a larger journal has are counted when some are given back. */
+static int extents_invariants(const struct journal *journal)
+{
+    if (journal->config.extents_count > EXTENTS_WALKED_MAX) return 1;
+    uint32_t free = 0;
+    for (uint32_t extent = 0; extent < journal->config.extents_count; extent++) {
+        assert(journal->extent_cycles[extent] <= journal->extent_cycle);
+        free += !journal_is_kept(journal, extent);
+    }
+    assert(free == journal->extents_free);
+    return 1;
+}
+
+int journal_invariants(const struct journal *journal)
+{
+    assert(!(journal->open && journal->writing));
+    assert(journal->lsn_previous < journal->lsn_next);
+    assert(journal->lsn_before_previous <= journal->lsn_previous);
+    assert(journal->extent_cycle_kept <= journal->extent_cycle_oldest);
+    ergo(journal->extent_cycle != 0, journal->extent_cycle_oldest <= journal->extent_cycle);
+    assert(journal->block <= journal->config.extent_blocks);
+    assert(journal->items_count <= JOURNAL_ROUND_ENTRIES_MAX);
+    assert(journal->own_count <= journal->directory_max);
+    assert(journal->own_count <= journal->items_count);
+    assert(journal->previous_count <= journal->directory_max);
+    ergo(journal->extent_cycle != 0, journal->extent < journal->config.extents_count);
+    return extents_invariants(journal);
+}

@@ -173,6 +173,9 @@ void journal_round_synced(struct journal *journal);
  * an extent that still lives. */
 void journal_free_below(struct journal *journal, uint64_t extent_cycle);
 
+/* 1; checked builds look after every step of the shard. */
+int journal_invariants(const struct journal *journal);
+
 /* 0 = no extent says that it holds this cycle: damage. */
 int journal_holds(const struct journal *journal, uint64_t extent_cycle);
 

@@ -242,3 +242,15 @@ enum status group_table_decode(struct group_table *table, struct bytes_reader *r
     table->count = count;
     return STATUS_OK;
 }
+
+int group_table_invariants(const struct group_table *table)
+{
+    assert(table->count <= PARTITION_GROUPS_MAX);
+    for (uint32_t index = 0; index < table->count; index++) {
+        const struct group_row *row = &table->rows[index];
+        ergo(index > 0, table->rows[index - 1].group < row->group);
+        assert(row->owner_generation <= row->frozen_generation);
+        ergo(!row->has_committed, row->committed == 0);
+    }
+    return 1;
+}

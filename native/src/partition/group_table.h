@@ -77,4 +77,7 @@ size_t group_table_encoded_bytes(const struct group_table *table);
 void group_table_encode(const struct group_table *table, struct bytes_writer *writer);
 enum status group_table_decode(struct group_table *table, struct bytes_reader *reader);
 
+/* 1; checked builds look after every step of the shard. */
+int group_table_invariants(const struct group_table *table);
+
 #endif

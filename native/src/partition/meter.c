@@ -242,3 +242,24 @@ enum status meter_decode(struct meter *meter, struct bytes_reader *reader)
     }
     return reader->failed ? STATUS_CHECKPOINT_DAMAGED : STATUS_OK;
 }
+
+int meter_invariants(const struct meter *meter)
+{
+    assert(meter->closes_count <= METER_CLOSES_MAX);
+    assert(meter->sums_count <= METER_SUMS_MAX);
+    assert(meter->acked <= meter->sequence);
+    assert(meter->sequence - meter->acked == meter->closes_count);
+    uint32_t sums = meter->open_count;
+    for (uint32_t index = 0; index < meter->closes_count; index++) {
+        const struct meter_close *close = &meter->closes[index];
+        assert(close->sequence == meter->acked + 1 + index);
+        assert(close->from_op <= close->to_op);
+        assert(close->window_start_us <= close->window_end_us);
+        uint64_t next =
+            index + 1 < meter->closes_count ? meter->closes[index + 1].from_op : meter->from_op;
+        assert(close->to_op + 1 == next);
+        sums += close->sums_count;
+    }
+    assert(sums == meter->sums_count);
+    return 1;
+}

@@ -84,4 +84,7 @@ size_t meter_encoded_bytes(const struct meter *meter);
 void meter_encode(const struct meter *meter, struct bytes_writer *writer);
 enum status meter_decode(struct meter *meter, struct bytes_reader *reader);
 
+/* 1; checked builds look after every step of the shard. */
+int meter_invariants(const struct meter *meter);
+
 #endif

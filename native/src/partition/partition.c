@@ -437,3 +437,20 @@ const struct meter_close *partition_meter_next(const struct partition *partition
 {
     return meter_next(&partition->meter, after, sums);
 }
+
+int partition_invariants(const struct partition *partition)
+{
+    assert(partition->log_start <= partition->next_offset);
+    ergo(partition->segments.count == 0, partition->log_start == partition->next_offset);
+    const struct segment_chunk *first = partition->segments.first;
+    ergo(first != NULL, first->segments[0].base_offset <= partition->log_start);
+    const struct segment_chunk *last = partition->segments.last;
+    ergo(last != NULL, last->segments[last->count - 1].end_offset == partition->next_offset);
+    ergo(partition->retention.events_count > 0,
+         partition->retention.events[partition->retention.events_count - 1].to_offset
+             == partition->log_start);
+    return segment_list_invariants(&partition->segments)
+           && producer_table_invariants(&partition->producers)
+           && group_table_invariants(&partition->groups) && meter_invariants(&partition->meter)
+           && retention_invariants(&partition->retention);
+}

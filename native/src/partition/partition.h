@@ -320,4 +320,7 @@ void partition_checkpoint_encode(const struct partition *partition, uint8_t *byt
 enum status partition_checkpoint_decode(struct partition *partition, const uint8_t *bytes,
                                         size_t size);
 
+/* 1; checked builds look after every step of the shard. */
+int partition_invariants(const struct partition *partition);
+
 #endif

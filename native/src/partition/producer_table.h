@@ -130,4 +130,7 @@ size_t producer_table_encoded_bytes(const struct producer_table *table);
 void producer_table_encode(const struct producer_table *table, struct bytes_writer *writer);
 enum status producer_table_decode(struct producer_table *table, struct bytes_reader *reader);
 
+/* 1; checked builds look after every step of the shard. */
+int producer_table_invariants(const struct producer_table *table);
+
 #endif

@@ -152,3 +152,19 @@ enum status retention_decode(struct retention *retention, struct bytes_reader *r
     }
     return reader->failed ? STATUS_CHECKPOINT_DAMAGED : STATUS_OK;
 }
+
+int retention_invariants(const struct retention *retention)
+{
+    assert(retention->events_count <= RETENTION_EVENTS_MAX);
+    assert(retention->acked <= retention->sequence);
+    assert(retention->sequence - retention->acked == retention->events_count);
+    ergo(retention->held, retention->hold_intent_op != 0);
+    for (uint32_t index = 0; index < retention->events_count; index++) {
+        const struct retention_event *event = &retention->events[index];
+        assert(event->sequence == retention->acked + 1 + index);
+        assert(event->from_offset < event->to_offset);
+        ergo(index > 0, event[-(index > 0)].to_offset == event->from_offset);
+        assert(event->min_time_us <= event->max_time_us);
+    }
+    return 1;
+}

@@ -82,4 +82,7 @@ size_t retention_encoded_bytes(const struct retention *retention);
 void retention_encode(const struct retention *retention, struct bytes_writer *writer);
 enum status retention_decode(struct retention *retention, struct bytes_reader *reader);
 
+/* 1; checked builds look after every step of the shard. */
+int retention_invariants(const struct retention *retention);
+
 #endif

@@ -412,3 +412,32 @@ enum status segment_list_decode(struct segment_list *list, struct bytes_reader *
     list->digest_valid = segment_active(list) == NULL;
     return STATUS_OK;
 }
+
+int segment_list_invariants(const struct segment_list *list)
+{
+    uint32_t count = 0;
+    uint32_t chunks = 0;
+    const struct segment *previous = NULL;
+    for (const struct segment_chunk *chunk = list->first; chunk; chunk = chunk->next) {
+        assert(chunk->count > 0 && chunk->count <= SEGMENT_CHUNK_COUNT);
+        ergo(chunk->next == NULL, chunk == list->last);
+        for (uint32_t index = 0; index < chunk->count; index++) {
+            const struct segment *segment = &chunk->segments[index];
+            assert(segment->base_offset <= segment->end_offset);
+            ergo(previous != NULL, previous->sealed);
+            ergo(previous != NULL, previous->end_offset == segment->base_offset);
+            ergo(previous != NULL, previous->last_op < segment->first_op);
+            previous = segment;
+        }
+        count += chunk->count;
+        chunks++;
+    }
+    assert(count == list->count);
+    assert(count <= SEGMENTS_COUNT_MAX);
+    assert(chunks == list->chunks.used);
+    assert(chunks <= list->chunks.peak);
+    assert(list->chunks.reserved <= list->pool->reserved);
+    assert(list->pool->free_count <= list->pool->count);
+    ergo(list->reservation.batches == 0, list->reservation.bytes == 0);
+    return 1;
+}

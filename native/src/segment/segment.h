@@ -154,6 +154,9 @@ void segment_resolve(struct segment_list *list, uint32_t size_bytes);
 /* The same reservation after the list has changed. */
 void segment_reservation_renew(struct segment_list *list);
 
+/* 1; checked builds look after every step of the shard. */
+int segment_list_invariants(const struct segment_list *list);
+
 /* The decision at apply, from applied state only: SEGMENTS_FULL: the batch would begin segment
  * SEGMENTS_COUNT_MAX + 1. NO_MEMORY: there is no chunk though it was reserved. */
 enum status segment_room(const struct segment_list *list, const struct segment_limit *limit,

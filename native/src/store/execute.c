@@ -122,9 +122,24 @@ static void execute_prepare(struct store *store, struct replica *replica, struct
     execute_result(store, replica, slot, position, &result);
 }
 
+/* What is executed lies durable in the ring, each slot once, in the order of the log. */
+static int committed_invariants(const struct prepare_ring *ring, const struct committed *committed)
+{
+    assert(committed->count <= COMMITTED_MAX);
+    for (uint32_t index = 0; index < committed->count; index++) {
+        uint64_t position = committed->positions[index];
+        assert(position >= ring->settled);
+        assert(position < ring->durable);
+        ergo(index > 0, committed->positions[index - (index > 0)] < position);
+        assert(prepare_ring_at(ring, position)->state == RING_SLOT_ROUNDED);
+    }
+    return 1;
+}
+
 void execute_committed(struct store *store, struct prepare_ring *ring,
                        const struct committed *committed)
 {
+    checked(committed_invariants(ring, committed));
     for (uint32_t index = 0; index < committed->count; index++) {
         uint64_t position = committed->positions[index];
         struct ring_slot *slot = prepare_ring_at(ring, position);

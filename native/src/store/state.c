@@ -17,6 +17,7 @@
 #include "store/checkpoint/live_entries.h"
 #include "store/checkpoint/metadata.h"
 #include "store/checkpoint/reappend.h"
+#include "store/checkpoint/replica_checkpoint.h"
 #include "store/clock.h"
 #include "store/execute.h"
 #include "store/files/folder_list.h"
@@ -253,6 +254,19 @@ void store_statistics(const struct store *store, struct store_statistics *statis
 #ifdef ENGINE_CHECKED
 enum { REPLICAS_WALKED_MAX = 64 /* a walk over more after every step would be too dear */ };
 
+static void partitions_invariants(const struct store *store)
+{
+    uint32_t cursor = 0;
+    const struct replica *replica;
+    if (store->recovering) return;
+    while ((replica = registry_next(store, &cursor)) != NULL) {
+        /* A log that stopped was left where damage or a newer release's op met it. */
+        int serves =
+            replica->vsr.status == VSR_NORMAL && !replica->corrupt && !replica->is_metadata;
+        ergo(serves, partition_invariants(&replica->state));
+    }
+}
+
 static void walked_invariants(const struct store *store)
 {
     registry_invariants(store);
@@ -260,6 +274,8 @@ static void walked_invariants(const struct store *store)
     storage_meter_invariants(store);
     store_retention_invariants(store);
     segment_writer_invariants(store);
+    replica_checkpoint_invariants(store);
+    partitions_invariants(store);
     usage_windows_invariants(store);
     trims_invariants(store);
     retire_invariants(store);
@@ -271,6 +287,7 @@ void store_invariants(const struct store *store)
     outbox_invariants(store->outbox);
     store_clock_invariants(store->clock);
     rounds_invariants(store);
+    assert(journal_invariants(&store->journal));
     requests_invariants(store->requests);
     open_files_invariants(store->files);
     folder_list_invariants(store->folder_list);

@@ -11,6 +11,7 @@ static void counting_start(struct counting *counting, int64_t start_us)
     int64_t hour_us = start_us - start_us % HOUR_US;
     counting->hour_end_us = hour_us + HOUR_US;
     counting->floor_us = hour_us > counting->begun_us ? hour_us : counting->begun_us;
+    checked(counting_invariants(counting));
 }
 
 void counting_begin(struct counting *counting, int64_t now_us, uint64_t now_ns, uint64_t window_ns)
@@ -43,4 +44,15 @@ void counting_next(struct counting *counting, int64_t now_us, uint64_t now_ns)
     int64_t hour_us = now_us - now_us % HOUR_US;
     counting->told_ns = now_ns;
     counting_start(counting, hour_us > end_us ? hour_us : end_us);
+}
+
+int counting_invariants(const struct counting *counting)
+{
+    if (!counting->begun) return 1;
+    assert(counting->begun_us <= counting->floor_us);
+    assert(counting->floor_us <= counting->start_us);
+    assert(counting->start_us < counting->hour_end_us);
+    assert(counting->hour_end_us - counting->start_us <= HOUR_US);
+    assert(counting->hour_end_us % HOUR_US == 0);
+    return 1;
 }

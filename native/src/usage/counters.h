@@ -31,4 +31,7 @@ int64_t counting_end(const struct counting *counting, int64_t now_us);
 /* It was told: the next one begins. */
 void counting_next(struct counting *counting, int64_t now_us, uint64_t now_ns);
 
+/* 1; checked builds look after every change. */
+int counting_invariants(const struct counting *counting);
+
 #endif

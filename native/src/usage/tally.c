@@ -94,6 +94,7 @@ void tally_add(struct tally *tally, const struct tally_key *key, enum tally_mete
     else
         tally->rows[tally->changed_last - 1].changed_next = index + 1;
     tally->changed_last = index + 1;
+    checked(tally_invariants(tally));
 }
 
 int tally_next(struct tally *tally, struct tally_change *change)
@@ -119,4 +120,35 @@ int tally_next(struct tally *tally, struct tally_change *change)
 void tally_turn(struct tally *tally)
 {
     tally->turn++;
+    checked(tally_invariants(tally));
+}
+
+/* A row and its chain: what was told is part of what was counted, and the row is found by its key.
+ */
+static int row_invariants(const struct tally *tally, uint32_t index)
+{
+    const struct tally_row *row = &tally->rows[index];
+    for (uint32_t meter = 0; meter < TALLY_METERS_COUNT; meter++)
+        ergo(!row->changed, row->told[meter] == row->sums[meter]);
+    assert(row->turn <= tally->turn);
+    if (index == 0) return 1; /* unattributed: in no bucket */
+    assert(row->key.topic != 0);
+    uint32_t at = *bucket_of(tally, &row->key);
+    while (at != index + 1) {
+        assert(at != 0);
+        at = tally->rows[at - 1].next;
+    }
+    return 1;
+}
+
+int tally_invariants(const struct tally *tally)
+{
+    assert(tally->rows_used >= 1);
+    assert(tally->rows_used <= tally->rows_limit);
+    assert(tally->rows_limit <= TALLY_ROWS_MAX);
+    assert(tally->last < tally->rows_used);
+    assert(tally->changed_first <= tally->rows_used);
+    ergo(tally->changed_first != 0, tally->rows[tally->changed_first - 1].changed);
+    ergo(tally->changed_first != 0, tally->rows[tally->changed_last - 1].changed_next == 0);
+    return row_invariants(tally, tally->last);
 }

@@ -74,4 +74,7 @@ void tally_add(struct tally *tally, const struct tally_key *key, enum tally_mete
 int tally_next(struct tally *tally, struct tally_change *change);
 void tally_turn(struct tally *tally);
 
+/* 1; checked builds look after every change: at the whole, and at the last row that was used. */
+int tally_invariants(const struct tally *tally);
+
 #endif

@@ -69,3 +69,16 @@ int duplicate_entries_is_newest(const struct duplicate_entries *duplicates, cons
     uint32_t place = duplicate_find(duplicates, digest);
     return place == DUPLICATES_MAX || duplicates->entries[place].lsn <= lsn;
 }
+
+int duplicate_entries_invariants(const struct duplicate_entries *duplicates, uint64_t lsn_next)
+{
+    static const uint8_t none[16];
+    for (uint32_t place = 0; place < DUPLICATES_MAX; place++) {
+        const struct duplicate *duplicate = &duplicates->entries[place];
+        assert(duplicate->lsn < lsn_next);
+        ergo(duplicate->lsn == 0, memcmp(duplicate->digest, none, 16) == 0);
+        /* It is found from its own place: nothing before it in its run is free. */
+        ergo(duplicate->lsn != 0, duplicate_find(duplicates, duplicate->digest) == place);
+    }
+    return 1;
+}

@@ -24,5 +24,7 @@ void duplicate_entries_note(struct duplicate_entries *duplicates, const uint8_t 
                             uint64_t origin_lsn, uint64_t lsn);
 int duplicate_entries_is_newest(const struct duplicate_entries *duplicates, const uint8_t *entry,
                                 uint64_t lsn);
+/* All of it: at the end of a start, and nothing changes it later. */
+int duplicate_entries_invariants(const struct duplicate_entries *duplicates, uint64_t lsn_next);
 
 #endif

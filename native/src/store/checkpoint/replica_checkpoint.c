@@ -78,3 +78,17 @@ int replica_checkpoint_any_names_file(const struct store *store, const uint8_t d
     }
     return 0;
 }
+
+void replica_checkpoint_invariants(const struct store *store)
+{
+    uint32_t cursor = 0;
+    const struct replica *replica;
+    if (store->recovering) return;
+    while ((replica = registry_next(store, &cursor)) != NULL) {
+        const struct replica_checkpoint *own = &replica->checkpoint;
+        assert(own->is_file <= 1);
+        ergo(own->is_file, own->bytes > 0);
+        ergo(own->op == 0, own->active == 0);
+        assert(own->op <= replica->vsr.op);
+    }
+}

@@ -42,5 +42,6 @@ int replica_checkpoint_names(const struct replica *replica, uint64_t segment);
 int replica_checkpoint_names_below(const struct replica *replica, uint64_t segment);
 /* Any replica's is in a file of this name. */
 int replica_checkpoint_any_names_file(const struct store *store, const uint8_t digest[16]);
+void replica_checkpoint_invariants(const struct store *store);
 
 #endif

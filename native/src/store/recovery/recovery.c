@@ -11,6 +11,7 @@
 #include "store/accounting/storage_meter.h"
 #include "store/accounting/usage_windows.h"
 #include "store/checkpoint/checkpoint_file.h"
+#include "store/checkpoint/duplicate_entries.h"
 #include "store/checkpoint/live_entries.h"
 #include "store/checkpoint/metadata.h"
 #include "store/checkpoint/replica_checkpoint.h"
@@ -318,6 +319,8 @@ enum status store_open(struct store *store, struct io *io, struct store_now now,
     if (status != STATUS_OK && detail && detail_size > 0 && recovery.detail[0] != 0)
         snprintf(detail, detail_size, "%s", recovery.detail);
     store->recovering = 0;
+    if (status == STATUS_OK)
+        checked(duplicate_entries_invariants(store->duplicates, store->journal.lsn_next));
     round_recovered(store);
     store_clock_recovered(store->clock, &now);
     return status;

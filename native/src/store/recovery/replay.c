@@ -344,6 +344,7 @@ static enum status recover_execute(struct store *store, struct replica *replica,
     struct ring_slot *slot = prepare_ring_reserve(ring, entry->kind, entry->size, &position);
     memcpy(ring_slot_entry(slot), bytes, entry->size);
     slot->replica = registry_index(store, replica);
+    slot->state = RING_SLOT_ROUNDED;
     slot->op = entry->op;
     slot->operation = prepare->operation;
     if (slot->operation == PARTITION_BATCH) slot->batch_bytes = prepare->payload_bytes;
