@@ -9,6 +9,7 @@ from tests.support.source import ROOT, below
 
 
 @pytest.mark.timeout(1800)  # the first run fetches the generator
+@pytest.mark.check
 def test_committed_stubs_equal_generated_ones(tmp_path: Path) -> None:
     done = subprocess.run(
         ["deploy/protos.sh", str(tmp_path)],

@@ -11,8 +11,8 @@ from tests.support.source import chosen
 
 NOT_RUN_MAX = 3
 BLOCKS = [snippet for page in chosen(".md") for snippet in snippets_of(page)]
-# Reports are run by them, and platforms of their own.
-SLOW = {"docs/getting-started.md", "docs/operating/embedded.md"}
+# They run reports with Spark, or start platforms of their own.
+SLOW = {"README.md", "docs/getting-started.md", "docs/operating/embedded.md"}
 PAGES = [
     pytest.param(page, marks=pytest.mark.check if page in SLOW else ())
     for page in sorted({block.page for block in BLOCKS if block.language in LANGUAGES})

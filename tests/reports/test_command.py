@@ -37,6 +37,7 @@ def run_reports(*arguments: str) -> tuple[int, dict[str, object], str]:
     return done.returncode, json.loads(lines[0]), done.stdout + done.stderr
 
 
+@pytest.mark.check
 def test_a_run_reads_publishes_and_puts_its_result(spark: SparkSession, tmp_path: Path) -> None:
     logs = {FLIGHTS: [Log()], "default/_usage": [Log()]}
     with serving(Node(logs)) as node, served_control() as control:

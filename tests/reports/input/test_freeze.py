@@ -144,6 +144,7 @@ def test_a_report_is_computed_again_without_the_cluster(
     assert report_of(spark, billed.root, frozen) == billed.report
 
 
+@pytest.mark.check
 def test_what_is_appended_after_the_last_close_is_open(
     spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:

@@ -188,6 +188,7 @@ def test_the_run_is_signed_and_its_sums_hold(report: Report) -> None:
     assert checks["totals"].detail.startswith("2 files")
 
 
+@pytest.mark.check
 def test_records_in_any_order_give_the_same_bytes_of_the_bill_and_of_every_invoice(
     report: Report, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -204,6 +205,7 @@ def test_records_in_any_order_give_the_same_bytes_of_the_bill_and_of_every_invoi
         assert content == (report.folder / name).read_bytes(), name
 
 
+@pytest.mark.check
 def test_a_missing_close_blocks_the_invoice_and_a_run_that_fails_leaves_the_last_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -158,6 +158,7 @@ def test_the_page_says_which_prices_nothing_is_metered_for(report: Report) -> No
     assert "not metered yet" not in said["ingress_bytes"]
 
 
+@pytest.mark.check
 def test_the_same_inputs_give_the_same_bytes_however_they_are_read(
     report: Report, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -188,6 +189,7 @@ def test_an_archive_that_was_changed_is_refused(spark: SparkSession, tmp_path: P
         thawed(tmp_path, archive.sha256)
 
 
+@pytest.mark.check
 def test_a_missing_close_marks_the_run_and_is_listed(spark: SparkSession, tmp_path: Path) -> None:
     closes = minutes([(10, 1), (20, 2), (30, 3)])
     archive = frozen(spark, tmp_path, [closes[0], closes[2]], batches_of(closes))

@@ -240,6 +240,7 @@ def test_the_page_is_self_contained_and_holds_no_markup_of_users(report: Report)
     assert page.tags.count("svg") == 3
 
 
+@pytest.mark.check
 def test_the_same_records_in_any_order_give_the_same_bytes(
     report: Report, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -281,6 +282,7 @@ def test_a_command_that_cannot_work_ends_in_one_line_too(
     assert codes == ["EXPORT_MISSING", "EXPORT_INVALID"]
 
 
+@pytest.mark.check
 def test_nothing_at_all_is_an_empty_report(spark: SparkSession, tmp_path: Path) -> None:
     empty = frozen(spark, tmp_path, topics=handles(()), names=export())
     report = retention_report_of(spark, tmp_path, empty)

@@ -191,6 +191,7 @@ def test_ten_kills_in_the_middle_of_producing_lose_nothing_and_repeat_nothing(st
     assert account(rows, producing.sent) == (0, 0)
 
 
+@pytest.mark.check
 def test_the_bill_of_a_run_is_the_log_byte_for_byte(stage: Stage) -> None:
     ran = stage.platform.cli("report", "run", "usage", "--wait", "-o", "json")
     totals = json.loads(ran.stdout)["result"]["totals"]
@@ -200,6 +201,7 @@ def test_the_bill_of_a_run_is_the_log_byte_for_byte(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, THREE])
+@pytest.mark.check
 def test_a_stopped_platform_leaves_no_process_and_starts_again_with_everything(
     tmp_path: Path, shards: int
 ) -> None:

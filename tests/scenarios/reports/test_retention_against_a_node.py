@@ -123,6 +123,7 @@ def test_a_purge_inside_a_batch_is_told_by_offsets_and_what_is_left_fits_the_inv
     assert (seen["log_start"], seen["log_end"]) == (50, 110)
 
 
+@pytest.mark.check
 def test_a_run_tells_what_a_node_deleted_and_what_a_hold_kept(
     spark: SparkSession, node: NodeProcess, tmp_path: Path
 ) -> None:
