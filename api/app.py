@@ -1,5 +1,5 @@
-"""Builds the ASGI application: routes, the edge around them, workers inside when they belong
-there."""
+"""Builds the ASGI application: routes, the middleware around them, and workers inside when
+they belong there."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -91,7 +91,7 @@ class Guard:
         return caller
 
     def _count(self, request: Request, caller: Caller) -> None:
-        """Counts the request; the edge shows what is left, whatever becomes of it."""
+        """Counts the request; the middleware shows what is left with every answer."""
         limits: Limits = request.app.state.limits
         request.state.rate_policy = limits.policy.header()
         request.state.rate_left = limits.take(caller.principal_id, self.cost)

@@ -1,4 +1,4 @@
-"""Finishes the OpenAPI document: what FastAPI cannot know of our edge, or says otherwise.
+"""Finishes the OpenAPI document: what FastAPI cannot know of our middleware, or says otherwise.
 
 Owns what holds for every operation: problems, security, the answer of a dry run, which characters
 an address may hold. What one route alone says stands at the route. A rule that is enforced and not

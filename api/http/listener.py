@@ -46,7 +46,7 @@ BODY_WIRE_BYTES_MAX: Final = 8 * BODY_BYTES_MAX
 SLICE_BYTES: Final = 8 << 10
 # Requests that wait in one connection for the answers before them.
 PIPELINED_MAX: Final = 64
-# The edge answers who is late; this long later the connection goes, answered or not.
+# The middleware answers a late request; this long later the connection is closed in any case.
 GRACE_SECONDS: Final = 2.0
 DRAIN_SECONDS: Final = 1.0
 # Files, databases and calls to nodes need descriptors as well.

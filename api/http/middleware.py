@@ -177,7 +177,7 @@ def _rate(state: Mapping[str, object]) -> list[tuple[str, str]]:
 
 
 def install(app: FastAPI, body_seconds: float) -> None:
-    """Puts the edge around an application and its errors into one shape."""
+    """Puts the middleware around an application and its errors into one shape."""
     app.add_middleware(Edge, body_seconds=body_seconds)
     app.add_exception_handler(DomainError, _domain_error)
     app.add_exception_handler(RequestValidationError, _validation_error)

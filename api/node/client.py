@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeVar, cast
 import grpc
 
 from api.node.failure import FailureKind, NodeFailure
-from api.node.fan_out import Sent, answers
+from api.node.fan_out import Send, answers
 from api.node.fence import Fence
 from api.node.pool import CircuitOpenError, NodePool
 from api.node.positions import Position, Question, ask
@@ -117,7 +117,7 @@ class NodeClient:
         metadata = self._metadata()
         with self._pool.lease(address) as connection:
             send = cast(
-                "Sent[stream_pb2.ListOffsetsRequest, stream_pb2.ListOffsetsReply]",
+                "Send[stream_pb2.ListOffsetsRequest, stream_pb2.ListOffsetsReply]",
                 stream_pb2_grpc.StreamStub(connection.calls).ListOffsets.future,
             )
             return answers(send, metadata, requests)

@@ -1,4 +1,4 @@
-"""Why a call to a node, and so the pass that made it, came to nothing."""
+"""Why a call to a node failed, and with it the pass that made it."""
 
 from datetime import timedelta
 from enum import StrEnum
@@ -8,10 +8,10 @@ class FailureKind(StrEnum):
     """Why a pass failed, which decides when the next one comes."""
 
     TRANSIENT = "TRANSIENT"  # back off with full jitter
-    UNREACHABLE = "UNREACHABLE"  # no node answered: look again soon, and count no attempt
-    CONFLICT = "CONFLICT"  # somebody newer was there: read again at once, then back off
+    UNREACHABLE = "UNREACHABLE"  # no node answered: try again soon, and count no attempt
+    CONFLICT = "CONFLICT"  # a newer command was applied: read again at once, then back off
     INVALID = "INVALID"  # retrying cannot help: wait for a new generation or the resync
-    THROTTLED = "THROTTLED"  # as told
+    THROTTLED = "THROTTLED"  # after the delay that the node named
 
 
 class NodeFailure(Exception):

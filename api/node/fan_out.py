@@ -1,6 +1,6 @@
-"""Many small questions to one node: some at once, and bounded in time whatever the node does.
+"""Many small requests to one node: some at once, and bounded in time whatever the node does.
 
-Refuses to guess: a question that was not answered in time has no answer, and nobody is told 0.
+Refuses to guess: a request that was not answered in time has no answer, which is not 0.
 """
 
 import time
@@ -18,15 +18,15 @@ Reply = TypeVar("Reply", covariant=True)
 
 
 class Pending(Protocol[Reply]):
-    """A question that was sent."""
+    """A request that was sent."""
 
     def result(self) -> Reply:
         """Its answer. Raises grpc.RpcError."""
         ...
 
 
-class Sent(Protocol[Request, Reply]):
-    """Sends a question, and does not wait."""
+class Send(Protocol[Request, Reply]):
+    """Sends a request, and does not wait."""
 
     def __call__(
         self, request: Request, /, *, timeout: float, metadata: Metadata
@@ -34,7 +34,7 @@ class Sent(Protocol[Request, Reply]):
 
 
 def answers(
-    send: Sent[Request, Reply], metadata: Metadata, requests: Sequence[Request]
+    send: Send[Request, Reply], metadata: Metadata, requests: Sequence[Request]
 ) -> list[Reply | None]:
     """The answer to each, in their order; None where none came in time."""
     deadline = time.monotonic() + SECONDS

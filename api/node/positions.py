@@ -10,7 +10,7 @@ from typing import cast
 
 import grpc
 
-from api.node.fan_out import Metadata, Sent, answers
+from api.node.fan_out import Metadata, Send, answers
 from headrace.wire import stream_pb2, stream_pb2_grpc
 
 
@@ -44,7 +44,7 @@ def ask(
 ) -> dict[Question, Position]:
     """The answers that came in time; a question without one is not among them."""
     send = cast(
-        "Sent[stream_pb2.FetchOffsetsRequest, stream_pb2.FetchOffsetsReply]",
+        "Send[stream_pb2.FetchOffsetsRequest, stream_pb2.FetchOffsetsReply]",
         stream_pb2_grpc.StreamStub(channel).FetchOffsets.future,
     )
     requests = [

@@ -2,7 +2,7 @@
 
 The operator may have every file that the manifest names; an organization those of its own invoices.
 A name counts only if the manifest has it, and a folder only below the reports' own. A page is shown
-(the edge puts it into a sandbox without scripts), everything else is saved.
+(the middleware puts it into a sandbox without scripts), everything else is saved.
 """
 
 import mimetypes
