@@ -103,7 +103,7 @@ export function Holds() {
 
 function columnsOf(released: boolean): Column<Hold>[] {
   return [
-    { title: "Case", width: 10, wrap: "anywhere", cell: (hold) => hold.case_id },
+    { title: "Case", width: 15, wrap: "anywhere", cell: (hold) => hold.case_id },
     { title: "State", cell: (hold) => <HoldState hold={hold} /> },
     {
       title: "Scope",
@@ -133,8 +133,12 @@ function columnsOf(released: boolean): Column<Hold>[] {
     {
       title: released ? "Released (UTC)" : "Since (UTC)",
       wrap: "never",
-      cell: (hold) =>
-        moment((released ? hold.released_at : hold.activated_at) ?? "").slice(0, 16) || "pending",
+      cell: (hold) => (
+        <span className="hr-nowrap">
+          {moment((released ? hold.released_at : hold.activated_at) ?? "").slice(0, 16) ||
+            "pending"}
+        </span>
+      ),
     },
   ];
 }
