@@ -247,6 +247,7 @@ def test_a_stuck_host_refuses_new_calls_by_name_and_finishes_old_ones(tmp_path: 
         host.submit(*ROWS)
         host.apply_gate.clear()
         submitted = pool.submit(host.submit, topic_row(50))
+        assert host.applying.wait(engine_host.WAIT_S)
         echo = raw(channel, "/headrace.test.Echo/Unary")
         large = bytes(4_000_000)
         calls = [echo.future(large, metadata=bearer()) for _ in range(4)]

@@ -155,6 +155,7 @@ class Host:
         self.snapshots_empty = False
         self.apply_gate = threading.Event()
         self.apply_gate.set()
+        self.applying = threading.Event()
         self._commands: list[bytes] = []
         self._paths: dict[tuple[int, int, int], str] = {}
         # By call: what waits for its client to read, None for the end; what it has not read.
@@ -242,7 +243,9 @@ class Host:
             self._commands = [frame.body] if frame.body else []
             self._send(Frame(RESTORED, arg0=frame.arg0, body=frame.body))
         elif frame.kind == APPLY:
+            self.applying.set()
             assert self.apply_gate.wait(WAIT_S)
+            self.applying.clear()
             self._commands.append(frame.body)
             result = b"applied"
             padded = result.ljust((len(result) + 7) // 8 * 8, b"\0")
