@@ -196,18 +196,19 @@ enum status tables_apply(struct tables *tables, const uint8_t *delta, size_t siz
     return STATUS_OK;
 }
 
+enum { TABLES_WALKED_COUNT = 256 /* slots a delta: all of them would be too dear */ };
+
 int tables_invariants(const struct tables *tables)
 {
-    uint32_t count = 0;
-    for (uint32_t slot = 0; slot < TABLES_TOPIC_SLOTS_COUNT; slot++) {
+    assert(tables->topics_count <= TABLES_TOPICS_COUNT_MAX);
+    uint32_t parts = TABLES_TOPIC_SLOTS_COUNT / TABLES_WALKED_COUNT;
+    uint32_t first = tables->topics_count % parts * TABLES_WALKED_COUNT;
+    for (uint32_t slot = first; slot < first + TABLES_WALKED_COUNT; slot++) {
         const struct table_topic *topic = &tables->topics[slot];
         if (topic->topic == 0) continue;
-        count++;
         assert(topic->partitions_count > 0);
         /* No hole lies between its home and it. */
         assert(topic_slot(tables, topic->topic) == slot);
     }
-    assert(count == tables->topics_count);
-    assert(count <= TABLES_TOPICS_COUNT_MAX);
     return names_invariants(&tables->topic_names) && names_invariants(&tables->projects);
 }
