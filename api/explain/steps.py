@@ -53,22 +53,22 @@ def commands(status: ResourceStatus | None) -> list[Step]:
 
 
 def holding(session: Session, topic_id: str) -> list[Step]:
-    """What holds a topic, if it is one; the latest holds that are not released."""
+    """The latest legal holds on a topic that are not released."""
     query = select(LegalHold).where(LegalHold.topic_id == topic_id, LegalHold.state != "RELEASED")
     rows = session.scalars(query.order_by(LegalHold.id.desc()).limit(HOLDS_MAX)).all()
     return [
         Step(
             at=row.created_at,
-            what=f"{row.id} holds it for case {row.case_id}",
+            what=f"legal hold {row.id} for case {row.case_id}",
             why=f"by {row.created_by}: {row.reason}",
-            next=f"it is {row.state}: what it holds is not trimmed, purged or deleted",
+            next=f"{row.state}: held records are not trimmed, purged or deleted",
         )
         for row in reversed(rows)
     ]
 
 
 def turns(conditions: Sequence[ConditionBody]) -> list[Step]:
-    """When each condition became what it is."""
+    """The last transition of each condition."""
     return [
         Step(
             at=each.last_transition_at,
@@ -81,7 +81,7 @@ def turns(conditions: Sequence[ConditionBody]) -> list[Step]:
 
 
 def outlook(session: Session, work: Work | None, now: datetime) -> list[Step]:
-    """When a worker looks next, and why then; or that one is looking now."""
+    """The next attempt of a worker and its reason; or the attempt in progress."""
     if work is None:
         return []
     fence = f"{meta_value(session, 'db_epoch')}.{work.requested_generation}.{work.lease_token + 1}"
@@ -90,17 +90,17 @@ def outlook(session: Session, work: Work | None, now: datetime) -> list[Step]:
         return [
             Step(
                 at=now,
-                what=f"a worker is looking at it ({work.lease_owner})",
+                what=f"worker {work.lease_owner} is reconciling it",
                 why=work.last_error or "it was due",
-                next="its lease is renewed while it works, and is free at "
-                f"{format_instant(work.lease_until)} if it does not",
+                next="the worker renews its lease; otherwise the lease expires at "
+                f"{format_instant(work.lease_until)}",
             )
         ]
-    why = work.last_error or ("it changed" if work.dirty else "to find what changed unasked")
+    why = work.last_error or ("the spec changed" if work.dirty else "periodic check for drift")
     return [
         Step(
             at=max(work.run_after, now),
-            what=f"the next look{failures}",
+            what=f"the next attempt{failures}",
             why=why,
             next=f"its commands carry fence {fence}",
         )

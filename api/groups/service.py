@@ -1,5 +1,5 @@
 """Which groups a page shows, and what is known of each. Bounded whatever is asked: in groups,
-partitions and questions."""
+partitions and queries."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -13,13 +13,13 @@ from api.groups.schemas import (
 )
 from api.node.groups import GroupReader, Place
 from api.node.pool import NodePool
-from api.node.positions import Position, Question, lag_of
+from api.node.positions import Position, PositionQuery, lag_of
 from headrace.wire import stream_pb2
 
 # What the node gives at most on a page.
 PAGE_MAX: Final = 200
 # Each is a call to the node: groups beyond them stay without a lag.
-QUESTIONS_MAX: Final = 1024
+QUERIES_MAX: Final = 1024
 SEPARATOR: Final = "|"
 
 
@@ -78,12 +78,12 @@ def _bodies(
 
 def _questions(
     topics: Mapping[str, stream_pb2.Topic], rows: Sequence[stream_pb2.GroupRow]
-) -> dict[str, list[Question]]:
+) -> dict[str, list[PositionQuery]]:
     """What to ask of which group. A group whose topics are not all known has no lag to tell; one
     that nobody reads for is asked about every topic, for it may have committed in any. Those that
     are read come first."""
-    found: dict[str, list[Question]] = {}
-    left = QUESTIONS_MAX
+    found: dict[str, list[PositionQuery]] = {}
+    left = QUERIES_MAX
     for row in sorted(rows, key=lambda row: not row.topics):
         if any(name not in topics for name in row.topics):
             continue
@@ -96,7 +96,7 @@ def _questions(
 
 
 def _lag_of_row(
-    row: stream_pb2.GroupRow, known: dict[Question, Position], asked: Sequence[Question]
+    row: stream_pb2.GroupRow, known: dict[PositionQuery, Position], asked: Sequence[PositionQuery]
 ) -> int | None:
     """Of what its members read; where there are none, of every topic that it has committed in. Then
     one partition that does not answer leaves open which topics those are."""
@@ -106,9 +106,9 @@ def _lag_of_row(
     return lag_of(known, [each for each in asked if each.topic in concerned])
 
 
-def _of_topic(group: int, topic: stream_pb2.Topic) -> list[Question]:
+def _of_topic(group: int, topic: stream_pb2.Topic) -> list[PositionQuery]:
     return [
-        Question(group, topic.number, topic.created_revision, partition.index)
+        PositionQuery(group, topic.number, topic.created_revision, partition.index)
         for partition in topic.partitions
     ]
 
@@ -124,13 +124,13 @@ def _detail(reader: GroupReader, name: str, found: stream_pb2.DescribeGroupReply
     # What it reads comes first: if there is too much, it is what nobody reads that is left out.
     ordered = sorted(topics.values(), key=lambda topic: (topic.name not in read, topic.name))
     asked = [(topic, each) for topic in ordered for each in _of_topic(found.group, topic)]
-    known = reader.positions([question for _, question in asked[:QUESTIONS_MAX]])
+    known = reader.positions([query for _, query in asked[:QUERIES_MAX]])
     concerned = read | {
         topic.name
-        for topic, question in asked
-        if question in known and known[question].committed is not None
+        for topic, query in asked
+        if query in known and known[query].committed is not None
     }
-    shown = [(topic, question) for topic, question in asked if topic.name in concerned]
+    shown = [(topic, query) for topic, query in asked if topic.name in concerned]
     return GroupDetail(
         name=name,
         project_id=reader.place.project_id,
@@ -140,7 +140,7 @@ def _detail(reader: GroupReader, name: str, found: stream_pb2.DescribeGroupReply
         members=len(found.members),
         partitions=len(readers),
         topics=sorted(concerned),
-        lag=lag_of(known, [question for _, question in shown]),
+        lag=lag_of(known, [query for _, query in shown]),
         readers=[
             GroupMemberBody(
                 member=member.member,
@@ -151,24 +151,22 @@ def _detail(reader: GroupReader, name: str, found: stream_pb2.DescribeGroupReply
             )
             for member in found.members
         ],
-        positions=[
-            _position(topic, question, known.get(question), readers) for topic, question in shown
-        ],
-        complete=len(asked) <= QUESTIONS_MAX,
+        positions=[_position(topic, query, known.get(query), readers) for topic, query in shown],
+        complete=len(asked) <= QUERIES_MAX,
     )
 
 
 def _position(
     topic: stream_pb2.Topic,
-    question: Question,
+    query: PositionQuery,
     known: Position | None,
     readers: Mapping[tuple[str, int], str],
 ) -> PositionBody:
     body = PositionBody(
         topic=topic.name,
         topic_id=topic.id,
-        partition=question.partition,
-        member=readers.get((topic.name, question.partition)),
+        partition=query.partition,
+        member=readers.get((topic.name, query.partition)),
     )
     if known is not None:
         body.committed = known.committed

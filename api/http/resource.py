@@ -162,7 +162,7 @@ Annotations = Annotated[
 
 
 class Command(BaseModel):
-    """What a client sends: an unknown field is an error, not a wish that is dropped in silence."""
+    """What a client sends: an unknown field is an error and is never ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -192,7 +192,7 @@ class ResourceBody(BaseModel):
 
 
 class DeletableBody(ResourceBody):
-    """Of an object that can be deleted: since when it shall go, who wished it, and why by force."""
+    """An object that can be deleted: when and by whom deletion was requested, why if forced."""
 
     deleted_at: Timestamp | None = None
     deleted_by: str | None = None

@@ -21,11 +21,11 @@ from api.live.schemas import BusyBody, LagBody, LiveBody, PointBody
 from api.node.addresses import addresses
 from api.node.client import NodeClient
 from api.node.failure import NodeFailure
-from api.node.positions import Position, Question, lag_of
+from api.node.positions import Position, PositionQuery, lag_of
 from dataplane.wire import node_pb2
 
 # Each is a call to a node, every two seconds or so.
-QUESTIONS_MAX: Final = 512
+QUERIES_MAX: Final = 512
 BUSIEST: Final = 5
 ANSWERED: Final = ("READY", "SEALED")
 
@@ -113,7 +113,7 @@ def observe(database: Database, nodes: NodeClient, before: Observation | None) -
     for place in filter(None, places):
         try:
             reply = nodes.describe_all(place)
-            asked = questions_of(reply)
+            asked = position_queries(reply)
             known = nodes.positions(place[0], [each for some in asked.values() for each in some])
         except NodeFailure:
             silent += 1
@@ -137,20 +137,20 @@ def observe(database: Database, nodes: NodeClient, before: Observation | None) -
     )
 
 
-def questions_of(reply: node_pb2.DescribeReply) -> dict[int, list[Question]]:
+def position_queries(reply: node_pb2.DescribeReply) -> dict[int, list[PositionQuery]]:
     """What to ask for the lag of which group, by its number; small groups are never left out for
     the sake of a large one."""
     topics = {each.topic_id: each for each in reply.topics}
-    wanted: dict[int, list[Question]] = {}
+    wanted: dict[int, list[PositionQuery]] = {}
     for group in reply.groups:
         if group.topic_ids and all(each in topics for each in group.topic_ids):
             wanted[group.group] = [
-                Question(group.group, topic.number, topic.created_revision, partition.index)
+                PositionQuery(group.group, topic.number, topic.created_revision, partition.index)
                 for topic in (topics[each] for each in group.topic_ids)
                 for partition in topic.partitions
             ]
-    found: dict[int, list[Question]] = {}
-    left = QUESTIONS_MAX
+    found: dict[int, list[PositionQuery]] = {}
+    left = QUERIES_MAX
     for number in sorted(wanted, key=lambda each: (len(wanted[each]), each)):
         if len(wanted[number]) > left:
             break
@@ -263,8 +263,8 @@ def _topics(
 
 def _groups(
     found: Iterable[node_pb2.GroupStatus],
-    asked: Mapping[int, list[Question]],
-    known: dict[Question, Position],
+    asked: Mapping[int, list[PositionQuery]],
+    known: dict[PositionQuery, Position],
 ) -> Iterable[GroupObservation]:
     for group in found:
         yield GroupObservation(

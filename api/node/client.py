@@ -15,7 +15,7 @@ from api.node.failure import FailureKind, NodeFailure
 from api.node.fan_out import Send, answers
 from api.node.fence import Fence
 from api.node.pool import CircuitOpenError, NodePool
-from api.node.positions import Position, Question, ask
+from api.node.positions import Position, PositionQuery, ask
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace.wire import stream_pb2, stream_pb2_grpc
 
@@ -103,11 +103,13 @@ class NodeClient:
         # The key that is named is none: nothing named would be everything.
         return self._call([address], _describe, node_pb2.DescribeRequest(key_ids=[NO_KEY]))
 
-    def positions(self, address: str, questions: Sequence[Question]) -> dict[Question, Position]:
+    def positions(
+        self, address: str, queries: Sequence[PositionQuery]
+    ) -> dict[PositionQuery, Position]:
         """How far groups have read, of any organization."""
         metadata = self._metadata()
         with self._pool.lease(address) as connection:
-            return ask(connection.calls, metadata, questions)
+            return ask(connection.calls, metadata, queries)
 
     def offsets_at(
         self, address: str, requests: Sequence[stream_pb2.ListOffsetsRequest]

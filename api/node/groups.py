@@ -10,7 +10,7 @@ from typing import cast
 from api.http.errors import NotFoundError
 from api.node.messages import NodeCalls
 from api.node.pool import NodePool
-from api.node.positions import Position, Question, ask
+from api.node.positions import Position, PositionQuery, ask
 from headrace.wire import stream_pb2, stream_pb2_grpc
 
 
@@ -61,7 +61,7 @@ class GroupReader(NodeCalls):
         found = cast("stream_pb2.DescribeReply", reply).topics
         return {topic.name: topic for topic in found if not topic.HasField("error")}
 
-    def positions(self, questions: Sequence[Question]) -> dict[Question, Position]:
+    def positions(self, queries: Sequence[PositionQuery]) -> dict[PositionQuery, Position]:
         """How far groups have read."""
         with self._pool.lease(self._address) as connection:
-            return ask(connection.calls, self._metadata, questions)
+            return ask(connection.calls, self._metadata, queries)

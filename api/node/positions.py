@@ -1,4 +1,4 @@
-"""How far groups have read partitions: many small questions to one node, bounded in time.
+"""Positions of consumer groups in partitions: many small queries to one node, bounded in time.
 
 A committed offset and the end of its log come from one answer of the partition, so a lag is exact
 for the moment it was asked. What was not answered is unknown, and never 0.
@@ -15,8 +15,8 @@ from headrace.wire import stream_pb2, stream_pb2_grpc
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """How far has a group read a partition? Numbers as the cluster gave them."""
+class PositionQuery:
+    """A group and a partition, as numbers of the cluster."""
 
     group: int
     topic: int
@@ -34,15 +34,15 @@ class Position:
 
     @property
     def lag(self) -> int:
-        """Records that are there and not handled; without a commit all of them."""
+        """Records that were not handled; without a commit, all of them."""
         begin = max(self.committed or 0, self.start_offset)
         return max(0, self.end_offset - begin)
 
 
 def ask(
-    channel: grpc.Channel, metadata: Metadata, questions: Sequence[Question]
-) -> dict[Question, Position]:
-    """The answers that came in time; a question without one is not among them."""
+    channel: grpc.Channel, metadata: Metadata, queries: Sequence[PositionQuery]
+) -> dict[PositionQuery, Position]:
+    """The answers that came in time; a query without one is not among them."""
     send = cast(
         "Send[stream_pb2.FetchOffsetsRequest, stream_pb2.FetchOffsetsReply]",
         stream_pb2_grpc.StreamStub(channel).FetchOffsets.future,
@@ -54,19 +54,19 @@ def ask(
             partition=each.partition,
             group=each.group,
         )
-        for each in questions
+        for each in queries
     ]
-    found: dict[Question, Position] = {}
-    for question, reply in zip(questions, answers(send, metadata, requests), strict=True):
+    found: dict[PositionQuery, Position] = {}
+    for query, reply in zip(queries, answers(send, metadata, requests), strict=True):
         if reply is not None:
-            found[question] = Position(
+            found[query] = Position(
                 reply.offset if reply.found else None, reply.log_start, reply.high_watermark
             )
     return found
 
 
-def lag_of(found: dict[Question, Position], questions: Sequence[Question]) -> int | None:
+def lag_of(found: dict[PositionQuery, Position], queries: Sequence[PositionQuery]) -> int | None:
     """The sum over some partitions; None unless every one of them, and at least one, is known."""
-    if not questions or any(each not in found for each in questions):
+    if not queries or any(each not in found for each in queries):
         return None
-    return sum(found[each].lag for each in questions)
+    return sum(found[each].lag for each in queries)

@@ -61,7 +61,7 @@ Limit = Annotated[
 
 
 def _not_zero(limit: int | str) -> int | str:
-    """0 could mean "keep nothing" as well as "no limit": whoever wishes one of them says which."""
+    """Refuses 0, which could mean "keep nothing" or "no limit"."""
     if limit == 0:
         raise PydanticCustomError(
             "limit_zero", 'must be 1 or more; write "unlimited" to keep everything'

@@ -312,7 +312,7 @@ def _check_fixed(current: TopicBody, patch: TopicPatch) -> None:
         broken += [
             Violation(f"#/spec/{name}", "FIELD_IMMUTABLE", "cannot change on this version")
             for name in FIXED_SPEC
-            if _wished_anew(patch.spec, name) not in (None, getattr(effective_now, name))
+            if _requested_again(patch.spec, name) not in (None, getattr(effective_now, name))
         ]
     if broken:
         raise FieldImmutableError(
@@ -341,7 +341,7 @@ def _check_partitions(before: int, after: int) -> None:
         )
 
 
-def _wished_anew(spec: TopicSpec | None, name: str) -> object:
+def _requested_again(spec: TopicSpec | None, name: str) -> object:
     """What a patch makes of a member of the spec: None keeps it, and null asks for the
     default, of the member alone or of the whole spec."""
     if spec is None:

@@ -2,7 +2,7 @@
 usage, invoices, report runs. Thin: bodies are REST's own.
 
 One set of calls (`_Calls`, on the I/O loop) has two faces, `Admin` and `AsyncAdmin`. A creation
-answers at once with the stored wish; `wait_ready` waits for what was wished. Names are looked up,
+returns as soon as the spec is stored; `wait_ready` waits until it is applied. Names are looked up,
 never guessed: one that fits several objects is refused.
 """
 
@@ -16,9 +16,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from headrace.admin import legal_holds
 from headrace.admin.readiness import (
-    is_left_alone_by,
     is_observed,
     is_ready,
+    is_unreconciled,
     refuse_unreconciled,
     why_not_ready,
 )
@@ -62,8 +62,8 @@ class _Calls(Rest):
         """Create `topic` or `stream/topic`; returns when it is Ready, unless `wait=False` or it is
         created paused or unmanaged."""
         stream, topic = _split(name)
-        wish = {**(spec or {}), **({"partitions": partitions} if partitions is not None else {})}
-        body: dict[str, object] = {"name": topic, "spec": wish}
+        desired = {**(spec or {}), **({"partitions": partitions} if partitions is not None else {})}
+        body: dict[str, object] = {"name": topic, "spec": desired}
         if stream:
             body["stream"] = stream
         if project := await self.project_id():
@@ -74,7 +74,7 @@ class _Calls(Rest):
             if not (if_not_exists and error.code == "NAME_TAKEN"):
                 raise
             made = await self.topic(name)
-        if not wait or is_left_alone_by(wish):
+        if not wait or is_unreconciled(desired):
             return made
         return await self.wait_ready(made, timeout=timeout)
 
@@ -148,7 +148,7 @@ class _Calls(Rest):
         )
         if dry_run:
             return altered
-        if wait and not is_left_alone_by(spec):
+        if wait and not is_unreconciled(spec):
             return await self.wait_ready(altered, timeout=timeout)
         # Nothing else is waited for than that no worker is at it any more.
         return await self._wait_until(altered, is_observed, timeout) if wait else altered

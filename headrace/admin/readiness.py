@@ -34,8 +34,8 @@ def _ready(resource: Resource) -> Resource:
     )
 
 
-def is_left_alone_by(spec: Mapping[str, object]) -> bool:
-    """Whether a change says that workers keep their hands off."""
+def is_unreconciled(spec: Mapping[str, object]) -> bool:
+    """Whether a change turns reconciliation off."""
     return spec.get("paused") is True or spec.get("managed") is False
 
 

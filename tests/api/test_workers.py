@@ -1,4 +1,4 @@
-"""Workers inside the API: a wish becomes true while the caller waits."""
+"""Workers inside the API: a spec is applied while the caller waits."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -15,9 +15,9 @@ TOPIC_NAME_LENGTH_MAX = 249
 
 
 def _check(*, topic: str = "clicks", stream: str = "default", project: str = "default") -> None:
-    wish = put_topic(topic=topic).control.request.put_topic
-    wish.stream, wish.project = stream, project
-    rules.check_topic(wish)
+    desired = put_topic(topic=topic).control.request.put_topic
+    desired.stream, desired.project = stream, project
+    rules.check_topic(desired)
 
 
 def test_both_planes_have_one_rule_for_the_name_of_a_topic() -> None:

@@ -1,4 +1,4 @@
-"""Act *flow*: a wish over REST becomes a topic; every flight flows through it to a group."""
+"""Act *flow*: a spec over REST becomes a topic; every flight flows through it to a group."""
 
 import time
 import urllib.request
@@ -13,8 +13,8 @@ TOPIC = "departures"
 PARTITIONS = 4
 
 
-def wish(stage: Stage) -> float:
-    """POST the topic as anybody could, wait until it is Ready; seconds from wish to Ready."""
+def desired(stage: Stage) -> float:
+    """POST the topic as anybody could, wait until it is Ready; seconds from desired to Ready."""
     profile = stage.platform.profile()
     body = f'{{"name": "{TOPIC}", "spec": {{"partitions": {PARTITIONS}}}}}'.encode()
     request = urllib.request.Request(
@@ -38,7 +38,7 @@ def wish(stage: Stage) -> float:
 
 def play_flow(stage: Stage) -> tuple[Figures, str]:
     """Produce all flights, consume them with a group, account for every row."""
-    ready_seconds = wish(stage)
+    ready_seconds = desired(stage)
     records = [headrace.Record(key=key, value=value, timestamp_us=0) for key, value in flights()]
     now_us = time.time_ns() // 1000
     records = [record._replace(timestamp_us=now_us) for record in records]

@@ -24,8 +24,8 @@ def some(first: int, count: int) -> Iterator[headrace.Record]:
 
 def hold(stage: Stage) -> str:
     """A hold of the topic, in force; its id."""
-    wish = ("--case", "demo-1", "--reason", "an audit of the departures", "-o", "json")
-    made = json.loads(stage.platform.cli("hold", "create", TOPIC, *wish).stdout)
+    desired = ("--case", "demo-1", "--reason", "an audit of the departures", "-o", "json")
+    made = json.loads(stage.platform.cli("hold", "create", TOPIC, *desired).stdout)
     assert made["state"] == "ACTIVE", made
     return str(made["id"])
 

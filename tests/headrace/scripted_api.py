@@ -231,13 +231,13 @@ class ScriptedApi:
         topic = next(t for t in self.topics if t["id"] == seen.path.rpartition("/")[2])
         if seen.headers.get("if-match") != topic["etag"]:
             return problem(412, "ETAG_MISMATCH", "It was changed meanwhile")
-        spec, wish = topic["spec"], seen.body["spec"]
+        spec, desired = topic["spec"], seen.body["spec"]
         assert isinstance(spec, dict)
-        assert isinstance(wish, dict)
+        assert isinstance(desired, dict)
         if seen.query.get("dry_run"):
             plan = {"plan": {"data_loss": self.loss, "warnings": ["Whole segments go."]}}
             return 200, {**self._as_found(topic), **(plan if self.loss else {})}
-        topic |= {"spec": {**spec, **wish}, "generation": 2, "etag": "r2"}
+        topic |= {"spec": {**spec, **desired}, "generation": 2, "etag": "r2"}
         return 202, self._as_found(topic)
 
     def _create_stream(self, seen: Seen) -> Answer:
@@ -297,7 +297,7 @@ class ScriptedApi:
         condition = {"type": "Ready", "status": "True", "reason": "RECONCILED", "message": ""}
         return 200, {
             "object": {"kind": kind, "id": "tp_0", "name": name},
-            "summary": f"{name} is as it was wished.",
+            "summary": f"{name} is ready: generation 1 is in effect.",
             "steps": [step],
             "conditions": [condition],
             "operations": [{"id": "op_1", "kind": "create_topic", "state": "SUCCEEDED"}],

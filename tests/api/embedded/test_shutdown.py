@@ -1,4 +1,4 @@
-"""The wish to end: a signal may state it at any moment of the wait that it ends."""
+"""The desired to end: a signal may state it at any moment of the wait that it ends."""
 
 import signal
 import sys

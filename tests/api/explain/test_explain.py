@@ -14,9 +14,9 @@ from tests.support.processes.scripted_node import refuse, vanish
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOT_READY = (
-    "The stream s is not ready: Busy (wait). The next look is at 2026-03-01T12:00:00.000000Z."
+    "The stream s is not ready: Busy (wait). The next attempt is at 2026-03-01T12:00:00.000000Z."
 )
-WAITING = "Generation 2 of the stream s waits for a worker; the last one that was looked at is 1."
+WAITING = "Generation 2 of the stream s waits for a worker; the last reconciled generation is 1."
 WORDS = sorted(kind.word for kind in KINDS.values())
 
 
@@ -25,7 +25,7 @@ def test_a_topic_that_is_ready_says_what_was_asked_done_and_answered(service: Se
     service.settle()
     found = _explain(service, topic["id"])
     assert found["object"] == {"kind": "topic", "id": topic["id"], "name": "default/orders"}
-    assert found["summary"] == "The topic default/orders is ready: generation 1 is in force."
+    assert found["summary"] == "The topic default/orders is ready: generation 1 is in effect."
     what = [each["what"] for each in found["steps"]]
     assert what[0] == "topics.create"
     assert "PutTopic with fence 1.1.1" in what
@@ -34,7 +34,7 @@ def test_a_topic_that_is_ready_says_what_was_asked_done_and_answered(service: Se
     assert put["next"].startswith("the cluster answered: applied, metadata op ")
     assert "Ready became True" in what
     assert (what[-1], found["steps"][-1]["next"]) == (
-        "the next look",
+        "the next attempt",
         "its commands carry fence 1.1.2",
     )
     assert [each["at"] for each in found["steps"]] == sorted(each["at"] for each in found["steps"])
@@ -51,7 +51,7 @@ def test_a_change_says_which_member_the_cluster_has_otherwise(service: Service) 
     service.client.patch(f"/v1/topics/{topic['id']}", json=patch, headers=service.owner)
     waiting = _explain(service, topic["id"])
     assert "Generation 2" in waiting["summary"]
-    assert waiting["steps"][-1]["why"] == "it changed"
+    assert waiting["steps"][-1]["why"] == "the spec changed"
     service.settle()
     whys = [each["why"] for each in _explain(service, topic["id"])["steps"]]
     assert "the cluster has another partitions, codec" in whys
@@ -66,9 +66,9 @@ def test_a_topic_that_fails_says_its_last_error_and_when_it_is_tried_again(
     service.loop.run_once(["topic"])
     found = _explain(service, topic["id"])
     assert found["summary"].startswith("The topic default/orders is not ready: DiskSick")
-    assert "The next look is at 2026-03-01T12:00:0" in found["summary"]
+    assert "The next attempt is at 2026-03-01T12:00:0" in found["summary"]
     last = found["steps"][-1]
-    assert last["what"] == "the next look after 1 failed attempts"
+    assert last["what"] == "the next attempt after 1 failed attempts"
     assert last["why"] == "DISK_SICK: disk_sick"
 
 
@@ -80,14 +80,14 @@ def test_a_topic_that_goes_and_is_gone_says_so_by_id_and_by_name(service: Servic
     service.client.delete(f"/v1/topics/{topic['id']}", headers=headers)
     service.loop.run_once(["topic"])
     going = _explain(service, "topic/orders")
-    assert "is being deleted since 2026-03-01T12:00:00.000000Z: Closing (" in going["summary"]
+    assert "has been in deletion since 2026-03-01T12:00:00.000000Z: Closing (" in going["summary"]
     for _ in range(4):
         service.clock.advance(1)
         service.settle()
     for name in (topic["id"], "topic/orders", "topic/default/orders"):
         gone = _explain(service, name)
         assert gone["object"]["id"] == topic["id"]
-        assert "is gone since" in gone["summary"]
+        assert "was removed at" in gone["summary"]
         sent = [each for each in gone["steps"] if each["what"].startswith("DeleteTopic")]
         assert [each["next"].split(",")[0] for each in sent] == [
             "the cluster answered: applied",
@@ -103,7 +103,7 @@ def test_a_worker_at_work_is_named_with_its_lease(service: Service) -> None:
     seen: list[Body] = []
     service.node.on_apply = lambda: seen.append(_explain(service, topic["id"])["steps"][-1])
     service.settle()
-    assert seen[0]["what"].startswith("a worker is looking at it (")
+    assert seen[0]["what"].startswith("worker ")
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -194,7 +194,7 @@ def test_a_revoked_key_says_that_it_is(service: Service) -> None:
     service.client.delete(path, headers=service.owner)
     service.settle()
     found = _explain(service, "key/viewer-0")
-    assert found["summary"] == "The key viewer-0 is revoked, and every cluster has forgotten it."
+    assert found["summary"] == "The key viewer-0 is revoked on every cluster."
     assert "RevokeKey with fence 1.2.2" in [each["what"] for each in found["steps"]]
 
 
@@ -220,8 +220,8 @@ def test_an_explanation_never_holds_a_secret(service: Service) -> None:
 @pytest.mark.parametrize(
     ("conditions", "generation", "expected"),
     [
-        ([], 1, "The stream s is there and needs no work."),
-        ([("Ready", "True", "Done", "")], 1, "The stream s is ready: generation 1 is in force."),
+        ([], 1, "The stream s exists and needs no reconciliation."),
+        ([("Ready", "True", "Done", "")], 1, "The stream s is ready: generation 1 is in effect."),
         (
             [("Ready", "False", "Busy", "wait.")],
             1,

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from api.groups import service
-from api.groups.service import QUESTIONS_MAX, detail, list_page
+from api.groups.service import QUERIES_MAX, detail, list_page
 from api.http.errors import UnavailableError
 from api.node.groups import Place
 from api.node.pool import NodePool
@@ -164,7 +164,7 @@ def test_groups_that_are_read_are_asked_about_before_those_that_are_not(
     nodes: NodePool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(service, "QUESTIONS_MAX", 3)
+    monkeypatch.setattr(service, "QUERIES_MAX", 3)
     cluster = Cluster(
         groups={"a": [], "b": ["orders"]}, topics={"orders": 2}, committed={(16, 0): 100}, end=100
     )
@@ -176,8 +176,8 @@ def test_no_more_is_asked_than_may_be_and_what_was_left_out_is_said(
     nodes: NodePool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert QUESTIONS_MAX == 1024
-    monkeypatch.setattr(service, "QUESTIONS_MAX", 3)
+    assert QUERIES_MAX == 1024
+    monkeypatch.setattr(service, "QUERIES_MAX", 3)
     cluster = Cluster(
         groups={"a": ["orders"], "b": ["orders"]}, topics={"idle": 4, "orders": 2}, end=10
     )

@@ -352,8 +352,8 @@ def test_an_explanation_of_a_topic_shows_its_holds(service: Service) -> None:
     topic, hold = _held(service)
     steps = service.get(f"/v1/explain?object={topic['id']}")["steps"]
     (shown,) = [each for each in steps if hold["id"] in each["what"]]
-    assert shown["what"] == f"{hold['id']} holds it for case C-1"
-    assert shown["next"].startswith("it is ACTIVE")
+    assert shown["what"] == f"legal hold {hold['id']} for case C-1"
+    assert shown["next"].startswith("ACTIVE")
     found = service.get(f"/v1/explain?object={hold['id']}")
     assert found["summary"] == f"The hold {hold['id']} of case C-1 on {topic['id']} is ACTIVE."
     assert any(each["what"].startswith("PutHold with fence 1.1.") for each in found["steps"])

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from api.auth.permissions import Caller
 from api.db.database import Database
 from api.live.observation import (
-    QUESTIONS_MAX,
+    QUERIES_MAX,
     GroupObservation,
     Observation,
     Scope,
@@ -19,11 +19,11 @@ from api.live.observation import (
     picture,
     point_between,
     point_body,
-    questions_of,
+    position_queries,
 )
 from api.live.poller import Poller, Snapshot
 from api.node.pool import NodePool
-from api.node.positions import Position, Question, lag_of
+from api.node.positions import Position, PositionQuery, lag_of
 from dataplane.wire import node_pb2
 from tests.support.builders.control_plane import Body, Service
 
@@ -114,10 +114,10 @@ def test_what_was_not_asked_or_answered_is_unknown_and_never_0() -> None:
     assert point_between(first, restarted).sums.out_bytes is None
     gone = observed_at(1, silent=1)
     assert picture(gone, point_between(first, gone), OWNER).now.in_bytes is None
-    question = Question(16, 16, 1, 0)
-    assert lag_of({}, [question]) is None
-    assert lag_of({question: Position(None, 2, 9)}, [question]) == 7
-    assert lag_of({question: Position(4, 6, 9)}, [question]) == 3
+    query = PositionQuery(16, 16, 1, 0)
+    assert lag_of({}, [query]) is None
+    assert lag_of({query: Position(None, 2, 9)}, [query]) == 7
+    assert lag_of({query: Position(4, 6, 9)}, [query]) == 3
     assert lag_of({}, []) is None
 
 
@@ -138,14 +138,14 @@ def test_what_nobody_told_of_for_a_while_has_not_grown_from_nothing() -> None:
 
 def test_questions_are_bounded_and_small_groups_come_first() -> None:
     reply = node_pb2.DescribeReply()
-    for name, partitions in (("huge", QUESTIONS_MAX), ("small", 2)):
+    for name, partitions in (("huge", QUERIES_MAX), ("small", 2)):
         row = reply.topics.add(topic_id=name, number=16, created_revision=1)
         for index in range(partitions):
             row.partitions.add(index=index)
     reply.groups.add(group=20, topic_ids=["huge"])
     reply.groups.add(group=21, topic_ids=["small"])
     reply.groups.add(group=22, topic_ids=["gone"])
-    assert {number: len(asked) for number, asked in questions_of(reply).items()} == {21: 2}
+    assert {number: len(asked) for number, asked in position_queries(reply).items()} == {21: 2}
 
 
 def events(service: Service, query: str = "?looks=1") -> dict[str, Body]:
@@ -173,7 +173,7 @@ def test_the_stream_tells_what_the_nodes_hold_of_the_callers_organization(
     seen = events(service)
     assert seen["history"] == {"points": []}
     assert (seen["live"]["topics"], seen["live"]["stored_bytes"]) == (1, "42")
-    # This node answers no questions about positions: the lag is unknown.
+    # This node answers no queries about positions: the lag is unknown.
     assert (seen["live"]["groups"], seen["live"]["groups_unknown"]) == (1, 1)
     assert "worst_lag" not in seen["live"]
 

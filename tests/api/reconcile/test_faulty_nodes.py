@@ -1,4 +1,4 @@
-"""Nodes that answer late, nothing or no: the wish is reached, and nothing is made twice or lost."""
+"""Nodes that answer late, nothing or no: the spec is reached, and nothing is made twice or lost."""
 
 import copy
 from collections.abc import Iterator

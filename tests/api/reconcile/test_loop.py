@@ -1,4 +1,4 @@
-"""Reconciling against a scripted node: whatever is lost, late or refused, the end is the wish."""
+"""Reconciling against a scripted node: whatever is lost, late or refused, the spec is applied."""
 
 import threading
 

@@ -13,10 +13,10 @@ from tests.support.processes.scripted_node import refuse, vanish
 def test_a_purge_demands_the_present_etag_and_a_dry_run_says_what_goes(service: Service) -> None:
     topic = _filled(service)
     path = f"/v1/topics/{topic['id']}:purge"
-    wish = {"partitions": [{"index": 0, "before_offset": "4"}]}
-    without = service.client.post(path, json=wish, headers=service.owner)
+    desired = {"partitions": [{"index": 0, "before_offset": "4"}]}
+    without = service.client.post(path, json=desired, headers=service.owner)
     assert (without.status_code, without.json()["code"]) == (428, "PRECONDITION_REQUIRED")
-    stale = service.client.post(path, json=wish, headers={**service.owner, "If-Match": '"r9"'})
+    stale = service.client.post(path, json=desired, headers={**service.owner, "If-Match": '"r9"'})
     assert (stale.status_code, stale.json()["etag"]) == (412, "r1")
     dry = _purge(service, topic, "?dry_run=true", p0=4, p1=10)
     assert (dry.status_code, dry.json()["dry_run"]) == (200, True)
@@ -168,13 +168,13 @@ def test_a_purge_of_a_topic_that_goes_is_done_when_it_is_gone(service: Service) 
 
 def test_what_is_not_there_is_pointed_at(service: Service) -> None:
     topic = _filled(service)
-    for wish, pointer in (
+    for desired, pointer in (
         ({"p2": 1}, "#/partitions/0/index"),
         ({"p0": 11}, "#/partitions/0/before_offset"),
         ({"p0": 0}, "#/partitions/0/before_offset"),
         ({}, "#/partitions"),
     ):
-        refused = _purge(service, topic, "", **wish)
+        refused = _purge(service, topic, "", **desired)
         assert refused.status_code == 400, refused.text
         assert [each["pointer"] for each in refused.json()["errors"]] == [pointer]
     assert service.get(f"/v1/topics/{topic['id']}")["etag"] == "r1"

@@ -1,4 +1,4 @@
-"""Topics over HTTP: a wish is stored at once, readable at once, and changed only as agreed."""
+"""Topics over HTTP: a spec is stored at once, readable at once, and changed only as agreed."""
 
 from dataclasses import fields
 

@@ -11,7 +11,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from dataplane.services.reflection import PATHS, Missing, catalogue_of_node
 from dataplane.wire import reflection_pb2 as wire
-from tests.support.builders.node_objects import VIEWER, furnish, topic_wish
+from tests.support.builders.node_objects import VIEWER, furnish, topic_spec
 from tests.support.processes.node_process import NodeProcess
 
 SERVICES = [
@@ -85,7 +85,7 @@ def test_what_is_not_there_is_missing_by_name() -> None:
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     with NodeProcess(tmp_path_factory.mktemp("reflection")) as running:
         furnish(running)
-        running.admin().apply(topic_wish("seen"))
+        running.admin().apply(topic_spec("seen"))
         yield running
 
 

@@ -73,9 +73,9 @@ def test_a_stream_tells_its_topics_and_what_they_hold(headrace: Run, api: Script
     done = headrace("stream", "delete", "billing", "--cascade", stdin=b"billing\n", terminal=True)
     assert done.code == 0
     assert "  1 topic\n  3 records in 1 partition, 96 bytes\n" in done.err
-    (wish,) = [seen for seen in api.seen if seen.method == "DELETE"]
-    assert wish.query == {"cascade": "true"}
-    assert wish.headers["if-match"] == "r1"
+    (desired,) = [seen for seen in api.seen if seen.method == "DELETE"]
+    assert desired.query == {"cascade": "true"}
+    assert desired.headers["if-match"] == "r1"
 
 
 def test_a_project_tells_streams_topics_and_keys(headrace: Run) -> None:
@@ -92,8 +92,8 @@ def test_partitions_that_nobody_counted_are_told_as_such(
 
 
 def test_force_and_the_breaker_are_passed_on(headrace: Run, api: ScriptedApi) -> None:
-    wish = ["--yes", "--force-reason", "disk lost", "--confirm-deletions", "7"]
-    headrace("topic", "delete", "billing/orders", *wish)
+    desired = ["--yes", "--force-reason", "disk lost", "--confirm-deletions", "7"]
+    headrace("topic", "delete", "billing/orders", *desired)
     (sent,) = [seen for seen in api.seen if seen.method == "DELETE"]
     assert sent.query == {"force": "true", "reason": "disk lost", "confirm_deletions": "7"}
 

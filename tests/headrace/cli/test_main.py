@@ -115,7 +115,7 @@ def test_topic_create_passes_its_wish(headrace: Run, api: ScriptedApi) -> None:
 
 
 @pytest.mark.parametrize(
-    ("switch", "wish"),
+    ("switch", "desired"),
     [
         ("--paused", {"paused": True}),
         ("--no-paused", {"paused": False}),
@@ -124,11 +124,11 @@ def test_topic_create_passes_its_wish(headrace: Run, api: ScriptedApi) -> None:
     ],
 )
 def test_topic_alter_pauses_and_resumes(
-    headrace: Run, api: ScriptedApi, switch: str, wish: dict[str, bool]
+    headrace: Run, api: ScriptedApi, switch: str, desired: dict[str, bool]
 ) -> None:
     headrace("topic", "create", "orders", "--no-wait")
     assert headrace("topic", "alter", "orders", switch, "--no-wait").code == 0
-    assert api.seen[-1].body["spec"] == wish
+    assert api.seen[-1].body["spec"] == desired
 
 
 def test_a_missing_topic_is_exit_code_3(headrace: Run) -> None:

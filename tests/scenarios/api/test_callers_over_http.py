@@ -76,15 +76,15 @@ def test_a_create_whose_answer_is_lost_is_made_once_however_it_is_repeated(
             assert creating.result()["id"] == first["id"]
         # Whoever repeats without one is told which it was that was made.
         lossy.delay_seconds = HELD_SECONDS
-        wish = {"name": "without"}
+        desired = {"name": "without"}
         with calling(lossy.port) as connection:
-            losing = pool.submit(ask, service, connection, "POST", "/v1/topics", wish)
+            losing = pool.submit(ask, service, connection, "POST", "/v1/topics", desired)
             second = made(service, "without")
             lossy.break_all()
             with pytest.raises(ConnectionError):
                 losing.result()
         with calling(port) as connection:
-            status, problem = ask(service, connection, "POST", "/v1/topics", wish)
+            status, problem = ask(service, connection, "POST", "/v1/topics", desired)
             assert (status, problem["code"], problem["existing_id"]) == (
                 409, "NAME_TAKEN", second["id"],
             )  # fmt: skip

@@ -173,7 +173,7 @@ def test_every_page_is_accessible_in_both_themes(console: Console, theme: str) -
             page.get_by_role("tab", name=tab, selected=True).wait_for()
             assert violations(page) == []
         page.get_by_role("button", name=re.compile("^Explain the state")).click()
-        page.get_by_text("the next look").wait_for()
+        page.get_by_text("the next attempt").wait_for()
         assert violations(page) == []
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Delete topic").click()

@@ -103,7 +103,7 @@ def test_a_worker_that_froze_over_its_lease_is_refused_by_node_and_queue(
     service: Service, process: NodeProcess, road: NodeProxy
 ) -> None:
     topic = service.topic("frozen")
-    # It knows its wish, and has not seen yet that the node has no such topic.
+    # It knows its desired, and has not seen yet that the node has no such topic.
     road.hold_answer(1)
     with worker(service) as frozen, ThreadPoolExecutor(1) as pool:
         passing = pool.submit(frozen.run_once)

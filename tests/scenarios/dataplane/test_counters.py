@@ -11,7 +11,7 @@ from dataplane.wire import node_pb2
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc, usage_pb2
 from tests.support.builders import commands
-from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, topic_spec
 from tests.support.clients.usage_log import closes, counters, totals
 from tests.support.processes.node_process import NodeProcess, refusal
 from tests.support.processes.platform import wait_until
@@ -81,7 +81,7 @@ def _flushed(node: NodeProcess) -> list[usage_pb2.Counter]:
 def test_what_clients_read_and_ask_is_counted_to_the_byte(tmp_path: Path, shards: int) -> None:
     with NodeProcess(tmp_path, shards=shards) as node:
         furnish(node)
-        node.admin().apply(topic_wish("read", partitions=3))
+        node.admin().apply(topic_spec("read", partitions=3))
         client = node.client(EDITOR)
         topic = client.topic("read")
         began = time.monotonic()

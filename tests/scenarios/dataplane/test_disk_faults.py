@@ -19,7 +19,7 @@ import pytest
 from headrace import codec
 from headrace.wire import stream_pb2
 from tests.support.builders import commands
-from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_spec
 from tests.support.processes.disk import Disk
 from tests.support.processes.faults import Faults
 from tests.support.processes.node_process import Client, NodeProcess, refusal
@@ -138,7 +138,7 @@ def test_a_full_disk_refuses_writes_by_name_and_nothing_else_and_recovers_by_its
         # Reads, commits, topics that come and go: none of them needs more than the journal has.
         assert writer.stored() == writer.values
         writer.client.commit(mine, member.joined.group, 1)
-        node.admin().apply(topic_wish("born"))
+        node.admin().apply(topic_spec("born"))
         node.admin().apply(commands.delete_topic("tp_going").control.request)
         node.wait_until(lambda: "STORAGE_FULL" in node.http("/readyz")[1])
         assert "the disk is full" in node.log()

@@ -11,7 +11,7 @@ from headrace.consumer import groups
 from headrace.settings import Settings
 from headrace.wire import stream_pb2 as wire
 from tests.support.builders import commands
-from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, key_wish
+from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, key_spec
 from tests.support.processes.node_process import NodeProcess, refusal, token
 from tests.support.processes.platform import wait_until
 
@@ -30,13 +30,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
             "tp_rival", topic="orders", organization_id="org_2", project_id="prj_2"
         )
         admin.apply(other.control.request)
-        rival = key_wish("key_rival", "rival00001", RIVAL_SHA256, "editor")
+        rival = key_spec("key_rival", "rival00001", RIVAL_SHA256, "editor")
         rival.put_key.organization_id, rival.put_key.project_id = "org_2", "prj_2"
         admin.apply(rival)
-        wide = key_wish("key_wide", "wide000001", WIDE_SHA256, "editor")
+        wide = key_spec("key_wide", "wide000001", WIDE_SHA256, "editor")
         wide.put_key.project_id = ""
         admin.apply(wide)
-        admin.apply(key_wish("key_billing", "billing001", BILLING_SHA256, "billing-viewer"))
+        admin.apply(key_spec("key_billing", "billing001", BILLING_SHA256, "billing-viewer"))
         yield running
 
 

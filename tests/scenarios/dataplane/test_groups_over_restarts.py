@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_spec
 from tests.support.processes.node_process import NodeProcess
 from tests.support.processes.platform import wait_until
 from tests.support.stories.group_history import History, Member, Observer, Producer
@@ -30,7 +30,7 @@ def test_two_members_lose_nothing_and_share_nothing_while_the_node_is_restarted(
     node: NodeProcess, seed: int
 ) -> None:
     chance = random.Random(seed)
-    node.admin().apply(topic_wish("flow", PARTITIONS))
+    node.admin().apply(topic_spec("flow", PARTITIONS))
     topic = node.client(EDITOR).topic("flow")
     address = f"127.0.0.1:{node.grpc_port}"
     history = History()
@@ -70,7 +70,7 @@ def _shared(node: NodeProcess) -> bool:
 
 
 def test_a_member_without_a_partition_waits_and_takes_over(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("narrow", 2))
+    node.admin().apply(topic_spec("narrow", 2))
     client = node.client(EDITOR)
     first = client.join("a", "narrow")
     first.assigned(2)
@@ -89,7 +89,7 @@ def test_a_member_without_a_partition_waits_and_takes_over(node: NodeProcess) ->
 
 
 def test_a_member_without_a_partition_comes_back_as_such_after_a_kill(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("narrow", 2))
+    node.admin().apply(topic_spec("narrow", 2))
     names = ("a", "b", "c")
     first = node.client(EDITOR).join("a", "narrow")
     first.assigned(2)
@@ -110,7 +110,7 @@ def test_a_member_without_a_partition_comes_back_as_such_after_a_kill(node: Node
 def test_members_that_do_not_come_back_after_a_kill_give_up_their_partitions(
     node: NodeProcess,
 ) -> None:
-    node.admin().apply(topic_wish("left_behind", 2))
+    node.admin().apply(topic_spec("left_behind", 2))
     gone = node.client(EDITOR).join("gone", "left_behind", timeout_ms=1000)
     before = gone.assigned(2)
     node.client(EDITOR).commit(before.assigned[0], gone.joined.group, 0)

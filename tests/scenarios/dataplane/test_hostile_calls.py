@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from dataplane.wire import node_pb2
 from headrace import codec
 from headrace.wire import stream_pb2 as wire
-from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, key_wish
+from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, key_spec
 from tests.support.processes.node_process import NodeProcess, refusal, token
 
 STRANGER, STRANGER_SHA256 = token("user", "stranger01", "stranger")
@@ -59,15 +59,15 @@ def node(
     with NodeProcess(tmp_path_factory.mktemp("node"), shards=request.param) as running:
         furnish(running, "theirs")
         admin = running.admin()
-        other = key_wish("key_stranger", "stranger01", STRANGER_SHA256, "owner")
+        other = key_spec("key_stranger", "stranger01", STRANGER_SHA256, "owner")
         other.put_key.organization_id = "org_other"
         other.put_key.project_id = ""
         admin.apply(other)
-        admin.apply(key_wish("key_billing", "billing001", BILLING_SHA256, "billing-viewer"))
-        old = key_wish("key_expired", "expired001", EXPIRED_SHA256, "owner")
+        admin.apply(key_spec("key_billing", "billing001", BILLING_SHA256, "billing-viewer"))
+        old = key_spec("key_expired", "expired001", EXPIRED_SHA256, "owner")
         old.put_key.expires_at_us = 1
         admin.apply(old)
-        gone = key_wish("key_revoked", "revoked001", REVOKED_SHA256, "owner")
+        gone = key_spec("key_revoked", "revoked001", REVOKED_SHA256, "owner")
         admin.apply(gone)
         revocation = node_pb2.ApplyRequest(fence=gone.fence)
         revocation.fence.generation += 1

@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from tests.support.builders import commands
-from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_spec
 from tests.support.clients.usage_log import closes
 from tests.support.processes.node_process import Client, NodeProcess, refusal, token
 
@@ -21,12 +21,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     """A node with few partitions, which one topic has taken as far as it may."""
     with NodeProcess(tmp_path_factory.mktemp("node"), exchange=FEW_PARTITIONS) as running:
         furnish(running)
-        running.admin().apply(topic_wish("shared", partitions=1))
+        running.admin().apply(topic_spec("shared", partitions=1))
         client = running.client(EDITOR)
         client.produce(client.topic("shared"), 0, [b"x"])
         # To refuse the wide topic, or its records beyond a share, is one way to keep room.
         with contextlib.suppress(grpc.RpcError):
-            running.admin().apply(topic_wish("wide", partitions=PARTITIONS_MAX))
+            running.admin().apply(topic_spec("wide", partitions=PARTITIONS_MAX))
             wide = client.topic("wide")
             for partition in range(PARTITIONS_MAX):
                 client.produce(wide, partition, [b"x"])

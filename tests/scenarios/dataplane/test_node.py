@@ -18,7 +18,7 @@ from tests.support.builders.node_objects import (
     EDITOR,
     VIEWER,
     furnish,
-    topic_wish,
+    topic_spec,
 )
 from tests.support.clients.usage_log import closes
 from tests.support.processes.node_process import ROOT, NodeProcess, Session, refusal
@@ -39,9 +39,9 @@ def node(
 
 
 def test_a_wish_becomes_a_topic_that_takes_and_gives_records(node: NodeProcess) -> None:
-    reply = node.admin().apply(topic_wish("clicks"))
+    reply = node.admin().apply(topic_spec("clicks"))
     assert reply.changed
-    assert node.admin().apply(topic_wish("clicks")).number == reply.number
+    assert node.admin().apply(topic_spec("clicks")).number == reply.number
     editor = node.client(EDITOR)
     topic = editor.topic("clicks")
     assert (topic.name, topic.number) == ("default/clicks", reply.number)
@@ -58,7 +58,7 @@ def test_a_wish_becomes_a_topic_that_takes_and_gives_records(node: NodeProcess) 
 
 
 def test_describe_shows_what_a_key_may_see_and_names_what_is_missing(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("seen"))
+    node.admin().apply(topic_spec("seen"))
     reply = node.client(VIEWER).describe("default/seen", "nothing", "_usage")
     assert reply.cluster_id == "cl_test"
     assert reply.nodes[0].address == f"127.0.0.1:{node.grpc_port}"
@@ -75,7 +75,7 @@ def test_describe_shows_what_a_key_may_see_and_names_what_is_missing(node: NodeP
 
 def test_who_may_not_call_is_refused_with_a_typed_error(node: NodeProcess) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        node.client(EDITOR).apply(topic_wish("mine"))
+        node.client(EDITOR).apply(topic_spec("mine"))
     code, error = refusal(caught.value)
     assert (code, error.code) == (grpc.StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED")
     assert error.hint
@@ -85,11 +85,11 @@ def test_who_may_not_call_is_refused_with_a_typed_error(node: NodeProcess) -> No
 
 
 def test_a_stale_fence_is_aborted(node: NodeProcess) -> None:
-    request = topic_wish("fenced")
+    request = topic_spec("fenced")
     request.fence.generation = 5
     node.admin().apply(request)
     with pytest.raises(grpc.RpcError) as caught:
-        node.admin().apply(topic_wish("fenced"))
+        node.admin().apply(topic_spec("fenced"))
     code, error = refusal(caught.value)
     assert (code, error.code) == (grpc.StatusCode.ABORTED, "COMMAND_FENCED")
 
@@ -98,7 +98,7 @@ def test_a_stale_fence_is_aborted(node: NodeProcess) -> None:
 def test_a_wish_with_a_limit_of_0_is_refused_before_it_is_in_the_log(
     node: NodeProcess, limit: str, name: str
 ) -> None:
-    request = topic_wish(name)
+    request = topic_spec(name)
     setattr(request.put_topic, limit, 0)
     before = node.admin().describe_node().metadata_op
     with pytest.raises(grpc.RpcError) as caught:
@@ -131,7 +131,7 @@ def test_a_message_of_another_kind_is_an_invalid_argument(node: NodeProcess) -> 
 def test_two_members_share_a_topic_and_go_on_where_the_first_committed(
     node: NodeProcess,
 ) -> None:
-    node.admin().apply(topic_wish("shared"))
+    node.admin().apply(topic_spec("shared"))
     client = node.client(EDITOR)
     topic = client.topic("shared")
     for partition in (0, 1):
@@ -174,7 +174,7 @@ def test_two_members_share_a_topic_and_go_on_where_the_first_committed(
 
 
 def test_a_silent_member_is_expired_and_its_partitions_move(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("silence"))
+    node.admin().apply(topic_spec("silence"))
     client = node.client(EDITOR)
     silent = client.join("silent", "silence", group="silence", timeout_ms=1500)
     silent.assigned(2)
@@ -186,7 +186,7 @@ def test_a_silent_member_is_expired_and_its_partitions_move(node: NodeProcess) -
 
 
 def test_a_second_session_of_a_name_ends_the_first(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("twins"))
+    node.admin().apply(topic_spec("twins"))
     client = node.client(EDITOR)
     first = client.join("twin", "twins", group="twins")
     before = first.assigned(2)
@@ -201,7 +201,7 @@ def test_a_second_session_of_a_name_ends_the_first(node: NodeProcess) -> None:
 
 
 def test_an_owner_that_does_not_release_is_closed_after_its_time(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("stubborn"))
+    node.admin().apply(topic_spec("stubborn"))
     client = node.client(EDITOR)
     stubborn = client.join("stubborn", "stubborn", group="stubborn", timeout_ms=1000)
     beating = threading.Event()
@@ -224,7 +224,7 @@ def test_an_owner_that_does_not_release_is_closed_after_its_time(node: NodeProce
 
 
 def test_a_client_that_goes_away_leaves_the_group(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("gone"))
+    node.admin().apply(topic_spec("gone"))
     client = node.client(EDITOR)
     gone = client.join("gone", "gone", group="gone", timeout_ms=60_000)
     gone.assigned(2)
@@ -233,9 +233,9 @@ def test_a_client_that_goes_away_leaves_the_group(node: NodeProcess) -> None:
 
 
 def test_a_member_of_one_group_too_many_is_told_so_and_the_others_go_on(node: NodeProcess) -> None:
-    wish = topic_wish("crowded")
-    wish.put_topic.partitions = 1
-    node.admin().apply(wish)
+    desired = topic_spec("crowded")
+    desired.put_topic.partitions = 1
+    node.admin().apply(desired)
     client = node.client(EDITOR)
     for number in range(PARTITION_GROUPS_MAX):
         member = client.join("reader", "crowded", group=f"crowd-{number}")
@@ -265,7 +265,7 @@ def _ended(session: Session) -> stream_pb2.Error:
 def test_commits_of_groups_that_nobody_joined_leave_room_for_one_that_does(
     node: NodeProcess,
 ) -> None:
-    node.admin().apply(topic_wish("guessed", partitions=1))
+    node.admin().apply(topic_spec("guessed", partitions=1))
     viewer = node.client(VIEWER)
     topic = viewer.topic("guessed")
     place = stream_pb2.Assigned(topic=topic.number, created_revision=topic.created_revision)
@@ -287,7 +287,7 @@ def test_joining_a_topic_that_is_not_there_is_refused(node: NodeProcess) -> None
 
 
 def test_flushed_usage_is_exactly_what_the_log_holds(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("billed"))
+    node.admin().apply(topic_spec("billed"))
     client = node.client(EDITOR)
     topic = client.topic("billed")
     client.produce(topic, 0, [b"one", b"two"])

@@ -21,7 +21,7 @@ import pytest
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc
-from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, topic_spec
 from tests.support.clients.http2_peer import (
     DATA,
     END_HEADERS,
@@ -286,7 +286,7 @@ def apply_all(node: NodeProcess, wishes: Sequence[node_pb2.ApplyRequest]) -> Non
     """Many wishes side by side."""
     stub = node_pb2_grpc.AdminStub(node.channel)
     metadata = (("authorization", f"Bearer {node.node_key}"),)
-    calls = [stub.Apply.future(wish, metadata=metadata, timeout=120) for wish in wishes]
+    calls = [stub.Apply.future(desired, metadata=metadata, timeout=120) for desired in wishes]
     assert all(call.result().changed for call in calls)
 
 
@@ -295,9 +295,9 @@ def test_ten_thousand_partitions_are_refused_beyond_the_nodes_room_and_boot_in_s
 ) -> None:
     with NodeProcess(tmp_path) as node:
         furnish(node)
-        apply_all(node, [topic_wish(f"wide-{index}", 1024) for index in range(9)])
+        apply_all(node, [topic_spec(f"wide-{index}", 1024) for index in range(9)])
         for first in range(0, 1000, 100):  # no more at a time than a connection's streams
-            apply_all(node, [topic_wish(f"t-{first + index}", 1) for index in range(100)])
+            apply_all(node, [topic_spec(f"t-{first + index}", 1) for index in range(100)])
         client = node.client(EDITOR)
         stub = stream_pb2_grpc.StreamStub(node.channel)
         topics = [client.topic(f"wide-{index}") for index in range(2)]

@@ -8,7 +8,7 @@ import pytest
 
 import headrace
 from headrace.wire import stream_pb2, stream_pb2_grpc
-from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, topic_spec
 from tests.support.processes.node_process import CALL_SECONDS, NodeProcess, refusal
 
 
@@ -55,7 +55,7 @@ def test_plain_clients_and_the_sdk_read_each_other(node: NodeProcess) -> None:
 
 
 def test_names_are_known_again_after_a_kill_and_what_was_acked_is_there(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("late"))
+    node.admin().apply(topic_spec("late"))
     publish(node, "late", b"acked")
     node.kill()
     node.start()

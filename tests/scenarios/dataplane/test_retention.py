@@ -9,7 +9,7 @@ import pytest
 from dataplane.wire import node_pb2
 from headrace.wire import stream_pb2, usage_pb2
 from tests.support.builders import commands
-from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_spec
 from tests.support.processes.node_process import NodeProcess, refusal
 from tests.support.processes.platform import wait_until
 
@@ -25,7 +25,7 @@ def node(tmp_path: Path) -> Iterator[NodeProcess]:
 
 
 def _wish(*, generation: int = 1, retention_bytes: int = -1) -> node_pb2.ApplyRequest:
-    request = topic_wish("ages", partitions=1)
+    request = topic_spec("ages", partitions=1)
     request.fence.generation = generation
     request.put_topic.segment_bytes = MIB
     request.put_topic.retention_bytes = retention_bytes
@@ -133,7 +133,7 @@ def test_a_hold_in_force_outlives_its_policy_and_a_kill_and_ends_by_release_alon
 
 
 def test_a_purge_takes_what_lies_before_and_tells_every_kind_of_reader(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("ages", partitions=2))
+    node.admin().apply(topic_spec("ages", partitions=2))
     client = node.client(EDITOR)
     topic = client.topic("ages")
     for index in range(8):

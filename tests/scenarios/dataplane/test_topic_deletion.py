@@ -9,7 +9,7 @@ import pytest
 from dataplane.wire import node_pb2
 from headrace.wire import stream_pb2
 from tests.support.builders import commands
-from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_spec
 from tests.support.clients.consume_reader import Reader
 from tests.support.clients.usage_log import closes
 from tests.support.processes.node_process import NodeProcess, refusal
@@ -53,7 +53,7 @@ def _refused(node: NodeProcess, topic: stream_pb2.Topic) -> str:
 
 
 def test_a_deleted_topic_is_billed_to_the_last_record_and_gone(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("ends"))
+    node.admin().apply(topic_spec("ends"))
     client = node.client(EDITOR)
     topic = client.topic("ends")
     client.produce(topic, 0, [b"a", b"b"])
@@ -74,7 +74,7 @@ def test_a_deleted_topic_is_billed_to_the_last_record_and_gone(node: NodeProcess
 def test_a_topic_made_again_is_another_and_old_handles_are_told_so_after_a_kill_too(
     node: NodeProcess,
 ) -> None:
-    node.admin().apply(topic_wish("again"))
+    node.admin().apply(topic_spec("again"))
     client = node.client(EDITOR)
     old = client.topic("again")
     client.produce(old, 0, [b"old"])
@@ -94,7 +94,7 @@ def test_a_topic_made_again_is_another_and_old_handles_are_told_so_after_a_kill_
 def test_open_consumes_read_to_the_end_and_are_told_that_their_topic_is_gone(
     node: NodeProcess,
 ) -> None:
-    node.admin().apply(topic_wish("watched"))
+    node.admin().apply(topic_spec("watched"))
     client = node.client(EDITOR)
     topic = client.topic("watched")
     handle = {"topic": topic.number, "created_revision": topic.created_revision}
@@ -125,7 +125,7 @@ def test_open_consumes_read_to_the_end_and_are_told_that_their_topic_is_gone(
 
 def test_a_deletion_goes_on_after_a_kill(node: NodeProcess) -> None:
     for index in range(12):
-        node.admin().apply(topic_wish(f"many{index}"))
+        node.admin().apply(topic_spec(f"many{index}"))
         client = node.client(EDITOR)
         client.produce(client.topic(f"many{index}"), 0, [b"x"])
     numbers = [client.topic(f"many{index}").number for index in range(12)]
@@ -141,7 +141,7 @@ def test_a_deletion_goes_on_after_a_kill(node: NodeProcess) -> None:
 
 
 def test_members_of_a_deleted_topic_are_told_that_they_read_nothing(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("left"))
+    node.admin().apply(topic_spec("left"))
     session = node.client(EDITOR).join("a", "left")
     session.assigned(2)
     node.admin().apply(_deletion("left"))
@@ -150,13 +150,13 @@ def test_members_of_a_deleted_topic_are_told_that_they_read_nothing(node: NodePr
 
 
 def test_a_topic_that_grows_gives_its_readers_the_new_partitions(node: NodeProcess) -> None:
-    node.admin().apply(topic_wish("grows"))
+    node.admin().apply(topic_spec("grows"))
     client = node.client(EDITOR)
     session = client.join("a", "grows")
     before = {row.partition: row.generation for row in session.assigned(2).assigned}
-    wish = _wish("tp_grows", "grows", partitions=4)
-    wish.fence.generation = 2
-    node.admin().apply(wish)
+    desired = _wish("tp_grows", "grows", partitions=4)
+    desired.fence.generation = 2
+    node.admin().apply(desired)
     after = {row.partition: row.generation for row in session.assigned(4).assigned}
     assert {partition: after[partition] for partition in before} == before
     topic = client.topic("grows")
@@ -164,7 +164,7 @@ def test_a_topic_that_grows_gives_its_readers_the_new_partitions(node: NodeProce
     assert client.produce(topic, 3, [b"x"]).base_offset == 0
     assert client.values(topic, 3) == [b"x"]
     session.close()
-    fewer = topic_wish("grows")
+    fewer = topic_spec("grows")
     fewer.fence.generation = 3
     with pytest.raises(grpc.RpcError) as caught:
         node.admin().apply(fewer)

@@ -17,7 +17,7 @@ from reports.source.cluster import Access, ClusterReader, Handle
 from reports.source.data_source import HeadraceReader, handle_text, selection_of
 from tests.reports.retention.building import answer, policy
 from tests.support.builders import commands
-from tests.support.builders.node_objects import EDITOR, furnish, topic_wish
+from tests.support.builders.node_objects import EDITOR, furnish, topic_spec
 from tests.support.processes.node_process import NodeProcess
 from tests.support.processes.platform import wait_until
 
@@ -33,8 +33,8 @@ def node(tmp_path: Path) -> Iterator[NodeProcess]:
         yield running
 
 
-def wish(topic: str, *, generation: int = 1, retention_bytes: int = -1) -> node_pb2.ApplyRequest:
-    request = topic_wish(topic, partitions=1)
+def desired(topic: str, *, generation: int = 1, retention_bytes: int = -1) -> node_pb2.ApplyRequest:
+    request = topic_spec(topic, partitions=1)
     request.fence.generation = generation
     request.put_topic.segment_bytes = MIB
     request.put_topic.retention_bytes = retention_bytes
@@ -96,7 +96,7 @@ def cluster_topics(access: Access) -> list[Handle]:
 def test_a_purge_inside_a_batch_is_told_by_offsets_and_what_is_left_fits_the_inventory(
     node: NodeProcess,
 ) -> None:
-    node.admin().apply(wish("cut"))
+    node.admin().apply(desired("cut"))
     client = node.client(EDITOR)
     topic = client.topic("cut")
     client.produce(topic, 0, [b"before"] * 10)
@@ -128,13 +128,13 @@ def test_a_run_tells_what_a_node_deleted_and_what_a_hold_kept(
     spark: SparkSession, node: NodeProcess, tmp_path: Path
 ) -> None:
     for name in ("aged", "held"):
-        node.admin().apply(wish(name))
+        node.admin().apply(desired(name))
         fill(node, name)
     read_one(node, "aged")
     node.admin().apply(commands.put_hold(topic_id="tp_held").control.request)
     wait_until(lambda: node.admin().describe_node().holds[0].confirmed, "the hold is in force")
     for name in ("aged", "held"):
-        node.admin().apply(wish(name, generation=2, retention_bytes=2 * MIB))
+        node.admin().apply(desired(name, generation=2, retention_bytes=2 * MIB))
     wait_until(lambda: status(node, "held").held_bytes > 0, "the policy meets the hold")
     wait_until(lambda: status(node, "aged").log_start > 0, "the policy takes what it may")
     node.admin().flush_usage(inventory=True)

@@ -124,8 +124,8 @@ class Service:
 
     def hold(self, topic: Body, case: str = "C-1", **more: Json) -> Body:
         """A new hold's body."""
-        wish: dict[str, Json] = {"topic_id": topic["id"], "case_id": case, "reason": "a suit"}
-        return self.post("/v1/legal-holds", {**wish, **more})
+        desired: dict[str, Json] = {"topic_id": topic["id"], "case_id": case, "reason": "a suit"}
+        return self.post("/v1/legal-holds", {**desired, **more})
 
     def key(self, role: str, organization_id: str | None = None, **more: Json) -> dict[str, str]:
         """The header of a new key."""
@@ -343,7 +343,7 @@ def service(
 
 @pytest.fixture(scope="session")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    """One real node for all: objects have ids of their own, whatever database wished them."""
+    """One real node for all: objects have ids of their own, whatever database they come from."""
     with NodeProcess(tmp_path_factory.mktemp("node")) as running:
         yield running
 

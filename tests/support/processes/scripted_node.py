@@ -140,12 +140,15 @@ class FakeNode(node_pb2_grpc.AdminServicer, stream_pb2_grpc.StreamServicer):
         _play(self.before, context)
         topic = self.topics[request.topic_id]
         reply = node_pb2.PurgeReply()
-        for wish in request.partitions:
-            found, answer = topic.partitions[wish.index], reply.partitions.add(index=wish.index)
-            if wish.index in self.purge_refusals:
-                answer.refused.code = answer.refused.message = self.purge_refusals[wish.index]
+        for desired in request.partitions:
+            found, answer = (
+                topic.partitions[desired.index],
+                reply.partitions.add(index=desired.index),
+            )
+            if desired.index in self.purge_refusals:
+                answer.refused.code = answer.refused.message = self.purge_refusals[desired.index]
                 continue
-            found.log_start = max(found.log_start, wish.before_offset)
+            found.log_start = max(found.log_start, desired.before_offset)
             answer.log_start = found.log_start
         self.purged.append(request)
         _play(self.after, context)
@@ -199,12 +202,12 @@ class FakeNode(node_pb2_grpc.AdminServicer, stream_pb2_grpc.StreamServicer):
             held = self.keys.get(request.put_key.key_id or request.revoke_key.key_id)
         return held.fence if held is not None else None
 
-    def _refuse_put(self, wish: node_pb2.PutTopic, context: grpc.ServicerContext) -> None:
+    def _refuse_put(self, desired: node_pb2.PutTopic, context: grpc.ServicerContext) -> None:
         """What a cluster says to a topic it has deleted, or to fewer partitions."""
-        held = self.topics.get(wish.topic_id)
-        if wish.topic_id in self.deleted or (held is not None and held.closing):
+        held = self.topics.get(desired.topic_id)
+        if desired.topic_id in self.deleted or (held is not None and held.closing):
             refuse(grpc.StatusCode.FAILED_PRECONDITION, "TOPIC_CLOSED")(context)
-        if held is not None and wish.partitions < len(held.partitions):
+        if held is not None and desired.partitions < len(held.partitions):
             refuse(grpc.StatusCode.FAILED_PRECONDITION, "PARTITIONS_DECREASE")(context)
 
     def _hold(self, request: node_pb2.ApplyRequest, context: grpc.ServicerContext) -> None:
@@ -258,19 +261,19 @@ class FakeNode(node_pb2_grpc.AdminServicer, stream_pb2_grpc.StreamServicer):
 
     def _delete(self, request: node_pb2.ApplyRequest) -> bool:
         """One DeleteTopic: whether nothing of the topic is left after it."""
-        wish = request.delete_topic
-        held = self.topics.get(wish.topic_id)
+        desired = request.delete_topic
+        held = self.topics.get(desired.topic_id)
         if held is not None:
             held.closing = True
             held.fence.CopyFrom(request.fence)
             damaged = any(each.state == "DAMAGED" for each in held.partitions)
-            if self.closing_polls > 0 or (damaged and not wish.force_reason):
+            if self.closing_polls > 0 or (damaged and not desired.force_reason):
                 self.closing_polls -= 1
                 return False
-            self.given_up.update({wish.topic_id: wish.force_reason} if damaged else {})
-            if wish.topic_id not in self.lagging:
-                del self.topics[wish.topic_id]
-        self.deleted[wish.topic_id] = request.fence
+            self.given_up.update({desired.topic_id: desired.force_reason} if damaged else {})
+            if desired.topic_id not in self.lagging:
+                del self.topics[desired.topic_id]
+        self.deleted[desired.topic_id] = request.fence
         return True
 
     def _store(self, request: node_pb2.ApplyRequest, kind: str | None) -> None:

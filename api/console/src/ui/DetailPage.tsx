@@ -26,7 +26,7 @@ export function DetailPage<Data>({ query, noun, parent, children }: Props<Data>)
   }
   return (
     <PageSection>
-      {/* What was read before stays on the page while the next look fails. */}
+      {/* What was read before stays on the page while a refresh fails. */}
       {query.error !== null && <Problem error={query.error} />}
       {children(query.data)}
     </PageSection>

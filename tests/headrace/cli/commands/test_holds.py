@@ -42,8 +42,8 @@ def test_create_waits_until_the_hold_is_in_force_and_prints_the_body_of_rest(
 ) -> None:
     made = headrace("hold", "create", *WISH, "-o", "json")
     assert (made.code, json.loads(made.out)) == (0, GOLDEN)
-    (wish,) = [seen.body for seen in api.seen if seen.method == "POST"]
-    assert wish == {
+    (desired,) = [seen.body for seen in api.seen if seen.method == "POST"]
+    assert desired == {
         "topic_id": "tp_0", "case_id": "C-1", "reason": "a suit", "partition": 0,
         "from_offset": "7",
     }  # fmt: skip

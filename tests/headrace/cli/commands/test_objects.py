@@ -17,8 +17,8 @@ def filled(headrace: Run, api: ScriptedApi) -> None:
 
 
 def test_alter_sends_what_changes_with_the_etag_it_read(headrace: Run, api: ScriptedApi) -> None:
-    wish = ["--partitions", "4", "--retention", "1h", "--set", "retention_bytes="]
-    assert headrace("topic", "alter", "orders", *wish).code == 0
+    desired = ["--partitions", "4", "--retention", "1h", "--set", "retention_bytes="]
+    assert headrace("topic", "alter", "orders", *desired).code == 0
     (sent,) = altered(api)
     spec = {"retention_bytes": None, "retention_ms": "3600000", "partitions": 4}
     assert sent.body == {"spec": spec}
@@ -38,17 +38,17 @@ def test_a_shorter_retention_tells_what_goes_and_goes_on_with_the_name(
     headrace: Run, api: ScriptedApi
 ) -> None:
     api.loss = dict(LOSS)
-    wish = ["topic", "alter", "orders", "--retention", "1h"]
-    unasked = headrace(*wish)
+    desired = ["topic", "alter", "orders", "--retention", "1h"]
+    unasked = headrace(*desired)
     assert (unasked.code, altered(api)) == (2, [])
     assert "--yes to change the topic without confirmation" in unasked.err
-    other = headrace(*wish, stdin=b"payments\n", terminal=True)
+    other = headrace(*desired, stdin=b"payments\n", terminal=True)
     assert ("nothing was changed" in other.err, altered(api)) == (True, [])
-    done = headrace(*wish, stdin=b"orders\n", terminal=True)
+    done = headrace(*desired, stdin=b"orders\n", terminal=True)
     assert (done.code, len(altered(api))) == (0, 1), done.err
     told = f"This changes the topic orders and deletes:\n  {TELLS}\n  Whole segments go.\n"
     assert done.err.startswith(told)
-    unasked = headrace(*wish, "--yes")
+    unasked = headrace(*desired, "--yes")
     assert (unasked.code, len(altered(api))) == (0, 2)
     assert unasked.err == f"Will be deleted: {TELLS}\n  Whole segments go.\n"
 
@@ -56,16 +56,16 @@ def test_a_shorter_retention_tells_what_goes_and_goes_on_with_the_name(
 def test_a_dry_run_of_alter_changes_nothing_and_what_is_unknown_is_not_nothing(
     headrace: Run, api: ScriptedApi
 ) -> None:
-    wish = ["topic", "alter", "orders", "--set", "retention_bytes=1"]
-    assert headrace(*wish, "--dry-run").err == "No records would be deleted now.\n"
+    desired = ["topic", "alter", "orders", "--set", "retention_bytes=1"]
+    assert headrace(*desired, "--dry-run").err == "No records would be deleted now.\n"
     api.loss = dict.fromkeys(LOSS, "unknown")
-    assert headrace(*wish, "--dry-run").err.startswith(
+    assert headrace(*desired, "--dry-run").err.startswith(
         "Would be deleted: an unknown number of records"
     )
-    assert (headrace(*wish).code, altered(api)) == (2, [])
+    assert (headrace(*desired).code, altered(api)) == (2, [])
     api.loss = LOSS | {"records": "0"}
     # Nothing goes, so nobody is asked.
-    assert (headrace(*wish).code, len(altered(api))) == (0, 1)
+    assert (headrace(*desired).code, len(altered(api))) == (0, 1)
 
 
 def altered(api: ScriptedApi) -> list[Seen]:
@@ -110,7 +110,7 @@ def test_what_is_not_there_is_exit_code_3_and_says_where_to_look(headrace: Run, 
 
 def test_explain_shows_summary_steps_conditions_and_operations(headrace: Run) -> None:
     out = headrace("explain", "topic/orders").out
-    assert "orders is as it was wished." in out
+    assert "orders is ready: generation 1 is in effect." in out
     heads = [line.split()[0] for line in out.splitlines() if line.isupper() or "WHAT" in line]
     assert heads == ["AT", "CONDITION", "OPERATION"]
 

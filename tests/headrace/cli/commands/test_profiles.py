@@ -12,8 +12,8 @@ from tests.headrace.cli.conftest import Run
 
 @pytest.fixture
 def stored(headrace: Run, tmp_path: Path) -> Path:
-    wish = ["--api-url", "http://work:1", "--bootstrap", "work:2", "--key-file", "-"]
-    assert headrace("profile", "create", "work", *wish, stdin=b"hr_user_secret\n").code == 0
+    desired = ["--api-url", "http://work:1", "--bootstrap", "work:2", "--key-file", "-"]
+    assert headrace("profile", "create", "work", *desired, stdin=b"hr_user_secret\n").code == 0
     return tmp_path / "headrace" / "config.toml"
 
 
