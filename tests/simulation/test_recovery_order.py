@@ -8,13 +8,16 @@ lost. Here the crash, the moment and the damage are chosen.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 import pytest
 
 from native._engine_sim import ffi, lib
-from tests.simulation.test_storage_faults import rot, round_blocks, state
+from tests.simulation.test_storage_faults import BLOCK, rot, round_blocks, state
 from tests.support.builders.storage import client_part
 from tests.support.builders.store import Disk, Store
+
+SECTOR = 512
 
 
 def killed_between_write_and_sync(disk: Disk, partition: int = 0, size: int = 100) -> None:
@@ -162,3 +165,35 @@ def test_damaged_metadata_hands_out_what_is_intact_at_every_start() -> None:
         assert found == [1, 2]
         assert lib.store_metadata_submit(after.store, b"x" * 8, 8, after.token()) != 0
         assert len(after.log(0)) == 2
+
+
+def contents_of(disk: Disk, at: int) -> Iterator[bytes]:
+    """What a block of the journal durably holds before each request of the next start."""
+    points = 0
+    while True:
+        copy = disk.copied()
+        copy.storage.crash_at = copy.storage.requests + points + 1
+        if Store(copy, topic=False).status == "OK":
+            return
+        points += 1
+        copy.power_cut()
+        yield copy.read("journal")[at : at + BLOCK]
+
+
+@pytest.mark.parametrize("sector", range(8))
+def test_a_round_torn_over_a_torn_round_is_cut_as_well(sector: int) -> None:
+    disk = Disk()
+    killed_between_write_and_sync(disk)
+    at = round_blocks(disk)[-1][0]
+    # As if the power had gone in the middle of it: the first of its sectors was not written.
+    disk.poke("journal", at, bytes(SECTOR))
+    contents = list(contents_of(disk, at))
+    assert Store(disk, topic=False).status == "OK"
+    witness = disk.read("journal")[at : at + BLOCK]
+    remains = [content for content in contents if content != witness][-1]
+    # As if it had gone in the witness round of that start, too: all sectors are new but one.
+    start = sector * SECTOR
+    disk.poke("journal", at + start, remains[start : start + SECTOR])
+    after = Store(disk)
+    assert [state(after, partition) for partition in (0, 1)] == [1, 1]
+    assert [len(after.log(partition)) for partition in (0, 1)] == [1, 1]

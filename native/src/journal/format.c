@@ -121,6 +121,16 @@ int journal_block_is_older(const uint8_t *block, uint64_t extent_cycle, uint64_t
     return 0;
 }
 
+int journal_block_is_newer(const uint8_t *block, uint64_t extent_cycle, uint64_t lsn)
+{
+    for (uint32_t sector = 0; sector < JOURNAL_SECTORS_COUNT; sector++) {
+        const uint8_t *stamp = block + (sector + 1) * JOURNAL_SECTOR_BYTES - STAMP_BYTES;
+        if (bytes_get_u32(stamp) != (uint32_t)extent_cycle) continue;
+        if ((int32_t)(bytes_get_u32(stamp + 4) - (uint32_t)lsn) > 0) return 1;
+    }
+    return 0;
+}
+
 void journal_entry_put(uint8_t *at, const struct journal_entry *entry)
 {
     assert(entry->size >= JOURNAL_ENTRY_HEADER_BYTES);

@@ -104,6 +104,8 @@ void journal_block_restore(uint8_t *block);
 
 /* Does a damaged block prove that a write of (cycle, lsn) did not reach all of it? (J2) */
 int journal_block_is_older(const uint8_t *block, uint64_t extent_cycle, uint64_t lsn);
+/* Has a write of this cycle and a higher lsn left a sector in it, whole or not? */
+int journal_block_is_newer(const uint8_t *block, uint64_t extent_cycle, uint64_t lsn);
 
 void journal_entry_put(uint8_t *at, const struct journal_entry *entry); /* all but the checksum */
 void journal_entry_seal(uint8_t *at); /* the checksum; origin_lsn is outside it */

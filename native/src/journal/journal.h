@@ -112,6 +112,7 @@ struct journal_report {
     uint64_t last_offset; /* where the last round lies: J3 rewrites it */
     uint32_t last_blocks;
     uint32_t last_entries;
+    uint32_t unopened; /* extent behind the last round, whose first one never completed, + 1 */
     uint64_t rounds_count;
     uint64_t entries_count;
     uint32_t damages_count;
@@ -191,6 +192,12 @@ enum status journal_scan(struct journal *journal, struct io *io, uint32_t file, 
 /* The rounds of one extent already in `buffer`. JOURNAL_DAMAGED: not all that were there before. */
 enum status journal_scan_extent(struct journal *journal, uint64_t extent_cycle, uint8_t *buffer,
                                 journal_visitor *visitor, void *context);
+
+/* Zeros, durably, over a round behind the last one that never completed. Were the next round torn
+ * over its remains, nothing could tell the sectors of both from damage to a durable round (J2).
+ * Buffer as above. */
+enum status journal_clear_tail(const struct journal *journal, struct io *io, uint32_t file,
+                               uint8_t *buffer, const struct journal_report *report);
 
 /* J3: write the last round again, durably. Buffer as above. */
 enum status journal_rewrite_last(struct journal *journal, struct io *io, uint32_t file,

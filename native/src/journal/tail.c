@@ -90,7 +90,7 @@ static enum status journal_check_end(struct journal_walk *walk, struct io *io, u
 static enum status journal_close_unopened(struct journal_walk *walk)
 {
     struct journal *journal = walk->journal;
-    const struct journal_report *report = walk->report;
+    struct journal_report *report = walk->report;
     if (walk->orphan_previous > report->lsn_last) return STATUS_JOURNAL_DAMAGED;
     if (walk->orphan_extent_cycle > journal->extent_cycle + 1) return STATUS_JOURNAL_DAMAGED;
     if (report->lsn_seen > report->lsn_last + WALK_LSN_SKIPPED_MAX) return STATUS_JOURNAL_DAMAGED;
@@ -99,8 +99,46 @@ static enum status journal_close_unopened(struct journal_walk *walk)
         if (journal->extent_cycles[extent] > journal->extent_cycle + 1)
             return STATUS_JOURNAL_DAMAGED;
         journal->extent_cycles[extent] = 0;
+        report->unopened = extent + 1;
     }
     return STATUS_OK;
+}
+
+/* Zeros over what writes of this cycle left from `block` on. */
+static enum status clear_remains(const struct journal *journal, struct io *io, uint32_t file,
+                                 uint8_t *buffer, uint32_t extent, uint32_t block,
+                                 uint64_t extent_cycle)
+{
+    if (block >= journal->config.extent_blocks) return STATUS_OK;
+    uint32_t blocks = journal->config.extent_blocks - block;
+    uint64_t offset =
+        journal_extent_offset(&journal->config, extent) + (uint64_t)block * JOURNAL_BLOCK_BYTES;
+    enum status status =
+        journal_read(io, file, buffer, offset, (uint64_t)blocks * JOURNAL_BLOCK_BYTES);
+    if (status != STATUS_OK) return status;
+    while (blocks > 0
+           && !journal_block_is_newer(buffer + (uint64_t)(blocks - 1) * JOURNAL_BLOCK_BYTES,
+                                      extent_cycle, journal->lsn_previous))
+        blocks--;
+    if (blocks == 0) return STATUS_OK;
+    uint64_t size = (uint64_t)blocks * JOURNAL_BLOCK_BYTES;
+    memset(buffer, 0, size);
+    struct io_request request = {
+        .operation = IO_WRITE_SYNC, .file = file, .offset = offset, .size = size, .buffer = buffer};
+    return io->perform(io->context, &request);
+}
+
+enum status journal_clear_tail(const struct journal *journal, struct io *io, uint32_t file,
+                               uint8_t *buffer, const struct journal_report *report)
+{
+    if (journal->extent_cycle != 0) {
+        enum status status = clear_remains(journal, io, file, buffer, journal->extent,
+                                           journal->block, journal->extent_cycle);
+        if (status != STATUS_OK) return status;
+    }
+    if (report->unopened == 0) return STATUS_OK;
+    return clear_remains(journal, io, file, buffer, report->unopened - 1, 1,
+                         journal->extent_cycle + 1);
 }
 
 enum status journal_tail(struct journal_walk *walk, struct io *io, uint32_t file, uint8_t *buffer)

@@ -282,6 +282,9 @@ static enum status open_steps(struct store_recovery *recovery)
     enum status status = open_journal(recovery);
     if (status == STATUS_OK) status = open_perform(store, IO_SYNC_DIR, 0, ".", 0);
     if (status == STATUS_OK) status = recovery_states(recovery);
+    if (status == STATUS_OK)
+        status = journal_clear_tail(&store->journal, store->io, STORE_SLOT_JOURNAL,
+                                    store->extent_buffer, store->report);
     if (status == STATUS_OK) {
         status = journal_rewrite_last(&store->journal, store->io, STORE_SLOT_JOURNAL,
                                       store->extent_buffer, store->report);
