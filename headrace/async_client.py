@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from headrace.admin.admin import AsyncAdmin
-from headrace.client_face import ClientFace
+from headrace.client_state import ClientState
 from headrace.codec import Record
 from headrace.consumer.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, AsyncConsumer
 from headrace.consumer.fetcher import OnExpired, offsets_at
@@ -42,7 +42,7 @@ from headrace.transport.io_thread import close_at_exit
 from headrace.transport.retry import Duration
 
 
-class AsyncClient(ClientFace[AsyncProducer, AsyncConsumer, AsyncAdmin]):
+class AsyncClient(ClientState[AsyncProducer, AsyncConsumer, AsyncAdmin]):
     """A connection for any number of threads."""
 
     _producer_type = AsyncProducer

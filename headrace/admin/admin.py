@@ -1,9 +1,9 @@
 """The REST API as Python calls: organizations, projects, streams, topics, keys, holds, nodes,
 usage, invoices, report runs. Thin: bodies are REST's own.
 
-One set of calls (`_Calls`, on the I/O loop) has two faces, `Admin` and `AsyncAdmin`. A creation
-returns as soon as the spec is stored; `wait_ready` waits until it is applied. Names are looked up,
-never guessed: one that fits several objects is refused.
+`Admin` and `AsyncAdmin` offer the same calls (`_Calls`, on the I/O loop). A creation returns as
+soon as the spec is stored; `wait_ready` waits until it is applied. Names are looked up, never
+guessed: one that fits several objects is refused.
 """
 
 from __future__ import annotations
@@ -404,20 +404,20 @@ def _sync(
     call: Callable[Concatenate[_Calls, P], Coroutine[object, None, T]],
 ) -> Callable[Concatenate[Admin, P], T]:
     @functools.wraps(call)
-    def face(self: Admin, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def method(self: Admin, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.io.run(call(self.calls, *args, **kwargs))
 
-    return face
+    return method
 
 
 def _async(
     call: Callable[Concatenate[_Calls, P], Coroutine[object, None, T]],
 ) -> Callable[Concatenate[AsyncAdmin, P], Awaitable[T]]:
     @functools.wraps(call)
-    async def face(self: AsyncAdmin, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def method(self: AsyncAdmin, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.io.call(call(self.calls, *args, **kwargs))
 
-    return face
+    return method
 
 
 class Admin:

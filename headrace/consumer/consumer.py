@@ -1,4 +1,4 @@
-"""Consumers, sync and async: iterate, and the offsets follow. Both are faces of one Subscription.
+"""Consumers, sync and async: iterate, and the offsets follow. Each drives one Subscription.
 
     for m in topic.consume(group="billing", start="earliest", until="end"): ...
 
@@ -63,7 +63,7 @@ def wanted_of(
     )
 
 
-class ConsumerFace:
+class ConsumerState:
     """What both consumers share: rows out of chunks, and which of them are done. Touched by the
     reading thread only."""
 
@@ -174,7 +174,7 @@ class ConsumerFace:
             self._io.loop.call_soon_threadsafe(self._subscription.check_end)
 
 
-class Consumer(ConsumerFace):
+class Consumer(ConsumerState):
     """Iterate it from one thread; `with` leaves the group in the end."""
 
     def open(self) -> Self:
@@ -286,7 +286,7 @@ class Consumer(ConsumerFace):
         self.close()
 
 
-class AsyncConsumer(ConsumerFace):
+class AsyncConsumer(ConsumerState):
     """Iterate it with `async for`; `async with` leaves the group in the end."""
 
     async def open(self) -> Self:

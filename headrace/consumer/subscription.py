@@ -1,6 +1,6 @@
 """What one consumer reads, and where it is: assignments in, batches out, offsets back.
 
-    Slot -- PartitionReader --> mailbox --> the face's iterator -- done, to_commit --> commit
+    Slot -- PartitionReader --> mailbox --> the consumer's iterator -- done, to_commit --> commit
 
 By partition, slots are made at the start; by group, they come and go with assignments. A partition
 that is revoked stops being read at once; its row in hand gets a moment to finish; then its position
@@ -226,7 +226,7 @@ class Subscription:
     async def _finish(self, slot: Slot) -> None:
         """Let the row in hand end, and commit. A commit that fails must not end the consumer: the
         next owner reads those rows again."""
-        # The order matters: the face clears in_hand first and looks at revoking second.
+        # The order matters: the consumer clears in_hand first and looks at revoking second.
         if slot.in_hand:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(slot.idle.wait(), RELEASE_WAIT)
@@ -296,7 +296,8 @@ class Subscription:
         slot.committed = offset
 
     def commit_handed(self) -> None:
-        """Let the next commit say all that was handed out. Called by the face before `commit`."""
+        """Let the next commit cover all that was handed out. The consumer calls it before
+        `commit`."""
         for slot in list(self._slots.values()):
             slot.to_commit = slot.handed
 
@@ -316,7 +317,7 @@ class Subscription:
     # ---- end ----
 
     def taken(self, chunk: Chunk) -> None:
-        """The face took a chunk out of the mailbox."""
+        """The consumer took a chunk out of the mailbox."""
         reader = self._readers.get(chunk.slot.name)
         if reader is not None and chunk.slot.active:
             reader.taken(chunk.size_bytes)
@@ -329,7 +330,7 @@ class Subscription:
             await asyncio.sleep(END_POLL_SECONDS)
 
     def check_end(self) -> None:
-        """The face has nothing left to do: see whether all of it is done."""
+        """The consumer has nothing left to do: see whether all of it is done."""
         if self._ends and all(self._mine_done(name, end) for name, end in self._ends.items()):
             self.mailbox.close()
 

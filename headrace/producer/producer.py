@@ -1,4 +1,4 @@
-"""Producers, sync and async: the same names, and `await` before what waits; faces of one Sender.
+"""Producers, sync and async: the same names, and `await` before what waits; each drives one Sender.
 
     producer.send("orders", {"id": 7}, key="c42")   waits until it is synced on a quorum: Ack
     producer.send_nowait("orders", b"..")           a future, Delivery; waits only for memory
@@ -39,7 +39,7 @@ CLOSE_TIMEOUT = "120s"
 ASYNC_CHUNK = 2048
 
 
-class ProducerFace:
+class ProducerState:
     """What both producers share: options, routes, and the way into the accumulator."""
 
     def __init__(
@@ -156,7 +156,7 @@ def _report_lost(lost: int, timeout: float) -> None:
         logger.error("closed after %.1f s with %d records not acknowledged", timeout, lost)
 
 
-class Producer(ProducerFace):
+class Producer(ProducerState):
     """Sends from any thread. Use as a context manager: leaving it flushes."""
 
     def send(
@@ -265,7 +265,7 @@ class Producer(ProducerFace):
         self.close()
 
 
-class AsyncProducer(ProducerFace):
+class AsyncProducer(ProducerState):
     """Sends from an event loop. Use as an async context manager: leaving it flushes."""
 
     async def _find(self, topic: str) -> Route:

@@ -1,9 +1,9 @@
-"""The one I/O thread of a process, and how both faces speak with it.
+"""The one I/O thread of a process, and how the sync and the async client use it.
 
 All network work of all clients runs on one event loop in one daemon thread. So a handler that
-computes for half an hour never delays a heartbeat, constructors need no running loop, the sync face
-needs no loop at all, and an asyncio program keeps its own loop free of transport work: its awaits
-are woken by `call_soon_threadsafe`, once per batch.
+computes for half an hour never delays a heartbeat, constructors need no running loop, the sync
+client needs no loop at all, and an asyncio program keeps its own loop free of transport work: its
+awaits are woken by `call_soon_threadsafe`, once per batch.
 
     caller thread or loop --- submit(coroutine) ---> I/O loop: channels, streams, heartbeats
                           <-- Future / Mailbox -----

@@ -1,4 +1,4 @@
-"""The async face: same names, and the caller's event loop stays free."""
+"""The async client: same names, and the caller's event loop stays free."""
 
 import asyncio
 import statistics

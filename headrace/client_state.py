@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Generic, Literal, TypeVar
 
-from headrace.consumer.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, ConsumerFace, wanted_of
+from headrace.consumer.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, ConsumerState, wanted_of
 from headrace.consumer.fetcher import OnExpired
 from headrace.consumer.subscription import AckMode, Start, Subscription, names_of
 from headrace.producer.producer import (
@@ -18,19 +18,19 @@ from headrace.producer.producer import (
     DELIVERY_TIMEOUT,
     LINGER,
     OnFull,
-    ProducerFace,
+    ProducerState,
 )
 from headrace.settings import Settings
 from headrace.transport.connection import Connection
 from headrace.transport.io_thread import IoThread, OwnerProcess, io_thread
 from headrace.transport.retry import Duration
 
-ProducerT = TypeVar("ProducerT", bound=ProducerFace)
-ConsumerT = TypeVar("ConsumerT", bound=ConsumerFace)
+ProducerT = TypeVar("ProducerT", bound=ProducerState)
+ConsumerT = TypeVar("ConsumerT", bound=ConsumerState)
 AdminT = TypeVar("AdminT")
 
 
-class ClientFace(Generic[ProducerT, ConsumerT, AdminT]):
+class ClientState(Generic[ProducerT, ConsumerT, AdminT]):
     """A connection, with its producers, consumers and admin."""
 
     _producer_type: type[ProducerT]
