@@ -39,7 +39,7 @@ from headrace.producer.producer import (
 )
 from headrace.settings import Settings
 from headrace.transport.io_thread import close_at_exit
-from headrace.transport.retry import Duration
+from headrace.transport.retry import Duration, seconds
 
 
 class AsyncClient(ClientState[AsyncProducer, AsyncConsumer, AsyncAdmin]):
@@ -78,35 +78,34 @@ class AsyncClient(ClientState[AsyncProducer, AsyncConsumer, AsyncAdmin]):
 
     async def flush(self, timeout: Duration | None = None) -> None:
         """Wait until everything that was sent is stored."""
-        for producer in self._producers:
-            await producer.flush(timeout)
+        limit = None if timeout is None else seconds(timeout)
+        for producer in self._open_producers():
+            await self._io.call(producer.flush_sender(), limit)
 
     async def close(self, timeout: Duration = "120s") -> None:
         """Flush producers, commit and leave with consumers, close the channels."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._process.foreign:
+        opened = self._begin_close()
+        if opened is None:
             return
         async with contextlib.AsyncExitStack() as stack:
             # Each step runs even if an earlier one raises; the channels go last.
             stack.push_async_callback(self._io.call, self._connection.close())
-            for subscription in self._subscriptions:
+            for subscription in opened.subscriptions:
                 stack.push_async_callback(self._io.call, subscription.close(commit=False))
-            if self._admin is not None:
-                stack.push_async_callback(self._admin.close)
-            for producer in self._producers:
+            if opened.admin is not None:
+                stack.push_async_callback(opened.admin.close)
+            for producer in opened.producers:
                 stack.push_async_callback(producer.close, timeout)
-            for consumer in list(self._consumers):
+            for consumer in opened.consumers:
                 stack.push_async_callback(consumer.close)
 
     def close_in_exit(self, timeout: float) -> None:
         """Called when the interpreter ends and nobody has closed the client; its loop is gone by
         then."""
-        if self._closed:
+        opened = self._begin_close()
+        if opened is None:
             return
-        self._closed = True
-        for producer in self._producers:
+        for producer in opened.producers:
             producer.close_in_exit(timeout)
         self._io.run(self._connection.close())
 

@@ -39,7 +39,7 @@ from headrace.producer.producer import (
 )
 from headrace.settings import Settings
 from headrace.transport.io_thread import close_at_exit
-from headrace.transport.retry import Duration
+from headrace.transport.retry import Duration, seconds
 
 
 class Client(ClientState[Producer, Consumer, Admin]):
@@ -78,26 +78,25 @@ class Client(ClientState[Producer, Consumer, Admin]):
 
     def flush(self, timeout: Duration | None = None) -> None:
         """Wait until everything that was sent is stored."""
-        for producer in self._producers:
-            producer.flush(timeout)
+        limit = None if timeout is None else seconds(timeout)
+        for producer in self._open_producers():
+            self._io.run(producer.flush_sender(), limit)
 
     def close(self, timeout: Duration = "120s") -> None:
         """Flush producers, commit and leave with consumers, close the channels."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._process.foreign:
+        opened = self._begin_close()
+        if opened is None:
             return
         with contextlib.ExitStack() as stack:
             # Each step runs even if an earlier one raises; the channels go last.
             stack.callback(self._io.run, self._connection.close())
-            for subscription in self._subscriptions:
+            for subscription in opened.subscriptions:
                 stack.callback(self._io.run, subscription.close(commit=False))
-            if self._admin is not None:
-                stack.callback(self._admin.close)
-            for producer in self._producers:
+            if opened.admin is not None:
+                stack.callback(opened.admin.close)
+            for producer in opened.producers:
                 stack.callback(producer.close, timeout)
-            for consumer in list(self._consumers):
+            for consumer in opened.consumers:
                 stack.callback(consumer.close)
 
     def close_in_exit(self, timeout: float) -> None:

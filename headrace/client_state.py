@@ -1,17 +1,21 @@
 """What the sync and the async client share: settings, a connection, and what was opened over it.
 
-Nothing here does I/O or waits: that is what client.py and async_client.py differ in.
+Nothing here does I/O: that is what client.py and async_client.py differ in. One lock guards what
+was opened, since any number of threads open and close at the same time.
 """
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from headrace.consumer.consumer import PREFETCH_BYTES, SESSION_TIMEOUT, ConsumerState, wanted_of
 from headrace.consumer.fetcher import OnExpired
 from headrace.consumer.subscription import AckMode, Start, Subscription, names_of
+from headrace.errors import Closed
 from headrace.producer.producer import (
     BATCH_BYTES,
     BUFFER_BYTES,
@@ -30,6 +34,16 @@ ConsumerT = TypeVar("ConsumerT", bound=ConsumerState)
 AdminT = TypeVar("AdminT")
 
 
+@dataclass(frozen=True, slots=True)
+class Opened(Generic[ProducerT, ConsumerT, AdminT]):
+    """What was open over a client at one moment."""
+
+    producers: list[ProducerT]
+    consumers: list[ConsumerT]
+    subscriptions: list[Subscription]
+    admin: AdminT | None
+
+
 class ClientState(Generic[ProducerT, ConsumerT, AdminT]):
     """A connection, with its producers, consumers and admin."""
 
@@ -42,6 +56,8 @@ class ClientState(Generic[ProducerT, ConsumerT, AdminT]):
         self._process = OwnerProcess()
         self._io: IoThread = io_thread()
         self._connection = Connection(settings)
+        # One thread may take it twice: a signal handler or a destructor may use the client.
+        self._lock = threading.RLock()
         self._producers: list[ProducerT] = []
         self._consumers: weakref.WeakSet[ConsumerT] = weakref.WeakSet()
         self._subscriptions: set[Subscription] = set()
@@ -70,7 +86,11 @@ class ClientState(Generic[ProducerT, ConsumerT, AdminT]):
             idempotent=idempotent,
             on_full=on_full,
         )
-        self._producers.append(made)
+        self._process.check("client")
+        with self._lock:
+            self._check_open()
+            self._producers = [p for p in self._producers if not p.closed]
+            self._producers.append(made)
         return made
 
     def consume(
@@ -108,21 +128,58 @@ class ClientState(Generic[ProducerT, ConsumerT, AdminT]):
             session_timeout=session_timeout,
         )
         made = self._consumer_type(self._connection, self._io, wanted)
-        self._consumers.add(made)
-        self._subscriptions = {s for s in self._subscriptions if not s.closed}
-        self._subscriptions.add(made.subscription)
+        self._process.check("client")
+        with self._lock:
+            self._check_open()
+            self._consumers.add(made)
+            self._subscriptions = {s for s in self._subscriptions if not s.closed}
+            self._subscriptions.add(made.subscription)
         return made
 
     @property
     def shared_producer(self) -> ProducerT:
         """The producer behind `topic.send`."""
         if self._shared is None:
-            self._shared = self.producer()
+            self._process.check("client")
+            with self._lock:
+                if self._shared is None:
+                    self._shared = self.producer()
         return self._shared
 
     @property
     def admin(self) -> AdminT:
         """The REST API: topics, streams, projects, keys, usage, reports."""
         if self._admin is None:
-            self._admin = self._admin_type(self.settings, self._io)
+            self._process.check("client")
+            with self._lock:
+                self._check_open()
+                if self._admin is None:
+                    self._admin = self._admin_type(self.settings, self._io)
         return self._admin
+
+    def _check_open(self) -> None:
+        """Under the lock: nobody would close what is opened after `_begin_close`."""
+        if self._closed:
+            raise Closed("The client is closed")
+
+    def _open_producers(self) -> list[ProducerT]:
+        self._process.check("client")
+        with self._lock:
+            self._check_open()
+            return [p for p in self._producers if not p.closed]
+
+    def _begin_close(self) -> Opened[ProducerT, ConsumerT, AdminT] | None:
+        """What has to be closed; None when the client is closed already, and in a forked child,
+        where another thread's lock would never be free."""
+        if self._process.foreign:
+            return None
+        with self._lock:
+            if self._closed:
+                return None
+            self._closed = True
+            return Opened(
+                producers=[p for p in self._producers if not p.closed],
+                consumers=list(self._consumers),
+                subscriptions=list(self._subscriptions),
+                admin=self._admin,
+            )

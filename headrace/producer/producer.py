@@ -63,6 +63,8 @@ class ProducerState:
         self._asking: dict[str, asyncio.Future[Route]] = {}
         self._process = OwnerProcess()
         self._closed = False
+        self.closed = False
+        """Closing has ended: every record is stored or given up."""
         options = SendingOptions(
             linger=seconds(linger),
             batch_bytes=batch_bytes,
@@ -128,6 +130,10 @@ class ProducerState:
             self._closed = True
             _report_lost(self._io.run(self._close(timeout)), timeout)
 
+    async def flush_sender(self) -> None:
+        """On the I/O loop: `flush`, also of a producer that another thread is closing."""
+        await self._sender.flush()
+
     async def _close(self, timeout: float) -> int:
         failure: HeadraceError | None = None
         try:
@@ -136,7 +142,10 @@ class ProducerState:
             logger.debug("flush did not complete within %.1f s", timeout)
         except HeadraceError as error:
             failure = error
-        lost = await self._sender.close()
+        try:
+            lost = await self._sender.close()
+        finally:
+            self.closed = True
         if failure is not None:
             raise failure
         return lost
