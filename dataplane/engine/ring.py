@@ -157,20 +157,21 @@ class Ring:
     async def request(self, frame: Frame, *, timeout_s: float) -> Reply:
         """Send a request and wait for its REPLY; STOPPING at once when the ring is closed.
 
-        Raises TimeoutError; the request may still be done.
+        The deadline covers the wait for a place among the requests in flight: behind a partition
+        that does not answer, others fail in their time. Raises TimeoutError; the request may still
+        be done.
         """
-        if self._closed:
-            return Reply(EngineResult.STOPPING, b"")
         loop = asyncio.get_running_loop()
-        async with self._requests:
+        async with asyncio.timeout(timeout_s), self._requests:
+            if self._closed:
+                return Reply(EngineResult.STOPPING, b"")
             cookie = self._cookie_next
             self._cookie_next += 1
             future: asyncio.Future[Reply] = loop.create_future()
             self._waiting[cookie] = future
-            self.post(frame._replace(arg0=cookie))
             try:
-                async with asyncio.timeout(timeout_s):
-                    return await future
+                self.post(frame._replace(arg0=cookie))
+                return await future
             finally:
                 del self._waiting[cookie]
 

@@ -1,14 +1,17 @@
-"""The host's end of the ring: one bad handler or frame never costs the others theirs."""
+"""The host's end of the ring: one bad handler, frame or partition never costs the others theirs."""
 
 import asyncio
 from collections.abc import Iterator
 
 import pytest
 
-from dataplane.engine.frames import Kind
-from dataplane.engine.ring import BODY_BYTES_MAX, HandlerFailed, Ring
+from dataplane.engine.frames import EngineResult, Kind
+from dataplane.engine.ring import BODY_BYTES_MAX, REQUESTS_MAX, HandlerFailed, Ring
 from native.engine import Frame
 from tests.dataplane.scripted_engine import ScriptedEngine
+
+ASK = Frame(Kind.DESCRIBE)  # the scripted engine never answers it
+PATIENCE_S = 10
 
 
 @pytest.fixture
@@ -58,5 +61,41 @@ def test_a_frame_that_cannot_cross_is_refused_to_its_poster_alone(engine: Script
         ring.post(Frame(Kind.HOST_BEAT))
         ring.drain()
         assert [frame.kind for frame in engine.sent] == [Kind.METADATA_APPLIED, Kind.HOST_BEAT]
+
+    asyncio.run(story())
+
+
+def test_the_deadline_of_a_request_covers_the_wait_for_its_turn(engine: ScriptedEngine) -> None:
+    async def story() -> None:
+        ring = Ring(engine)
+        ring.open(asyncio.get_running_loop())
+        stuck = [asyncio.create_task(ring.request(ASK, timeout_s=60)) for _ in range(REQUESTS_MAX)]
+        await engine.until(lambda: len(engine.sent) == REQUESTS_MAX)
+        async with asyncio.timeout(PATIENCE_S):
+            with pytest.raises(TimeoutError):
+                await ring.request(ASK, timeout_s=0)
+        assert len(engine.sent) == REQUESTS_MAX
+        engine.post(Frame(Kind.REPLY, arg0=engine.sent[0].arg0))
+        assert (await stuck[0]).result == EngineResult.OK
+        late = asyncio.create_task(ring.request(ASK, timeout_s=60))
+        await engine.until(lambda: len(engine.sent) == REQUESTS_MAX + 1)
+        ring.close()
+        await asyncio.gather(late, *stuck)
+
+    asyncio.run(story())
+
+
+def test_a_request_that_waits_for_its_turn_ends_with_the_ring(engine: ScriptedEngine) -> None:
+    async def story() -> None:
+        ring = Ring(engine)
+        ring.open(asyncio.get_running_loop())
+        requests = [
+            asyncio.create_task(ring.request(ASK, timeout_s=PATIENCE_S))
+            for _ in range(REQUESTS_MAX + 1)
+        ]
+        await engine.until(lambda: len(engine.sent) == REQUESTS_MAX)
+        ring.close()
+        replies = await asyncio.gather(*requests)
+        assert {reply.result for reply in replies} == {EngineResult.STOPPING}
 
     asyncio.run(story())
