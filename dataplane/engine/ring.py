@@ -13,6 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from dataplane.engine.frames import EngineResult, Kind
@@ -20,6 +21,7 @@ from native.engine import FRAME_SIZE_MAX, Frame
 
 REQUESTS_MAX: Final = 256
 CROSSINGS_MAX: Final = 16
+FRAMES_SENT_AT_ONCE_MAX: Final = 256
 SEND_RETRY_S: Final = 0.005
 BODY_BYTES_MAX: Final = FRAME_SIZE_MAX - 32  # what fits behind a frame's header
 
@@ -65,7 +67,8 @@ class Ring:
         self._requests = asyncio.Semaphore(REQUESTS_MAX)
         self._cookie_next = 1
         self._outbox: deque[Frame] = deque()
-        self._flush_planned = False
+        self._drain_next: asyncio.Handle | None = None
+        self._flush_next: asyncio.Handle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self.frames_received = 0
@@ -96,6 +99,9 @@ class Ring:
         if self._loop is not None:
             self._loop.remove_reader(self._engine.fileno())
             self._loop = None
+        for planned in (self._drain_next, self._flush_next):
+            if planned is not None:
+                planned.cancel()
         self._closed = True
         for future in self._waiting.values():
             if not future.done():
@@ -104,8 +110,12 @@ class Ring:
     def drain(self) -> None:
         """Take what waits, hand it out, then send what could not be sent before.
 
-        Bounded: after some crossings the loop gets its turn, and we go on after it.
+        Bounded: after some crossings the loop gets its turn, and we go on after it. One such call
+        is planned at most, however often the reader calls beside it.
         """
+        if self._drain_next is not None:
+            self._drain_next.cancel()
+            self._drain_next = None
         for _ in range(CROSSINGS_MAX):
             frames = self._engine.receive()
             if not frames:
@@ -115,7 +125,7 @@ class Ring:
                 self._deliver(frame)
         else:
             if self._loop is not None:
-                self._loop.call_soon(self.drain)
+                self._drain_next = self._loop.call_soon(self.drain)
         if self._on_cancelled is not None:
             for shard, slot, generation in self._engine.cancelled():
                 self._guarded("CANCELLED", partial(self._on_cancelled, shard, slot, generation))
@@ -150,9 +160,8 @@ class Ring:
                 f"{BODY_BYTES_MAX} fit into a frame"
             )
         self._outbox.append(frame)
-        if not self._flush_planned and self._loop is not None:
-            self._flush_planned = True
-            self._loop.call_soon(self._flush)
+        if self._flush_next is None and self._loop is not None:
+            self._flush_next = self._loop.call_soon(self._flush)
 
     async def request(self, frame: Frame, *, timeout_s: float) -> Reply:
         """Send a request and wait for its REPLY; STOPPING at once when the ring is closed.
@@ -183,16 +192,29 @@ class Ring:
         future.set_result(Reply(EngineResult(frame.arg1), frame.body))
 
     def _flush(self) -> None:
-        self._flush_planned = False
-        while self._outbox:
-            taken = self._engine.send(tuple(self._outbox))
+        """Send what waits and plan the next flush, the only one, for what is left."""
+        if self._flush_next is not None:
+            self._flush_next.cancel()
+            self._flush_next = None
+        is_full = self._send()
+        if not self._outbox or self._loop is None:
+            return
+        if is_full:
+            # The engine wakes us when it has drained; the timer covers a wake-up that came before.
+            self._flush_next = self._loop.call_later(SEND_RETRY_S, self._flush)
+        else:
+            self._flush_next = self._loop.call_soon(self._flush)
+
+    def _send(self) -> bool:
+        """Send from the front of the outbox, some frames a crossing. True: the ring is full."""
+        for _ in range(CROSSINGS_MAX):
+            frames = tuple(islice(self._outbox, FRAMES_SENT_AT_ONCE_MAX))
+            if not frames:
+                return False
+            taken = self._engine.send(frames)
             self.frames_sent += taken
             for _ in range(taken):
                 self._outbox.popleft()
-            if taken == 0:
-                break
-        if self._outbox and self._loop is not None:
-            # The ring is full. The engine wakes us when it has drained; the timer covers a wake-up
-            # that came before.
-            self._flush_planned = True
-            self._loop.call_later(SEND_RETRY_S, self._flush)
+            if taken < len(frames):
+                return True
+        return False
