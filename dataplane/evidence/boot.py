@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from dataplane.evidence.folder import sync_folder
+
 NAME: Final = "node.life"
 
 
@@ -38,11 +40,7 @@ class Life:
             file.flush()
             os.fsync(file.fileno())
         fresh.rename(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._path.parent)
         self._is_kept = True
 
 

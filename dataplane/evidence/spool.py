@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dataplane.engine.frames import PartitionId
+from dataplane.evidence.folder import sync_folder
 
 SPOOL_VERSION: Final = 1
 SEGMENT_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -325,7 +326,7 @@ class Spool:
             _write_whole(file, frame)
             os.fsync(file)
             os.rename(fresh, path)
-            self._sync_folder()
+            sync_folder(self._folder)
         except OSError:
             os.close(file)
             raise
@@ -348,12 +349,7 @@ class Spool:
             return
         while len(self._segments) > 1:
             self._segments.popleft()[1].unlink()
-        self._sync_folder()
-
-    def _sync_folder(self) -> None:
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        os.fsync(folder)
-        os.close(folder)
+        sync_folder(self._folder)
 
 
 def _write_whole(file: int, data: bytes) -> None:

@@ -1,7 +1,10 @@
 """The spool: durable once, published once, whole after any crash."""
 
 import contextlib
+import errno
+import os
 import resource
+import stat
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.engine.frames import PartitionId
+from dataplane.evidence.boot import Life
 from dataplane.evidence.spool import SEGMENT_BYTES_MAX, Record, Spool, SpoolDamaged
 from tests.support.processes.disk import Disk
 
@@ -247,3 +251,37 @@ def test_a_closed_spool_writes_nothing_more(tmp_path: Path) -> None:
     spool.close()
     with pytest.raises(OSError, match="closed"):
         spool.store(change)
+
+
+def test_a_failed_sync_of_the_folder_leaves_no_descriptor_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = Spool(tmp_path)
+    for sequence in (1, 2):
+        _append(spool, [_record(sequence, value=bytes(SEGMENT_BYTES_MAX))])
+    fsync = os.fsync
+
+    def failing(file: int) -> None:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(errno.EIO, "the disk does not answer")
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    for _ in range(3):
+        with pytest.raises(OSError, match="does not answer"):
+            _append(spool, [_record(3)])
+    with pytest.raises(OSError, match="does not answer"):
+        Life(tmp_path).keep()
+    assert _opened(tmp_path) == 0
+    monkeypatch.undo()
+    _append(spool, [_record(3)])
+    assert [entry.number for entry in _reopened(spool, tmp_path).pending] == [0, 1, 2]
+
+
+def _opened(folder: Path) -> int:
+    """How many descriptors of this process are open at a folder."""
+    found = 0
+    for file in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the one that lists them
+            found += file.readlink() == folder
+    return found
