@@ -1,6 +1,6 @@
-"""Spark batch: what was committed becomes usage reports.
+"""Spark jobs that turn committed data into usage and retention reports.
 
-Owns reading the cluster's logs into Spark, the frozen inputs of a run, the arithmetic of the bill
-and the files that are published. Refuses to know the control plane's tables or the node's services:
-names come from the REST export, records from the public wire.
+Owns reading the logs of a cluster into Spark, the frozen inputs of a run, the arithmetic of the
+bill and the published files. Refuses to know the tables of the control plane or the services of a
+node: names come from the REST export, records from the public protocol.
 """

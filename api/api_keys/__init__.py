@@ -1,3 +1,3 @@
-"""API keys. Owns their rules, and that every cluster knows the live ones alone. Refuses to
-check a request.
+"""API keys. Owns the rules of keys, and their distribution: every cluster knows the live keys only.
+Refuses to check a request.
 """

@@ -1,1 +1,1 @@
-"""The audit as callers see it. Owns its pages. Refuses to write a link."""
+"""The audit log. Owns the pages of the audit log. Refuses to write a link of the chain."""

@@ -1,3 +1,3 @@
-"""The first run. Owns what an empty database is filled with, and what a node is told.
+"""The first run. Owns the initial contents of an empty database, and the configuration of a node.
 Refuses to start a process.
 """

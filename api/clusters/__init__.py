@@ -1,1 +1,1 @@
-"""Clusters. Owns their rows, and which one is meant. Refuses to talk to nodes."""
+"""Clusters. Owns the rows of clusters, and the choice of a cluster. Refuses to call nodes."""

@@ -1,3 +1,3 @@
-"""The database. Owns engines, sessions, the clock, ids, the schema and every table: a row is
-shared, its rules are its domain's. Refuses to know any rule of a table.
+"""The database. Owns engines, sessions, the clock, ids, the schema and all tables. Refuses to apply
+the rules of a table: they belong to its domain.
 """

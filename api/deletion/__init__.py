@@ -1,3 +1,3 @@
-"""Deletion, as far as it is the same for every kind. Owns the mark, the breaker, finalizers
-and objects that go once they are empty. Refuses to know any kind of object.
+"""Deletion, common to all kinds of objects. Owns the deletion mark, the breaker, finalizers and
+objects that are removed once they are empty. Refuses to know any kind of object.
 """

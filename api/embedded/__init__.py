@@ -1,3 +1,3 @@
-"""`headrace up`. Owns the folder, ports, processes and supervisor of an embedded service.
-Refuses to serve a request.
+"""`headrace up`. Owns the folder, ports, processes and supervisor of an embedded service. Refuses
+to serve a request.
 """

@@ -1,3 +1,3 @@
-"""Explanations. Owns one object's state, history and next action in words. Refuses to change
+"""Explanations. Owns state, history and next action of one object, in words. Refuses to change
 anything.
 """

@@ -1,3 +1,3 @@
-"""Consumer groups. Owns pages and exact lags over all clusters. Refuses to guess a lag that
-is not known.
+"""Consumer groups. Owns pages, and exact lags over all clusters. Refuses to estimate an unknown
+lag.
 """

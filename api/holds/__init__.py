@@ -1,3 +1,3 @@
-"""Legal holds. Owns placing, releasing and proving them in every log. Refuses to delete a
-record.
+"""Legal holds. Owns placing and releasing holds, and proof that every log has applied them. Refuses
+to delete a record.
 """

@@ -1,3 +1,3 @@
-"""HTTP. Owns connections, limits, JSON, errors, pages, idempotency keys and the finished
-contract. Refuses to know who asks and what an object means.
+"""HTTP. Owns connections, limits, JSON, errors, pages, idempotency keys and the finished contract.
+Refuses to know callers or the meaning of an object.
 """

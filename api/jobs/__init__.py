@@ -1,3 +1,3 @@
-"""What a report's job is given and hands in. Owns inputs, manifests, checked files and CSV
-rows. Refuses to know what a meter or a policy means.
+"""Inputs and results of report jobs. Owns inputs, manifests, verified files and CSV rows. Refuses
+to interpret meters or policies.
 """

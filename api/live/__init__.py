@@ -1,3 +1,3 @@
-"""The present. Owns rates, stored bytes and the worst lag, each caller's part of them.
+"""Live figures. Owns rates, stored bytes and the highest lag, limited to the scope of the caller.
 Refuses to keep history.
 """

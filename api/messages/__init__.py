@@ -1,3 +1,3 @@
-"""Messages as a browser reads and writes them. Owns pages, one publish and the tail. Refuses
-to grant what the key cannot reach.
+"""Messages for browsers. Owns pages, publishing of one message, and the tail. Refuses to grant
+access that the key does not have.
 """

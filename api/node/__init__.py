@@ -1,3 +1,3 @@
-"""Nodes as clients see them. Owns every gRPC call to a node: the pool of connections, deadlines,
-the circuit breaker, the fence. Refuses to decide what is sent to a node.
+"""Connections to nodes. Owns all gRPC calls to nodes: the pool of connections, deadlines, the
+circuit breaker, the fence. Refuses to decide what is sent to a node.
 """

@@ -1,3 +1,3 @@
-"""Nodes as objects. Owns their registration and what they say of themselves. Refuses to
+"""Nodes as objects of the API. Owns the registration of nodes, and their own status. Refuses to
 reconcile anything.
 """

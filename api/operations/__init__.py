@@ -1,3 +1,3 @@
-"""Operations as callers see them. Owns their pages and their state, computed from
-generations. Refuses to settle one: passes do.
+"""Operations as objects of the API. Owns the pages of operations, and their state, computed from
+generations. Refuses to complete an operation: passes do this.
 """

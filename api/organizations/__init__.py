@@ -1,1 +1,3 @@
-"""Organizations. Owns tenants and what a new one begins with. Refuses to delete one."""
+"""Organizations. Owns tenants, and the initial contents of a new one. Refuses to delete an
+organization.
+"""

@@ -1,1 +1,3 @@
-"""Projects. Owns their rules, and deletion with everything inside. Refuses to talk to nodes."""
+"""Projects. Owns the rules of projects, and their deletion with all contents. Refuses to call
+nodes.
+"""

@@ -1,3 +1,3 @@
-"""Report runs. Owns queueing, starting, checking and publishing them, and their files.
+"""Report runs. Owns queueing, starting, verifying and publishing of report runs, and their files.
 Refuses to compute a figure.
 """

@@ -1,3 +1,3 @@
-"""The retention report. Owns its inputs, its rows, its sums by topic and by day. Refuses to
-delete anything.
+"""The retention report. Owns inputs and rows of the retention report, and its sums by topic and by
+day. Refuses to delete anything.
 """

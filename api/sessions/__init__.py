@@ -1,3 +1,3 @@
-"""Sessions of the console. Owns the password, signing in and out. Refuses to know what a key
-may do.
+"""Sessions of the console. Owns the password, signing in and out. Refuses to know the permissions
+of a key.
 """

@@ -1,1 +1,3 @@
-"""Streams. Owns their rules, and deletion with everything inside. Refuses to talk to nodes."""
+"""Streams. Owns the rules of streams, and their deletion with all contents. Refuses to call
+nodes.
+"""

@@ -1,3 +1,3 @@
-"""Topics. Owns specs, retention, purges, deletion and the passes that apply them. Refuses to
-read a record.
+"""Topics. Owns specs, retention, purges, deletion and the passes that apply them. Refuses to read a
+record.
 """

@@ -1,1 +1,1 @@
-"""Usage. Owns sums over the rows of the report that is shown. Refuses to meter."""
+"""Usage. Owns sums over the rows of the current report. Refuses to meter usage."""

@@ -1,4 +1,5 @@
-"""The consumer groups of this node at work: live sessions, and partitions that change hands.
+"""Live consumer groups of this node.
 
-Owns what is remembered of connections; who gets what is decided in `dataplane.groups`.
+Owns live sessions, the assignments sent to them, and the handover of partitions. Refuses to decide
+assignments: `dataplane.groups` does.
 """

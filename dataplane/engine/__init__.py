@@ -1,4 +1,4 @@
-"""The door to the native engine: its frames, the ring that they cross, and gRPC calls on it.
+"""The interface to the native engine: its frames, the ring that they cross, and gRPC calls on it.
 
-Refuses to know what a call or a frame means.
+Refuses to know the meaning of a call or a frame.
 """

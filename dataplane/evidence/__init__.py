@@ -1,4 +1,4 @@
-"""What was counted and deleted, until it is in a system topic: `_usage` and `_retention`.
+"""Evidence of usage and deletions, until it is in a system topic: `_usage` or `_retention`.
 
-Owns the spool, its publishing and the inventory. Refuses to price or to judge.
+Owns the spool, its publishing and the inventory. Refuses to price or evaluate usage.
 """

@@ -1,3 +1,1 @@
-"""Consumer groups: who gets which partition and who is a member, pure; and how partitions change
-hands.
-"""
+"""Consumer groups: assignment of partitions, membership, and handover of partitions; pure."""

@@ -1,4 +1,4 @@
-"""The replicated metadata of a cluster: what exists, who may, who reads what.
+"""The replicated metadata of a cluster: objects, permissions and consumer groups.
 
-A pure machine over committed commands.
+A pure machine over committed commands. Refuses to act on a partition.
 """

@@ -1,4 +1,4 @@
-"""What operators see of a node: metrics, log lines, health and status.
+"""The state of a node for operators: metrics, log lines, health and status.
 
 Reads every other room. Refuses to act.
 """

@@ -1,1 +1,1 @@
-"""What each cold method means. Handlers raise `Refused`; `rpc.py` makes statuses of it."""
+"""The methods served in Python. Handlers raise `Refused`; `rpc.py` converts it to a status."""

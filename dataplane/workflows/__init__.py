@@ -1,4 +1,4 @@
-"""Actions over two logs, in steps that may be repeated: deletions, legal holds, purges.
+"""Actions over two logs, in repeatable steps: deletions, legal holds, purges.
 
-Owns the steps and their repetition; the metadata says what is wanted and what is done.
+Owns the steps and their retries; the metadata contains the desired and the confirmed state.
 """

@@ -1,13 +1,13 @@
-"""Batches of records: the twin of native/src/batch/batch.c, and the door to it.
+"""Batches of records: in C (native/src/batch/batch.c) or in Python.
 
     part = encode([Record(b"key", b"value", timestamp_us)], codec="lz4")  # for a produce request
     for batch in batches(reply.batches):  # of a fetch reply
         columns = decode(batch)
         columns.offsets, columns.keys, columns.values, columns.headers(0)
 
-Owns the format on the client's side. In C (``headrace._codec``) where it was built, else in plain
-Python: both read and write the same bytes, and the same golden files hold them to it. Refuses to
-know where batches come from.
+Owns the format on the client's side: ``headrace._codec`` if it was compiled, otherwise Python.
+Both read and write the same bytes and pass the same golden files. Refuses to know the origin of
+batches.
 """
 
 from __future__ import annotations

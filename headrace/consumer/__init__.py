@@ -1,1 +1,1 @@
-"""Reading: sessions of groups, subscriptions, fetchers, and the consumers on top."""
+"""Consuming: group sessions, subscriptions, fetchers, and the consumers that use them."""

@@ -1,1 +1,1 @@
-"""Writing: records gather into batches, and batches go to nodes in order, once."""
+"""Producing: records are collected into batches, and batches are sent to nodes in order, once."""

@@ -1,1 +1,1 @@
-"""Calls to nodes and to the REST API: connections, deadlines, repetition, typed errors."""
+"""Calls to nodes and to the REST API: connections, deadlines, retries, typed errors."""

@@ -1,1 +1,1 @@
-"""From frozen inputs to usage, priced rows and draft invoices. No files, no pages."""
+"""From frozen inputs to usage, priced rows and draft invoices. Refuses to write files or pages."""

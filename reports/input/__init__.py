@@ -1,1 +1,1 @@
-"""What a run reads: frozen, checked and archived before the first figure."""
+"""The inputs of a run: frozen, verified and archived before the first figure is computed."""

@@ -1,1 +1,1 @@
-"""From figures to published files: Parquet, CSV, JSON, pages, signature."""
+"""From figures to published files: Parquet, CSV, JSON, pages and signature."""

@@ -1,5 +1,5 @@
-"""The retention report: what was deleted and why, what will be, and what breaks its promise.
+"""The retention report: past deletions and their causes, upcoming deletions, and violations.
 
-Owns the records of `_retention`, policies and holds as the control plane exported them, the rules
-of violations, and the files `retention.*`. Refuses money: that is the usage report's.
+Owns the records of `_retention`, policies and holds as exported by the control plane, and the rules
+of violations. Refuses to handle money: the usage report does.
 """

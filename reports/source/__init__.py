@@ -4,7 +4,7 @@
 
     spark.dataSource.register(HeadraceSource)
 
-Owns how stored batches are read and become Arrow columns; refuses to know what they are read for.
+Owns the conversion of stored batches to Arrow columns. Refuses to know the purpose of a read.
 """
 
 from reports.source.data_source import HeadraceSource

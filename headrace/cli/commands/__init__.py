@@ -1,1 +1,1 @@
-"""The commands: one module for each object or verb, loaded when it is typed."""
+"""The commands: one module per object or verb, loaded on first use."""
