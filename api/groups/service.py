@@ -58,7 +58,7 @@ def detail(nodes: NodePool, places: Sequence[Place], name: str) -> GroupDetail |
 def _bodies(
     reader: GroupReader, rows: Sequence[stream_pb2.GroupRow], *, lag: bool
 ) -> list[GroupBody]:
-    asked = _questions(reader.topics(), rows) if lag else {}
+    asked = _queries(reader.topics(), rows) if lag else {}
     known = reader.positions([each for some in asked.values() for each in some])
     return [
         GroupBody(
@@ -76,7 +76,7 @@ def _bodies(
     ]
 
 
-def _questions(
+def _queries(
     topics: Mapping[str, stream_pb2.Topic], rows: Sequence[stream_pb2.GroupRow]
 ) -> dict[str, list[PositionQuery]]:
     """What to ask of which group. A group whose topics are not all known has no lag to tell; one

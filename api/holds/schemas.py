@@ -96,7 +96,7 @@ class LegalHoldBody(BaseModel):
     created_at: Timestamp
     created_by: str
     activated_at: Timestamp | None = None
-    release_wished_at: Timestamp | None = None
+    release_wished_at: Annotated[Timestamp | None, Field(title="Release Requested At")] = None
     released_at: Timestamp | None = None
     released_by: str | None = None
     status: LegalHoldStatus

@@ -156,13 +156,13 @@ class NodeClient:
     def put_hold(
         self, addresses: Sequence[str], fence: Fence, hold: node_pb2.PutHold
     ) -> node_pb2.ApplyReply:
-        """Wishes a hold. It is in force once Describe says that it is confirmed."""
+        """Places a legal hold. It is in effect once Describe reports it as confirmed."""
         return self._apply(addresses, node_pb2.ApplyRequest(fence=fence.message(), put_hold=hold))
 
     def release_hold(
         self, addresses: Sequence[str], fence: Fence, hold_id: str, topic_id: str
     ) -> node_pb2.ApplyReply:
-        """Wishes a hold no longer, for ever."""
+        """Releases a legal hold for good."""
         command = node_pb2.ReleaseHold(hold_id=hold_id, topic_id=topic_id)
         request = node_pb2.ApplyRequest(fence=fence.message(), release_hold=command)
         return self._apply(addresses, request)

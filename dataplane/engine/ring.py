@@ -81,7 +81,7 @@ class Ring:
             self._handlers[kind] = handler
 
     def handle_cancelled(self, handler: Callable[[int, int, int], None]) -> None:
-        """Calls whose client is gone go to `handler` as (shard, slot, generation)."""
+        """Calls whose client is gone go to `handler` as (shard, slot, slot_tag)."""
         self._on_cancelled = handler
 
     def handle_failure(self, handler: Callable[[BaseException], None]) -> None:
@@ -127,8 +127,8 @@ class Ring:
             if self._loop is not None:
                 self._drain_next = self._loop.call_soon(self.drain)
         if self._on_cancelled is not None:
-            for shard, slot, generation in self._engine.cancelled():
-                self._guarded("CANCELLED", partial(self._on_cancelled, shard, slot, generation))
+            for shard, slot, slot_tag in self._engine.cancelled():
+                self._guarded("CANCELLED", partial(self._on_cancelled, shard, slot, slot_tag))
         self._flush()
 
     def _deliver(self, frame: Frame) -> None:

@@ -51,6 +51,16 @@ def retention_value(record: usage.RetentionRecord) -> bytes:
     return bytes([RETENTION_VALUE_VERSION]) + record.SerializeToString(deterministic=True)
 
 
+def _name_topic(message: usage.Close | usage.Trimmed, state: State) -> None:
+    """Add the names of the topic that a message has the number of."""
+    topic = state.topic_numbered(message.topic)
+    if topic is not None:
+        message.topic_id = topic.spec.topic_id
+        message.topic_name = topic.spec.name()
+        message.organization_id = topic.spec.organization_id
+        message.project_id = topic.spec.project_id
+
+
 def usage_record(state: State, close: MeterClose) -> Record:
     """The value of `_usage` for a closed window: a version byte, then UsageRecord, deterministic.
 
@@ -67,12 +77,7 @@ def usage_record(state: State, close: MeterClose) -> Record:
         window_end_us=close.window_end_us,
         cluster_id=state.cluster_id,
     )
-    topic = state.topic_numbered(close.id.topic)
-    if topic is not None:
-        message.topic_id = topic.spec.topic_id
-        message.topic_name = topic.spec.name()
-        message.organization_id = topic.spec.organization_id
-        message.project_id = topic.spec.project_id
+    _name_topic(message, state)
     for found in sorted(close.sums):
         message.sums.add(
             principal=found.principal,
@@ -107,12 +112,7 @@ def trimmed_record(state: State, trimmed: Trimmed) -> Record:
         segments=trimmed.segments,
         cluster_id=state.cluster_id,
     )
-    topic = state.topic_numbered(trimmed.id.topic)
-    if topic is not None:
-        message.topic_id = topic.spec.topic_id
-        message.topic_name = topic.spec.name()
-        message.organization_id = topic.spec.organization_id
-        message.project_id = topic.spec.project_id
+    _name_topic(message, state)
     value = retention_value(usage.RetentionRecord(trimmed=message))
     return Record(trimmed.id, trimmed.sequence, trimmed.trimmed_at_us, value)
 

@@ -214,7 +214,7 @@ def run(arguments: list[str] | None = None) -> int:
         note(f"error: Invalid UTF-8 in an argument: byte {byte}. Encode the argument as UTF-8.")
         return USAGE
     except BrokenPipeError:
-        # Whoever read our output has had enough. Python would complain again at exit.
+        # The reader closed the pipe. Python would report it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

@@ -1,7 +1,7 @@
 """Words of the command line: counts and durations for people, and errors in what was typed.
 
-Servers and the SDK speak of members and calls; whoever typed a command knows arguments, flags and
-verbs. Refuses to swallow an error: it changes the words alone.
+Servers and the SDK speak of members and calls; a user of the command line knows arguments, flags
+and commands. Refuses to swallow an error: it changes the words alone.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def in_words_typed(names: Mapping[str, str], stream: str = "") -> Iterator[None]
             for written in (pointer, place):
                 error.message = error.message.replace(f"{written}: {said}", f"{typed}: {said}")
         if error.violations:
-            # The API's own hint speaks to whoever sends JSON.
+            # The API's own hint is for clients that send JSON.
             error.hint = ""
         raise
     except NotFound as error:
@@ -77,8 +77,8 @@ def _member(pointer: str) -> str:
 
 @contextmanager
 def topics_named(client: Client, names: tuple[str, ...]) -> Iterator[None]:
-    """Say of a missing topic what `topic describe` says of it, whoever missed it: one sentence,
-    and the nearest name that exists."""
+    """Report a missing topic as `topic describe` does: one sentence, and the nearest name that
+    exists."""
     try:
         yield
     except TopicNotFound as error:

@@ -60,7 +60,7 @@ class Printer:
 
     def __init__(self, output: str | None, color: str = "auto", *, repeated: bool = False) -> None:
         self.terminal = sys.stdout.isatty()
-        # Looked at again and again, and nobody at a terminal: one document a line.
+        # Repeated output that does not go to a terminal: one document per line.
         self._one_line = repeated and not self.terminal
         self.output = output or ("json" if self._one_line else None)
         self.color = _colored(color, self.terminal)

@@ -1,6 +1,6 @@
 """`headrace completion bash|zsh|fish`, and the names that complete: live ones, kept for 30 s.
 
-A completion that fails completes nothing: whoever presses Tab is not told why.
+If a completion fails, it offers no names and prints no error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def completion(shell: str) -> None:
 
 
 def topic_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Topics that begin so. Asks nobody within 30 s of the last answer."""
+    """Topics with this prefix. Sends no request within 30 s of the last answer."""
     try:
         with context.scope(cleanup=False):
             names = _kept(settings())
@@ -60,7 +60,7 @@ def topic_names(context: click.Context, parameter: click.Parameter, incomplete: 
 
 
 def _kept(found: Settings) -> list[str]:
-    # The file's name tells services and keys apart; a digest tells nobody the key.
+    # The file name differs by service and key; a digest does not reveal the key.
     whose = json.dumps([found.api_url, found.project, found.key or ""])
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     place = Path(base) / "headrace" / f"topics-{hashlib.sha256(whose.encode()).hexdigest()[:24]}"

@@ -121,12 +121,12 @@ def plan(topic: str, days: int) -> None:
     note("Retention deletes whole segments, once the newest record of a segment has expired.")
 
 
-def planned(told: Row, as_of: str, days: int) -> list[dict[str, object]]:
-    """What is due until each day's end, and what is left then; what is due already comes first."""
+def planned(report: Row, as_of: str, days: int) -> list[dict[str, object]]:
+    """Deletions due by the end of each day, and the bytes left then; overdue ones first."""
     begin = datetime.fromisoformat(as_of)
-    left = int(str(told["live_bytes"]))
+    left = int(str(report["live_bytes"]))
     rows: list[dict[str, object]] = []
-    for due in _rows(told, "schedule"):
+    for due in _rows(report, "schedule"):
         day = int(str(due["day"]))
         if day > days:
             break
