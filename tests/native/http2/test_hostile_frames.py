@@ -61,7 +61,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     """A node that waits a second where another waits minutes."""
     limits = EngineLimits(idle_ms=1500, age_ms=4000, age_grace_ms=1000, stall_ms=1000)
     folder = tmp_path_factory.mktemp("impatient") / "node"
-    with Host(engine_host.config(folder, limits=limits)) as running:
+    with Host(engine_host.config(folder, limits=limits, **engine_host.LARGE_BATCHES)) as running:
         running.submit(*ROWS)
         yield running
 

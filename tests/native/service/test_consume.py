@@ -106,7 +106,9 @@ def test_replies_are_as_large_as_asked_for(host: Host, channel: grpc.Channel) ->
 
 
 def test_everything_on_disk_is_read_in_order_after_a_restart(tmp_path: Path) -> None:
-    settings = engine_host.config(tmp_path / "node", memory_bytes=64 << 20, shards=2)
+    settings = engine_host.config(
+        tmp_path / "node", memory_bytes=64 << 20, shards=2, **engine_host.LARGE_BATCHES
+    )
     row = topic_row(TOPIC, revision=7, partitions=2, segment_bytes=16 << 20)
     sizes = [3_000_000, 10, 2_000_000, 500_000, 10, 10, 4_000_000] * 6
     with Host(settings) as small, grpc.insecure_channel(small.address, GRPC_OPTIONS) as opened:

@@ -46,12 +46,16 @@ def test_what_is_produced_is_fetched_from_every_partition(
         assert values_of(found) == [b"a", b"b", b"c"]
 
 
-def test_a_large_batch_goes_in_and_comes_out_whole(host: Host, channel: grpc.Channel) -> None:
-    partition = 1
-    base = high_watermark(channel, partition)
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_large_batch_goes_in_and_comes_out_whole(tmp_path: Path, shards: int) -> None:
+    settings = engine_host.config(tmp_path / "node", shards=shards, **engine_host.LARGE_BATCHES)
     value = bytes(range(256)) * (7 * 4096)
-    produce(channel, request((value,), partition=partition))
-    assert values_of(fetch(channel, partition=partition, offset=base, bytes_max=8 << 20)) == [value]
+    with Host(settings) as large, grpc.insecure_channel(large.address, GRPC_OPTIONS) as opened:
+        large.submit(*ROWS)
+        for partition in range(PARTITIONS):
+            produce(opened, request((value,), partition=partition))
+            found = fetch(opened, partition=partition, offset=0, bytes_max=8 << 20)
+            assert values_of(found) == [value]
 
 
 def test_one_fetch_brings_the_batches_that_are_there(host: Host, channel: grpc.Channel) -> None:
@@ -64,7 +68,9 @@ def test_one_fetch_brings_the_batches_that_are_there(host: Host, channel: grpc.C
 
 
 def test_small_reads_of_large_batches_from_disk_lose_nothing(tmp_path: Path) -> None:
-    settings = engine_host.config(tmp_path / "node", memory_bytes=64 << 20)
+    settings = engine_host.config(
+        tmp_path / "node", memory_bytes=64 << 20, **engine_host.LARGE_BATCHES
+    )
     sizes = [3_000_000, 10, 2_000_000, 500_000, 10, 10, 4_000_000] * 6
     with Host(settings) as small, grpc.insecure_channel(small.address, GRPC_OPTIONS) as opened:
         small.submit(*ROWS)

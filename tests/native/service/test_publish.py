@@ -47,7 +47,9 @@ def host(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Host]:
     folder = tmp_path_factory.mktemp("node") / "node"
-    with Host(engine_host.config(folder, shards=request.param)) as running:
+    with Host(
+        engine_host.config(folder, shards=request.param, **engine_host.LARGE_BATCHES)
+    ) as running:
         running.submit(*ROWS, *NAMED_ROWS)
         yield running
 

@@ -50,7 +50,9 @@ SESSION = "/headrace.stream.v1.Groups/Session"
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     limits = EngineLimits(silence_ms=int(SILENCE_S * 1000))
-    settings = engine_host.config(tmp_path_factory.mktemp("node") / "node", limits=limits)
+    settings = engine_host.config(
+        tmp_path_factory.mktemp("node") / "node", limits=limits, **engine_host.LARGE_BATCHES
+    )
     with Host(settings) as running:
         running.submit(*ROWS)
         yield running

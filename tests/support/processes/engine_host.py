@@ -124,16 +124,20 @@ def grant_row(
     )
 
 
+LARGE_BATCHES = {"extent_bytes": 16 * 1024 * 1024}
+
+
 def config(data_path: Path, **changes: object) -> EngineConfig:
-    """A small engine: a few MiB of journal, so that tests start fast."""
+    """A small engine: every start fills its journal with zeros, so it has the fewest and small
+    extents. Batches of more than 3 MiB need ``**LARGE_BATCHES``."""
     values: dict[str, object] = {
         "data_path": data_path,
         "cluster_id": CLUSTER_ID,
         "node_id": NODE_ID,
         "admin_key_id": "adminadmin",
         "admin_sha256": hashlib.sha256(ADMIN_SECRET.encode()).digest(),
-        "journal_bytes": 64 * 1024 * 1024,
-        "extent_bytes": 16 * 1024 * 1024,
+        "journal_bytes": 24 * 1024 * 1024,
+        "extent_bytes": 4 * 1024 * 1024,
     }
     values.update(changes)
     return EngineConfig(**values)  # type: ignore[arg-type]
