@@ -52,9 +52,9 @@ struct call {
     char path[CALL_PATH_SIZE]; /* only where the method has every path */
     uint32_t path_size;
     uint32_t messages_count;
-    uint8_t finished;    /* a status is decided: nothing more is taken from anybody */
-    uint8_t answer;      /* enum grant_answer */
-    uint8_t window_held; /* the handler keeps the window back on its own account */
+    uint8_t finished;        /* a status is decided: nothing more is taken from anybody */
+    uint8_t answer;          /* enum grant_answer */
+    uint8_t window_withheld; /* the handler keeps the window back on its own account */
 
     /* of grpc/ alone */
     uint8_t content_type_ok;

@@ -44,7 +44,7 @@ struct grpc_method {
     /* The client sends no more. Without QUIET only after a message. */
     void (*end)(struct call *call);
     /* Bytes of the client were taken. 1 = their window is kept until grpc_window_return. */
-    int (*hold)(struct call *call);
+    int (*withhold)(struct call *call);
     /* A reply with so many bytes lies in frames. */
     void (*writable)(struct call *call, size_t size);
     /* Now and then: what the call was allowed may be another matter now. */

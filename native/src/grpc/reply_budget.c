@@ -57,8 +57,8 @@ int reply_share_room(struct call *call)
 {
     struct grpc_peer *peer = call->peer;
     if (peer->pushed_bytes < share_bytes(call->server)) return 1;
-    if (!peer->pushed_held) call->server->counters.pushes_held++;
-    peer->pushed_held = 1;
+    if (!peer->push_blocked) call->server->counters.pushes_blocked++;
+    peer->push_blocked = 1;
     return 0;
 }
 
@@ -76,7 +76,7 @@ void reply_share_return(struct grpc_server *server, struct reply *reply)
     assert(peer->pushed_bytes >= reply->body.size);
     peer->pushed_bytes -= reply->body.size;
     reply->pushed = NULL;
-    if (!peer->pushed_held || peer->pushed_bytes >= share_bytes(server)) return;
-    peer->pushed_held = 0;
+    if (!peer->push_blocked || peer->pushed_bytes >= share_bytes(server)) return;
+    peer->push_blocked = 0;
     server->hooks.pushable(server->hooks.context, connection);
 }

@@ -236,7 +236,7 @@ static size_t call_data(struct http2_stream *stream, const uint8_t *data, size_t
     }
     checked(call_invariants(call));
     if (call->finished) return 0;
-    if (call->method->hold != NULL && call->method->hold(call)) owed = size;
+    if (call->method->withhold != NULL && call->method->withhold(call)) owed = size;
     call->window_owed += (uint32_t)owed;
     return owed;
 }

@@ -53,7 +53,7 @@ struct grpc_counters {
     uint64_t calls_by_method[GRPC_METHODS_COUNT_MAX];
     uint64_t failures_by_error[GRPC_ERROR_COUNT];
     uint64_t messages_refused, messages_late, replies_stalled, answers_refused, access_ended;
-    uint64_t pushes_held; /* a connection's share was used up */
+    uint64_t pushes_blocked; /* a connection's share was used up */
     uint64_t egress_bytes, egress_unsent;
 };
 

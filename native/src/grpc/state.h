@@ -19,9 +19,9 @@ struct grpc_token {
 
 /* What the server keeps of a connection. */
 struct grpc_peer {
-    uint64_t messages_bytes; /* held by messages that are not complete */
+    uint64_t messages_bytes; /* of incomplete messages */
     uint64_t pushed_bytes;   /* of pushed replies that its socket has not yet taken */
-    uint8_t pushed_held;     /* one of its calls waits for them */
+    uint8_t push_blocked;    /* one of its calls waits for them */
     uint8_t tokens_next;
     uint8_t reserved[6];
     struct grpc_token tokens[GRPC_TOKENS_CACHED];
@@ -46,7 +46,7 @@ struct grpc_server {
     struct call *calls;                              /* GRPC_CALLS_COUNT_MAX */
     uint32_t *calls_free;
     uint32_t calls_free_count;
-    uint64_t messages_bytes; /* held by messages that are not complete */
+    uint64_t messages_bytes; /* of incomplete messages */
     struct reply_budget budgets[REPLY_KINDS_COUNT];
     struct grpc_counters counters;
 };

@@ -41,7 +41,7 @@ static void sweep_message(struct call *call)
 {
     if (!message_awaited(call)) return;
     /* We keep its window back: that it sends nothing is our doing. */
-    if (call->window_owed > HTTP2_STREAM_WINDOW / 2 || call->window_held) return;
+    if (call->window_owed > HTTP2_STREAM_WINDOW / 2 || call->window_withheld) return;
     if (call->server->now->monotonic_ns < message_deadline_ns(call)) return;
     call->server->counters.messages_late++;
     struct grpc_failure failure = {

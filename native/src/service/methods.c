@@ -34,7 +34,7 @@ const struct grpc_method service_methods[METHODS_COUNT] = {
                                    GRPC_METHOD_STREAMS | GRPC_METHOD_QUIET | GRPC_METHOD_CHARGED,
                                .message = produce_message,
                                .end = produce_end,
-                               .hold = produce_queue_hold,
+                               .withhold = produce_queue_withhold,
                                .writable = produce_queue_read,
                                .closed = work_forget},
     [METHOD_FETCH] = {.path = STREAM "Fetch",

@@ -87,35 +87,36 @@ static int is_deep(const struct service *service)
     return service->produce_queue.bytes > service->pool->region_size / PRODUCE_QUEUE_DEEP_PART;
 }
 
-int produce_queue_hold(struct call *call)
+int produce_queue_withhold(struct call *call)
 {
     struct service *service = service_of(call);
     if (call->stream.bodies_bytes > PRODUCE_UNREAD_BYTES) return 1;
     if (!is_deep(service)) return 0;
     struct call_work *work = work_of(call);
-    if (work->held_link.queue == NULL) queue_push(&service->produce_held, &work->held_link);
-    call->window_held = 1;
+    if (work->blocked_link.queue == NULL)
+        queue_push(&service->produce_blocked, &work->blocked_link);
+    call->window_withheld = 1;
     return 1;
 }
 
 void produce_queue_read(struct call *call, size_t size)
 {
     (void)size;
-    if (work_of(call)->held_link.queue != NULL
+    if (work_of(call)->blocked_link.queue != NULL
         || call->stream.bodies_bytes > PRODUCE_UNREAD_BYTES / 2)
         return;
     grpc_window_return(call, UINT64_MAX);
 }
 
-static void held_release(struct service *service)
+static void blocked_release(struct service *service)
 {
     if (is_deep(service)) return;
-    while (!queue_empty(&service->produce_held)) {
+    while (!queue_empty(&service->produce_blocked)) {
         struct call_work *work =
-            queue_element(queue_pop(&service->produce_held), struct call_work, held_link);
+            queue_element(queue_pop(&service->produce_blocked), struct call_work, blocked_link);
         struct call *call = grpc_call_at(service->grpc, (uint32_t)(work - service->works));
         assert(call != NULL);
-        call->window_held = 0;
+        call->window_withheld = 0;
         if (call->stream.bodies_bytes <= PRODUCE_UNREAD_BYTES) grpc_window_return(call, UINT64_MAX);
     }
 }
@@ -149,7 +150,7 @@ static void queue_advance(struct service *service)
 void produce_queue_retry(struct service *service)
 {
     queue_advance(service);
-    held_release(service);
+    blocked_release(service);
 }
 
 enum { WALKED_MAX = 64 /* a walk over more after every turn would be too dear */ };
@@ -183,12 +184,12 @@ int produce_queue_invariants(const struct service *service, int all)
     assert(queue->bytes <= service->pool->region_size / PRODUCE_QUEUE_POOL_PART);
     ergo(queue->count == 0, queue->bytes == 0);
     if (all || queue->count <= WALKED_MAX) waiting_invariants(queue);
-    queue_each(&service->produce_held, link)
+    queue_each(&service->produce_blocked, link)
     {
-        const struct call_work *work = queue_element(link, struct call_work, held_link);
+        const struct call_work *work = queue_element(link, struct call_work, blocked_link);
         const struct call *call = grpc_call_at(service->grpc, (uint32_t)(work - service->works));
         assert(call != NULL);
-        assert(call->window_held);
+        assert(call->window_withheld);
     }
     return 1;
 }

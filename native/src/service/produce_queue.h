@@ -56,7 +56,7 @@ enum status produce_queue_offer(struct service *service, const struct store_prod
                                 int lent, uint8_t **owned);
 /* 1 = the queue is deep, or the stream's client does not read its answers: this ProduceStream's
  * window is kept until it is not so. */
-int produce_queue_hold(struct call *call);
+int produce_queue_withhold(struct call *call);
 /* Some of its answers have left. */
 void produce_queue_read(struct call *call, size_t size);
 /* Once a turn: whatever has room now. */

@@ -31,7 +31,8 @@ void work_forget(struct call *call)
     struct call_work *work = &service->works[call->index];
     if (work->fetch_index != 0 || work->fetch_pending != 0) fetch_cancel(call);
     if (work->link.queue != NULL) queue_remove(&service->works_ready, &work->link);
-    if (work->held_link.queue != NULL) queue_remove(&service->produce_held, &work->held_link);
+    if (work->blocked_link.queue != NULL)
+        queue_remove(&service->produce_blocked, &work->blocked_link);
     *work = (struct call_work){0};
 }
 

@@ -144,7 +144,7 @@ void service_go_on(struct service *service)
 
 void service_refunded(struct service *service)
 {
-    service->fetches.held_to_ask = service->fetches.held.count;
+    service->fetches.waiting_to_retry = service->fetches.waiting.count;
 }
 
 void service_pushable(struct http2_connection *connection)
@@ -202,7 +202,7 @@ void service_answer(struct service *service, const struct shard_frame *frame)
 
 int service_work(const struct service *service)
 {
-    return !queue_empty(&service->works_ready) || service->fetches.held_to_ask > 0;
+    return !queue_empty(&service->works_ready) || service->fetches.waiting_to_retry > 0;
 }
 
 int service_reads_wait(const struct service *service)

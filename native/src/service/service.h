@@ -50,8 +50,8 @@ struct service_config {
 
 /* Only the shard's thread writes; engine_metrics reads. */
 struct service_counters {
-    uint64_t fetch_waits, fetch_reads, fetch_bytes, fetch_holds, fetch_forwarded;
-    uint64_t produce_waits, produce_forwarded, consume_holds_memory;
+    uint64_t fetch_waits, fetch_reads, fetch_bytes, fetch_memory_waits, fetch_forwarded;
+    uint64_t produce_waits, produce_forwarded, consume_memory_waits;
     uint64_t late_outcomes, requests_metered, frame_drops_main, frames_delayed_reply;
 };
 

@@ -55,10 +55,10 @@ struct fetches {
     uint32_t *free;
     uint32_t free_count;
     struct fetch_read *reads;
-    struct queue *buckets; /* by partition: fetches that wait for data */
-    struct queue queued;   /* for a free read, or to ask again at the end of the turn */
-    struct queue held;     /* until replies have left memory */
-    uint64_t held_to_ask;  /* of those, since some memory came back */
+    struct queue *buckets;     /* by partition: fetches that wait for data */
+    struct queue queued;       /* for a free read, or to ask again at the end of the turn */
+    struct queue waiting;      /* until replies have left memory */
+    uint64_t waiting_to_retry; /* of those, since some memory came back */
 };
 
 /* An open Consume: what it asks next and what it may still send. */
@@ -81,12 +81,12 @@ struct time_search {
 /* What a call needs beyond its own row: what is out for it, and the state of those that take
  * several fetches, one after the other. By the call's index. */
 struct call_work {
-    struct queue_link link;       /* in works_ready */
-    struct queue_link held_link;  /* in produce_held */
-    struct tally_key attribution; /* of what the call last named; topic 0 = nobody */
-    uint32_t pending_count;       /* operations whose outcome is still to come */
-    uint32_t fetch_index;         /* a fetch in progress + 1; 0 = none */
-    uint64_t fetch_pending;       /* the token of its pending on another shard; 0 = none */
+    struct queue_link link;         /* in works_ready */
+    struct queue_link blocked_link; /* in produce_blocked */
+    struct tally_key attribution;   /* of what the call last named; topic 0 = nobody */
+    uint32_t pending_count;         /* operations whose outcome is still to come */
+    uint32_t fetch_index;           /* a fetch in progress + 1; 0 = none */
+    uint64_t fetch_pending;         /* the token of its pending on another shard; 0 = none */
     struct engine_partition_id fetch_id;
     uint16_t fetch_owner; /* the shard that carries it out */
     union {
@@ -119,7 +119,7 @@ struct service {
     struct call_work *works;
     struct queue works_ready; /* service/ready_queue.c: calls whose next fetch may begin */
     struct produce_queue produce_queue; /* service/produce_queue.c */
-    struct queue produce_held;          /* calls whose window waits for it */
+    struct queue produce_blocked;       /* calls whose window waits for it */
     struct service_counters counters;
 };
 

@@ -71,7 +71,7 @@ struct ring_slot *prepare_ring_reserve(struct prepare_ring *ring, uint16_t kind,
     struct ring_slot *slot = prepare_ring_at(ring, *position);
     memset(slot, 0, sizeof *slot);
     slot->size = (uint32_t)need;
-    slot->state = RING_SLOT_HELD;
+    slot->state = RING_SLOT_RESERVED;
     slot->kind = kind;
     slot->entry_bytes = entry_bytes;
     prepare_ring_invariants(ring);

@@ -18,7 +18,7 @@ enum { RING_SLOT_HEADER_BYTES = 128, RING_SLOT_ALIGNMENT = 64 };
 
 enum ring_slot_state {
     RING_SLOT_PAD = 1,
-    RING_SLOT_HELD,     /* reserved: may not enter a round yet */
+    RING_SLOT_RESERVED, /* reserved: may not enter a round yet */
     RING_SLOT_READY,    /* complete: the next round takes it */
     RING_SLOT_ROUNDED,  /* in the round in flight, or durable and not yet executed */
     RING_SLOT_EXECUTED, /* pinned: its bytes go to a segment, or metadata has it */
@@ -67,7 +67,7 @@ void prepare_ring_init(struct prepare_ring *ring, uint8_t *memory, uint64_t size
 /* Would an entry of `entry_size` bytes fit now? */
 int prepare_ring_fits(const struct prepare_ring *ring, uint64_t entry_size);
 
-/* Room for an entry of this kind; the caller checked that it fits. Its state is HELD. */
+/* Room for an entry of this kind; the caller checked that it fits. Its state is RESERVED. */
 struct ring_slot *prepare_ring_reserve(struct prepare_ring *ring, uint16_t kind,
                                        uint32_t entry_bytes, uint64_t *position);
 

@@ -41,7 +41,7 @@ struct ring_slot *propose_begin(struct store *store, struct prepare_ring *ring,
 
 void propose_ready(struct ring_slot *slot)
 {
-    assert(slot->state == RING_SLOT_HELD);
+    assert(slot->state == RING_SLOT_RESERVED);
     journal_entry_seal(ring_slot_entry(slot));
     slot->state = RING_SLOT_READY;
 }

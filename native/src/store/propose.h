@@ -24,7 +24,7 @@ struct store_produce;
 /* An entry of the replica at `op`, with so many bytes behind its header. */
 struct journal_entry propose_entry(const struct replica *replica, uint16_t kind, uint64_t op,
                                    uint64_t body_bytes);
-/* Its slot, held back: the caller puts the body, then it is ready. `replica` = NULL: of the whole
+/* Its slot, reserved: the caller puts the body, then it is ready. `replica` = NULL: of the whole
  * shard. */
 struct ring_slot *propose_begin(struct store *store, struct prepare_ring *ring,
                                 const struct replica *replica, const struct journal_entry *entry,

@@ -34,7 +34,7 @@ static void fetch_found(struct service *service, struct fetch *fetch,
         fetch_answer_status(service, fetch, PROTO_FETCH_EMPTY, found);
     else if (fetch_is_budgeted(fetch)
              && !reply_budget_room(service->grpc, REPLY_BATCHES, principal, found->size))
-        fetch_hold(service, fetch);
+        fetch_wait_memory(service, fetch);
     else if (found->place == STORE_FETCH_MEMORY)
         fetch_memory(service, fetch, found);
     else

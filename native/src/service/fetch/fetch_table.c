@@ -80,7 +80,7 @@ int fetch_table_invariants(const struct service *service, int all)
 {
     const struct fetches *fetches = &service->fetches;
     assert(fetches->free_count <= FETCHES_COUNT_MAX);
-    assert(fetches->held_to_ask <= FETCHES_COUNT_MAX);
+    assert(fetches->waiting_to_retry <= FETCHES_COUNT_MAX);
     uint32_t used = FETCHES_COUNT_MAX - fetches->free_count;
     uint32_t reading = 0;
     for (uint32_t index = 0; index < FETCH_READS_COUNT_MAX; index++) {
@@ -90,7 +90,7 @@ int fetch_table_invariants(const struct service *service, int all)
         fetch_invariants(service, &fetches->slots[read->fetch_index]);
         reading++;
     }
-    assert(reading + fetches->queued.count + fetches->held.count <= used);
+    assert(reading + fetches->queued.count + fetches->waiting.count <= used);
     if (!all) return 1;
     for (uint32_t index = 0; index < FETCHES_COUNT_MAX; index++) {
         assert(fetches->slots[index].index == index);

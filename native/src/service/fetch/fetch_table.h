@@ -41,10 +41,10 @@ struct fetch {
     uint32_t call_index;
     uint32_t call_tag;
     struct fetch_request request;
-    uint64_t deadline_ns; /* of the wait; 0 = answer at once */
-    uint64_t held_ns;     /* not of a stream: until when it may be held; 0 = it never was */
+    uint64_t deadline_ns;   /* of the wait; 0 = answer at once */
+    uint64_t wait_until_ns; /* limit of the wait for memory; 0 = none; unused for a stream */
     struct timer timer;
-    struct queue_link link; /* in its bucket, in `queued`, or in `held` */
+    struct queue_link link; /* in its bucket, in `queued`, or in `waiting` */
 };
 
 struct fetch_read {

@@ -5,7 +5,7 @@
 #include "service/fetch/fetch_run.h"
 #include "service/state.h"
 
-enum { FETCH_HOLD_MS_MIN = 1000, FETCH_HELD_PER_TURN = 64 };
+enum { FETCH_WAIT_MS_MIN = 1000, FETCH_RETRIES_PER_TURN = 64 };
 
 static struct queue *bucket_of(const struct service *service, const struct engine_partition_id *id)
 {
@@ -31,7 +31,7 @@ void fetch_unlink(struct service *service, struct fetch *fetch)
     if (fetch->state == FETCH_POLLING)
         queue_remove(bucket_of(service, &fetch->request.id), &fetch->link);
     if (fetch->state == FETCH_QUEUED) queue_remove(&service->fetches.queued, &fetch->link);
-    if (fetch->state == FETCH_WAITING) queue_remove(&service->fetches.held, &fetch->link);
+    if (fetch->state == FETCH_WAITING) queue_remove(&service->fetches.waiting, &fetch->link);
     fetch->state = FETCH_RUNNING;
 }
 
@@ -39,7 +39,7 @@ struct fetch *fetch_wait_find(struct service *service, const struct shard_frame 
 {
     /* Rare enough for a walk over those that wait for this partition, or for memory. */
     struct fetch *fetch = remote_find(bucket_of(service, &frame->fetch.id), frame);
-    return fetch != NULL ? fetch : remote_find(&service->fetches.held, frame);
+    return fetch != NULL ? fetch : remote_find(&service->fetches.waiting, frame);
 }
 
 const struct queue *fetch_wait_queue(const struct service *service, const struct fetch *fetch)
@@ -47,7 +47,7 @@ const struct queue *fetch_wait_queue(const struct service *service, const struct
     switch (fetch->state) {
     case FETCH_POLLING: return bucket_of(service, &fetch->request.id);
     case FETCH_QUEUED: return &service->fetches.queued;
-    case FETCH_WAITING: return &service->fetches.held;
+    case FETCH_WAITING: return &service->fetches.waiting;
     default: return NULL;
     }
 }
@@ -68,15 +68,15 @@ void fetch_wait(struct service *service, struct fetch *fetch)
 }
 
 /* Until replies have left memory. Only a stream waits for ever: it asked for no answer by then. */
-void fetch_hold(struct service *service, struct fetch *fetch)
+void fetch_wait_memory(struct service *service, struct fetch *fetch)
 {
     if (fetch_is_consume(fetch)) {
-        service->counters.consume_holds_memory++;
-    } else if (fetch->held_ns == 0) {
-        service->counters.fetch_holds++;
-        fetch->held_ns = service->now->monotonic_ns + FETCH_HOLD_MS_MIN * UINT64_C(1000000);
-        if (fetch->held_ns < fetch->deadline_ns) fetch->held_ns = fetch->deadline_ns;
-    } else if (fetch->held_ns <= service->now->monotonic_ns) {
+        service->counters.consume_memory_waits++;
+    } else if (fetch->wait_until_ns == 0) {
+        service->counters.fetch_memory_waits++;
+        fetch->wait_until_ns = service->now->monotonic_ns + FETCH_WAIT_MS_MIN * UINT64_C(1000000);
+        if (fetch->wait_until_ns < fetch->deadline_ns) fetch->wait_until_ns = fetch->deadline_ns;
+    } else if (fetch->wait_until_ns <= service->now->monotonic_ns) {
         fetch_fail(service, fetch, STATUS_REPLIES_FULL, 0);
         return;
     }
@@ -85,8 +85,8 @@ void fetch_hold(struct service *service, struct fetch *fetch)
         return;
     }
     fetch->state = FETCH_WAITING;
-    queue_push(&service->fetches.held, &fetch->link);
-    if (!fetch_is_consume(fetch)) timer_set(service->timers, &fetch->timer, fetch->held_ns);
+    queue_push(&service->fetches.waiting, &fetch->link);
+    if (!fetch_is_consume(fetch)) timer_set(service->timers, &fetch->timer, fetch->wait_until_ns);
 }
 
 void fetch_advance(struct service *service, const struct engine_partition_id *id)
@@ -124,10 +124,10 @@ void fetch_go_on(struct service *service)
         fetch_run(service, fetch);
     }
     /* Some of those that wait for memory: the others in the next turns. */
-    uint64_t *left = &service->fetches.held_to_ask;
-    if (*left > service->fetches.held.count) *left = service->fetches.held.count;
-    for (uint64_t turn = 0; *left > 0 && turn < FETCH_HELD_PER_TURN; turn++, (*left)--) {
-        struct fetch *fetch = queue_element(service->fetches.held.head, struct fetch, link);
+    uint64_t *left = &service->fetches.waiting_to_retry;
+    if (*left > service->fetches.waiting.count) *left = service->fetches.waiting.count;
+    for (uint64_t turn = 0; *left > 0 && turn < FETCH_RETRIES_PER_TURN; turn++, (*left)--) {
+        struct fetch *fetch = queue_element(service->fetches.waiting.head, struct fetch, link);
         fetch_unlink(service, fetch);
         fetch_run(service, fetch);
     }

@@ -13,7 +13,7 @@ struct timer;
 /* For data, until its deadline. */
 void fetch_wait(struct service *service, struct fetch *fetch);
 /* Until replies have left memory. Only a stream waits for ever: it asked for no answer by then. */
-void fetch_hold(struct service *service, struct fetch *fetch);
+void fetch_wait_memory(struct service *service, struct fetch *fetch);
 /* Asked again at the end of the turn. */
 void fetch_queue(struct service *service, struct fetch *fetch);
 /* Out of whatever it waits in. READING stays: the read is out and will come back. */

@@ -53,17 +53,18 @@ static uint32_t producers_organization(struct store *store, struct replica *repl
     return replica->producers.organization;
 }
 
-static uint64_t producers_held(struct store *store, uint32_t organization)
+static uint64_t producers_count(struct store *store, uint32_t organization)
 {
-    uint64_t held = 0;
+    uint64_t count = 0;
     uint32_t cursor = 0;
     struct replica *replica;
     while ((replica = registry_next(store, &cursor)) != NULL) {
         if (replica->is_metadata) continue;
         if (producers_organization(store, replica) != organization) continue;
-        held += replica->state.producers.remembered_count + replica->state.producers.admitted_count;
+        count +=
+            replica->state.producers.remembered_count + replica->state.producers.admitted_count;
     }
-    return held;
+    return count;
 }
 
 enum status producer_quota_check(struct store *store, struct replica *replica,
@@ -73,8 +74,8 @@ enum status producer_quota_check(struct store *store, struct replica *replica,
     struct producer_id producer;
     memcpy(producer.bytes, client->producer_id, sizeof producer.bytes);
     if (producer_table_knows(&replica->state.producers, &producer)) return STATUS_OK;
-    uint64_t held = producers_held(store, producers_organization(store, replica));
-    if (producers_free(store) == 0 || held < producers_free(store)) return STATUS_OK;
+    uint64_t count = producers_count(store, producers_organization(store, replica));
+    if (producers_free(store) == 0 || count < producers_free(store)) return STATUS_OK;
     store->statistics.refused_producers_share++;
     return STATUS_PRODUCERS_SHARE;
 }

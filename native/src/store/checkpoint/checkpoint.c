@@ -277,7 +277,7 @@ void checkpoint_file_durable(struct store *store)
     checkpoint->phase = CHECKPOINT_ROUND;
 }
 
-int checkpoint_is_held(const struct store *store, const struct replica *replica)
+int checkpoint_can_withdraw(const struct store *store, const struct replica *replica)
 {
     enum checkpoint_phase phase = store->checkpoint->phase;
     return replica->checkpoint_under_way
@@ -288,13 +288,13 @@ int checkpoint_is_held(const struct store *store, const struct replica *replica)
 void checkpoint_withdraw(struct store *store, struct replica *replica)
 {
     struct checkpoint *checkpoint = store->checkpoint;
-    assert(checkpoint_is_held(store, replica));
+    assert(checkpoint_can_withdraw(store, replica));
     uint32_t index = 0;
     while (checkpoint->items[index].replica != registry_index(store, replica)) index++;
     assert(index < checkpoint->count);
     struct checkpoint_item *item = &checkpoint->items[index];
     struct ring_slot *slot = prepare_ring_at(&store->control_ring, item->slot);
-    assert(slot->state == RING_SLOT_HELD && !item->withdrawn);
+    assert(slot->state == RING_SLOT_RESERVED && !item->withdrawn);
     slot->state = RING_SLOT_PAD;
     item->withdrawn = 1;
     if (item->entry.is_file) checkpoint->file_bytes = 0;

@@ -4,7 +4,7 @@
  *     witness --> free
  *
  * collect   replicas whose oldest live entry is in the extent: a checkpoint is encoded into the
- *           control ring, held back
+ *           control ring, in a reserved slot
  * writes    until all batches that it covers are in segment files
  * syncs     one sync per dirty segment and folder, all in one batch
  * round     the entries become durable
@@ -55,7 +55,7 @@ int checkpoint_names_file(const struct store *store, const uint8_t digest[16]);
 /* One that is being made: it can still be taken out again; it, or copies of its replica's entries,
  * go to the journal. */
 int checkpoint_is_under_way(const struct replica *replica);
-int checkpoint_is_held(const struct store *store, const struct replica *replica);
+int checkpoint_can_withdraw(const struct store *store, const struct replica *replica);
 int checkpoint_appends(const struct store *store, const struct replica *replica);
 /* The replica's topic is gone: its checkpoint would wait for writes that a full disk refuses, and
  * stand in the way of the tombstone. */

@@ -84,9 +84,9 @@ enum status store_metadata_submit(struct store *store, const uint8_t *command, s
     uint64_t entry_size = HEADERS_BYTES + size;
     if (entry_size > journal_entry_bytes_max(&store->journal.config))
         return STATUS_MESSAGE_TOO_LARGE;
-    uint64_t held = store->metadata->snapshot.bytes_since
+    uint64_t used = store->metadata->snapshot.bytes_since
                     + (store->metadata_ring.head - store->metadata_ring.settled);
-    if (held + entry_size > store->metadata_ring.size / 2) return STATUS_BUSY;
+    if (used + entry_size > store->metadata_ring.size / 2) return STATUS_BUSY;
     enum status status = admit_entry(store, &store->metadata_ring, entry_size + 512);
     if (status != STATUS_OK) return status;
     propose_op(store, replica, VSR_OPERATION_METADATA, command, size, token, 1);

@@ -55,7 +55,7 @@ void replica_removal_found(struct replica_removal *removal, uint64_t now_ns)
 static enum replica_removal_action replica_removal_step_doomed(
     const struct replica_removal_seen *seen)
 {
-    if (seen->held) return REMOVAL_WITHDRAW;
+    if (seen->withdrawable) return REMOVAL_WITHDRAW;
     /* A tombstone before other entries of the replica would let those bring it back (REC-2). */
     if (seen->undurable || seen->leaving) return REMOVAL_WAIT;
     return REMOVAL_FORGET;

@@ -59,14 +59,14 @@ struct replica_removal {
 
 /* What the shard sees of the replica, and of the turn. */
 struct replica_removal_seen {
-    uint8_t undurable; /* operations of it are on their way to the journal */
-    uint8_t held;      /* a checkpoint of it can still be taken back */
-    uint8_t leaving;   /* a checkpoint or copies of its entries are going to the journal */
-    uint8_t writing;   /* a write to its segments is in flight */
-    uint8_t queued;    /* batches wait for one */
-    uint8_t files;     /* open */
-    uint8_t turn;      /* nobody else is listing or unlinking */
-    uint8_t names;     /* of the list are left to be unlinked */
+    uint8_t undurable;    /* operations of it are on their way to the journal */
+    uint8_t withdrawable; /* a checkpoint of it can still be taken back */
+    uint8_t leaving;      /* a checkpoint or copies of its entries are going to the journal */
+    uint8_t writing;      /* a write to its segments is in flight */
+    uint8_t queued;       /* batches wait for one */
+    uint8_t files;        /* open */
+    uint8_t turn;         /* nobody else is listing or unlinking */
+    uint8_t names;        /* of the list are left to be unlinked */
 };
 
 /* The topic is gone. */

@@ -51,12 +51,12 @@ static struct replica_removal_seen remove_see(const struct store *store,
                                               const struct replica *replica)
 {
     const struct folder_list *list = store->folder_list;
-    int held = checkpoint_is_held(store, replica);
+    int withdrawable = checkpoint_can_withdraw(store, replica);
     return (struct replica_removal_seen){
         .undurable =
             replica->vsr.status == VSR_NORMAL && replica->vsr.op != replica->vsr.commit_min,
-        .held = held != 0,
-        .leaving = !held && checkpoint_appends(store, replica),
+        .withdrawable = withdrawable != 0,
+        .leaving = !withdrawable && checkpoint_appends(store, replica),
         .writing = segment_writer_busy(replica) || trim_in_flight(replica),
         .queued = segment_writer_has_batches(replica) != 0,
         .files =

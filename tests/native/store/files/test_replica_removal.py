@@ -12,7 +12,7 @@ from native._engine_sim import ffi, lib
 if TYPE_CHECKING:
     from native._engine_sim import CData
 
-SEEN = ("undurable", "held", "leaving", "writing", "queued", "files", "turn", "names")
+SEEN = ("undurable", "withdrawable", "leaving", "writing", "queued", "files", "turn", "names")
 SECOND_NS = 1_000_000_000
 ISSUES = {
     lib.REMOVAL_LIST,
@@ -69,7 +69,7 @@ def test_no_tombstone_while_an_entry_of_the_group_may_follow_it() -> None:
     removal = doomed()
     assert step(removal, undurable=1) == lib.REMOVAL_WAIT
     assert step(removal, leaving=1) == lib.REMOVAL_WAIT
-    assert step(removal, held=1, undurable=1) == lib.REMOVAL_WITHDRAW
+    assert step(removal, withdrawable=1, undurable=1) == lib.REMOVAL_WITHDRAW
     assert step(removal) == lib.REMOVAL_FORGET
 
 
