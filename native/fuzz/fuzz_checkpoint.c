@@ -126,7 +126,7 @@ static void files(const uint8_t *bytes, size_t size)
     if (size != NODE_IDENTITY_SIZE) return;
     struct node_identity identity;
     if (node_identity_decode(bytes, &identity) != STATUS_OK) return;
-    /* They are printed to whoever starts a node on another's directory. */
+    /* They are printed when a node is started on another node's directory. */
     assert(identity.cluster_id[ENGINE_ID_SIZE - 1] == 0);
     assert(identity.node_id[ENGINE_ID_SIZE - 1] == 0);
     assert(identity.shards_count > 0);

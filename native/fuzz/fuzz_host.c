@@ -39,7 +39,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* A call that the host has been told of, on a connection of its own. */
+/* A call that the host was notified of, on its own connection. */
 static void call_open(void)
 {
     int ends[2];

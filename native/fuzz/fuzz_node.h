@@ -21,8 +21,8 @@ struct fuzz_node {
     uint32_t ready;             /* atomic: METADATA_READY came */
     uint32_t furnished;         /* atomic: the topic and the key are there */
     uint8_t stopped;            /* STOPPED came */
-    uint64_t counter_rows;      /* that shards told */
-    struct engine_frame opened; /* the last call that the host was told of */
+    uint64_t counter_rows;      /* reported by shards */
+    struct engine_frame opened; /* the last call that the host was notified of */
 };
 
 /* A directory of its own below build/fuzz, emptied; with `keep` as the last node left it. */

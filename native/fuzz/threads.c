@@ -137,7 +137,7 @@ static int client_connect(void)
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert(fd >= 0);
-    /* One that the stopping node's listener still took in is answered by nobody. */
+    /* A connection that the stopping node still accepted gets no answer. */
     struct timeval patience = {.tv_sec = 2};
     int failed = setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert(failed == 0);

@@ -47,7 +47,7 @@ struct engine_limits {
     uint32_t host_beat_ms;      /* silence of the host, then health says NOT_SERVING; 5 s */
     uint32_t silence_ms;        /* a connection without a call and without ever a key; 10 s */
     uint32_t idle_ms;           /* a connection without a call; 15 min */
-    uint32_t age_ms;            /* a connection: told to go then; 12 h */
+    uint32_t age_ms;            /* a connection: GOAWAY is sent then; 12 h */
     uint32_t age_grace_ms;      /* and ended so long after; 10 min */
     uint32_t stall_ms;          /* a client takes nothing of what waits for it; 60 s */
     uint32_t message_ms;        /* from a message's first bytes to its last; 30 s */
@@ -146,7 +146,7 @@ enum engine_frame_kind {
     /* then struct engine_hold: propose SET_HOLD. REPLY body = struct engine_retained; repeatable */
     ENGINE_HOLD = 104,
     /* Host to one shard, its number in the header. arg0 = cookie: COUNTERS with all that was not
-     * told, then REPLY */
+     * reported, then REPLY */
     ENGINE_COUNTERS_FLUSH = 105,
     /* Host to every shard. */
     ENGINE_HOST_BEAT = 112,     /* the host is alive; without one for 5 s health says NOT_SERVING */
@@ -162,7 +162,7 @@ enum engine_result {
     ENGINE_RESULT_RECREATED = 2, /* created_revision differs */
     ENGINE_RESULT_BUSY = 3,      /* bounded resource full: repeat later */
     ENGINE_RESULT_FENCED = 4,    /* lower than what is stored */
-    ENGINE_RESULT_DAMAGED = 5,   /* the group is stopped by name */
+    ENGINE_RESULT_DAMAGED = 5,   /* the partition is stopped after damage */
     ENGINE_RESULT_STOPPING = 6,
     ENGINE_RESULT_INVALID = 7,
     ENGINE_RESULT_DUPLICATE = 8, /* PUBLISH: already stored; body as for OK */
@@ -177,7 +177,7 @@ enum engine_verb { ENGINE_VERB_PRODUCE = 1, ENGINE_VERB_CONSUME = 2, ENGINE_VERB
 
 /* Who calls: verified by the shard before OPEN. */
 struct engine_caller {
-    uint32_t principal; /* 0 = nobody: only for methods that need no key */
+    uint32_t principal; /* 0 = unauthenticated: only for methods that need no key */
     uint32_t organization;
     uint32_t project; /* 0 = every project of the organization */
     uint32_t verbs;   /* enum engine_verb */
@@ -225,7 +225,7 @@ enum engine_purge_limit { ENGINE_PURGE_ALL = 0 };
 
 struct engine_purge {
     uint64_t log_start; /* the first offset that is kept; ENGINE_PURGE_ALL = all there is goes */
-    uint64_t version;   /* of whoever asks: stands in the event */
+    uint64_t version;   /* the caller's; recorded in the event */
 };
 
 /* The last word on the whole partition: the lowest offset that anything holds. */
@@ -311,7 +311,7 @@ struct engine_counters {
     uint32_t final; /* 1 = the shard stopped in order: its last */
 };
 
-/* One row: what was counted since it was last told. A window lies within one hour, UTC. */
+/* One row: what was counted since the last report. A window lies within one hour, UTC. */
 struct engine_counter {
     uint64_t topic; /* 0 = unattributed: the shard had no room to say whose it is */
     uint64_t created_revision;
@@ -415,8 +415,8 @@ size_t engine_cancelled(struct engine *engine, struct engine_frame *calls, size_
  * at most `size`. */
 size_t engine_metrics(const struct engine *engine, char *target, size_t size);
 
-/* One metric of that text without other labels than the shard, summed over all shards; for whoever
- * needs a number often. 0 = written; -1 = there is none of this name. */
+/* One metric of that text without other labels than the shard, summed over all shards; for callers
+ * that need a number often. 0 = written; -1 = there is none of this name. */
 int engine_metric_total(const struct engine *engine, const char *name, uint64_t *total);
 
 /* Refuse new calls (GOAWAY), finish what is in flight, close windows, checkpoint. 0 = everything

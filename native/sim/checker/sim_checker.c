@@ -65,7 +65,7 @@ static void sim_check_batch(struct sim_node *node, uint32_t partition, struct si
     if (server->op <= walk->op)
         sim_fail(node, "partition %u offset %llu: ops do not grow", partition, offset);
     if (server->append_time_us > node->cluster->clock.believed_us + 1000000)
-        sim_fail(node, "partition %u offset %llu: stamped with a time nobody believed", partition,
+        sim_fail(node, "partition %u offset %llu: stamped ahead of the believed clock", partition,
                  offset);
     walk->cumulative += server->size_bytes;
     if (server->cumulative_bytes != walk->cumulative)
@@ -253,7 +253,7 @@ void sim_check_stored(struct sim_node *node)
             if (!sim_same_topic(first, partition)) continue;
             struct engine_partition_state state;
             enum status status = store_describe(node->store, &partition->id, &state);
-            /* One that a start found stopped is nobody's to pay; one that stops later is. */
+            /* One that a start found stopped is not billed; one that stops later is. */
             if (status != STATUS_OK || (state.state != 1 && state.state != 4)) sure = 0;
             bytes += state.bytes;
         }

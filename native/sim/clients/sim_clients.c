@@ -344,7 +344,7 @@ void sim_client_outcomes(struct sim_node *node)
         case SIM_WAIT_SEAL: sim_sealed(node, &wait, &outcome); break;
         case SIM_WAIT_PURGE:
         case SIM_WAIT_HOLD: sim_trims_outcome(node, &wait, &outcome); break;
-        default: sim_fail(node, "an outcome that nobody waits for");
+        default: sim_fail(node, "an outcome that no client waits for");
         }
     }
     struct engine_partition_id id;

@@ -87,7 +87,7 @@ struct sim_partition {
     struct sim_producer producers[SIM_PRODUCERS_MAX];
     struct sim_group groups[SIM_GROUPS_MAX];
     uint8_t may_stop; /* damage was done that may concern it */
-    uint8_t stopped;  /* and it was seen to have stopped, by name */
+    uint8_t stopped;  /* and a call showed that it has stopped */
     uint8_t damaged;  /* for good: every start after that remembers it (J4) */
     uint64_t closes_last;
     int64_t retention_ms;

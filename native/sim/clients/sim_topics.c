@@ -147,8 +147,8 @@ static void topics_bury(struct sim_node *node, uint32_t index)
     }
     struct sim_partition *partition = &node->clients->partitions[index];
     struct sim_partition fresh = {.id = partition->id, .segment_bytes = partition->segment_bytes};
-    /* What a write that went astray destroyed in the journal may name nobody: then all stop, those
-     * that came later too. */
+    /* What a write that went astray destroyed in the journal may name no replica: then all stop,
+     * those that came later too. */
     fresh.may_stop = (node->damage.may_refuse & 2) != 0;
     for (uint32_t which = 0; which < SIM_PRODUCERS_MAX; which++)
         memcpy(fresh.producers[which].id, partition->producers[which].id, 16);
@@ -174,7 +174,7 @@ static void topics_recreate(struct sim_node *node, uint32_t first)
     struct engine_partition_state state;
     enum status status = store_describe(node->store, &old.id, &state);
     if (status != STATUS_RECREATED)
-        sim_fail(node, "a handle of an earlier life is told %s", status_name(status));
+        sim_fail(node, "a handle of an earlier revision is answered %s", status_name(status));
     sim_trace(node, "tables", "topic %llu follows %llu", (unsigned long long)number,
               (unsigned long long)old.id.topic);
     node->cluster->result->topics_recreated++;
@@ -233,9 +233,9 @@ static int topics_damaged(const struct sim_node *node)
     return fired > 0;
 }
 
-/* Removals are over: no file is left of a topic that is not there. Only damage can take from the
- * journal all that told of a partition before its topic went: then nobody knows whose files these
- * are. */
+/* Removals are over: no file is left of a topic that is not there. Only damage can remove from the
+ * journal every entry of a partition before its topic was deleted: then the owner of these files is
+ * unknown. */
 void sim_check_names(struct sim_node *node)
 {
     if (topics_damaged(node)) return;

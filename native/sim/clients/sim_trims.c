@@ -155,7 +155,7 @@ static void trims_event(struct sim_node *node, uint32_t index, const struct engi
     int64_t age_us = (int64_t)event->policy_version * 1000;
     if (event->cause == ENGINE_TRIM_TIME
         && event->max_time_us + age_us > node->cluster->clock.believed_us + 1000000)
-        sim_fail(node, "partition %u: trimmed by a time that nobody believed", index);
+        sim_fail(node, "partition %u: trimmed ahead of the believed clock", index);
     *known = own;
     partition->trims_last = event->sequence;
     partition->trimmed_to = event->to_offset;

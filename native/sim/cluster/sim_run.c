@@ -28,8 +28,8 @@ static void sim_segments_digest(struct sim_node *node, uint64_t digests[SIM_PART
     }
 }
 
-/* Liveness: nothing befalls the node any more; within so many turns every partition that was not
- * stopped by name must take a batch and answer. */
+/* Liveness: no more faults are injected; within so many turns every partition that was not
+ * stopped after damage must accept a batch and answer. */
 static void sim_node_lives(struct sim_node *node)
 {
     for (uint32_t index = 0; index < node->clients->partitions_count; index++) {

@@ -30,7 +30,7 @@ struct sim_result {
     uint64_t trims; /* whose evidence came */
     uint64_t purges;
     uint64_t holds;
-    uint64_t stopped; /* partitions that damage stopped by name */
+    uint64_t stopped; /* partitions that damage stopped */
     uint64_t refused; /* starts that damage kept from happening */
     uint64_t hash;    /* of all that could be observed: equal for equal seeds */
     size_t trace_size;

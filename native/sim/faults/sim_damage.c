@@ -2,9 +2,9 @@
  * come of it.
  *
  * What the damage may concern is worked out from the disk before it is done: the replicas of the
- * damaged round, the partition of the damaged segment. Those may stop, by name, and for good; all
- * others must go on, and nobody may lose a record in silence. Where nothing can be known the start
- * may be refused: then the damage is undone and everything must be there.
+ * damaged round, the partition of the damaged segment. Those may stop with a named error, for good;
+ * all others must go on, and no replica may lose a record in silence. Where nothing can be known
+ * the start may be refused: then the damage is undone and everything must be there.
  *
  * Rot of a sector's stamp in the last round is left out: a stamp that looks older is what a torn
  * write leaves, and with one member no other copy could tell (J2). */
@@ -286,7 +286,7 @@ static void sim_rot_segment(struct sim_node *node)
     sim_rot(node, path, in_footer ? data : 0, in_footer ? SEGMENT_FOOTER_BYTES : data, 0);
 }
 
-/* Whose checkpoint a file is cannot be told from its name: one replica stops, or two whose state is
+/* A checkpoint file's name does not identify its replica: one replica stops, or two whose state is
  * the same to the byte, and if it is the metadata's the start is refused. */
 static void sim_checkpoint_concerns(struct sim_node *node)
 {
@@ -418,7 +418,7 @@ int sim_stopped(struct sim_node *node, uint32_t partition, enum status status)
     return 1;
 }
 
-/* Who stopped says so; and whoever said so before says it again (J4). */
+/* Every stopped replica reports it, and reports it again after every restart (J4). */
 void sim_damage_judge(struct sim_node *node)
 {
     uint32_t fresh = 0;

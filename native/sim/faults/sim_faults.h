@@ -15,7 +15,7 @@ struct sim_node;
 void sim_damage(struct sim_node *node);
 /* The start was refused: put everything back. 0 = the damage does not allow a refusal. */
 int sim_damage_undo(struct sim_node *node, enum status status);
-/* After a start: who may have stopped has stopped by name, or is whole. */
+/* After a start: a replica that may have stopped reports the damage, or is whole. */
 void sim_damage_judge(struct sim_node *node);
 void sim_may_stop_path(struct sim_node *node, const char *path);
 void sim_may_stop_all(struct sim_node *node);

@@ -9,8 +9,8 @@
  *                     max_timestamp 8 | records_bytes 4 | zero 4
  *
  * Checks go from the outside in: sizes first, then the CRC, then meaning. So any flipped bit is
- * found before a field is believed, and a batch that was made wrong is told apart from one that was
- * damaged on its way. */
+ * found before a field is believed, and a batch that was made wrong is distinguished from one that
+ * was damaged on its way. */
 #include "batch/batch.h"
 
 #include <string.h>

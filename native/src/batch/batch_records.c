@@ -215,7 +215,7 @@ enum status batch_records_open_with(void *opener, const uint8_t *part,
         return size >= 0 && (size_t)size == records_bytes ? STATUS_OK : STATUS_BATCH_COMPRESSION;
     }
     assert(client->codec == BATCH_CODEC_ZSTD);
-    /* One frame: a second one behind it would be bytes that nobody accounts for. */
+    /* One frame: a second one behind it would be bytes that no size accounts for. */
     size_t frame = ZSTD_findFrameCompressedSize(stored, stored_bytes);
     if (ZSTD_isError(frame) || frame != stored_bytes) return STATUS_BATCH_COMPRESSION;
     size_t size = opener != NULL

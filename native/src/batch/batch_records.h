@@ -7,7 +7,7 @@
  *             | uvarint header_count, { uvarint name_size, name | uvarint value_size + 1, value }*
  *
  * Sizes of -1 mean null. Positions count from the first byte of the decompressed records. Headers
- * are checked here and taken apart by whoever looks at them: most readers never do. */
+ * are checked here and decoded by the caller that needs them: most readers never do. */
 #ifndef BATCH_BATCH_RECORDS_H
 #define BATCH_BATCH_RECORDS_H
 

@@ -1,5 +1,5 @@
-/* catalog/gone_topics.h: the topics that went lately, so that a handle of an earlier life of a
- * name is told so and not merely that nothing is there.
+/* catalog/gone_topics.h: recently deleted topics, so that a handle of an earlier revision of
+ * a name gets RECREATED instead of TOPIC_NOT_FOUND.
  *
  * Bounded: the one that went first is forgotten, and its handles are NOT_FOUND from then on. Owns
  * numbers and whose they were; never a decision about files. */
@@ -14,8 +14,8 @@ enum { GONE_TOPICS_COUNT_MAX = 1024 };
 
 struct gone_topic {
     uint64_t topic;        /* 0 = none */
-    uint32_t organization; /* 0 = nobody knows */
-    uint8_t recreated;     /* a topic of its name lives again */
+    uint32_t organization; /* 0 = unknown */
+    uint8_t recreated;     /* its name has a topic again */
 };
 
 struct gone_topics {

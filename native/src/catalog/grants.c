@@ -37,7 +37,7 @@ void grants_deinit(struct grants *grants)
     *grants = (struct grants){0};
 }
 
-/* FNV-1a: ids are chosen by us at random, so nobody can aim at a slot. */
+/* FNV-1a: the server chooses ids at random, so no client can target a slot. */
 static uint32_t key_hash(const char *key_id)
 {
     uint32_t hash = 2166136261u;
@@ -197,10 +197,10 @@ enum grant_answer grants_check(struct grants *grants, const char *value, size_t 
     if (memcmp(key_id, grants->admin.key_id, GRANT_KEY_ID_SIZE) == 0) found = &grants->admin;
     /* An unknown id takes as long as a wrong secret: the digest is always made and always compared.
      */
-    static const struct grant nobody = {.sha256 = {0}};
+    static const struct grant absent = {.sha256 = {0}};
     uint8_t digest[32];
     if (!secret_digest(grants, token.secret, digest)) return GRANT_ANSWER_INVALID;
-    const struct grant *compared = found != NULL ? found : &nobody;
+    const struct grant *compared = found != NULL ? found : &absent;
     int equal = CRYPTO_memcmp(digest, compared->sha256, sizeof digest) == 0;
     if (found == NULL || !equal) return GRANT_ANSWER_INVALID;
     if (found->expires_at_us != 0 && found->expires_at_us <= now_us) return GRANT_ANSWER_EXPIRED;

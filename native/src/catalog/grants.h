@@ -2,8 +2,8 @@
  *
  * Pure but for SHA-256: rows come from metadata in op order, every shard has the same table. The
  * secret is never kept: only its SHA-256, compared in constant time. `revision` grows with every
- * change; whoever caches an answer compares it. The node key of the configuration stands outside
- * the table, so that a node without metadata can be administered. */
+ * change; a caller that caches an answer compares it. The node key of the configuration stands
+ * outside the table, so that a node without metadata can be administered. */
 #ifndef CATALOG_GRANTS_H
 #define CATALOG_GRANTS_H
 

@@ -2,10 +2,10 @@
  * projects by (organization, name).
  *
  * Pure but for memory that is given. Names are chosen by strangers, so the hash is keyed with a
- * secret of this start: nobody can choose names that fall into one run. Every number has one entry;
- * several numbers may bear one name for a while (a topic that is being deleted and its successor):
- * the highest, which is the newest, is meant. Refuses, counted, what finds the table full: such a
- * name is answered as if there were none, its number still works. */
+ * secret of this start: no client can choose names that fall into one run. Every number has one
+ * entry; several numbers may bear one name for a while (a topic that is being deleted and its
+ * successor): the highest, which is the newest, is meant. Refuses, counted, what finds the table
+ * full: such a name is answered as if there were none, its number still works. */
 #ifndef CATALOG_NAMES_H
 #define CATALOG_NAMES_H
 

@@ -31,8 +31,8 @@ enum status arena_open(struct arena *arena, size_t size);
 void arena_init(struct arena *arena, void *memory, size_t size);
 
 /* Zeroed memory, aligned (a power of two up to a page). NULL when the arena is used up: the
- * configuration asked for more than it gave, which is the world's fault and must be reported by
- * whoever sized it. */
+ * configuration asked for more than it gave, which is an error of the environment and must be
+ * reported by the caller that sized it. */
 void *arena_take_aligned(struct arena *arena, size_t size, size_t alignment);
 
 /* The same with ARENA_ALIGNMENT. */

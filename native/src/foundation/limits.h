@@ -11,7 +11,7 @@ enum limit_batch {
     BATCH_SERVER_HEADER_BYTES = 96, /* [bytes] */
     BATCH_CLIENT_HEADER_BYTES = 72, /* [bytes] */
     BATCH_HEADERS_BYTES = 168,      /* both: where a stored batch's records begin */
-    BATCH_PRODUCER_ID_BYTES = 16,   /* [bytes] made by clients at random: nobody to ask */
+    BATCH_PRODUCER_ID_BYTES = 16,   /* [bytes] chosen by clients at random */
 
     /* A client part. Bounds what one request may pin in the journal: a round never holds more than
      * a few. */

@@ -37,7 +37,7 @@ struct reply {
     uint8_t kind;                    /* enum reply_kind: in which */
     uint32_t payload_bytes;          /* of batches or messages */
     struct http2_connection *pushed; /* takes of this connection's share; NULL = of no one's */
-    struct tally_key attribution;    /* of its payload, once all of it is sent; topic 0 = nobody */
+    struct tally_key attribution;    /* of its payload, once all of it is sent; topic 0 = none */
 };
 
 struct call {

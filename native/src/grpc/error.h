@@ -1,5 +1,5 @@
-/* grpc/error.h: the one table of what a call can be told when it fails, and its bytes in HTTP/2
- * trailers.
+/* grpc/error.h: the one table of the errors that a call can return, and their encoding in
+ * HTTP/2 trailers.
  *
  * Everything a client sees has a gRPC code, a stable UPPER_SNAKE code, a kind (what to do next), a
  * message (what and why) and a hint. A status of the core maps to one entry; nothing outside this

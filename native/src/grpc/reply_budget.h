@@ -1,16 +1,16 @@
 /* grpc/reply_budget.h: the memory of replies from their making until their sockets have taken
- * them, so that nobody who does not read can take all of it.
+ * them, so that a client that does not read cannot take all of it.
  *
  *     batches  of Fetch, FetchMessages, Consume: at most a quarter of the pool of the shard that
- *              owns the partition, whoever sends them; what finds no room waits (service/fetch.h)
+ *              owns the partition; what finds no room waits (service/fetch.h)
  *     answers  of methods that are charged (grpc/method.h): at most an eighth of the pool of the
  *              call's shard; what finds no room ends its call
  *     pushed   of one connection, whatever their principal: at most a sixteenth of the pool; what
  *              finds no room waits
  *
- * One principal gets at most three quarters of each; and whoever holds nothing gets one reply,
- * however large, so that readers that stand still hold up others of their own principal only. The
- * other calls' replies are small, one a call, and bounded by the number of calls. */
+ * One principal gets at most three quarters of each; and a principal that holds none gets one
+ * reply, however large, so that readers that stand still hold up others of their own principal
+ * only. The other calls' replies are small, one a call, and bounded by the number of calls. */
 #ifndef GRPC_REPLY_BUDGET_H
 #define GRPC_REPLY_BUDGET_H
 

@@ -1,4 +1,4 @@
-/* grpc/sweep.c: calls that nobody's message would ever bring up: keys that were revoked or expired
+/* grpc/sweep.c: calls that no message would ever bring up: keys that were revoked or expired
  * under a call that waits, messages that never become whole, answers that their client does not
  * take.
  *

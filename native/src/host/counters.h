@@ -1,12 +1,12 @@
 /* host/counters.h: what a shard counted, window by window (usage/counters.h), on its way to the
  * host.
  *
- * A window is told after COUNTERS_WINDOW_NS, or after the metering window if that is shorter, at
- * every full hour, when the host asks, and when the shard has stopped in order. Only what changed
- * is told: egress and requests from the tally, stored byte-seconds from the store. A host that does
- * not read makes a window longer; over the end of an hour it is told whatever waits, so that no
- * window lies in two. Nothing is repeated: shard and host end together, and what the host has not
- * made durable by then is lost and nobody's to pay. */
+ * A window is reported after COUNTERS_WINDOW_NS, or after the metering window if that is shorter,
+ * at every full hour, when the host asks, and when the shard has stopped in order. Only what
+ * changed is reported: egress and requests from the tally, stored byte-seconds from the store. A
+ * host that does not read makes a window longer; at the end of an hour everything is reported, so
+ * that no window lies in two. Nothing is repeated: shard and host end together, and what the host
+ * has not made durable by then is lost and not billed. */
 #ifndef HOST_COUNTERS_H
 #define HOST_COUNTERS_H
 

@@ -5,8 +5,8 @@
  *
  * One op is at the host at a time. Its table delta goes to every shard, and only when all have
  * applied it does the op count as applied, its submitter get the result, and the next op go out:
- * whoever is told that a topic exists finds it on any shard. READY follows the last recovered op.
- */
+ * a caller that learns that a topic exists finds it on any shard. READY follows the last recovered
+ * op. */
 #ifndef HOST_METADATA_H
 #define HOST_METADATA_H
 

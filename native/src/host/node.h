@@ -42,7 +42,7 @@ void node_raise_host(struct node *node);
 void node_raise_shards(struct node *node);
 /* A shard cannot go on: the whole node stops. 1 = it is the first, which counts. */
 int node_fail(struct node *node, enum status status);
-/* What the host is told of a status. */
+/* The result that the host gets for a status. */
 enum engine_result node_result(enum status status);
 
 #endif

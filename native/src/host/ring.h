@@ -36,7 +36,7 @@ int host_try(struct host *host, struct engine_frame *frame, const struct host_bo
 enum status host_post(struct host *host, struct engine_frame *frame, const struct host_body *body);
 /* A frame that must not be lost: without memory for it the node stops. */
 void host_post_surely(struct host *host, struct engine_frame *frame, const struct host_body *body);
-/* This shard cannot go on: the host is told, and the whole node stops. */
+/* This shard cannot go on: the host is notified, and the whole node stops. */
 void host_fail(struct host *host, enum status status);
 /* Everything the host sent. */
 void host_receive(struct host *host);

@@ -5,7 +5,7 @@
  *
  *     begin -> header* -> headers -> data* -> end        what the client sends
  *     fields, writable, sent, released                   what becomes of the answer
- *     closed                                             exactly once, whoever ended the stream
+ *     closed                                             exactly once per stream
  *
  * A connection is closed only between turns, never inside a callback. Output of a turn leaves with
  * as few writev as the kernel takes: frame headers and small bodies are copied into one block,

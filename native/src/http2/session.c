@@ -1,4 +1,4 @@
-/* http2/session.c: the sessions of nghttp2: what they are told at the start, and what they call:
+/* http2/session.c: the sessions of nghttp2: their options at the start, and their callbacks:
  * frames that came, frames that leave, memory. */
 #include <nghttp2/nghttp2.h>
 #include <string.h>

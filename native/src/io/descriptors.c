@@ -32,8 +32,8 @@ enum status descriptors_share(uint64_t limit, uint16_t shards_count, struct desc
     *shares = (struct descriptors){
         .files_max = (uint32_t)files,
         .connections_max = (uint32_t)(each - files),
-        /* The system gives the lowest number that is free: whoever gets one so high took the last
-         * of those that are not for files. */
+        /* The system gives the lowest number that is free: a connection with one so high
+         * took the last that is not reserved for files. */
         .accepted_end = (int)(limit - fixed - files * shards_count + HOST_COUNT),
     };
     return STATUS_OK;

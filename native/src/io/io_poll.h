@@ -1,6 +1,6 @@
 /* io/io_poll.h: waiting for file descriptors, and waking a thread that waits.
  *
- * A wake is an eventfd with a flag: whoever puts something into a ring raises the wake afterwards;
+ * A wake is an eventfd with a flag: the producer of a ring raises the wake after each push;
  * the system is called only if the other side has said that it is about to sleep. The sleeper
  * announces, looks at its rings once more, then sleeps: with both sides fenced, one of them always
  * sees the other, so no wake is lost. */

@@ -2,9 +2,9 @@
  * that keeps others out.
  *
  * A directory of another cluster, another node, another number of shards or a newer release is
- * refused by name and nothing in it is changed. An empty one is formatted: written beside, synced,
- * renamed, directory synced. It says `formatted` only once every shard has its journal: from then
- * on a journal that is missing is damage, never a new beginning. */
+ * refused with a named error and nothing in it is changed. An empty one is formatted: written
+ * beside, synced, renamed, directory synced. It says `formatted` only once every shard has its
+ * journal: from then on a journal that is missing is damage, never a new beginning. */
 #ifndef IO_NODE_IDENTITY_H
 #define IO_NODE_IDENTITY_H
 

@@ -1,6 +1,6 @@
 /* journal/extents.c: reading extents at a start: which cycle each holds, and the last round
- * written again (J3). Every read is checked against what another one told: a read that lied once
- * must be refused, never believed. */
+ * written again (J3). Every read is checked against another one: a read that was wrong once
+ * must be refused, never trusted. */
 #include "journal/extents.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ int journal_extent_header(const struct journal *journal, uint32_t extent, const 
            && bytes_get_u32(block + JOURNAL_BLOCK_HEADER_BYTES) == extent;
 }
 
-/* Two extents of one cycle: one of them is not what it says, and nobody can tell which. */
+/* Two extents of one cycle: one of them is wrong, and it is unknown which. */
 static int journal_extent_cycles_differ(const struct journal *journal)
 {
     for (uint32_t extent = 1; extent < journal->config.extents_count; extent++) {

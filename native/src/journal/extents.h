@@ -42,11 +42,11 @@ int journal_extent_header(const struct journal *journal, uint32_t extent, const 
 enum status journal_find_extent_cycles(struct journal *journal, struct io *io, uint32_t file,
                                        uint8_t *buffer);
 
-/* `item` = NULL: nobody is named. */
+/* `item` = NULL: no replica is named. */
 void journal_damage_add(struct journal_report *report, enum journal_damage_kind kind,
                         uint64_t extent_cycle, uint64_t from, uint64_t to,
                         const struct journal_directory_item *item);
-/* Damage that names nobody is kept only until a later round's directory says whose it was: of the
+/* Damage that names no replica is kept only until a later round's directory names it: of the
  * list from `from` on. */
 void journal_damage_drop_unnamed(struct journal_report *report, uint32_t from);
 /* Drops damage that does not matter: of dead extents, of rounds that never were, of ranges dealt

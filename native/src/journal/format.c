@@ -7,7 +7,7 @@
  * The words that the stamps displace lie in the header. A sector is the unit that a disk writes
  * whole; the stamps tell, sector by sector, which write a damaged block's pieces come from. A block
  * that still holds a sector of an older write, or one of zeros, was never written whole: its round
- * was torn by a crash and nobody was told that it is durable. A block whose sectors all bear the
+ * was torn by a crash and was never acknowledged as durable. A block whose sectors all bear the
  * new stamp and yet fails its checksum was damaged afterwards. */
 #include "journal/format.h"
 
@@ -83,7 +83,7 @@ int journal_block_get(const uint8_t *block, uint64_t journal_id, struct journal_
         .kind = bytes_get_u16(block + 42),
     };
     if (fields->extent_cycle == 0 || fields->number >= fields->blocks_count) return 0;
-    /* Nobody counts that far: a journal that went on from there would wrap. */
+    /* No journal gets that far: one that continued from there would wrap. */
     if (fields->extent_cycle > INT64_MAX || fields->lsn > INT64_MAX) return 0;
     return fields->payload_bytes <= JOURNAL_BLOCK_PAYLOAD_BYTES;
 }

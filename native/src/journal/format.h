@@ -75,7 +75,7 @@ struct journal_directory_item {
 struct journal_round {
     uint64_t lsn;
     uint64_t previous_lsn;
-    uint64_t before_previous_lsn; /* two missing rounds are told from one */
+    uint64_t before_previous_lsn; /* distinguishes two missing rounds from one */
     uint64_t witness;
     uint64_t previous_chain;
     uint64_t extent_cycle_oldest; /* extents of older cycles are dead */

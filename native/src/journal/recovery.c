@@ -9,9 +9,9 @@
  *                                                           names its replicas
  *     damaged, the last one, every bad block holds an
  *         older sector (zeros, older cycle or lsn)          absent: its write never completed,
- *                                                           nobody was told
- *     damaged, the last one, otherwise                      unknown: cannot be told from damage to
- *                                                           a durable round
+ *                                                           nothing was acknowledged
+ *     damaged, the last one, otherwise                      unknown: looks the same as damage to a
+ *                                                           durable round
  *
  * Refuses: to adopt anything. The caller rewrites the last round and ends with a witness round
  * before it answers (J3). */

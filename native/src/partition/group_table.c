@@ -71,8 +71,8 @@ static enum status group_table_keep(struct group_table *table, const struct grou
     return STATUS_OK;
 }
 
-/* One owner per generation (G3): the owner itself, nobody older, and nobody newer before its CLOSE
- * is in this log. */
+/* One owner per generation (G3): the owner itself, no older member, and no newer one before its
+ * CLOSE is in this log. */
 static enum status group_row_owned(const struct group_row *row, uint64_t generation)
 {
     if (generation < row->owner_generation) return STATUS_FENCED;
@@ -170,7 +170,7 @@ enum status group_table_fetch(const struct group_table *table, uint64_t group, u
     enum status status = group_row_owned(row, generation);
     if (status != STATUS_OK) return status;
     if (generation < row->frozen_generation) return STATUS_FENCED;
-    /* Nobody owns generation 0: there is no hand-over whose start an InFlight would have to hold
+    /* Generation 0 has no owner: there is no handover whose start an InFlight would have to hold
      * back. */
     if (generation > 0 && row->in_flight_generation != generation) return STATUS_GROUP_PENDING;
     return STATUS_OK;

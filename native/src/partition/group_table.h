@@ -45,7 +45,7 @@ struct group_state {
     uint64_t generation; /* owner */
     uint64_t committed;
     uint8_t has_committed;
-    uint8_t closed; /* 1 = no fence is open: nobody older than `generation` may commit */
+    uint8_t closed; /* 1 = no fence is open: no member older than `generation` may commit */
 };
 
 void group_table_init(struct group_table *table);

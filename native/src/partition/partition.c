@@ -77,7 +77,7 @@ static struct segment_limit partition_limit_least(const struct partition *partit
     return least;
 }
 
-/* Stored before: told so in every state of the partition (P3). */
+/* Stored before: answered so in every state of the partition (P3). */
 static int partition_stored(const struct producer_decision *decision)
 {
     return decision->status == STATUS_ALREADY_COMMITTED

@@ -198,9 +198,9 @@ struct partition_admission {
  * partition_apply of that batch or partition_admit_cancel: call it last, when nothing else can
  * refuse. Other answers: ALREADY_COMMITTED, OUT_OF_SEQUENCE, SESSION_EXPIRED, PRODUCER_FENCED,
  * TOO_MANY_IN_FLIGHT, METER_FULL, SEGMENTS_FULL, SEGMENT_POOL_FULL, PRODUCERS_FULL, CLOSED. What is
- * stored already is answered whatever is full or closed: a repeated batch may not be told that it
- * is not there (P3); BUSY: a closing topic, and what became of its batches on their way is not yet
- * known. */
+ * stored already is answered whatever is full or closed: a repeated batch must not be answered as
+ * if it were not stored (P3); BUSY: a closing topic, and what became of its batches on their way is
+ * not yet known. */
 struct partition_admission partition_admit_batch(struct partition *partition,
                                                  const struct batch_client *client,
                                                  uint32_t principal);
@@ -209,7 +209,7 @@ void partition_admit_cancel(struct partition *partition, const struct batch_clie
 /* ---- apply ---- */
 
 struct partition_result {
-    enum status status;   /* of the operation itself: deterministic, goes to whoever asked */
+    enum status status;   /* of the operation itself: deterministic, returned to the caller */
     uint8_t duplicate;    /* BATCH: already stored at base_offset, write nothing */
     uint8_t append;       /* BATCH: write the body at place.position of segment place.base_offset */
     uint8_t meter_closed; /* METER_CLOSE: partition_meter_next has one more */

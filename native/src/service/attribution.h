@@ -1,8 +1,8 @@
 /* service/attribution.h: who pays for a call: its key, for the topic it names.
  *
  * A call, or a message of a ProduceStream, is one request once its topic is there and its caller
- * may: whatever comes of it then. A stream that is read (Consume) is one. Nobody pays for a topic
- * of the system, nor for what the node's own key does. */
+ * may: whatever comes of it then. A stream that is read (Consume) is one. System topics
+ * and requests with the node's own key are not billed. */
 #ifndef SERVICE_ATTRIBUTION_H
 #define SERVICE_ATTRIBUTION_H
 

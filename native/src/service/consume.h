@@ -36,7 +36,7 @@ void consume_fetched(struct call *call, const struct fetch_result *fetched);
 void consume_step(struct call *call);
 /* Its rights or its topic may be others now: end it if so. */
 void consume_again(struct call *call);
-/* The node stops: every stream is told. */
+/* The node stops: every stream is ended. */
 void consume_drain(struct service *service);
 
 /* The connection's share has room again. */

@@ -3,7 +3,7 @@
  *     ask the owner (store/read/time_search.c) -> found, or nothing that late -> answered
  *                                  -> WALK: fetch from there and look into the headers, on and on
  *
- * The index leads to within a stride, so one fetch settles it, but for segments that nobody has
+ * The index leads to within a stride, so one fetch settles it, but for segments that were not
  * read since the start: their first reader walks them (store/read/fetch.c) and so builds the
  * index. */
 #ifndef SERVICE_LIST_OFFSETS_H

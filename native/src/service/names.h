@@ -10,7 +10,7 @@
 /* The topic of "stream/topic", or of "topic" in stream `default`, in the project that is named, the
  * key's own, or `default` for a key of the organization. NONE: *topic is its row (borrowed until
  * the tables change); whether the caller may use it says access_check. What is not the caller's
- * does not exist: the failure is the same as for a name that nobody bears. */
+ * does not exist: the failure is that of an unknown name. */
 struct grpc_failure topic_by_name(const struct tables *tables, const struct engine_caller *caller,
                                   const struct proto_bytes *project, const struct proto_bytes *name,
                                   const struct table_topic **topic);

@@ -75,7 +75,7 @@ enum status produce_queue_offer(struct service *service, const struct store_prod
     return status;
 }
 
-/* Nobody waits for it any more, and nothing of it was stored. */
+/* No call waits for it any more, and nothing of it was stored. */
 static int is_abandoned(struct service *service, const struct pending *pending)
 {
     if (pending->kind != PENDING_PRODUCE) return 0;

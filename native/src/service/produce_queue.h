@@ -55,7 +55,7 @@ int produce_queue_fits(const struct produce_queue *queue, uint64_t pool_bytes, u
 enum status produce_queue_offer(struct service *service, const struct store_produce *produce,
                                 int lent, uint8_t **owned);
 /* 1 = the queue is deep, or the stream's client does not read its answers: this ProduceStream's
- * window is kept until it is not so. */
+ * window is withheld until neither is true. */
 int produce_queue_withhold(struct call *call);
 /* Some of its answers have left. */
 void produce_queue_read(struct call *call, size_t size);

@@ -1,4 +1,4 @@
-/* service/publish.h: Publish: plain messages to a topic by name, stored as one batch. */
+/* service/publish.h: Publish: plain messages to a topic given by its name, stored as one batch. */
 #ifndef SERVICE_PUBLISH_H
 #define SERVICE_PUBLISH_H
 

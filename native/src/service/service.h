@@ -65,7 +65,7 @@ const struct service_counters *service_counters(const struct service *service);
 /* Calls from outside are served from now on. */
 void service_ready(struct service *service);
 int service_is_ready(const struct service *service);
-/* Nobody is served any more: streams end, fetches that wait are answered. */
+/* No client is served any more: streams end, fetches that wait are answered. */
 void service_drain(struct service *service);
 
 /* The steps of a turn. */

@@ -83,7 +83,7 @@ struct time_search {
 struct call_work {
     struct queue_link link;         /* in works_ready */
     struct queue_link blocked_link; /* in produce_blocked */
-    struct tally_key attribution;   /* of what the call last named; topic 0 = nobody */
+    struct tally_key attribution;   /* of what the call last named; topic 0 = none */
     uint32_t pending_count;         /* operations whose outcome is still to come */
     uint32_t fetch_index;           /* a fetch in progress + 1; 0 = none */
     uint64_t fetch_pending;         /* the token of its pending on another shard; 0 = none */

@@ -1,4 +1,4 @@
-/* shard/receive.h: what the other shards sent (service/shard_queues.h), to whoever it is for. */
+/* shard/receive.h: dispatches frames of other shards (service/shard_queues.h). */
 #ifndef SHARD_RECEIVE_H
 #define SHARD_RECEIVE_H
 

@@ -136,7 +136,7 @@ static void turn_completions(struct shard *shard)
     }
 }
 
-/* One outcome, to whoever waits for it. */
+/* One outcome, to the call that waits for it. */
 static void turn_outcome(struct shard *shard, const struct store_outcome *outcome)
 {
     struct pending *pending = pending_find(shard->service, outcome->token);
@@ -164,7 +164,7 @@ static void turn_outcomes(struct shard *shard)
     if (failed != STATUS_OK) host_fail(shard->host, failed);
 }
 
-/* Nobody is served any more; what is in flight ends. */
+/* No client is served any more; what is in flight ends. */
 static void drain_begin(struct shard *shard)
 {
     shard->draining = 1;
@@ -279,8 +279,8 @@ void shard_begin(struct shard *shard)
     host_start(shard->host);
 }
 
-/* A disk that failed: whoever still waits is told so, in so far as the socket takes it at once.
- * Whether a batch was stored the journal says at the next start. */
+/* A disk failed: calls that still wait get an error, as far as the socket accepts it at once.
+ * At the next start the journal shows whether a batch was stored. */
 static void calls_fail(struct shard *shard)
 {
     enum status failed = -(enum status)__atomic_load_n(&shard->node->failed, __ATOMIC_ACQUIRE);

@@ -84,7 +84,8 @@ struct shard {
 /* shard/shard.c */
 enum status shard_run_start(struct shard *shard);
 void *shard_run(void *context);
-/* What shard_run_start and its thread do, step by step: for whoever has no thread (native/fuzz). */
+/* What shard_run_start and its thread do, step by step: for a caller without a thread
+ * (native/fuzz). */
 enum status shard_attach(struct shard *shard);
 void shard_begin(struct shard *shard);
 void shard_turn(struct shard *shard);

@@ -1,7 +1,7 @@
 /* store/execute.h: committed operations change the state of their partitions, and are answered.
  *
- * The list of what is committed is the only input: whoever is durable, and what a quorum is, was
- * decided before (store/turn.c asks vsr/vsr.h). */
+ * The list of what is committed is the only input: which members are durable, and what a quorum is,
+ * was decided before (store/turn.c asks vsr/vsr.h). */
 #ifndef STORE_EXECUTE_H
 #define STORE_EXECUTE_H
 

@@ -1,5 +1,5 @@
 /* store/outbox.h: what leaves the store at the end of a turn: one outcome for each accepted call,
- * and the partitions that whoever waits for them should look at again.
+ * and the partitions that waiting fetches should look at again.
  *
  *     outbox_accept .. outbox_answer      a call that waits for its operation
  *     outbox_answer_now                   one that was answered without

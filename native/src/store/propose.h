@@ -2,8 +2,8 @@
  * fetches take them.
  *
  * Owns the bytes of what the shard writes into its journal until the round takes them, and the
- * configuration that a replica's log was told. Refuses to decide whether there is room: whoever
- * proposes has asked store/admit.h. */
+ * configuration that a replica's log last recorded. Refuses to decide whether there is room: the
+ * caller has asked store/admit.h. */
 #ifndef STORE_PROPOSE_H
 #define STORE_PROPOSE_H
 
@@ -24,8 +24,8 @@ struct store_produce;
 /* An entry of the replica at `op`, with so many bytes behind its header. */
 struct journal_entry propose_entry(const struct replica *replica, uint16_t kind, uint64_t op,
                                    uint64_t body_bytes);
-/* Its slot, reserved: the caller puts the body, then it is ready. `replica` = NULL: of the whole
- * shard. */
+/* Its slot, reserved: the caller writes the body, then calls propose_ready. `replica` = NULL: of
+ * the whole shard. */
 struct ring_slot *propose_begin(struct store *store, struct prepare_ring *ring,
                                 const struct replica *replica, const struct journal_entry *entry,
                                 uint64_t *position);

@@ -319,7 +319,7 @@ static void topic_put(struct store *store, const struct engine_row_topic *row)
     if (changed) store_retention_policy(store, topic);
 }
 
-/* The row goes at once: nobody is served any more. Its partitions follow as they can
+/* The row is removed at once: no client is served any more. Its partitions follow as they can
  * (store/files/retire.h), those of an earlier life of the node too, which had the row
  * when this one does not. */
 static void topic_gone(struct store *store, const struct engine_row_topic *row, uint64_t op)

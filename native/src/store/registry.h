@@ -1,7 +1,7 @@
 /* store/registry.h: which topics this shard knows, and the replicas behind their partitions.
  *
  * A topic is a row of the compiled tables. A replica exists from the first operation on its
- * partition until its topic goes; a partition that nobody wrote to costs nothing: no memory, no
+ * partition until its topic goes; a partition without writes costs nothing: no memory, no
  * entry, no folder. Owns both, and who is served. Refuses to know what becomes of a replica that
  * goes: store/files/retire.h does. */
 #ifndef STORE_REGISTRY_H

@@ -32,7 +32,7 @@ struct replica {
     uint32_t next; /* in its bucket or the free list, index + 1 */
     uint8_t used;
     uint8_t is_metadata;
-    /* Why it is not served any more, by whoever finds out. */
+    /* Why it is not served any more; set where the cause is found. */
     uint8_t corrupt;     /* a read or a start found damage */
     uint64_t unknown_op; /* of a newer release: nothing from it on can be executed; 0 = none */
     /* The configuration as of the last view state entry: store/propose.c, and a start. */

@@ -5,7 +5,7 @@
  *
  * The last close can be proposed only when SEAL was applied: what stands before it in the log is
  * part of the window. One seal of a partition is under way at a time; every step is repeatable, so
- * whoever is told BUSY, or crashes, asks again. Refuses to decide when a topic is deleted. */
+ * a caller that gets BUSY, or crashes, asks again. Refuses to decide when a topic is deleted. */
 #ifndef STORE_SEAL_H
 #define STORE_SEAL_H
 

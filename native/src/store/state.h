@@ -52,7 +52,7 @@ struct store {
     struct shard_records *shard_records;
     struct read_cursors *read_cursors;
 
-    /* Memory that a start uses before anything else runs; then whoever is named. */
+    /* Memory that a start uses before anything else runs, and later the files named here. */
     struct journal_report *report;
     uint8_t *extent_buffer;     /* store/checkpoint/reappend.c */
     uint8_t *checkpoint_buffer; /* store/checkpoint/checkpoint.c: CHECKPOINT_BYTES_MAX */

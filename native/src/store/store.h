@@ -220,9 +220,9 @@ int store_trimmed_next(struct store *store, struct engine_trimmed *trimmed);
 enum status store_trim_ack(struct store *store, const struct engine_partition_id *id,
                            uint64_t sequence);
 
-/* Stored byte-seconds: a turn, then what is to be told in it: what changed and what was not told
- * for a minute, or `all` that rose. `end_us` is where the window ends, `from_us` before which none
- * begins. 1 = filled; there is no principal. */
+/* Stored byte-seconds: a turn, then what is to be reported in it: what changed and what was not
+ * reported for a minute, or `all` that rose. `end_us` is where the window ends, `from_us` before
+ * which none begins. 1 = filled; there is no principal. */
 void store_stored_turn(struct store *store);
 int store_stored_next(struct store *store, int all, int64_t from_us, int64_t end_us,
                       struct engine_counter *counter);

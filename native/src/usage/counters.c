@@ -18,7 +18,7 @@ void counting_begin(struct counting *counting, int64_t now_us, uint64_t now_ns, 
 {
     assert(now_us >= 0);
     *counting = (struct counting){
-        .begun_us = now_us, .told_ns = now_ns, .window_ns = window_ns, .begun = 1};
+        .begun_us = now_us, .reported_ns = now_ns, .window_ns = window_ns, .begun = 1};
     counting_start(counting, now_us);
 }
 
@@ -29,7 +29,7 @@ int counting_hour_over(const struct counting *counting, int64_t now_us)
 
 int counting_due(const struct counting *counting, uint64_t now_ns)
 {
-    return now_ns - counting->told_ns >= counting->window_ns;
+    return now_ns - counting->reported_ns >= counting->window_ns;
 }
 
 int64_t counting_end(const struct counting *counting, int64_t now_us)
@@ -42,7 +42,7 @@ void counting_next(struct counting *counting, int64_t now_us, uint64_t now_ns)
 {
     int64_t end_us = counting_end(counting, now_us);
     int64_t hour_us = now_us - now_us % HOUR_US;
-    counting->told_ns = now_ns;
+    counting->reported_ns = now_ns;
     counting_start(counting, hour_us > end_us ? hour_us : end_us);
 }
 

@@ -12,23 +12,23 @@
 #include <stdint.h>
 
 struct counting {
-    int64_t start_us;    /* of the window */
-    int64_t hour_end_us; /* of the hour that it lies in */
-    int64_t floor_us;    /* no window that is told now begins before: the hour, or the life */
-    int64_t begun_us;    /* the first window */
-    uint64_t told_ns;    /* monotonic: when it began */
+    int64_t start_us;     /* of the window */
+    int64_t hour_end_us;  /* of the hour that it lies in */
+    int64_t floor_us;     /* no window that is reported now begins before: the hour, or the start */
+    int64_t begun_us;     /* the first window */
+    uint64_t reported_ns; /* monotonic: when it began */
     uint64_t window_ns;
     uint8_t begun;
 };
 
 void counting_begin(struct counting *counting, int64_t now_us, uint64_t now_ns, uint64_t window_ns);
-/* The hour of the window is over: it must be told. */
+/* The hour of the window is over: it must be reported. */
 int counting_hour_over(const struct counting *counting, int64_t now_us);
-/* It has been long enough: it may be told. */
+/* It has been long enough: it may be reported. */
 int counting_due(const struct counting *counting, uint64_t now_ns);
-/* Where a window ends that is told now: after its start, within its hour. */
+/* Where a window ends that is reported now: after its start, within its hour. */
 int64_t counting_end(const struct counting *counting, int64_t now_us);
-/* It was told: the next one begins. */
+/* It was reported: the next one begins. */
 void counting_next(struct counting *counting, int64_t now_us, uint64_t now_ns);
 
 /* 1; checked builds look after every change. */

@@ -21,7 +21,7 @@ void tally_init(struct tally *tally, void *memory)
                             .turn = TALLY_QUIET_TURNS};
 }
 
-/* Numbers are given by us, in order: nobody can aim at a bucket. */
+/* The server assigns numbers in order: no client can target a bucket. */
 static uint32_t *bucket_of(const struct tally *tally, const struct tally_key *key)
 {
     uint64_t mixed = key->topic * UINT64_C(0x9E3779B97F4A7C15);
@@ -35,7 +35,7 @@ static int key_equal(const struct tally_key *left, const struct tally_key *right
            && left->created_revision == right->created_revision;
 }
 
-/* A row that nobody has used for a while leaves its bucket; 0 = none was found. */
+/* A row that was not used for a while leaves its bucket; 0 = none was found. */
 static uint32_t row_reuse(struct tally *tally)
 {
     if (tally->rows_used < 2) return 0;
@@ -102,9 +102,9 @@ int tally_next(struct tally *tally, struct tally_change *change)
     while (tally->changed_first != 0) {
         struct tally_row *row = &tally->rows[tally->changed_first - 1];
         for (uint32_t meter = 0; meter < TALLY_METERS_COUNT; meter++) {
-            uint64_t delta = row->sums[meter] - row->told[meter];
+            uint64_t delta = row->sums[meter] - row->reported[meter];
             if (delta == 0) continue;
-            row->told[meter] = row->sums[meter];
+            row->reported[meter] = row->sums[meter];
             *change = (struct tally_change){.key = row->key,
                                             .delta = delta,
                                             .cumulative = row->sums[meter] & INT64_MAX,
@@ -123,13 +123,13 @@ void tally_turn(struct tally *tally)
     checked(tally_invariants(tally));
 }
 
-/* A row and its chain: what was told is part of what was counted, and the row is found by its key.
- */
+/* A row and its chain: what was reported is part of what was counted, and the row is found by its
+ * key. */
 static int row_invariants(const struct tally *tally, uint32_t index)
 {
     const struct tally_row *row = &tally->rows[index];
     for (uint32_t meter = 0; meter < TALLY_METERS_COUNT; meter++)
-        ergo(!row->changed, row->told[meter] == row->sums[meter]);
+        ergo(!row->changed, row->reported[meter] == row->sums[meter]);
     assert(row->turn <= tally->turn);
     if (index == 0) return 1; /* unattributed: in no bucket */
     assert(row->key.topic != 0);

@@ -2,13 +2,13 @@
  * created_revision, principal) that did something.
  *
  *     tally_add    finds or takes the row and adds                                 O(1)
- *     tally_next   what a row holds that was not told yet, row by row that changed O(1) each
+ *     tally_next   what a row holds that was not reported yet, row by row that changed O(1) each
  *     tally_turn   a window is over
  *
- * Sums only rise, for the life of the process; what is told is the difference. Memory is fixed:
- * when every row is taken, one that was told two windows ago and has not changed since begins anew
- * for somebody else. If none is found among TALLY_PROBES, the sum goes to the row of topic 0,
- * "unattributed": counted and shown, never lost, and nobody's to pay. Refuses to know names and
+ * Sums only rise, for the life of the process; what is reported is the difference. Memory is fixed:
+ * when every row is taken, one that was reported two windows ago and has not changed since begins
+ * anew for somebody else. If none is found among TALLY_PROBES, the sum goes to the row of topic 0,
+ * "unattributed": counted and shown, never lost, and not billed. Refuses to know names and
  * times. */
 #ifndef USAGE_TALLY_H
 #define USAGE_TALLY_H
@@ -26,7 +26,7 @@ enum {
 enum tally_meter { TALLY_EGRESS_BYTES = 0, TALLY_REQUESTS = 1, TALLY_METERS_COUNT };
 
 struct tally_key {
-    uint64_t topic; /* 0 = nobody pays */
+    uint64_t topic; /* 0 = not billed */
     uint64_t created_revision;
     uint32_t principal;
     uint32_t reserved;
@@ -35,7 +35,7 @@ struct tally_key {
 struct tally_row {
     struct tally_key key;
     uint64_t sums[2]; /* by enum tally_meter: TALLY_METERS_COUNT of them */
-    uint64_t told[2];
+    uint64_t reported[2];
     uint64_t turn;         /* the last in which it changed */
     uint32_t next;         /* in its bucket, index + 1 */
     uint32_t changed_next; /* index + 1 */
@@ -70,7 +70,7 @@ size_t tally_bytes(void);
 void tally_init(struct tally *tally, void *memory);
 void tally_add(struct tally *tally, const struct tally_key *key, enum tally_meter meter,
                uint64_t amount);
-/* 1 = taken: it counts as told. 0 = all is told. */
+/* 1 = taken: it counts as reported. 0 = all is reported. */
 int tally_next(struct tally *tally, struct tally_change *change);
 void tally_turn(struct tally *tally);
 

@@ -4,7 +4,7 @@
  * parents, wherever and however often they lie in the journal: an op is taken when it is the next
  * one and its parent is the checksum before it.
  *
- * With one member every intact op was prepared by us and by nobody else, so it is committed: nobody
+ * With one member every intact op was prepared by us alone, so it is committed: no member
  * can hold another. What is absent was never durable and is cut. What is known to have existed and
  * cannot be read stops the replica (V1). */
 #include "vsr/vsr.h"

@@ -34,7 +34,7 @@ void vsr_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update 
 {
     struct machine machine;
     machine_init(&machine, vsr_states, VSR_STATUSES_COUNT, vsr->status);
-    /* The prepare and its header are written by whoever says `journal`. */
+    /* The prepare and its header are written where `journal` is set. */
     memset(update, 0, offsetof(struct vsr_update, prepare));
     switch (event->kind) {
     case VSR_REQUEST: vsr_prepare_request(vsr, event, update); break;

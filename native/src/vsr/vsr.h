@@ -9,7 +9,7 @@
  * one, execute.
  *
  *     RECOVERING --recovered--> NORMAL
- *          \---damage found---> DAMAGED      stopped by name until an operator decides (V1)
+ *          \---damage found---> DAMAGED      stopped until an operator decides (V1)
  *
  * commit_max is what is known committed, commit_min what is executed; op is the head of the log:
  *     commit_min <= commit_max <= op. */

@@ -137,7 +137,7 @@ enum status proto_decode_produce(const uint8_t *bytes, size_t size,
                                  struct proto_produce_request *request);
 enum status proto_decode_fetch(const uint8_t *bytes, size_t size,
                                struct proto_fetch_request *request);
-/* A message with both is refused: which one was meant cannot be told. */
+/* A message with both is refused: which one was meant is unknown. */
 enum status proto_decode_consume(const uint8_t *bytes, size_t size,
                                  struct proto_consume_request *request);
 enum status proto_decode_consume_begin(struct proto_bytes bytes, struct proto_consume_begin *begin);

@@ -207,7 +207,7 @@ static enum status messages_batches(struct messages *messages, const struct io_v
         if (end <= messages->next_offset) continue;
         if (server.base_offset > messages->next_offset) messages->next_offset = server.base_offset;
         status = messages_batch(messages, stored, &server, &client);
-        /* Nobody is stuck for ever on one batch (X38): its reader may go on behind it. */
+        /* No reader is stuck for ever on one batch (X38): it may go on behind it. */
         if (status == STATUS_CORRUPT && messages->count == 0) messages->next_offset = end;
         if (status != STATUS_OK) return status;
     }
@@ -240,7 +240,7 @@ struct reply *fetch_messages_reply(struct service *service, const struct fetch_r
     struct messages messages = {
         .service = service, .request = request, .next_offset = request->offset};
     if (status == PROTO_FETCH_TRUNCATED) messages.next_offset = found->log_start;
-    /* Without messages it stays as small as it is: nobody counts such replies. */
+    /* A reply without messages stays small: it is not counted in the budget. */
     messages.reply = batches_count == 0 ? grpc_reply_make(service->grpc, FETCH_ROOM) : NULL;
     int room = batches_count == 0 ? messages.reply != NULL : messages_grow(&messages, 1);
     enum status taken = room ? STATUS_OK : STATUS_NO_MEMORY;

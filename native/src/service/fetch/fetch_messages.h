@@ -1,5 +1,5 @@
-/* service/fetch/fetch_messages.h: FetchMessages: a Fetch by name whose batches are taken
- * apart on the shard that owns the partition. */
+/* service/fetch/fetch_messages.h: FetchMessages: a Fetch by topic name whose batches are decoded
+ * on the shard that owns the partition. */
 #ifndef SERVICE_FETCH_FETCH_MESSAGES_H
 #define SERVICE_FETCH_FETCH_MESSAGES_H
 

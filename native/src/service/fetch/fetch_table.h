@@ -60,13 +60,13 @@ static inline int fetch_is_consume(const struct fetch *fetch)
     return (fetch->request.flags & FETCH_CONSUME) != 0;
 }
 
-/* Asked by the node, which goes on by itself: nobody repeats it, and failures are statuses. */
+/* Asked by the node, which continues by itself: no client repeats it, and failures are statuses. */
 static inline int fetch_is_work(const struct fetch *fetch)
 {
     return (fetch->request.flags & (FETCH_CONSUME | FETCH_SEARCH)) != 0;
 }
 
-/* What a search reads is gone before it reads on: nobody can keep it. */
+/* What a search reads is freed before it reads on: no client can keep it. */
 static inline int fetch_is_budgeted(const struct fetch *fetch)
 {
     return (fetch->request.flags & FETCH_SEARCH) == 0;

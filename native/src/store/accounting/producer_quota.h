@@ -1,9 +1,9 @@
 /* store/accounting/producer_quota.h: the shard's table of producers is shared by all tenants:
- * nobody fills it for the others, and nobody for ever.
+ * no tenant fills it for the others, and none for ever.
  *
  * A new producer of an organization is taken while the organization holds fewer entries than are
  * free: alone it gets half of the table, with n others an equal part, and a newcomer always finds
- * some. What a producer is told that is known already is never a matter of room.
+ * some. A known producer is never refused for lack of room.
  *
  * Once no more than half is free, partitions whose producers have long been silent get
  * EXPIRE_PRODUCERS into their own log: forgotten at that op on every replica and in every replay

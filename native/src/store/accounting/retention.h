@@ -51,7 +51,7 @@ void store_retention_relieve(struct store *store);
 void store_retention_executed(struct store *store, struct replica *replica,
                               const struct partition_result *result, enum partition_op operation,
                               struct store_outcome *outcome);
-/* What a start found: events that nobody acknowledged. */
+/* Found by a start: unacknowledged events. */
 void store_retention_recovered(struct store *store, struct replica *replica);
 void store_retention_forget(struct store *store, struct replica *replica);
 

@@ -9,7 +9,7 @@ struct shard_records {
     uint8_t *pins;       /* by cycle mod extents: 1 = such entries lie there */
     uint64_t floor_op;   /* in the journal, or on its way */
     uint64_t floor_seen; /* cycle of the newest entry that says so, as recovery found it */
-    /* Damage that names nobody may have taken the only round of a partition: topics up to this
+    /* Damage that names no replica may have taken the only round of a partition: topics up to this
      * metadata op of which the journal shows nothing are stopped like the others. */
     uint64_t unseen_op;     /* 0 = none */
     uint64_t unseen_seen;   /* cycle of the newest entry of it, as recovery found it */

@@ -1,5 +1,5 @@
 /* store/accounting/shard_records.h: what the journal says of no replica alone: how far the
- * metadata's effects went (V8), and what damage that names nobody may have taken (J4).
+ * metadata's effects went (V8), and what damage that names no replica may have taken (J4).
  *
  * Such entries never die: of each kind the newest is live, in which extent it lies is kept by
  * cycle, and giving an extent back appends them again. Recovery meets dead extents too; what
@@ -28,7 +28,7 @@ int shard_records_are_live(const struct store *store, const struct journal_entry
 
 /* Metadata that is found with less than `op` executed has lost commands: said unless it was. */
 void shard_records_floor(struct store *store, uint64_t op);
-/* Damage that names nobody was found. */
+/* Damage that names no replica was found. */
 void shard_records_damaged(struct store *store);
 /* The tables of `op` are about to come. 0 = no room now. */
 int shard_records_settle(struct store *store, uint64_t op);

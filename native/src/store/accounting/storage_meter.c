@@ -8,23 +8,23 @@
 
 enum { STORED_MS = 1000 };
 
-/* What does not change is told so often: a crash loses that much of it. */
-#define STORED_TOLD_NS UINT64_C(60000000000)
+/* The reporting period of an unchanged account: a crash loses at most that much of it. */
+#define STORED_REPORTED_NS UINT64_C(60000000000)
 
 /* What one revision of a topic stores in this shard. */
 struct storage_account {
-    uint64_t topic; /* 0 = free, and of the first: nobody's */
+    uint64_t topic; /* 0 = free, and of the first: unattributed */
     uint64_t created_revision;
     uint64_t bytes;    /* now */
     uint64_t until_ms; /* monotonic: byte_seconds is complete up to then */
     uint64_t rest;     /* byte-milliseconds, less than a byte-second */
     uint64_t byte_seconds;
-    uint64_t told;
-    uint64_t told_ns;
-    uint64_t turn;     /* in which it was told last */
-    int64_t told_us;   /* where its next window begins */
-    uint32_t replicas; /* partitions that add to it */
-    uint32_t next;     /* in its bucket or the free list; 0 = none */
+    uint64_t reported;
+    uint64_t reported_ns;
+    uint64_t turn;       /* in which it was reported last */
+    int64_t reported_us; /* where its next window begins */
+    uint32_t replicas;   /* partitions that add to it */
+    uint32_t next;       /* in its bucket or the free list; 0 = none */
     struct queue_link link;
 };
 
@@ -34,14 +34,14 @@ struct storage_meter {
     uint32_t accounts_free;
     uint32_t *buckets; /* 0 = none */
     uint32_t buckets_count;
-    struct queue changed; /* since they were last told */
-    struct queue quiet;   /* the others with bytes, oldest told first */
+    struct queue changed; /* since they were last reported */
+    struct queue quiet;   /* the others with bytes, oldest reported first */
     uint64_t turn;
 };
 
 static uint32_t accounts_of(uint32_t replicas_max)
 {
-    /* One for nobody; and of those that were deleted, what the next window tells. */
+    /* One for unattributed bytes; and deleted topics until the next window reports them. */
     return 1 + 2 * replicas_max;
 }
 
@@ -146,8 +146,8 @@ static void account_change(struct store *store, struct storage_account *account,
 {
     struct storage_meter *meter = store->storage_meter;
     account_settle(store, account);
-    if (account->bytes == 0 && account->told == account->byte_seconds)
-        account->told_us = store_window_us(store);
+    if (account->bytes == 0 && account->reported == account->byte_seconds)
+        account->reported_us = store_window_us(store);
     assert(account->bytes + more >= less);
     account->bytes = account->bytes + more - less;
     if (account->link.queue == &meter->changed) return;
@@ -193,7 +193,7 @@ void store_stored_turn(struct store *store)
     store->storage_meter->turn++;
 }
 
-/* The next to be told; NULL = none in this turn. */
+/* The next to be reported; NULL = none in this turn. */
 static struct storage_account *account_next(struct store *store, int all)
 {
     struct storage_meter *meter = store->storage_meter;
@@ -202,7 +202,7 @@ static struct storage_account *account_next(struct store *store, int all)
     struct storage_account *account = queue_element(link, struct storage_account, link);
     if (!account || account->link.queue == &meter->changed) return account;
     if (account->turn == meter->turn) return NULL;
-    int old = store->now.monotonic_ns - account->told_ns >= STORED_TOLD_NS;
+    int old = store->now.monotonic_ns - account->reported_ns >= STORED_REPORTED_NS;
     return all || old ? account : NULL;
 }
 
@@ -213,8 +213,8 @@ int store_stored_next(struct store *store, int all, int64_t from_us, int64_t end
     struct storage_account *account;
     while ((account = account_next(store, all)) != NULL) {
         account_settle(store, account);
-        uint64_t delta = account->byte_seconds - account->told;
-        int64_t start_us = account->told_us > from_us ? account->told_us : from_us;
+        uint64_t delta = account->byte_seconds - account->reported;
+        int64_t start_us = account->reported_us > from_us ? account->reported_us : from_us;
         *counter = (struct engine_counter){
             .topic = account->topic,
             .created_revision = account->created_revision,
@@ -223,10 +223,10 @@ int store_stored_next(struct store *store, int all, int64_t from_us, int64_t end
             .cumulative = account->byte_seconds & INT64_MAX,
             .window_start_us = start_us < end_us ? start_us : end_us - 1,
         };
-        account->told = account->byte_seconds;
-        account->told_ns = store->now.monotonic_ns;
+        account->reported = account->byte_seconds;
+        account->reported_ns = store->now.monotonic_ns;
         account->turn = meter->turn;
-        if (delta > 0) account->told_us = end_us;
+        if (delta > 0) account->reported_us = end_us;
         queue_remove((struct queue *)(uintptr_t)account->link.queue, &account->link);
         if (account->bytes > 0)
             queue_push(&meter->quiet, &account->link);
@@ -264,7 +264,7 @@ void storage_meter_invariants(const struct store *store)
         const struct storage_account *account = &meter->accounts[index];
         assert(account->bytes <= bytes);
         bytes -= account->bytes;
-        assert(account->told <= account->byte_seconds);
+        assert(account->reported <= account->byte_seconds);
         assert(account->rest < STORED_MS);
     }
     assert(bytes == 0);

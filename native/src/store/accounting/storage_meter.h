@@ -1,14 +1,14 @@
 /* store/accounting/storage_meter.h: what is stored for how long: byte-seconds of each topic in
  * this shard.
  *
- *     byte_seconds += bytes * (now - until), whenever bytes change and when a window is told
+ *     byte_seconds += bytes * (now - until), whenever bytes change and when a window is reported
  *
  * An account is one revision of a topic; its partitions here add to it what their segments hold.
  * Time is monotonic, in milliseconds; what is less than a byte-second is carried on. Accounts that
- * changed wait in one queue, those that only grow older in another, oldest told first: telling
- * looks at none for which there is nothing to say. A topic pays until its row goes; a partition
- * that is damaged, or of a system topic, is nobody's. When no account is free the bytes go to that
- * of topic 0, which nobody pays. Refuses to know windows: host/counters.c does. */
+ * changed wait in one queue, those that only grow older in another, oldest report first: a report
+ * visits no account without anything to report. A topic pays until its row goes; a partition
+ * that is damaged, or of a system topic, is not billed. When no account is free the bytes go to
+ * that of topic 0, which is not billed. Refuses to know windows: host/counters.c does. */
 #ifndef STORE_ACCOUNTING_STORAGE_METER_H
 #define STORE_ACCOUNTING_STORAGE_METER_H
 

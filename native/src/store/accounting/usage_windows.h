@@ -36,7 +36,7 @@ void usage_windows_appended(struct store *store, struct replica *replica);
 /* A METER_CLOSE was executed. */
 void usage_windows_closed(struct store *store, struct replica *replica);
 void usage_windows_tick(struct store *store);
-/* What a start found: the open window, and closes that nobody acknowledged. */
+/* Found by a start: the open window, and unacknowledged closes. */
 void usage_windows_recovered(struct store *store, struct replica *replica);
 
 /* Close the open window now; at most one close is in flight per partition: the next is proposed

@@ -26,7 +26,7 @@ struct checkpoint_files *checkpoint_files_make(struct arena *arena);
 
 void checkpoint_file_path(const uint8_t digest[16], char path[IO_PATH_SIZE]);
 /* `slot`: of files/requests.h, the checkpoint's or the snapshot's. `data` stays until the owner of
- * the slot is told that the file is durable: now, or once requests are free and the disk has
+ * the slot is notified that the file is durable: now, or once requests are free and the disk has
  * room. */
 void checkpoint_file_write(struct store *store, uint32_t slot, const uint8_t digest[16],
                            uint8_t *data, uint64_t size);

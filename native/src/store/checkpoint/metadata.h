@@ -4,7 +4,7 @@
  *     submit -> prepare -> round -> committed -> handed out in order -> [host] -> applied ->
  *     commit_min + 1 -> outcome
  *
- * Its ring is its own: a host that is slow or stuck pins nobody else's memory, and past half of the
+ * Its ring is its own: a host that is slow or stuck pins no other memory, and past half of the
  * ring metadata stops accepting (V9). A snapshot is asked for behind the last op handed out, so
  * that the host, which takes frames in order, stands exactly there. */
 #ifndef STORE_CHECKPOINT_METADATA_H

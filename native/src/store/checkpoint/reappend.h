@@ -18,8 +18,8 @@ size_t reappend_memory_bytes(void);
 struct reappend *reappend_make(struct arena *arena);
 
 void reappend_begin(struct store *store, uint64_t extent_cycle);
-/* 0 = no request is free: later. Else the extent is being read, or it is over: damage took all that
- * told of the extent, and recovery has named what it lost. */
+/* 0 = no request is free: later. Else the extent is being read, or it is over: damage left no
+ * block that identifies the extent, and recovery has named what it lost. */
 int reappend_read(struct store *store);
 void reappend_done(struct store *store, const struct file_request *done);
 int reappend_is_over(const struct store *store);

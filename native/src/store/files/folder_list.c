@@ -12,7 +12,7 @@ struct folder_list {
     uint8_t *names;
     uint64_t at;
     uint64_t size;
-    uint32_t owner; /* index + 1 of the replica whose names they are; 0 = nobody's turn */
+    uint32_t owner; /* index + 1 of the replica whose names they are; 0 = none */
 };
 
 size_t folder_list_memory_bytes(void)

@@ -31,7 +31,7 @@ void open_files_unuse(struct open_files *files, uint32_t file);
 /* What opened it, or its folder, failed: it is opened again when it is needed. */
 int open_files_broken(const struct open_files *files, uint32_t file);
 
-/* Close what nobody uses, of segments below `below`; their places may be taken again. 1 = none is
+/* Close unused files of segments below `below`; their places may be taken again. 1 = none is
  * left open. */
 int open_files_forget(struct store *store, const struct replica *replica, uint64_t below);
 int open_files_any(const struct store *store, const struct replica *replica);

@@ -6,8 +6,8 @@
  *                                 '-- anything failed: wait 1 s, doubling to 60 s, begin again
  *
  * Pure: a step looks at the removal, at what the shard sees and at the time, and names the one
- * thing to do next; only the pump does it. Level-triggered: whoever calls it again at any time,
- * after any failure or a restart, gets to the same end.
+ * thing to do next; only the pump does it. Level-triggered: called again at any time,
+ * after any failure or a restart, it reaches the same end.
  *
  * Two phases, two kinds of durable: a tombstone (FORGET, behind the metadata floor, behind every
  * entry of the replica) before the first file goes; every file and the folder gone, durably, before
@@ -65,7 +65,7 @@ struct replica_removal_seen {
     uint8_t writing;      /* a write to its segments is in flight */
     uint8_t queued;       /* batches wait for one */
     uint8_t files;        /* open */
-    uint8_t turn;         /* nobody else is listing or unlinking */
+    uint8_t turn;         /* no other removal is listing or unlinking */
     uint8_t names;        /* of the list are left to be unlinked */
 };
 

@@ -6,7 +6,7 @@
  *
  * A start carries each out at once and completes it when it drives the store (turn_completions):
  * nothing is ever completed inside of a send. A disk that was full is asked again after a while;
- * until then whoever writes waits. Owns the requests' memory. Refuses to know what they are for. */
+ * until then writers wait. Owns the requests' memory. Refuses to know what they are for. */
 #ifndef STORE_FILES_REQUESTS_H
 #define STORE_FILES_REQUESTS_H
 

@@ -78,7 +78,7 @@ void segment_writer_lost_folder(struct replica *replica);
 void segment_writer_found_folder(struct replica *replica);
 void segment_writer_found(struct replica *replica, uint64_t segment, uint64_t bytes);
 
-/* Nobody will read them: the replica is forgotten. The ring has their room back. */
+/* Drop the waiting batches of a forgotten replica, and give their room back to the ring. */
 void segment_writer_discard(struct store *store, struct replica *replica);
 void segment_writer_forget(struct store *store, struct replica *replica);
 

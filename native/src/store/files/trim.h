@@ -11,7 +11,7 @@
  * the trim behind it tells why; the one that is active in it must be there: replayed batches are
  * appended to it. So that file, and one that batches still wait to be written to, stays until a
  * later checkpoint, which is asked for after a minute. While a checkpoint is being made nothing
- * is unlinked: nobody knows yet which of the two a start will find.
+ * is unlinked: it is not known yet which of the two a start will find.
  *
  * One replica at a time, removals of store/files/retire.h included: they share the list of
  * names. */

@@ -196,7 +196,7 @@ static enum status walk_verify(struct replica *replica, uint64_t first_offset, c
     return STATUS_OK;
 }
 
-/* Where in its segment the batch of this offset begins, as far as anyone knows. 0 = nobody does. */
+/* Where in its segment the batch of this offset begins, if known. 0 = unknown. */
 static int fetch_position(const struct store *store, struct replica *replica, uint64_t offset,
                           uint64_t first_offset, struct read_cursor *cursor)
 {

@@ -4,7 +4,7 @@
  * all that is needed is there already: a segment knows its first and last time (in the checkpoint
  * and in its footer), its index knows the time of every noted batch, every header tells its own. A
  * lookup takes the first segment that ends late enough, the stride that the index names, and is
- * then settled by reading headers: by whoever asks, since reading may have to wait for the disk. */
+ * then settled by reading headers: by the caller, since reading may have to wait for the disk. */
 #include "foundation/assert.h"
 #include "store/registry.h"
 #include "store/state.h"
