@@ -1,14 +1,14 @@
-"""A node's data directory as it is opened: engine, spools, life, incarnation.
+"""Opens a node's data directory: engine, spools, boot number, incarnation.
 
-Owns what is said when one of them cannot be used. Refuses to mend: a directory that is not as it
-was left is a person's to look at.
+Owns the errors when one of them cannot be used. Refuses to repair: an operator must inspect a
+changed directory.
 """
 
 import struct
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dataplane.evidence.boot import Life, LifeDamaged
+from dataplane.evidence.boot import Boot, BootDamaged
 from dataplane.evidence.spool import Spool, SpoolDamaged
 from dataplane.settings import AdminKey, NodeSettings
 from native.engine import Engine, EngineConfig, EngineError
@@ -74,12 +74,12 @@ def _open_spool(folder: Path, name: str) -> Spool:
         raise NodeUnusable(f"the {name} spool cannot be used: {error}") from error
 
 
-def open_life(data_dir: Path) -> Life:
-    """The number of this start."""
+def open_boot(data_dir: Path) -> Boot:
+    """The boot number of this start."""
     try:
-        return Life(data_dir)
-    except (LifeDamaged, OSError) as error:
-        raise NodeUnusable(f"the life of this start is unknown: {error}") from error
+        return Boot(data_dir)
+    except (BootDamaged, OSError) as error:
+        raise NodeUnusable(f"the boot number cannot be read: {error}") from error
 
 
 def read_incarnation(data_dir: Path) -> int:

@@ -16,7 +16,7 @@ from dataplane.coordinator.handover import Handover
 from dataplane.data_dir import (
     NodeUnusable,
     Spools,
-    open_life,
+    open_boot,
     read_incarnation,
 )
 from dataplane.engine.frames import Kind
@@ -90,8 +90,8 @@ class Node:
         self._ring.handle((Kind.STOPPED,), self._on_stopped)
         self._ring.handle_failure(self._fail)
         self._replica = MetadataReplica(self._ring, self._fail)
-        life = open_life(settings.node.data_dir)
-        self._counters = Counters(self._ring, life, node_id=settings.node.node_id)
+        boot = open_boot(settings.node.data_dir)
+        self._counters = Counters(self._ring, boot, node_id=settings.node.node_id)
         self._usage = self._publisher(spools.usage, USAGE, self._counters)
         self._retention = self._publisher(spools.retention, RETENTION)
         self._inventory = Inventory(self._partitions, reading=self._replica.reading)
@@ -201,7 +201,7 @@ class Node:
         return self._settings.node.address(self._engine.port)
 
     async def _bootstrap(self, address: str) -> None:
-        """Give the cluster its name, once in its life; later starts only repeat the address."""
+        """Give the cluster its name, once; later starts only repeat the address."""
         section = self._settings.node
         with self._replica.reading() as state:
             known = state.nodes.get(section.node_id)
@@ -242,7 +242,7 @@ class Node:
         try:
             self._announce(Ready(self._engine.port, http_port))
         except OSError as error:
-            # Whoever would have read it is gone, or keeps it on a full disk: clients are served.
+            # The reader is gone, or writes to a full disk: clients are served all the same.
             log.warning("the ready line could not be written: %s", error.strerror)
         log.info("serving gRPC on port %d, HTTP on port %d", self._engine.port, http_port)
 
@@ -309,7 +309,7 @@ class Node:
         warnings = (self._replica.warning(), self._conditions.warning())
         return "; ".join(found for found in warnings if found)
 
-    # ---- life ----
+    # ---- start and stop ----
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         self._background.append(self._tasks.create_task(work))

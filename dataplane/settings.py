@@ -1,8 +1,8 @@
 """The node's configuration: headrace.toml and the environment, checked before anything starts.
 
 Owns sections [node] and [metering] of the file that all processes share; the other sections are
-somebody else's and only their names are checked. `HEADRACE_NODE__PORT=9000` beats the file. A key
-nobody knows is refused with the nearest known one: a silent typo would run with a default. Relative
+somebody else's and only their names are checked. `HEADRACE_NODE__PORT=9000` beats the file. An
+unknown key is refused with the nearest known one: a silent typo would run with a default. Relative
 paths are relative to the file. Refuses to hold the secret itself: it keeps the digest of the node
 key.
 """
@@ -59,7 +59,7 @@ class NodeSection(BaseModel):
     log_level: Annotated[str, StringConstraints(pattern=r"^(debug|info|warning|error)$")] = "info"
 
     def address(self, port: int) -> str:
-        """Where clients are told to find the node; an IPv6 address stands in brackets."""
+        """The address that clients get for the node; an IPv6 address stands in brackets."""
         host = self.advertised_host or self.host
         if ":" in host and not host.startswith("["):
             host = f"[{host}]"

@@ -5,7 +5,7 @@ Owns the steps of one intent, from the moment it is committed until it is confir
     FREEZE in the partition's log (only if the old owner lives)
     -> the old owner releases, has left, or its time is up
     -> CLOSE in the partition's log: its commits are refused from here, the reply is where to go on
-    -> ConfirmMove in the metadata log: only now the target is told
+    -> ConfirmMove in the metadata log: only now the target is notified
 
 A time-out leads to CLOSE, never past it. Without the partition's log nothing moves: the step is
 repeated while the intent stands, and every other partition goes its own way. Only a partition that
@@ -32,7 +32,7 @@ from dataplane.engine.frames import (
 from dataplane.engine.partition_client import PartitionClient
 from dataplane.errors import Refused
 from dataplane.groups.assignment import Slice
-from dataplane.groups.membership import NOBODY, Owner
+from dataplane.groups.membership import NO_OWNER, Owner
 from dataplane.metadata.replica import MetadataReplica
 from dataplane.metadata.state import State
 from dataplane.wire import node_pb2 as wire
@@ -75,7 +75,7 @@ class Handover:
 
         Raises Refused if the partition never takes this group.
         """
-        if intent.owner != NOBODY and not intent.let_go.is_set():
+        if intent.owner != NO_OWNER and not intent.let_go.is_set():
             if await self._fence(intent, FenceKind.FREEZE) is None:
                 return
             try:

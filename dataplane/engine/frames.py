@@ -135,7 +135,7 @@ class Caller(NamedTuple):
 
 
 class PartitionId(NamedTuple):
-    """A partition of one incarnation of a topic."""
+    """A partition of one revision of a topic."""
 
     topic: int
     created_revision: int
@@ -241,7 +241,7 @@ class MeterClose(NamedTuple):
 
 
 class CountedRow(NamedTuple):
-    """What was counted of one meter since it was last told. Topic 0 = unattributed.
+    """What was counted of one meter since its last report. Topic 0 = unattributed.
 
     `cumulative` is since the row began, modulo 2^63.
     """

@@ -1,11 +1,11 @@
-"""The host's end of the ring: frames out of the engine to whoever owns their kind, frames in with
-back-pressure.
+"""The host's end of the ring: frames out of the engine to the handler of their kind, frames in
+with back-pressure.
 
 Owns the only reader of the engine and the only sender: everything here runs on the event loop.
 Requests to a shard get a cookie and a deadline; their number in flight is bounded. Frames that do
 not fit wait in order and go out when the engine has room. A frame that cannot cross is refused to
-whoever posts it, and a handler that fails takes nothing from the frames behind it: both would stop
-everybody. Refuses to interpret bodies.
+its sender, and a handler that fails does not affect the frames behind it: both would stop every
+call. Refuses to interpret bodies.
 """
 
 import asyncio

@@ -198,8 +198,8 @@ class Bridge:
         self._methods = methods
         self._tasks = tasks
         self._calls: dict[tuple[int, int, int], Call] = {}
-        # By (shard, slot): the newest call of each, and the tag whose end was told before
-        # its OPEN came.
+        # By (shard, slot): the newest call of each, and the tag whose end came before
+        # its OPEN.
         self._newest: dict[tuple[int, int], Call] = {}
         self._ended_early: dict[tuple[int, int], int] = {}
         self._draining = False
@@ -249,7 +249,7 @@ class Bridge:
             call.task.cancel()
 
     def _check_room(self, caller: Caller) -> None:
-        """Nobody takes every place: what one key may not have is there for the others."""
+        """Refuses a call beyond the key's share, so that one key cannot take every place."""
         own = self._calls_of[caller.principal]
         full = len(self._calls) >= self._calls_max
         if not full and own < self._calls_max * OWN_SHARE:
@@ -270,8 +270,8 @@ class Bridge:
             call.task.cancel()
 
     def _take_slot(self, frame: Frame) -> bool:
-        """Whoever had the call's slot is gone: a later flag may have taken the place of theirs.
-        False if this call is gone as well."""
+        """The slot's previous call is over: its CANCELLED flag may have been overwritten by a later
+        one. False if this call is over as well."""
         place = (frame.shard, frame.slot)
         before = self._newest.pop(place, None)
         if before is not None and before.task is not None:

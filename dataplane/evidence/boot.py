@@ -1,9 +1,9 @@
-"""The life of this process: a number that grows with every start of the node.
+"""The node's boot number, which grows with every start of the process.
 
-Owns data_dir/node.life. Counters are known by (node, life, shard, sequence), so no life may be used
-twice: it is durable before the first record that bears it. A file that was lost, with its directory
-or alone, is made up for by the clock: a life is never below the seconds since 1970. Refuses a file
-that is no number.
+Owns data_dir/node.life. Counters are identified by (node, boot, shard, sequence), so no number may
+be used twice: it is durable before the first record that bears it. If the file is lost, with its
+directory or alone, the clock replaces it: the number is never below the seconds since 1970. Refuses
+a file that is no number.
 """
 
 import os
@@ -17,15 +17,15 @@ from dataplane.evidence.folder import sync_folder
 NAME: Final = "node.life"
 
 
-class LifeDamaged(Exception):
+class BootDamaged(Exception):
     """The file holds no number."""
 
 
-class Life:
-    """Opened once in a process; `keep` blocks and may be called from any thread."""
+class Boot:
+    """The boot number of this process; `keep` blocks and may be called from any thread."""
 
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
-        """Raises LifeDamaged, OSError."""
+        """Raises BootDamaged, OSError."""
         self._path: Final = folder / NAME
         self.number: Final = max(_last(self._path) + 1, int(clock()))
         self._is_kept = False
@@ -50,7 +50,7 @@ def _last(path: Path) -> int:
     except FileNotFoundError:
         return 0
     if not text.isdigit():
-        raise LifeDamaged(
+        raise BootDamaged(
             f"{path} holds no number: remove it, and the clock gives the next one; it must not be "
             "behind the time of the last start"
         )

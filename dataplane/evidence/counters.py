@@ -5,7 +5,7 @@ keeps nothing, so a row is taken whatever happens: while the spool is full or it
 of one hour, topic, principal and meter grow into one: coarser, never less. Once WAITING_MAX rows
 wait, hours grow into one too: what waits grows with what is counted, not with time. Names are
 resolved when a row is spooled, as things are called then; a topic on its way out is remembered,
-because its last rows come after it. Each shard's records are numbered 1, 2, 3, .. within the life
+because its last rows come after it. Each shard's records are numbered 1, 2, 3, .. within one boot
 of the process. Refuses to compute.
 """
 
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from dataplane.engine.frames import Counted, CountedRow, Kind, Meter, PartitionId, unpack_counters
 from dataplane.engine.ring import Ring
-from dataplane.evidence.boot import Life
+from dataplane.evidence.boot import Boot
 from dataplane.evidence.spool import Record
 from dataplane.metadata.state import State, Topic
 from headrace.wire import usage_pb2 as usage
@@ -29,7 +29,7 @@ WAITING_MAX: Final = 65536
 HOUR_US: Final = 3_600_000_000
 UNATTRIBUTED: Final = "unattributed"
 
-# In the spool a shard's records of one life are those of a partition of topic 0, the metadata,
+# In the spool a shard's records of one boot are those of a partition of topic 0, the metadata,
 # which is never metered.
 _COUNTERS_TOPIC: Final = 0
 
@@ -89,13 +89,13 @@ class _Chosen(NamedTuple):
     sequence: int
 
 
-def counters_of(shard: int, life: int) -> PartitionId:
-    """As what the spool knows the records of a shard in a life."""
-    return PartitionId(_COUNTERS_TOPIC, life, shard)
+def counters_of(shard: int, boot: int) -> PartitionId:
+    """The spool's identity for the records of a shard since a boot."""
+    return PartitionId(_COUNTERS_TOPIC, boot, shard)
 
 
 def is_counter(partition: PartitionId) -> bool:
-    """Does the spool's record bear a counter? The engine is told nothing about those."""
+    """Does the spool's record bear a counter? The engine gets no acknowledgement of those."""
     return partition.topic == _COUNTERS_TOPIC
 
 
@@ -106,9 +106,9 @@ class Counters:
     """
 
     def __init__(
-        self, ring: Ring, life: Life, *, node_id: str, waiting_max: int = WAITING_MAX
+        self, ring: Ring, boot: Boot, *, node_id: str, waiting_max: int = WAITING_MAX
     ) -> None:
-        self.life: Final = life
+        self.boot: Final = boot
         self._node_id = node_id
         self._waiting_max = waiting_max
         self._waiting: dict[Identity, _Sum] = {}
@@ -197,14 +197,14 @@ class Counters:
         return self._waiting.pop(identity)
 
     def _end(self, shard: int, counted: Counted) -> None:
-        """The last record of the shard says so. If all was told, it says the latest again, with
-        nothing more; a shard that never counted anything says nothing.
+        """Marks the shard's last record as final. If everything was reported, repeats the latest
+        with a delta of 0; a shard that never counted anything has none.
         """
         waits = next((one for one in reversed(self._waiting) if one.shard == shard), None)
-        told = self._last.get(shard)
-        if waits is None and told is not None:
+        last = self._last.get(shard)
+        if waits is None and last is not None:
             start_us = counted.window_end_us - 1
-            again = told.sum.row._replace(delta=0, window_start_us=start_us)
+            again = last.sum.row._replace(delta=0, window_start_us=start_us)
             self._take(shard, again, counted.window_end_us)
             waits = next(reversed(self._waiting))
         if waits is not None:
@@ -216,7 +216,7 @@ class Counters:
         row = chosen.sum.row
         message = usage.Counter(
             node_id=self._node_id,
-            incarnation=self.life.number,
+            incarnation=self.boot.number,
             shard=shard,
             sequence=chosen.sequence,
             topic=topic,
@@ -239,7 +239,7 @@ class Counters:
             message.project_id = names.project_id
         value = usage.UsageRecord(counter=message).SerializeToString(deterministic=True)
         return Record(
-            counters_of(shard, self.life.number),
+            counters_of(shard, self.boot.number),
             chosen.sequence,
             chosen.sum.window_end_us,
             bytes([USAGE_VALUE_VERSION]) + value,

@@ -70,7 +70,7 @@ def inventory_value(
 
 
 class Inventory:
-    """Takes a picture of every partition of a customer, once an hour; one task, `run`."""
+    """Takes a snapshot of every partition of a customer, once an hour; one task, `run`."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Inventory:
         self.failures = 0
 
     async def run(self) -> None:
-        """One picture now and one at every full hour, until cancelled."""
+        """One snapshot now and one at every full hour, until cancelled."""
         while True:
             now_s = self._clock()
             if not await self.take(int(now_s * 1_000_000)):
@@ -100,8 +100,8 @@ class Inventory:
             await self._sleep(max(1.0, next_s - self._clock()))
 
     async def take(self, at_us: int) -> bool:
-        """Publish how every partition stands, some at a time. False: `_retention` took not all of
-        it; take another one."""
+        """Publish the state of every partition, some at a time. False: `_retention` did not accept
+        all of it; take another one."""
         with self._reading() as state:
             cluster_id = state.cluster_id
             target = state.topic_numbered(RETENTION_TOPIC_NUMBER)
@@ -128,7 +128,7 @@ class Inventory:
         return True
 
     async def _describe(self, partition: PartitionId) -> PartitionState | None:
-        """How it stands; None if nobody can say, which the next picture will tell again."""
+        """The partition's state; None without an answer: the next snapshot asks again."""
         async with self._describes:
             try:
                 reply = await self._partitions.request(

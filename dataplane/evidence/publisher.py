@@ -82,7 +82,7 @@ class EvidencePublisher:
         if counters is not None:
             counters.handle_arrival(self._wake.set)
             for partition in tuple(spool.sequences):
-                if is_counter(partition) and partition.created_revision != counters.life.number:
+                if is_counter(partition) and partition.created_revision != counters.boot.number:
                     spool.forget(partition)
 
     def check_spool(self) -> None:
@@ -221,7 +221,7 @@ class EvidencePublisher:
     async def _spool_counters(self, counters: Counters) -> bool:
         with self._reading() as state:
             records = counters.choose(state)
-        await asyncio.to_thread(counters.life.keep)
+        await asyncio.to_thread(counters.boot.keep)
         await self._spool_records(records)
         counters.settle()
         async with self._progress:

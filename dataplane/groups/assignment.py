@@ -3,8 +3,8 @@
 Owns one function from (members with their topics, partitions, owners so far) to owners. It keeps
 what it can: a partition changes hands only when its owner is gone or when that makes the loads
 closer than they were. When all members want the same topics, no two loads differ by more than one
-and no assignment with that property moves less. Refuses nothing: a topic nobody wants is simply in
-nobody's hands.
+and no assignment with that property moves less. Refuses nothing: a topic without subscribers
+has no owners.
 """
 
 from collections.abc import Mapping, Set

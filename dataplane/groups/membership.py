@@ -9,9 +9,9 @@ Owns `Group`. A partition changes hands in three steps over two logs (docs/inter
 
 An intent that is overtaken by another is void: confirm compares `intent_op`. The generation of a
 partition is the group's generation at the intent, so it never repeats, even for a topic that was
-left and joined again; a slot that nobody has or is about to have holds nothing else that counts,
-and is dropped. Refuses to know time: who is silent for too long is the business of
-`Liveness`, outside the apply.
+left and joined again; a slot without an owner and a target holds nothing else that counts, and is
+dropped. Refuses to know time: a member that is silent for too long is the business of `Liveness`,
+outside the apply.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ class Owner(NamedTuple):
     session: int
 
 
-NOBODY = Owner("", 0)
+NO_OWNER = Owner("", 0)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,7 +134,7 @@ def leave(group: Group, owner: Owner, *, partitions: Mapping[int, int], op: int)
 
 
 def forget_topic(group: Group, topic: int, *, partitions: Mapping[int, int], op: int) -> bool:
-    """Nobody reads this topic any more: it is gone. True if the assignment changed.
+    """Drops a deleted topic. True if the assignment changed.
 
     partitions: without it.
     """
@@ -158,9 +158,9 @@ def rebalance(group: Group, *, partitions: Mapping[int, int], op: int) -> bool:
     differences: list[tuple[Slice, Owner]] = []
     for place in sorted(group.slots.keys() | wanted.keys()):
         name = wanted.get(place)
-        target = NOBODY if name is None else Owner(name, group.members[name].session)
+        target = NO_OWNER if name is None else Owner(name, group.members[name].session)
         slot = group.slots.get(place)
-        if (NOBODY if slot is None else slot.bound_for()) != target:
+        if (NO_OWNER if slot is None else slot.bound_for()) != target:
             differences.append((place, target))
     if not differences:
         return False
@@ -172,9 +172,9 @@ def rebalance(group: Group, *, partitions: Mapping[int, int], op: int) -> bool:
 
 
 def _intend(group: Group, place: Slice, target: Owner, *, op: int) -> None:
-    if target == NOBODY:
-        # Nobody wants it. Its log is not closed now: the next owner's CLOSE will refuse whoever had
-        # it.
+    if target == NO_OWNER:
+        # No member wants it. Its log is not closed now: the next owner's CLOSE will refuse the
+        # commits of the old owner.
         del group.slots[place]
         return
     slot = group.slots.get(place)
@@ -183,9 +183,9 @@ def _intend(group: Group, place: Slice, target: Owner, *, op: int) -> None:
             generation=0,
             intent_op=0,
             moving=False,
-            owner=NOBODY,
+            owner=NO_OWNER,
             owner_generation=0,
-            target=NOBODY,
+            target=NO_OWNER,
         )
         group.slots[place] = slot
     slot.generation = group.generation
@@ -206,7 +206,7 @@ def confirm(
         return False
     slot.owner = slot.target
     slot.owner_generation = slot.generation
-    slot.target = NOBODY
+    slot.target = NO_OWNER
     slot.moving = False
     slot.has_committed = has_committed
     slot.committed = committed

@@ -119,16 +119,16 @@ def confirm(state: State, op: int, command: wire.ConfirmHold) -> Done:
     if topic is None:
         raise Refused("TOPIC_NOT_FOUND", f"no topic has the number {command.topic}")
     rows = [row for row in state.holds_of(topic.spec.topic_id) if not row.is_confirmed]
-    told = [row for row in rows if row.intent_op <= command.intent_op]
-    for row in told:
+    confirmed = [row for row in rows if row.intent_op <= command.intent_op]
+    for row in confirmed:
         state.holds[row.hold_id] = replace(row, is_confirmed=True)
-    if not told and rows:
+    if not confirmed and rows:
         raise Refused("INTENT_STALE", f"intent {command.intent_op} has been overtaken")
-    return Done(_result(topic, changed=bool(told), op=op))
+    return Done(_result(topic, changed=bool(confirmed), op=op))
 
 
 def reopen(state: State, op: int, topic_id: str) -> bool:
-    """The topic has more partitions: holds on all of them are to be told to the new ones.
+    """The topic has more partitions: holds on all of them must reach the new ones.
 
     That is another intent: the confirmation of a workflow that began before knows fewer partitions.
     """

@@ -10,7 +10,7 @@ import hashlib
 from typing import Final
 
 from dataplane.groups.assignment import Slice
-from dataplane.groups.membership import NOBODY, Group, Member, Owner, Slot
+from dataplane.groups.membership import NO_OWNER, Group, Member, Owner, Slot
 from dataplane.metadata.commands import (
     fence_message,
     fence_of,
@@ -219,7 +219,7 @@ def _hold_of(row: wire.HoldRow) -> Hold:
 
 
 def _owner_message(owner: Owner) -> wire.Owner | None:
-    return None if owner == NOBODY else wire.Owner(member=owner.member, session=owner.session)
+    return None if owner == NO_OWNER else wire.Owner(member=owner.member, session=owner.session)
 
 
 def _group_message(group: Group) -> wire.GroupRow:
@@ -273,7 +273,7 @@ def _group_of(row: wire.GroupRow) -> Group:
                 committed=slot.committed,
             )
             for slot in row.slots
-            # Earlier releases kept slots that nobody had.
+            # Earlier releases kept slots without an owner.
             if slot.HasField("owner") or slot.HasField("target")
         },
     )

@@ -64,9 +64,9 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """One incarnation of a topic.
+    """One revision of a topic, identified by its created_revision.
 
-    `closing_op` is the metadata op of the DeleteTopic that holds, 0 while the topic lives;
+    `closing_op` is the metadata op of the DeleteTopic in force, 0 while the topic is open;
     `force_reason` is not empty if that may give up what no partition can answer.
     """
 
@@ -336,7 +336,7 @@ class State:
 
 
 def partitions_of(topic: Topic) -> list[PartitionId]:
-    """Every partition of this incarnation, ascending."""
+    """Every partition of this revision of the topic, ascending."""
     return [
         PartitionId(topic.number, topic.created_revision, index)
         for index in range(topic.spec.partitions)

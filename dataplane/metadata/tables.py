@@ -72,7 +72,7 @@ def topic_row(state: State, topic: Topic) -> bytes:
         spec.retention_ms,
         spec.retention_bytes,
         spec.retention_ms_min,
-        # Of a topic that is being deleted nothing is trimmed, whoever repeats that it goes.
+        # A topic that is being deleted is not trimmed, however often its delete is repeated.
         0 if topic.is_closing() else topic.fence.generation,
     )
     return _padded(row + name)

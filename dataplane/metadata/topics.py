@@ -1,7 +1,7 @@
-"""The life of a topic in the metadata: put, grown, closed, gone. Pure transitions, run inside the
-apply.
+"""The lifecycle of a topic in the metadata: put, grown, closed, deleted. Pure transitions, run
+inside the apply.
 
-    PutTopic -> lives -- DeleteTopic --> closing -- ConfirmDelete --> remembered as deleted
+    PutTopic -> open  -- DeleteTopic --> closing -- ConfirmDelete --> remembered as deleted
                   ^ PutTopic (more partitions, other settings, another name)
 
 A closing topic keeps its name, its readers and its groups; it takes no batch and no command but

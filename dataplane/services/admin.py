@@ -120,7 +120,7 @@ class AdminService:
         self, call: Call, request: wire.FlushUsageRequest
     ) -> wire.FlushUsageReply:
         """Close every open window now; return once what they hold is in `_usage`, or at the
-        deadline. The picture comes last; where it fails the one of the hour still stands.
+        deadline. The inventory comes last; if it fails, the hourly one remains.
         """
         wait_s = call.remaining_s(most=FLUSH_TIMEOUT_S + REPLY_MARGIN_S) - REPLY_MARGIN_S
         outstanding = await self.flush_everything(max(0.0, wait_s))
@@ -181,7 +181,7 @@ class AdminService:
                 done[partition] = True  # Nothing was ever appended.
                 return
             if reply.result == EngineResult.DAMAGED:
-                return  # Stays outstanding: nobody can say what its window holds.
+                return  # Stays outstanding: the content of its window is unknown.
             await asyncio.sleep(FLUSH_RETRY_S)
         last, acknowledged = unpack_meter_flushed(reply.body)
         if last > acknowledged:

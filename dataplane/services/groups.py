@@ -107,7 +107,7 @@ class GroupService:
                 await self._leave(self._leaving.popleft())
 
     def expire(self) -> None:
-        """Whoever was silent for too long leaves."""
+        """Removes members that were silent for too long."""
         for key in self._liveness.expired():
             number, owner = key
             log.info("group %d: %s was silent for too long", number, owner.member)
@@ -306,7 +306,7 @@ class GroupService:
                 partition = PartitionId(place.topic, topic.created_revision, place.partition)
                 intent = _intent(group, place, slot, partition)
                 intents.append(intent)
-            if not group.has(slot.owner):  # Nor is NOBODY a member.
+            if not group.has(slot.owner):  # Nor is NO_OWNER a member.
                 intent.let_go.set()
         return intents
 

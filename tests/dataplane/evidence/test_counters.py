@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dataplane.engine.frames import CountedRow, EngineResult, Meter, PartitionId
 from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
-from dataplane.evidence.boot import NAME, Life, LifeDamaged
+from dataplane.evidence.boot import NAME, Boot, BootDamaged
 from dataplane.evidence.counters import CLOSED_TOPICS_MAX, HOUR_US, WAITING_MAX, Counters
 from dataplane.evidence.publisher import EvidencePublisher
 from dataplane.evidence.spool import Spool
@@ -52,7 +52,7 @@ class Host:
         engine: ScriptedEngine,
         folder: Path,
         *,
-        life_at: float = 1.0,
+        boot_at: float = 1.0,
         waiting_max: int = WAITING_MAX,
     ) -> None:
         self.log = Log()
@@ -60,8 +60,8 @@ class Host:
         self.log.do(put_key())
         self.spool = Spool(folder / "spool")
         self.ring = Ring(engine)
-        self.life = Life(folder, clock=lambda: life_at)
-        self.counters = Counters(self.ring, self.life, node_id="nd_1", waiting_max=waiting_max)
+        self.boot = Boot(folder, clock=lambda: boot_at)
+        self.counters = Counters(self.ring, self.boot, node_id="nd_1", waiting_max=waiting_max)
 
         @contextmanager
         def reading() -> Iterator[State]:
@@ -95,9 +95,9 @@ class Host:
 
 @asynccontextmanager
 async def running(
-    engine: ScriptedEngine, folder: Path, *, life_at: float = 1.0, waiting_max: int = WAITING_MAX
+    engine: ScriptedEngine, folder: Path, *, boot_at: float = 1.0, waiting_max: int = WAITING_MAX
 ) -> AsyncIterator[Host]:
-    host = Host(engine, folder, life_at=life_at, waiting_max=waiting_max)
+    host = Host(engine, folder, boot_at=boot_at, waiting_max=waiting_max)
     host.ring.open(asyncio.get_running_loop())
     try:
         yield host
@@ -275,10 +275,10 @@ def test_the_last_record_of_a_shard_says_so_and_waits_for_the_next_start(
             host.ring.drain()
             await host.publisher.wait_spooled()
             assert len(engine.counted()) == 1
-        async with running(engine, tmp_path, life_at=0.0) as host:
+        async with running(engine, tmp_path, boot_at=0.0) as host:
             host.carry()
             await host.publisher.wait_idle()
-            assert host.life.number > 1
+            assert host.boot.number > 1
             found = engine.counted()
             check_counters(found)
             last = {one.shard: one for one in found}
@@ -320,7 +320,7 @@ def test_a_topic_that_went_is_called_as_it_was_and_topic_0_is_unattributed(
 
 
 def test_the_layout_of_a_counter_is_frozen(engine: ScriptedEngine, tmp_path: Path) -> None:
-    host = Host(engine, tmp_path, life_at=1_800_000_000.0)
+    host = Host(engine, tmp_path, boot_at=1_800_000_000.0)
     start_us = 1_800_000_000 * SECOND_US
     engine.count(row(5, 50, start_us=start_us), end_us=start_us + 10 * SECOND_US, shard=2)
     host.ring.drain()
@@ -341,24 +341,24 @@ def test_the_layout_of_a_counter_is_frozen(engine: ScriptedEngine, tmp_path: Pat
 def test_a_life_is_above_every_one_that_told_something(tmp_path: Path) -> None:
     numbers = []
     for clock in (100.0, 100.0, 50.0, 200.0):
-        life = Life(tmp_path, clock=partial(float, clock))
-        life.keep()
-        life.keep()
-        numbers.append(life.number)
+        boot = Boot(tmp_path, clock=partial(float, clock))
+        boot.keep()
+        boot.keep()
+        numbers.append(boot.number)
     assert numbers == [100, 101, 102, 200]
     (tmp_path / NAME).unlink()
-    assert Life(tmp_path, clock=lambda: 300.0).number == 300
+    assert Boot(tmp_path, clock=lambda: 300.0).number == 300
 
 
 def test_a_life_that_told_nothing_leaves_no_trace(tmp_path: Path) -> None:
-    assert [Life(tmp_path, clock=lambda: 7.0).number for _ in range(2)] == [7, 7]
+    assert [Boot(tmp_path, clock=lambda: 7.0).number for _ in range(2)] == [7, 7]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_life_that_is_no_number_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("many")
-    with pytest.raises(LifeDamaged, match="holds no number"):
-        Life(tmp_path)
+    with pytest.raises(BootDamaged, match="holds no number"):
+        Boot(tmp_path)
 
 
 def test_a_window_of_a_partition_and_a_counter_go_side_by_side(

@@ -1,4 +1,4 @@
-"""Pictures of every partition, against a scripted engine: a few at a time, and none older than it
+"""Snapshots of every partition, against a scripted engine: a few at a time, and none older than it
 says."""
 
 import asyncio
@@ -22,11 +22,11 @@ HOUR_S = 3600.0
 
 
 class Shard(ScriptedEngine):
-    """Describes every partition as empty, and keeps the pictures that it takes."""
+    """Describes every partition as empty, and keeps the snapshots that it takes."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.pictures: list[usage.Inventory] = []
+        self.snapshots: list[usage.Inventory] = []
 
     def send(self, frames: Iterable[Frame]) -> int:
         """Answers at once."""
@@ -41,12 +41,12 @@ class Shard(ScriptedEngine):
             else:
                 values = codec.decode(codec.client_batch(frame.body[PLACE_BYTES:])).values
                 records = [usage.RetentionRecord.FromString(each[1:]) for each in values if each]
-                self.pictures += [each.inventory for each in records]
+                self.snapshots += [each.inventory for each in records]
             self.post(Frame(Kind.REPLY, arg0=frame.arg0, arg1=result, body=body))
         return len(self.sent) - before
 
 
-def test_pictures_are_taken_a_few_at_a_time_and_bear_the_time_of_their_own_try() -> None:
+def test_snapshots_are_taken_a_few_at_a_time_and_bear_the_time_of_their_own_try() -> None:
     log, shard, slept = Log(), Shard(), list[float]()
     log.do(put_topic(partitions=PARTITIONS))
     now = 10 * HOUR_S
@@ -58,7 +58,7 @@ def test_pictures_are_taken_a_few_at_a_time_and_bear_the_time_of_their_own_try()
     async def sleep(seconds: float) -> None:
         nonlocal now
         slept.append(seconds)
-        if shard.pictures:
+        if shard.snapshots:
             await asyncio.Event().wait()
         now += 900.0
         shard.refuse_publish = None
@@ -81,6 +81,6 @@ def test_pictures_are_taken_a_few_at_a_time_and_bear_the_time_of_their_own_try()
     kinds = [frame.kind for frame in shard.sent]
     some, rest = [Kind.DESCRIBE] * INVENTORY_RECORDS_MAX, [Kind.DESCRIBE] * 44
     assert kinds == [*some, Kind.PUBLISH, *some, Kind.PUBLISH, *rest, Kind.PUBLISH]
-    assert len(shard.pictures) == PARTITIONS
-    assert {each.at_us for each in shard.pictures} == {int((10 * HOUR_S + 900) * 1_000_000)}
+    assert len(shard.snapshots) == PARTITIONS
+    assert {each.at_us for each in shard.snapshots} == {int((10 * HOUR_S + 900) * 1_000_000)}
     assert slept == [5.0, HOUR_S - 900]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.engine.frames import PartitionId
-from dataplane.evidence.boot import Life
+from dataplane.evidence.boot import Boot
 from dataplane.evidence.spool import SEGMENT_BYTES_MAX, Record, Spool, SpoolDamaged
 from tests.support.processes.disk import Disk
 
@@ -271,7 +271,7 @@ def test_a_failed_sync_of_the_folder_leaves_no_descriptor_open(
         with pytest.raises(OSError, match="does not answer"):
             _append(spool, [_record(3)])
     with pytest.raises(OSError, match="does not answer"):
-        Life(tmp_path).keep()
+        Boot(tmp_path).keep()
     assert _opened(tmp_path) == 0
     monkeypatch.undo()
     _append(spool, [_record(3)])

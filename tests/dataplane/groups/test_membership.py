@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from dataplane.groups import membership
 from dataplane.groups.assignment import Slice
-from dataplane.groups.membership import NOBODY, Group, Liveness, Member, Owner
+from dataplane.groups.membership import NO_OWNER, Group, Liveness, Member, Owner
 
 TOPIC = 16
 PARTITIONS = {TOPIC: 5}
@@ -93,7 +93,7 @@ class GroupModel(RuleBasedStateMachine):
     def nothing_is_orphaned_and_loads_are_balanced(self) -> None:
         bound = [slot.bound_for() for slot in self.group.slots.values()]
         for owner in bound:
-            assert self.group.has(owner) if self.group.members else owner == NOBODY
+            assert self.group.has(owner) if self.group.members else owner == NO_OWNER
         loads = [sum(1 for owner in bound if owner.member == name) for name in self.group.members]
         assert not loads or (len(bound) == PARTITIONS[TOPIC] and max(loads) - min(loads) <= 1)
 
@@ -108,7 +108,7 @@ class GroupModel(RuleBasedStateMachine):
     @invariant()
     def a_generation_is_closed_before_it_is_read(self) -> None:
         for place, slot in self.group.slots.items():
-            assert slot.owner == NOBODY or self.closed[place] >= slot.owner_generation
+            assert slot.owner == NO_OWNER or self.closed[place] >= slot.owner_generation
 
 
 TestGroupModel = GroupModel.TestCase
