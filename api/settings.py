@@ -84,7 +84,7 @@ class ReportsSettings(_Section):
 
 
 class Settings(BaseSettings):
-    """The whole of what `python -m api` is told."""
+    """All settings of `python -m api`."""
 
     model_config = SettingsConfigDict(
         env_prefix="HEADRACE_", env_nested_delimiter="__", extra="ignore", frozen=True

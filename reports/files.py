@@ -1,8 +1,8 @@
 """Files that appear whole or not at all, and what proves that they are the ones that were meant.
 
 Owns the order of durability: every file synced, then the pending folder, then the rename, then the
-parent. A run that is killed leaves a folder whose name begins with `.pending-`, which nobody reads
-and a later run removes. Refuses object stores: a `uri` is a folder that driver and workers share.
+parent. A killed run leaves a folder whose name begins with `.pending-`, which no reader opens and a
+later run removes. Refuses object stores: a `uri` is a folder that driver and workers share.
 """
 
 import hashlib

@@ -77,7 +77,7 @@ def create_key(
 
 
 def revoke_key(session: Session, actor: Actor, *, key_id: str, if_match: str | None) -> IssuedKey:
-    """The key stops working here at once, and on the nodes as soon as they are told."""
+    """The key stops working here at once, and on the nodes as soon as they are updated."""
     row = session.get_one(ApiKey, key_id)
     if row.role == "owner" and row.project_id is None:
         # Two owners that revoke each other must not both succeed.
@@ -172,7 +172,7 @@ def _issued(
 
 
 def _scope(session: Session, actor: Actor, command: ApiKeyCreate) -> tuple[str, str | None]:
-    """The organization and project of a new key; nobody gives away more than they have."""
+    """The organization and project of a new key; no caller grants more than it has."""
     caller = actor.caller
     org_id = command.organization_id or caller.org_id
     organization = session.get(Organization, org_id)
@@ -202,7 +202,7 @@ def _owners(session: Session, row: ApiKey, now: datetime) -> int:
         ApiKey.role == "owner",
         ApiKey.project_id.is_(None),
         ApiKey.revoked_at.is_(None),
-        # A session ends by itself: it keeps nobody in.
+        # A session expires: it is no lasting access for an owner.
         ~ApiKey.name.startswith(SESSION_PREFIX),
         (ApiKey.expires_at.is_(None)) | (ApiKey.expires_at > now),
     )

@@ -1,6 +1,6 @@
 """The console's session: a cookie that holds a key, and the token that proves who sends a write.
 
-A browser sends a cookie along whoever made it ask. So a write that is authenticated by the cookie
+A browser sends a cookie with requests that any site starts. So a write authenticated by the cookie
 must also carry X-CSRF-Token, which only a page of our own origin can learn. The cookie holds an
 ordinary key: the nodes check it by themselves, and revoking the key ends the session. This module
 refuses to know what a key may do.

@@ -2,7 +2,7 @@
 
 The operator runs the service: the owner key of the first run is one. It may create organizations,
 clusters, nodes and report runs, give another organization its first key, and revoke the keys of
-operators, which an owner may not: nobody takes away more than they have. It is otherwise a
+operators, which an owner may not: no caller revokes more than it has. It is otherwise a
 member of its own organization like any other: it does not read another tenant's topics.
 """
 

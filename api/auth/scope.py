@@ -72,7 +72,7 @@ def visible_to(query: Query, model: type[Base], caller: Caller) -> Query:
 
 
 def of_organization(query: Query, model: type[Base], org_id: str) -> Query:
-    """Of the rows of a table that a query asks for, those of an organization, whoever asks: for
+    """Of the rows of a table that a query asks for, those of an organization, for any caller: for
     rules about all of them, such as a name that only one may have."""
     return query.where(model.__table__.c["org_id"] == org_id)
 

@@ -1,8 +1,8 @@
-"""`python -m api bootstrap`: the schema, what a fresh database needs, and what a node must be told.
+"""`python -m api bootstrap`: the schema, what a fresh database needs, and a node's configuration.
 
-Repeatable: a second run brings the schema up, changes nothing else and tells no secret. Owns the
+Repeatable: a second run brings the schema up, changes nothing else and prints no secret. Owns the
 node key's file and a node's first configuration; both are made once and then the operator's. The
-owner key and the console's password are told once and kept nowhere; who lost them asks for others.
+owner key and the console's password are printed once and stored nowhere; lost ones are replaced.
 """
 
 import ipaddress
@@ -56,15 +56,15 @@ def first_run(settings: Settings, options: Options) -> dict[str, str | bool]:
                 _ensure_node_file(options.node_file, settings, identity, host, port)
             if options.node_address is not None:
                 readdress(database, node_id=identity.node_id, node_address=options.node_address)
-            told: dict[str, str | bool] = {"made": made is not None, **identity.members()}
+            created: dict[str, str | bool] = {"made": made is not None, **identity.members()}
             if made is not None:
-                told["owner_key"] = made.token.text
+                created["owner_key"] = made.token.text
             elif options.renew:
-                told["owner_key"] = another_owner_key(database)
+                created["owner_key"] = another_owner_key(database)
             password = _password(database, renew=options.renew)
     finally:
         database.close()
-    return told if password is None else {**told, "console_password": password}
+    return created if password is None else {**created, "console_password": password}
 
 
 def _password(database: Database, *, renew: bool) -> str | None:

@@ -1,8 +1,8 @@
-"""Who waits in this process for an object to change.
+"""Waiters in this process for an object to change.
 
 A waiter belongs to an event loop; a change is published by any thread. What it publishes is only
 that something may have changed: a waiter reads the object again and decides. Refuses to keep
-anything for whoever begins to wait later: read first, and again when woken.
+anything for later waiters: read first, and again when woken.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ class _Waiter:
 
     def wake(self) -> None:
         """Sets the event, from any thread."""
-        # A loop that is closed has nobody who waits any more.
+        # A closed loop has no waiters.
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self.changed.set)
 

@@ -138,7 +138,7 @@ class Database:
     """Sessions over one database.
 
     :param url: an SQLAlchemy URL; ``sqlite:///path`` or ``postgresql://..``.
-    :param bounds: for PostgreSQL; SQLite has one writer, and its readers wait for nobody.
+    :param bounds: for PostgreSQL; SQLite has one writer, and its readers never wait.
     :param clock: the time of everything that is decided with it; the database's own by default.
     """
 
@@ -248,7 +248,7 @@ class Database:
         return engine
 
     def _postgresql_engine(self, *, read_only: bool) -> Engine:
-        """A transaction that nobody ends, or a host that is gone, must not hold rows for ever."""
+        """A transaction that is never ended, or a lost host, must not lock rows for ever."""
         bounds = self._bounds
         server = (
             f"-c statement_timeout={bounds.statement_seconds}s "

@@ -1,6 +1,6 @@
 """`python -m api.embedded.demo`: flights into the topic `flights` at a steady rate, their weather
-into `weather`, and two groups that read the flights, so that whoever looks for the first time sees
-something.
+into `weather`, and two groups that read the flights, so that a first-time user sees
+data.
 
     departures   keeps up
     delays       takes what came every few seconds, as a nightly job would take a day
@@ -38,7 +38,7 @@ log = logging.getLogger("headrace.demo")
 
 
 class Replay:
-    """Two producers and two groups, each in a thread of its own, until told to stop."""
+    """Two producers and two groups, each in its own thread, until stopped."""
 
     def __init__(self, client: Client, stop: Stop) -> None:
         self._client = client
@@ -88,7 +88,7 @@ class Replay:
         begun, sent = time.monotonic(), 0
         while not self._stop.wait(TICK_SECONDS):
             due = int((time.monotonic() - begun) * per_second) - sent
-            # After a pause nobody catches up: the rate is what the picture shows.
+            # After a pause the backlog is dropped: the rate stays constant.
             if due > per_second:
                 begun, sent, due = time.monotonic(), 0, 0
             for key, value in itertools.islice(records, due):

@@ -139,12 +139,12 @@ class Directory:
         with self.log(name).open("rb") as log:
             log.seek(begin)
             lines = log.read().decode(errors="replace").splitlines()
-        # Whoever is started again and again says the same each time.
+        # A process that is restarted repeatedly logs the same lines each time.
         last_first = dict.fromkeys(line[:LOG_LINE_CHARACTERS] for line in reversed(lines))
         return list(last_first)[:LOG_TAIL_LINES][::-1]
 
     def _check_places(self) -> None:
-        """What a process would trip over later, where nobody looks."""
+        """Misplaced files and folders that would make a process fail later."""
         locks = (path.with_name(path.name + ".lock") for path in (self.database, self.state))
         logs = (self.log(name) for name in LOGS)
         marker = self.root / "layout.json"

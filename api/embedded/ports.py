@@ -68,7 +68,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def check_free(port: int) -> None:
-    """Whether nobody listens on a port of this host.
+    """Checks that no process listens on a port of this host.
 
     :raises Conflict: PORT_IN_USE, with the port.
     """

@@ -18,7 +18,7 @@ class Stop:
 
     def __init__(self) -> None:
         self._set = False
-        # Never read from: what lies in it wakes whoever waits, now and later.
+        # Never read from: its content wakes every waiter, now and later.
         self._read, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def on_signals(self) -> None:
@@ -45,6 +45,6 @@ class Stop:
         return self._set
 
     def close(self) -> None:
-        """Nobody may wait for it any more."""
+        """Closes the pipe. No thread may wait any more."""
         os.close(self._read)
         os.close(self._write)

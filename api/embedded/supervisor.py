@@ -37,7 +37,7 @@ TICK_SECONDS: Final = 0.05
 STOP_SECONDS: Final = 20.0
 BACKOFF_FIRST_SECONDS: Final = 0.1
 BACKOFF_MAX_SECONDS: Final = 2.0
-# Whoever lived so long had started well: its end is news, not one more failed start.
+# A process that ran so long had started well: its end is not one more failed start.
 HEALTHY_SECONDS: Final = 2.0
 # What a child ends with when its configuration or its folder cannot be used: it says why.
 REFUSED_STATUS: Final = 2
@@ -100,7 +100,7 @@ class Child:
         return f"The {self.name} does not start: {last_line(self.log_path)}"
 
     def end(self, deadline: float) -> None:
-        """Waits for the end of a process that was told to stop, and no longer than to a time."""
+        """Waits until a process that was asked to stop has ended, at most until `deadline`."""
         if self.process is None:
             return
         try:

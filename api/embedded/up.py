@@ -136,7 +136,7 @@ def up(
 
 
 def _again(present: Running, directory: Directory, *, changed: bool) -> None:
-    """What a folder that runs already says to whoever wants it otherwise."""
+    """Reports that the folder's service is already running."""
     if present.state != "ready":
         raise Conflict(
             f"The service is not ready: {present.state}, process {present.pid}",

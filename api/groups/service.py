@@ -79,9 +79,9 @@ def _bodies(
 def _queries(
     topics: Mapping[str, stream_pb2.Topic], rows: Sequence[stream_pb2.GroupRow]
 ) -> dict[str, list[PositionQuery]]:
-    """What to ask of which group. A group whose topics are not all known has no lag to tell; one
-    that nobody reads for is asked about every topic, for it may have committed in any. Those that
-    are read come first."""
+    """The queries for each group. A group whose topics are not all known has no lag; one without
+    members is asked about every topic, for it may have committed in any. Groups with members come
+    first."""
     found: dict[str, list[PositionQuery]] = {}
     left = QUERIES_MAX
     for row in sorted(rows, key=lambda row: not row.topics):
@@ -121,7 +121,7 @@ def _detail(reader: GroupReader, name: str, found: stream_pb2.DescribeGroupReply
         for held in member.assigned
     }
     read = {topic for topic, _ in readers}
-    # What it reads comes first: if there is too much, it is what nobody reads that is left out.
+    # Topics that are read come first: if there are too many, the others are left out.
     ordered = sorted(topics.values(), key=lambda topic: (topic.name not in read, topic.name))
     asked = [(topic, each) for topic in ordered for each in _of_topic(found.group, topic)]
     known = reader.positions([query for _, query in asked[:QUERIES_MAX]])

@@ -159,7 +159,7 @@ class HoldReconciler:
         return (command_record("ReleaseHold", "it was released", desired.fence, reply),)
 
     def _write(self, item: Claim, desired: Desired, state: str, intent_op: int) -> None:
-        """What is so, into the hold's row: whoever deletes its topic looks there."""
+        """Writes the hold's state into its row, which a delete of the topic reads."""
         with self._database.write() as session:
             row = session.get_one(LegalHold, item.object_id, with_for_update=True)
             if not holds(session, item, self._database.now(session)):

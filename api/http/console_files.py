@@ -20,7 +20,7 @@ DIST: Final = Path(__file__).parents[1] / "console" / "dist"
 
 
 class Assets(StaticFiles):
-    """The built files; to whoever takes it the compressed one that stands beside the file."""
+    """The built files; the compressed one beside the file for clients that accept it."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """The file, the compressed file, or 404."""

@@ -118,7 +118,7 @@ def run_once(facts: Facts, principal: Principal, action: Action) -> JSONResponse
             return _response(action(session, now))
         scope = _scope(facts, principal)
         _claim(session, facts.database, scope)
-        # What has expired is taken out by whoever comes next: the table holds a day of keys.
+        # The next request removes expired rows: the table holds a day of keys.
         expired = select(IdempotencyKey.scope).where(IdempotencyKey.expires_at <= now)
         expired = expired.with_for_update(skip_locked=True)
         session.execute(delete(IdempotencyKey).where(IdempotencyKey.scope.in_(expired)))

@@ -2,10 +2,10 @@
 when there are too many.
 
 The parser, the queue and the answers are uvicorn's; this class bounds them. A head comes within a
-time and within 32 KiB; a body within its time, and a reader who takes no answer is cut off. Who is
-slow holds nobody up: beyond the maximum of connections the one that has been silent longest gives
-way. What is not HTTP is told so in problem+json, then the connection is closed. This module refuses
-to know what is asked.
+time and within 32 KiB; a body within its time, and a reader who takes no answer is cut off. A
+slow client delays no other: beyond the maximum of connections the one that was idle longest is
+closed. What is not HTTP gets an error in problem+json, then the connection is closed. This module
+refuses to know what is asked.
 
     silent --first byte--> head --its end--> body --its end--> silent
        |                     |                 |

@@ -74,7 +74,7 @@ def _not_reserved(name: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Text for a list, a log and a terminal: whoever reads it must not be led astray by it."""
+    """Text for a list, a log and a terminal: it must not mislead the reader."""
     if UNSEEN_PATTERN.search(text):
         raise ValueError("must be one line, without control and direction characters")
     return text
@@ -121,7 +121,7 @@ Int64 = Annotated[
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "pattern": "^[0-9]+$", "description": "decimal string"}),
 ]
-# A validator hides from the contract what a later one demands, so the contract is told in full.
+# A validator hides a later one's constraints from the contract, so the schema is given in full.
 Name = Annotated[
     str,
     AfterValidator(_not_reserved),

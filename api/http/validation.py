@@ -22,7 +22,7 @@ from api.http.errors import (
 )
 from api.http.json_body import BODY_BYTES_MAX
 
-# A second one would mean another request to whoever reads the last instead of the first.
+# A second one would mean another request to a program that reads the last instead of the first.
 SINGLE: Final = frozenset(
     {"authorization", "content-encoding", "content-length", "content-type", "host",
      "idempotency-key", "transfer-encoding", "x-request-id"}

@@ -1,9 +1,9 @@
 """One observation of the clusters, and the rates between two of them. Pure, except :func:`observe`.
 
 An observation covers every organization, since it is made with the node key, once for all readers.
-So it leaves this package only through :func:`picture`, which selects what a caller may see. Refuses
-to guess: a partition that does not answer keeps its last figure, a group that was not asked has
-none.
+So it leaves this package only through :func:`live_body`, which selects what a caller may see.
+Refuses to guess: a partition that does not answer keeps its last figure, a group that was not asked
+has none.
 """
 
 import time
@@ -119,9 +119,9 @@ def observe(database: Database, nodes: NodeClient, before: Observation | None) -
             silent += 1
             continue
         kept = before.topics if before is not None else {}
-        told = dict(_topics(reply.topics, kept))
-        topics.update(told)
-        unknown.update(each.topic_id for each in reply.topics if each.topic_id not in told)
+        measured = dict(_topics(reply.topics, kept))
+        topics.update(measured)
+        unknown.update(each.topic_id for each in reply.topics if each.topic_id not in measured)
         groups.extend(_groups(reply.groups, asked, known))
         fetched[reply.node_id] = (reply.node.started_us, reply.node.fetched_bytes)
         warnings.extend(filter(None, [reply.node.warning]))
@@ -199,7 +199,7 @@ def point_body(sums: Sums, caller: Caller) -> PointBody:
     )
 
 
-def picture(now: Observation, point: Point | None, caller: Caller) -> LiveBody:
+def live_body(now: Observation, point: Point | None, caller: Caller) -> LiveBody:
     """A caller's part of an observation; without a point it is the first one, and has no rates."""
     topics = {key: each for key, each in now.topics.items() if each.scope.seen_by(caller)}
     groups = [each for each in now.groups if each.scope.seen_by(caller)]

@@ -40,7 +40,7 @@ class Snapshot:
 
 
 class Poller:
-    """At most one task, whoever asks."""
+    """At most one task, shared by all readers."""
 
     def __init__(self) -> None:
         self.looks = 0
@@ -102,7 +102,7 @@ class Poller:
                 took = time.monotonic() - began
                 await asyncio.sleep(max(INTERVAL_SECONDS - took, REST_FACTOR * took, 0.0))
         finally:
-            # Of those who follow the next task, nobody is to be woken.
+            # Readers that follow the next task are not woken.
             if self._task is asyncio.current_task():
                 self._task = None
                 self._fresh.set()

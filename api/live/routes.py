@@ -23,7 +23,7 @@ from api.db.database import Database
 from api.http.errors import DomainError, UnavailableError, problem
 from api.http.listener import endless
 from api.http.routing import READ_PROBLEMS, DatabaseOf, Route
-from api.live.observation import picture, point_body
+from api.live.observation import live_body, point_body
 from api.live.poller import Poller
 from api.live.schemas import HistoryBody
 from api.messages.tail import TailResponse, Tails
@@ -82,7 +82,7 @@ async def follow_live(
                 if shown == 0:
                     points = [point_body(each, caller) for each in poller.history()]
                     yield _event("history", HistoryBody(points=points))
-                yield _event("live", picture(seen.observation, seen.point, caller))
+                yield _event("live", live_body(seen.observation, seen.point, caller))
                 shown += 1
                 if shown == looks:
                     return

@@ -1,7 +1,7 @@
 """HTTP for the messages of a topic: look at some, follow what comes, publish one.
 
-For people and for programs without a client: whoever reads much reads at the node. What is asked
-for is bounded, and the node checks the caller's own key.
+For people and for programs without a client: read large amounts at the node. Requests are
+bounded, and the node checks the caller's own key.
 """
 
 from typing import Annotated

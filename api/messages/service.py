@@ -39,7 +39,7 @@ def read_page(reader: NodeReader, view: View) -> MessagePage:
     """The messages of a view, the oldest first; of the latest ones those that came last.
 
     However large messages are, one alone goes beyond PAGE_BYTES_MAX: of the partitions after it
-    only the bounds are told. What is not shown is what ``next_offset`` leads to.
+    only the bounds are returned. ``next_offset`` leads to what is not shown.
     """
     indexes = wanted_partitions(view.partition, reader.place.partitions)
     if view.start == "time" and view.time is None:

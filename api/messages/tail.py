@@ -73,7 +73,7 @@ class Tails:
 
 
 class TailResponse(StreamingResponse):
-    """Events as they come. Its seat is left when it ends, also when nobody read any of them."""
+    """Events as they come. Frees its seat when it ends, even if no event was read."""
 
     def __init__(self, events: AsyncIterator[str], seat: ExitStack) -> None:
         super().__init__(events, media_type="text/event-stream")
@@ -87,8 +87,8 @@ class TailResponse(StreamingResponse):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a partition's task found; ``next_offset`` is where it goes on, None if nobody
-    knows."""
+    """Something that a partition's task found; ``next_offset`` is where it goes on, None if
+    unknown."""
 
     name: str
     partition: int

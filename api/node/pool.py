@@ -195,7 +195,7 @@ class NodePool:
         return closing
 
     def _retire(self, address: str) -> list[Connection]:
-        """Takes out a connection; whoever has a lease closes it. A channel that is closed under a
+        """Takes out a connection; the last lease closes it. A channel that is closed under a
         caller who is about to use it ends the process: gRPC does not check."""
         connection = self._open.pop(address)
         connection.retired = True

@@ -33,7 +33,7 @@ class Condition:
 
 
 def unknown(types: Iterable[str], generation: int, now: datetime) -> list[Json]:
-    """The conditions of an object that nobody has looked at yet."""
+    """The conditions of an object that has not been observed yet."""
     return merge(
         [], [Condition(type_, "Unknown", "NotObservedYet") for type_ in types], generation, now
     )

@@ -97,13 +97,13 @@ class Loop:
         self._listener = Listener(database)
 
     def start(self) -> None:
-        """Starts the threads, after making everything due soon: what changed while nobody looked
-        is found now and not at the next resync."""
+        """Starts the threads, after making everything due soon: what changed while no worker
+        ran is found now and not at the next resync."""
         with self._database.write() as session:
             spread_all(session, self._database.now(session), START_SPREAD, self._dice)
         for kinds, count in self._pools:
             for number in range(count):
-                # One thread of several stays free for whoever else has something due.
+                # One thread of several stays free for the objects of other organizations.
                 name = f"reconcile-{kinds[0]}-{number}"
                 self._spawn(name, partial(self._work, kinds, max(1, count - 1)))
         self._spawn("reconcile-renew", self._renew)
@@ -222,7 +222,7 @@ class Loop:
         finished = finish(
             session, item, now=now, after=after, attempts=attempts, error=error, final=final
         )
-        # Before the commit: whoever finds the lease given back finds that no pass holds it.
+        # Before the commit: a worker that finds the lease returned finds no pass that holds it.
         self._let_go(item)
         return finished
 

@@ -86,7 +86,7 @@ def claim(
     limit: int = 1,
     in_flight_max: int | None = None,
 ) -> list[Claim]:
-    """Leases the most urgent due objects that nobody holds.
+    """Leases the most urgent due objects that no worker holds.
 
     :param in_flight_max: an organization that holds so many leases of these kinds has to wait, so
         that one with much to do does not keep every worker from the others.

@@ -1,6 +1,6 @@
 """Waits until an object has come to a state, without polling.
 
-A commit that changes an object's status wakes whoever waits for it: in the process itself on
+A commit that changes an object's status wakes its waiters: in the process itself on
 SQLite, by LISTEN and NOTIFY on PostgreSQL. A notification may be lost, so the state is also read
 every SAFETY_SECONDS. Refuses to know what is waited for.
 """

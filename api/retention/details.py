@@ -1,5 +1,5 @@
-"""The retention report that is shown, topic by topic and day by day: what its pictures are drawn
-of. A key sees the topics of its organization or project; the operator sees all."""
+"""The published retention report by topic and by day: the data of its charts. A key sees the
+topics of its organization or project; the operator sees all."""
 
 import heapq
 from collections import defaultdict

@@ -21,7 +21,7 @@ from api.db.tables.topics import Topic
 from api.http.errors import ResultRejectedError
 from api.jobs.files import checked_files
 from api.jobs.rows import csv_lines, insert_all
-from api.retention.schemas import RetentionItem, RetentionResult, ToldTopic
+from api.retention.schemas import ReportedTopic, RetentionItem, RetentionResult
 
 ROWS_FILE: Final = "retention.csv"
 TOPICS_FILE: Final = "retention.json"
@@ -34,7 +34,7 @@ INSTANTS: Final = ("oldest_at", "deleted_at", "next_deletion_at")
 TEXTS: Final = ("topic", "topic_id", "policy_source", "cause", "hold_id", "violation")
 SUMMED: Final = ("deleted_bytes", "deleted_records", "live_bytes")
 
-TOLD: Final = TypeAdapter(list[ToldTopic])
+REPORTED_TOPICS: Final = TypeAdapter(list[ReportedTopic])
 JSON_OBJECTS: Final = TypeAdapter(list[dict[str, Json]])
 
 Line = dict[str, str | int | datetime | None]
@@ -92,7 +92,7 @@ def load_retention(
 
 
 def _owner(owners: Mapping[str, tuple[str, str]], topic_id: object) -> dict[str, str]:
-    """Whose a topic is. Nobody's, if its tombstone is not here: then only the operator sees it."""
+    """The owner of a topic. None if its tombstone is not here: then only the operator sees it."""
     org_id, project_id = owners.get(str(topic_id), ("", ""))
     return {"org_id": org_id, "project_id": project_id}
 
@@ -100,17 +100,17 @@ def _owner(owners: Mapping[str, tuple[str, str]], topic_id: object) -> dict[str,
 def _lines(text: str) -> Iterator[Line]:
     for cells in csv_lines(text, COLUMNS, ROWS_FILE):
         line = {name: _value(name, cells[name]) for name in COLUMNS}
-        # What is shown of it must be sayable: nobody could read the report otherwise.
+        # Every row must fit the response schema: the report could not be read otherwise.
         RetentionItem.model_validate(line)
         yield line
 
 
 def _topics(text: str) -> list[dict[str, Json]]:
     document = json.loads(text, parse_constant=_no_number)
-    # Half of a surrogate pair is found here, and not by whoever reads the report.
+    # Half of a surrogate pair is found here, and not by a reader of the report.
     json.dumps(document, ensure_ascii=False).encode()
     topics = document.get("topics") if isinstance(document, dict) else None
-    ids = [each.topic_id for each in TOLD.validate_python(topics)]
+    ids = [each.topic_id for each in REPORTED_TOPICS.validate_python(topics)]
     if len(set(ids)) != len(ids):
         raise ValueError(f"{TOPICS_FILE} tells of a topic twice")
     # They are kept as they came.

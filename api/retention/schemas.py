@@ -135,50 +135,50 @@ class RetentionItem(BaseModel):
         return cls(**{name: getattr(row, name) for name in cls.model_fields})
 
 
-class ToldSum(BaseModel):
+class ReportedSum(BaseModel):
     """Figures in a document of a report."""
 
     bytes: Int64
     records: Int64
 
 
-class ToldDeletion(ToldSum):
+class ReportedDeletion(ReportedSum):
     """Data deleted for one cause."""
 
     cause: str
     trims: Int64
 
 
-class ToldAge(ToldSum):
+class ReportedAge(ReportedSum):
     """What lives, of one age."""
 
     bucket: str
 
 
-class ToldDay(ToldSum):
+class ReportedDay(ReportedSum):
     """What goes on a day."""
 
     day: Annotated[int, Field(ge=0)]
 
 
-class ToldRule(BaseModel):
+class ReportedRule(BaseModel):
     """A rule that is broken."""
 
     code: str
 
 
-class ToldTopic(BaseModel):
+class ReportedTopic(BaseModel):
     """Of an entry of `topics` in retention.json, what sums and lists are made of."""
 
     topic_id: Annotated[str, Field(min_length=1, max_length=40)]
     live_bytes: Int64
     live_records: Int64
     hold_blocked_bytes: Int64
-    deleted: list[ToldDeletion] = []
-    ages: list[ToldAge] = []
-    schedule: list[ToldDay] = []
-    violations: list[ToldRule] = []
-    upcoming: Annotated[dict[Horizon, ToldSum], Field(min_length=4)]
+    deleted: list[ReportedDeletion] = []
+    ages: list[ReportedAge] = []
+    schedule: list[ReportedDay] = []
+    violations: list[ReportedRule] = []
+    upcoming: Annotated[dict[Horizon, ReportedSum], Field(min_length=4)]
 
 
 class DeletedSum(BaseModel):

@@ -1,4 +1,4 @@
-"""What the retention report that is shown says, to whoever may see it. Writes nothing.
+"""The published retention report, limited to what the caller may see. Writes nothing.
 
 A key sees the topics of its organization, or of its project; the operator sees all. Sums are over
 just those.

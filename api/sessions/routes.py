@@ -4,7 +4,7 @@ and nothing else.
     GET    /console/session      who is signed in, and the CSRF token of this session
     POST   /console/session      {"secret": password or key}
     DELETE /console/session      sign out
-    POST   /console/password     {}: another password, told this once; the operator's owner key only
+    POST   /console/password     {}: another password, shown once; the operator's owner key only
 """
 
 from typing import Annotated
@@ -43,7 +43,7 @@ def _attempt(request: Request) -> None:
 
 
 def get_session(request: Request, database: DatabaseOf) -> JSONResponse:
-    """Who is signed in; null if nobody is, or not any more."""
+    """The session's user; null without a valid session."""
     token = request.cookies.get(COOKIE)
     try:
         return JSONResponse(_described(database, token) if token else None)

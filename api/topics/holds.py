@@ -18,7 +18,7 @@ NAMED_MAX: Final = 100
 
 
 def refuse_held(session: Session, topics: Sequence[Topic]) -> None:
-    """Nothing that is held is deleted, whoever asks and however.
+    """Refuses to delete topics under a legal hold, for every caller.
 
     :raises ConflictError: TOPIC_HELD, with the first hundred holds.
     """
@@ -40,8 +40,8 @@ def refuse_held(session: Session, topics: Sequence[Topic]) -> None:
 
 
 def wake_holds(database: Database, topic_id: str) -> None:
-    """The cluster was told of a topic anew. If it has more partitions now, a hold on all of them is
-    in force only once these know it too: it is looked at again now, not at the next round."""
+    """The topic was sent to the cluster again. If it has more partitions now, a hold on all of them
+    is in force only once these have it too: it is reconciled now, not at the next resync."""
     active = select(LegalHold).where(
         LegalHold.topic_id == topic_id,
         LegalHold.partition.is_(None),

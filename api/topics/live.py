@@ -1,9 +1,9 @@
 """The figures of a topic's partitions as they are now: one bounded question to its node.
 
 A pass of the reconciler looks at a topic when something changed; offsets and bytes move with every
-record. Whoever reads one topic may ask for what holds now. Refuses to fail a read: a node that does
-not answer in time leaves what was observed last, with its time. About a topic that is paused nobody
-is asked.
+record. A reader of one topic may ask for the current figures. Refuses to fail a read: if a node
+does not answer in time, the last observation stays, with its time. For a paused topic no node is
+asked.
 """
 
 from collections.abc import Sequence

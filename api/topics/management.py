@@ -1,7 +1,7 @@
 """Management modes of topics: what is refused in each, and with which message.
 
 ``paused``: workers make no call about the topic. ``managed`` false: workers observe and change
-nothing. Both are members of the spec: whoever may change a topic may set and unset them. A delete
+nothing. Both are members of the spec: a caller who may change a topic may set them. A delete
 and a purge are refused meanwhile instead of waiting: the mark of a delete is permanent, so it could
 not wait for a change, and a purge is not carried out long after it was requested.
 """

@@ -67,7 +67,7 @@ def purge_topic(
     :param figures: of the partitions, as new as could be had.
     :raises PreconditionRequiredError: no If-Match was sent.
     :raises ConflictError: TOPIC_HELD names the first hold that keeps some of them; TOPIC_PAUSED,
-        TOPIC_UNMANAGED: nobody would carry it out.
+        TOPIC_UNMANAGED: no worker would carry it out.
     """
     row = locked(session, Topic, topic_id)
     refuse_deleting(row, "topic")

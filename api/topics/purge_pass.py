@@ -1,7 +1,7 @@
 """Purges that were requested: sent to the cluster once, and then dropped, whatever it answers.
 
-What it refuses stays refused: the operation says why, whatever else is requested, and whoever still
-wants it asks again. Only a partition that cannot answer now is asked again.
+A refused purge stays refused: the operation says why, and the user requests it again if it is still
+wanted. Only a partition that cannot answer now is asked again.
 """
 
 from collections.abc import Sequence

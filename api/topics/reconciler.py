@@ -71,7 +71,7 @@ STOPS: Final = {
 @dataclass(frozen=True, slots=True)
 class Desired:
     """The desired state of a topic. ``waiting``: for how long this spec is not Ready; ``purge``:
-    what shall go of it; ``management_mode``: why nothing is changed, if so; ``told``: the cluster
+    the records to delete; ``management_mode``: why nothing is changed, if so; ``sent``: the cluster
     took this generation so lately that it may not show it yet."""
 
     generation: int
@@ -81,7 +81,7 @@ class Desired:
     topic: node_pb2.PutTopic
     purge: PendingPurge = field(default_factory=PendingPurge)
     management_mode: ManagementMode | None = None
-    told: bool = False
+    sent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,12 @@ class Action:
 
 
 def plan(
-    desired: node_pb2.PutTopic, observed: node_pb2.TopicStatus | None, *, told: bool = False
+    desired: node_pb2.PutTopic, observed: node_pb2.TopicStatus | None, *, sent: bool = False
 ) -> list[Action]:
-    """What to do next and why. Pure. A cluster that was ``told`` and shows nothing yet is waited
-    for, and not told a second time."""
+    """What to do next and why. Pure. After a topic was ``sent`` to a cluster that does not show it
+    yet, wait, and do not send it a second time."""
     if observed is None:
-        return [] if told else [Action(desired, "not on the cluster yet")]
+        return [] if sent else [Action(desired, "not on the cluster yet")]
     if observed.spec != desired:
         changed = ", ".join(_differing(desired, observed.spec))
         return [Action(desired, f"the cluster has another {changed}")]
@@ -159,7 +159,7 @@ class TopicReconciler:
                 desired.fence,
                 self._nodes.put_topic(desired.addresses, desired.fence, action.topic),
             )
-            for action in plan(desired.topic, observed, told=desired.told)
+            for action in plan(desired.topic, observed, sent=desired.sent)
         )
         if commands:
             wake_holds(self._database, desired.topic.topic_id)
@@ -232,8 +232,8 @@ def _waiting(reason: str, message: str) -> Sequence[Condition]:
 
 
 def _retention(topic: node_pb2.PutTopic) -> Condition:
-    """The node trims by the topic it was told: what `Synced` says is in force holds for its limits
-    too. Said here, and not in Ready, which is about partitions."""
+    """The node trims by the spec it has: what `Synced` says is in force applies to its limits too.
+    Reported here, and not in Ready, which is about partitions."""
     if topic.retention_ms == UNLIMITED and topic.retention_bytes == UNLIMITED:
         return Condition("RetentionEnforced", "True", "Unlimited")
     return Condition(
@@ -288,6 +288,6 @@ def _desired(session: Session, row: Topic, item: Claim, now: datetime) -> Desire
         ),
         purge=pending_purge(session, row.id),
         management_mode=management_mode(spec),
-        told=status is not None
+        sent=status is not None
         and lately_sent(status.detail.get(DETAIL), PUT, row.generation, now) < SHOWN_WITHIN,
     )

@@ -33,7 +33,7 @@ from headrace.wire import stream_pb2
 DEADLINE_SECONDS: Final = 1.0
 HOLDS_NAMED_MAX: Final = 20
 UNKNOWN: Final = "unknown"
-TOLD: Final = ("READY", "SEALED")
+ANSWERING: Final = ("READY", "SEALED")
 WHOLE_SEGMENTS: Final = (
     "Records go in whole segments: some stay until the youngest of their segment may go as well."
 )
@@ -103,7 +103,7 @@ class Shortening:
 class Going:
     """What goes of one partition. ``cut``: before which offset the policy lets go; ``held``: how
     many of those records holds keep. Times: of the oldest record
-    that goes and of the oldest that stays; None where there is none, or nobody knows it."""
+    that goes and of the oldest that stays; None where there is none, or it is unknown."""
 
     index: int
     records: int
@@ -157,15 +157,15 @@ def shortening_plan(nodes: NodePool, change: Shortening) -> dict[str, Json]:
 
 
 def _asked(nodes: NodePool, change: Shortening) -> dict[int, Going | None]:
-    """By partition what goes; None for one that did not say. Empty if nobody described any."""
+    """By partition what is deleted; None for one without an answer. Empty if no node answered."""
     client = NodeClient(nodes, deadline_seconds=DEADLINE_SECONDS)
     try:
         reply = client.describe(change.addresses[:1], topic_ids=[change.topic_id])
         found = next((each for each in reply.topics if each.topic_id == change.topic_id), None)
         if found is None:
             return {}
-        told = [each for each in found.partitions if each.state in TOLD]
-        questions = [(each.index, limit) for limit in change.times() for each in told]
+        answering = [each for each in found.partitions if each.state in ANSWERING]
+        questions = [(each.index, limit) for limit in change.times() for each in answering]
         offsets = client.offsets_at(
             change.addresses[0],
             [
@@ -182,7 +182,7 @@ def _asked(nodes: NodePool, change: Shortening) -> dict[int, Going | None]:
         return {}
     answered = dict(zip(questions, offsets, strict=True))
     rows: dict[int, Going | None] = {each.index: None for each in found.partitions}
-    for each in told:
+    for each in answering:
         limits = {limit: answered[each.index, limit] for limit in change.times()}
         rows[each.index] = going_of(change, each, limits)
     return rows
@@ -230,7 +230,7 @@ def _of(change: Shortening, index: int) -> list[Hold]:
 
 
 def _keeping(change: Shortening, rows: dict[int, Going | None]) -> list[Hold]:
-    """The holds that keep something of what would go, or that may: nobody said how it stands."""
+    """The holds that keep some of the records, or may: of a partition without an answer."""
 
     def keeps(hold: Hold) -> bool:
         mine = [

@@ -134,7 +134,7 @@ class TopicPatch(Command):
 
 
 def _integral(value: object) -> object:
-    """JSON has one kind of number: 4.0 is the integer 4 to whoever reads a schema."""
+    """JSON has one kind of number: 4.0 is the integer 4 to a reader of the schema."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

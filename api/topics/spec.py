@@ -66,12 +66,12 @@ def loses_data(before: EffectiveSpec, after: EffectiveSpec) -> bool:
 
 
 def only_ours(before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
-    """Whether a change is of members alone that no node is told."""
-    told = [
+    """Whether a change is of members alone that are sent to no node."""
+    sent = [
         replace(effective(each), paused=False, managed=True, deletion_protection=False)
         for each in (before, after)
     ]
-    return told[0] == told[1]
+    return sent[0] == sent[1]
 
 
 def shrinks(before: int | None, after: int | None) -> bool:

@@ -98,7 +98,7 @@ def _row(
     of_name = organizations.get(line["organization"])
     org_id, project_id = owners.get(line["topic_id"], (of_name, ""))
     if not line["topic_id"] and not line["organization"]:
-        org_id = ""  # Unattributed: nobody's to pay, and the operator's alone to see.
+        org_id = ""  # Unattributed: not billed, and visible to the operator only.
     if org_id is None:
         raise ResultRejectedError(
             f"{USAGE_FILE} names the topic {line['topic_id']}, which no organization here owns."

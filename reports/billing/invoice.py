@@ -113,7 +113,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An invoice that nobody has issued. as_of: what it knows of; per_month: the whole period at
+    """An invoice that is not issued yet. as_of: what it knows of; per_month: the whole period at
     the rate from rate_from to as_of, exact to 9 places, and not below the minimum; None while that
     is less than COVERED_MIN. Of a month that is over it is what the month cost."""
 

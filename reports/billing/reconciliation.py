@@ -246,9 +246,9 @@ def _partition_seconds(
 
 
 def _unattributed(accounts: Accounts, named: Mapping[str, str], export: Export) -> Check:
-    """(e) Rows of nobody, rows dated ahead, and (listed only) rows of topics without a name."""
+    """(e) Rows without owner, rows dated ahead, and (listed only) rows of topics without a name."""
     limit = None if export.as_of is None else export.as_of + AHEAD
-    nobody: dict[str, int] = defaultdict(int)
+    unowned: dict[str, int] = defaultdict(int)
     ahead: dict[str, int] = defaultdict(int)
     nameless: dict[str, int] = defaultdict(int)
     for (organization, _), account in accounts.by.items():
@@ -256,19 +256,19 @@ def _unattributed(accounts: Accounts, named: Mapping[str, str], export: Export) 
             if meter != "ingress_bytes":
                 quantity = 0  # listed by name; bytes are what the figures count
             if organization not in named:
-                nobody[organization] += quantity
+                unowned[organization] += quantity
             if limit is not None and hour > limit:
                 ahead[f"{topic.label} at {hour:%Y-%m-%dT%H:%MZ}"] += quantity
             if topic.topic_id not in export.topics:
                 nameless[topic.topic_id] += quantity
-    listed = [f"{name} (no owner)" for name in nobody]
+    listed = [f"{name} (no owner)" for name in unowned]
     listed += [f"{name} (in the future)" for name in ahead]
     return Check(
         "unattributed",
-        not (nobody or ahead),
+        not (unowned or ahead),
         _figures(
-            unattributed=len(nobody),
-            unattributed_bytes=sum(nobody.values()),
+            unattributed=len(unowned),
+            unattributed_bytes=sum(unowned.values()),
             quarantined=len(ahead),
             quarantined_bytes=sum(ahead.values()),
             topics_without_a_name=len(nameless),

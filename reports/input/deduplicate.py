@@ -1,4 +1,4 @@
-"""What was told more than once, counted once.
+"""Records that were reported more than once, counted once.
 
 Owns the choice between copies of a record: roads to system topics repeat what was not acknowledged,
 so one id may stand there again. Refuses to decide between copies that disagree: the first one

@@ -126,7 +126,7 @@ def verified(root: Path, sha256: str) -> Path:
         _verify(folder, entry["name"], entry["sha256"])
     listed = {"inputs.json", *(entry["name"] for entry in document["files"])}
     for path in sorted(folder.iterdir()):
-        # Files are read by pattern: one that nobody froze would be taken for one that was.
+        # Files are read by pattern: one that was not frozen would be taken for one that was.
         if path.name not in listed:
             raise _damaged(path.name, sha256)
     return folder

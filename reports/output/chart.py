@@ -1,7 +1,7 @@
 """A stacked bar chart as inline SVG: bytes per day (or hour) and topic.
 
 Owns geometry and colour order. Every bar has a title for the pointer and the same figures stand in
-the table of the page, so the picture is never the only way to read them. Refuses scripts, fonts and
+the table of the page, so the chart is never the only way to read them. Refuses scripts, fonts and
 anything that must be fetched.
 """
 

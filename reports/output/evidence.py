@@ -1,4 +1,4 @@
-"""Signs the manifest of a run and chains it to the run before: what nobody can change unseen.
+"""Signs the manifest of a run and chains it to the run before, so that changes are detected.
 
     <uri>/evidence/key                   Ed25519 seed, 0600, made at first use
     <uri>/evidence/public.txt            its public key, to be kept elsewhere and pinned

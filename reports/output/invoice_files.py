@@ -126,7 +126,7 @@ def _entry(draft: Draft, checks: Sequence[Check]) -> dict[str, object]:
 
 
 def _row(draft: Draft, line: Line) -> dict[str, Value | None]:
-    """Our columns and FOCUS's. A line of one topic is that topic's; others are nobody's alone."""
+    """Our columns and FOCUS's. A line of one topic names that topic; others name none."""
     topics = {share.topic.topic_id for share in line.shares}
     return {
         **line.row(),

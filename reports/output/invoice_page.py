@@ -151,7 +151,7 @@ def _charts(draft: Draft, export: Export) -> list[str]:
 
 
 def _costs(account: Account, export: Export, *, hourly: bool) -> dict[tuple[datetime, str], int]:
-    """Billionths of the currency, rated per bucket: a picture, not a bill."""
+    """Billionths of the currency, rated per bucket: an estimate, not a bill."""
     quantities: dict[tuple[datetime, str, Price], int] = {}
     for (hour, meter, _), quantity in account.hours.items():
         key = _floor(hour, hourly=hourly), meter, export.book_at(hour).price(meter)

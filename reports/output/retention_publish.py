@@ -90,7 +90,7 @@ def publish_retention(
 
 
 def complete(frozen: FrozenRetention, gathered: Gathered) -> bool:
-    """Whether every trim since the beginning of `_retention` is told, once."""
+    """Whether every trim since the beginning of `_retention` is reported, once."""
     return not gathered.gaps and gathered.conflicts == 0 and frozen.offsets.complete
 
 

@@ -1,8 +1,8 @@
 """Names, policies, their history and legal holds of a run, as the control plane exported them.
 
 Owns the shape of `GET /v1/report-runs/{id}/inputs` as far as the retention report uses it, and its
-canonical bytes. `as_of` is the moment that everything is told for: ages, what is due now, what will
-be. It is part of the inputs, so that a run that is computed again says the same. Refuses to ask.
+canonical bytes. Everything is computed for the time `as_of`: ages, what is due now, what will be.
+It is part of the inputs, so that a run that is computed again says the same. Refuses to ask.
 """
 
 from collections.abc import Mapping, Sequence

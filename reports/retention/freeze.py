@@ -8,8 +8,8 @@
         batches-00000.parquet      one row per stored batch of every user topic, in log order
 
 Owns the order: `_retention` first, then the committed offsets, then the batches. So a trim that was
-read took nothing that the batches still show as live without being told, and no commit is compared
-with an older log. Refuses to compute anything.
+read removed nothing that the batches still show as live without being reported, and no commit is
+compared with an older log. Refuses to compute anything.
 """
 
 import hashlib

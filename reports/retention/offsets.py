@@ -1,4 +1,4 @@
-"""How far every group had read every partition: what unread records are told from.
+"""How far every group had read every partition: the basis of the unread records.
 
 Owns the questions (ListGroups of every project, then FetchOffsets of its topics) and their bound. A
 cluster with more groups x partitions than QUESTIONS_MAX is asked as far as that, and the report

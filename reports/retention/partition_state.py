@@ -61,7 +61,7 @@ class Line:
     newest_us: int
     cut_bytes: int
     """Below the log's start: unreadable, but stored until their segment goes. With live_bytes they
-    are what the node stores; 0 where the trims that are told do not reach as far as the log."""
+    are what the node stores; 0 where the reported trims do not reach as far as the log."""
     log_start: int
     log_end: int
     next_due_us: int | None
@@ -115,7 +115,7 @@ def places(
 ) -> pa.Table:
     """PLACES: every partition with the policy that is wished for it, where it is held and begins.
 
-    A topic that the control plane does not know is told by the limits of its inventory.
+    A topic that the control plane does not know is reported with the limits of its inventory.
     """
     policies, held = frozen.export.in_force(), frozen.export.holds_by_topic()
     rows = []
@@ -138,7 +138,7 @@ def lines(
     logs: Mapping[Place, Row],
     trimmed: Mapping[Place, Trimmed],
 ) -> list[Line]:
-    """Every partition that exists, by name. trimmed: what was told of its trims."""
+    """Every partition that exists, by name. trimmed: its reported trims."""
     policies, held = frozen.export.in_force(), frozen.export.holds_by_topic()
     commits: dict[Place, list[Commit]] = defaultdict(list)
     for commit in frozen.commits:
@@ -248,7 +248,7 @@ def _start(log: Row | None, seen: Row | None, trimmed: Trimmed | None) -> int:
 
 
 def _cut(log: Row | None, trimmed: Trimmed) -> int:
-    """What was appended before the first live batch and did not go with a segment that is told. A
+    """What was appended before the first live batch and did not go with a reported segment. A
     log that begins behind its last trim was trimmed since: nothing is concluded from it."""
     if log is None or not trimmed.whole or log["log_start"] > trimmed.end:
         return 0

@@ -61,7 +61,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """One incarnation of a topic.
+    """One revision of a topic.
 
     Numbers are never reused, a deleted one answers TOPIC_RECREATED.
     """
@@ -129,8 +129,8 @@ class ClusterReader:
         """Whether a read failed because the topic was deleted; the cluster itself says so."""
         if failure.code not in ("TOPIC_NOT_FOUND", "TOPIC_RECREATED"):
             return False
-        incarnation = (handle.number, handle.created_revision)
-        return all((each.number, each.created_revision) != incarnation for each in self.topics())
+        revision = (handle.number, handle.created_revision)
+        return all((each.number, each.created_revision) != revision for each in self.topics())
 
     def bounds(self, handle: Handle, partition: int) -> tuple[int, int]:
         """(log start, high watermark) of a partition: what may be read now."""

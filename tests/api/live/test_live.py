@@ -16,7 +16,7 @@ from api.live.observation import (
     Observation,
     Scope,
     TopicObservation,
-    picture,
+    live_body,
     point_between,
     point_body,
     position_queries,
@@ -63,7 +63,7 @@ def test_rates_are_what_grew_divided_by_the_time_between_two_looks() -> None:
     now = observed_at(
         4, topic(OURS, "a", 3000), topic(OURS, "new", 400), fetched={"nd_1": (7, 900)}
     )
-    shown = picture(now, point_between(before, now), OPERATOR)
+    shown = live_body(now, point_between(before, now), OPERATOR)
     assert (shown.now.in_bytes, shown.now.in_records, shown.now.out_bytes) == (600, 60, 100)
     assert [(each.name, each.in_bytes) for each in shown.busiest] == [("a", 500), ("new", 100)]
 
@@ -82,7 +82,7 @@ def test_a_caller_sees_its_organization_and_a_confined_key_its_project() -> None
         ),
     )
     point = point_between(before, now)
-    owner, confined = picture(now, point, OWNER), picture(now, point, CONFINED)
+    owner, confined = live_body(now, point, OWNER), live_body(now, point, CONFINED)
     assert (owner.now.in_bytes, owner.topics, owner.groups) == (30, 2, 2)
     assert owner.worst_lag is not None
     # Its topic grows by two records a second.
@@ -90,7 +90,7 @@ def test_a_caller_sees_its_organization_and_a_confined_key_its_project() -> None
     assert (confined.now.in_bytes, confined.topics, confined.stored_bytes) == (20, 1, 10)
     # What nodes give out is of all organizations: the operator's business.
     assert (owner.now.out_bytes, confined.now.out_bytes, owner.warnings) == (None, None, [])
-    assert picture(now, point, OPERATOR).warnings == ["STORAGE_FULL"]
+    assert live_body(now, point, OPERATOR).warnings == ["STORAGE_FULL"]
 
 
 def test_the_history_is_summed_by_project_and_each_caller_sees_its_part() -> None:
@@ -108,12 +108,12 @@ def test_the_history_is_summed_by_project_and_each_caller_sees_its_part() -> Non
 
 def test_what_was_not_asked_or_answered_is_unknown_and_never_0() -> None:
     first = observed_at(0, groups=(GroupObservation(OURS, "g", reads=True, lag=None),))
-    shown = picture(first, None, OPERATOR)
+    shown = live_body(first, None, OPERATOR)
     assert (shown.now.in_bytes, shown.worst_lag, shown.groups_unknown) == (None, None, 1)
     restarted = observed_at(1, fetched={"nd_1": (8, 20)})
     assert point_between(first, restarted).sums.out_bytes is None
     gone = observed_at(1, silent=1)
-    assert picture(gone, point_between(first, gone), OWNER).now.in_bytes is None
+    assert live_body(gone, point_between(first, gone), OWNER).now.in_bytes is None
     query = PositionQuery(16, 16, 1, 0)
     assert lag_of({}, [query]) is None
     assert lag_of({query: Position(None, 2, 9)}, [query]) == 7
@@ -124,7 +124,7 @@ def test_what_was_not_asked_or_answered_is_unknown_and_never_0() -> None:
 def test_what_nobody_told_of_for_a_while_has_not_grown_from_nothing() -> None:
     ours, theirs = topic(OURS, "a", 1 << 40), topic(THEIRS, "c", 1000)
     silent, back = observed_at(2, silent=1), observed_at(4, ours, fetched={"nd_1": (7, 0)})
-    shown = picture(back, point_between(silent, back), OWNER)
+    shown = live_body(back, point_between(silent, back), OWNER)
     assert (shown.now.in_bytes, shown.busiest, shown.stored_bytes) == (None, [], 1 << 39)
     poller = Poller()
     poller._publish(observed_at(0, ours), silent)
