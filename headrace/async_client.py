@@ -54,7 +54,7 @@ class AsyncClient(ClientState[AsyncProducer, AsyncConsumer, AsyncAdmin]):
         close_at_exit(self)
 
     def topic(self, name: str) -> AsyncTopic:
-        """A handle of `topic` (stream default) or `stream/topic`. Asks nobody until it is used."""
+        """A handle of `topic` (stream default) or `stream/topic`. Sends nothing until used."""
         self._process.check("client")
         return AsyncTopic(self, name)
 
@@ -100,7 +100,7 @@ class AsyncClient(ClientState[AsyncProducer, AsyncConsumer, AsyncAdmin]):
                 stack.push_async_callback(consumer.close)
 
     def close_in_exit(self, timeout: float) -> None:
-        """Called when the interpreter ends and nobody has closed the client; its loop is gone by
+        """Called when the interpreter ends and the client was not closed; its loop is gone by
         then."""
         opened = self._begin_close()
         if opened is None:

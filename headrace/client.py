@@ -54,7 +54,7 @@ class Client(ClientState[Producer, Consumer, Admin]):
         close_at_exit(self)
 
     def topic(self, name: str) -> Topic:
-        """A handle of `topic` (stream default) or `stream/topic`. Asks nobody until it is used."""
+        """A handle of `topic` (stream default) or `stream/topic`. Sends nothing until used."""
         self._process.check("client")
         return Topic(self, name)
 
@@ -100,7 +100,7 @@ class Client(ClientState[Producer, Consumer, Admin]):
                 stack.callback(consumer.close)
 
     def close_in_exit(self, timeout: float) -> None:
-        """Called when the interpreter ends and nobody has closed the client."""
+        """Called when the interpreter ends and the client was not closed."""
         self.close(timeout)
 
     def __enter__(self) -> Self:

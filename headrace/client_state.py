@@ -158,7 +158,7 @@ class ClientState(Generic[ProducerT, ConsumerT, AdminT]):
         return self._admin
 
     def _check_open(self) -> None:
-        """Under the lock: nobody would close what is opened after `_begin_close`."""
+        """Under the lock: what is opened after `_begin_close` would never be closed."""
         if self._closed:
             raise Closed("The client is closed")
 

@@ -115,7 +115,7 @@ class Retryable(HeadraceError):
 
 
 class Unreachable(Retryable):
-    """Nobody answered."""
+    """No server answered."""
 
     code = "UNREACHABLE"
     kind = Kind.RETRY_OTHER_NODE
@@ -377,9 +377,9 @@ def of_problem(status: int, problem: Mapping[str, object]) -> HeadraceError:
         if isinstance(item, dict)
     )
     # A fault of the schema is said in the detail already.
-    told = [f"{pointer}: {said}" for pointer, said in violations if said not in detail]
+    violated = [f"{pointer}: {said}" for pointer, said in violations if said not in detail]
     # What follows a full stop would begin after it: "cannot have 2.; --partitions: ..".
-    parts = [(detail or title).rstrip("." if told else ""), *told]
+    parts = [(detail or title).rstrip("." if violated else ""), *violated]
     hint = problem.get("hint")
     request_id = problem.get("request_id")
     error = cls(

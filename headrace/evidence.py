@@ -144,8 +144,8 @@ def verify(folder: Path, public_key: str = "", heads: Sequence[str] = ()) -> lis
     """
     if (folder / MANIFEST).is_file() or not (folder / LEDGER).is_dir():
         _check_depth(folder)
-        told = _run_checks(folder, public_key)
-        return [*told, *_head_checks([_ledger_of(folder)], heads)]
+        run_checks = _run_checks(folder, public_key)
+        return [*run_checks, *_head_checks([_ledger_of(folder)], heads)]
     checks: list[Check] = []
     kinds = {path.name for path in (folder / LEDGER).iterdir() if path.is_dir()}
     kinds |= {path.parent.parent.name for path in folder.glob(f"*/*/{MANIFEST}")} - {LEDGER}

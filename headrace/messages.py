@@ -112,7 +112,7 @@ def instant_of(when: datetime | timedelta) -> datetime:
 
 def datetime_of(us: int) -> datetime:
     """A UTC datetime of microseconds since 1970. A producer's clock may be anywhere in 64 bits:
-    what lies beyond the years 1 to 9999 is told as their first or last moment."""
+    a time beyond the years 1 to 9999 becomes their first or last moment."""
     return _EPOCH + timedelta(microseconds=min(max(us, _US_MIN), _US_MAX))
 
 

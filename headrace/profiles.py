@@ -1,6 +1,6 @@
 """The profile file of a user: where services are and the keys for them. Only its user reads it.
 
-    current = "default"            which profile is used when nobody says
+    current = "default"            the profile that is used when none is given
 
     [profiles.default]
     api_url = "http://127.0.0.1:8460"
@@ -69,7 +69,7 @@ def write_profile(path: Path, name: str, members: Mapping[str, str]) -> None:
 
 
 def use_profile(path: Path, name: str) -> None:
-    """Make a profile the one that is used when nobody says."""
+    """Make a profile the one that is used when none is given."""
     found = read_profiles(path)
     if name not in found.members:
         raise unknown_profile(name, path, found)

@@ -161,7 +161,7 @@ def _api_url(text: str) -> str:
     """A whole address: what is none would be asked, in vain, until the deadline."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        # Not repeated: whoever took the wrong URL for it may have put a key in.
+        # Not repeated: a wrong URL may contain a key.
         raise ConfigurationInvalid(
             f"The address of the REST API {_beginning(parts.scheme)}",
             hint="Use http://127.0.0.1:8460, or https://... for TLS.",

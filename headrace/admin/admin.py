@@ -138,7 +138,7 @@ class _Calls(Rest):
         the change is reality, unless `wait=False`; of a change that pauses the topic or makes it
         unmanaged, when no worker is at it any more. `dry_run`: nothing changes; what the change
         lets go is in `plan`, if anything. Raises Conflict if the topic was changed by
-        somebody else since it was read, or if nobody brings the change about: TOPIC_PAUSED,
+        somebody else since it was read, or if no worker applies the change: TOPIC_PAUSED,
         TOPIC_UNMANAGED."""
         found = await self.topic(name)
         path, etag = path_of(str(found["id"])), str(found.get("etag") or "")

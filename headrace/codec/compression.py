@@ -31,7 +31,7 @@ def decompress(stored: memoryview, codec: str, size: int) -> bytes:
     if codec == "lz4":
         content = _lz4_block(content, size)
     elif codec == "zstd":
-        # Libraries differ about what stands behind a frame: bytes that nobody accounts for.
+        # Libraries differ about bytes after the frame, which no size accounts for.
         if _zstd_frame_bytes(content) != len(content):
             raise CodecError("BATCH_COMPRESSION", "the bytes are not one zstd frame")
         content = _zstd("decompress")(content, size)

@@ -87,19 +87,19 @@ class ConsumerState:
             raise Closed("The consumer is closed")
 
     def _check_open(self) -> None:
-        """Raise Closed unless the consumer is open or came to its end by itself: whoever closes it,
-        or its client, must not make an unread rest look like the end."""
+        """Raise Closed unless the consumer is open or came to its end by itself: closing it,
+        or its client, must not make unread records look like the end."""
         if self._closed and not self._finished:
             self._check()
 
     def __del__(self) -> None:
-        # A loop left by `break` outside `with` has nobody else to leave the group.
+        # After a `break` outside `with` no other code leaves the group.
         if self._opened and not self._closed and not self._process.foreign:
             self._io.abandon(self._subscription.close(commit=self._wanted.ack != "manual"))
 
     @property
     def subscription(self) -> Subscription:
-        """The I/O side, which outlives this object when nobody closes it."""
+        """The I/O side, which outlives this object unless it is closed."""
         return self._subscription
 
     @property

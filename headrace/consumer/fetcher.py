@@ -3,7 +3,7 @@ no threads.
 
 A PartitionReader keeps one long-poll Fetch open and puts whole batches, undecoded, into the mailbox
 of its subscription; it pauses while its share of the prefetch budget is full. Rows are decoded by
-whoever reads them.
+the reader.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ class GroupSummary:
     topics: tuple[str, ...]
     """What its members read."""
     lag: int | None = None
-    """Records of those topics that are there and not handled; None: not asked for, or nobody reads
-    anything, so that nobody says which topics count."""
+    """Records of those topics that are stored and not handled; None: not asked for, or the group
+    has no members, so that its topics are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class PartitionLag:
     log_start: int
     log_end: int
     member: str
-    """Who reads it now; empty: nobody."""
+    """The member that reads it now; empty: none."""
 
     @property
     def lag(self) -> int:

@@ -4,8 +4,8 @@
              Heartbeat every heartbeat_ms            with the same member name
              Released once what was revoked is committed
 
-It owns the stream and its repetition; what an assignment means is the business of whoever passes
-`assigned`.
+It owns the stream and its repetition; what an assignment means is the business of the caller that
+passes `assigned`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Membership:
         call = method(_requests(outgoing), metadata=self._connection.authorization)
         beating: asyncio.Task[None] | None = None
         try:
-            # Without an end the first answer might never come, and nobody would try elsewhere.
+            # Without a timeout the first answer might never come, and no other node would be tried.
             async with asyncio.timeout(JOIN_SECONDS) as joining:
                 async for event in call:
                     joining.reschedule(None)
@@ -147,7 +147,7 @@ class Membership:
             if beating is not None:
                 beating.cancel()
             call.cancel()
-            # gRPC leaves whoever writes a call that ended by itself waiting for the next request.
+            # gRPC leaves the writer of a call that ended by itself waiting for the next request.
             outgoing.put_nowait(None)
 
     async def _beat(self) -> None:

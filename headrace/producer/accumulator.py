@@ -108,7 +108,7 @@ class Outcome:
             known = asyncio.Event()
 
             def wake() -> None:
-                # The waiter's loop may be closed by now; then nobody waits.
+                # The waiter's loop may be closed by now; then there is no waiter.
                 with contextlib.suppress(RuntimeError):
                     loop.call_soon_threadsafe(known.set)
 
@@ -259,7 +259,7 @@ class Memory:
             self._wake()
 
     def close(self) -> None:
-        """Nobody gets memory any more; waiting callers get Closed."""
+        """Gives out no more memory; waiting callers get Closed."""
         with self._lock:
             self._closed = True
             self._wake()

@@ -125,7 +125,7 @@ class ProducerState:
         return chunks[0]
 
     def close_in_exit(self, timeout: float) -> None:
-        """Called when the interpreter ends and nobody has closed the producer."""
+        """Called when the interpreter ends and the producer was not closed."""
         if not self._closed:
             self._closed = True
             _report_lost(self._io.run(self._close(timeout)), timeout)
@@ -248,7 +248,7 @@ class Producer(ProducerState):
         return [outcome.wait() for outcome in outcomes]
 
     def flush(self, timeout: Duration | None = None) -> None:
-        """Wait until all that was sent is stored. Raises the first failure that nobody has seen
+        """Wait until all that was sent is stored. Raises the first failure that was not raised
         yet."""
         self._check()
         self._io.run(self._sender.flush(), None if timeout is None else seconds(timeout))

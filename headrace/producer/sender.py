@@ -90,7 +90,7 @@ class Sender:
         self._linger_timer: asyncio.TimerHandle | None = None
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._pending: set[Batch] = set()
-        # Failures nobody has seen; bounded, since a program may never flush.
+        # Failures that were not raised yet; bounded, since a program may never flush.
         self._failed: deque[tuple[Outcome, int]] = deque(maxlen=1024)
         self._closed = False
 
@@ -342,7 +342,7 @@ class Sender:
         return len(self._pending)
 
     async def flush(self) -> None:
-        """Send everything and wait for it. Raises the first failure that nobody has seen yet."""
+        """Send everything and wait for it. Raises the first failure that was not raised yet."""
         self.pump(everything=True)
         waiting = list(self._pending)
         if waiting:

@@ -1,6 +1,6 @@
 """One ProduceStream call to one node: requests out, answers in, and how it ended.
 
-It judges nothing: whoever owns it hears every answer, and at the end which batches have none and
+It decides nothing: its owner gets every answer, and at the end which batches have none and
 whether they were written. Runs on the I/O loop.
 """
 

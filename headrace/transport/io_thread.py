@@ -62,7 +62,7 @@ class _Started(Generic[T]):
         self._done.wake()
 
     def cancel(self) -> None:
-        """On the loop: nobody waits any more."""
+        """On the loop: the caller does not wait any more."""
         self._cancelled = True
         if self._task is not None:
             self._task.cancel()
@@ -147,7 +147,7 @@ class IoThread:
             raise DeadlineExceeded(f"No answer within {timeout} s") from None
 
     def abandon(self, work: Coroutine[object, None, object]) -> None:
-        """Start `work` for nobody; dropped when the loop has ended. Safe in a destructor."""
+        """Start `work` without a waiter; dropped when the loop has ended. Safe in a destructor."""
         try:
             self.loop.call_soon_threadsafe(self._adopt, work)
         except RuntimeError:
@@ -250,14 +250,14 @@ def stop_io_thread() -> None:
 
 
 def close_at_exit(client: ClosesInExit) -> None:
-    """Give `client` a few seconds at exit, should nobody close it."""
+    """Give `client` a few seconds at exit if it is still open."""
     _open.add(client)
 
 
 @atexit.register
 def _close_all() -> None:
     for client in list(_open):
-        # Interpreter exit has nobody to raise to; a log line names what was lost.
+        # At interpreter exit no caller gets the error; a log line names what was lost.
         try:
             client.close_in_exit(EXIT_SECONDS)
         except HeadraceError as error:
@@ -283,7 +283,7 @@ def watch(task: asyncio.Task[None], failed: Callable[[BaseException], None]) -> 
 
 
 class Mailbox(Generic[T]):
-    """What the I/O thread hands to one reader, sync or async. Unbounded: whoever puts bounds what
+    """What the I/O thread hands to one reader, sync or async. Unbounded: the sender bounds what
     it puts.
 
     After `close(error)` a reader first gets what is left, then the error, or the end of the
@@ -315,7 +315,7 @@ class Mailbox(Generic[T]):
             self._wake()
 
     def clear(self) -> None:
-        """Drop what nobody has taken."""
+        """Drop what was not taken."""
         with self._changed:
             self._items.clear()
 

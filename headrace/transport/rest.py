@@ -64,8 +64,8 @@ class Rest:
         if_match: str = "",
         timeout: float = CALL_TIMEOUT,
     ) -> Resource:
-        """One call, repeated until the timeout while nobody answers or the API asks for
-        patience. `if_match`: the etag that the object must still have."""
+        """One call, repeated until the timeout while no server answers or the API
+        asks for patience. `if_match`: the etag that the object must still have."""
         headers = {} if method == "GET" else {"idempotency-key": uuid.uuid4().hex}
         if if_match:
             headers["if-match"] = if_match

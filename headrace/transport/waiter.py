@@ -2,8 +2,8 @@
 
 Ctrl-C may strike between any two instructions of the thread that waits. Inside `threading.Event`
 or `threading.Condition`, and so inside `concurrent.futures.Future`, it can leave a lock held, and
-the I/O thread would hang on that lock for ever. Here the waiter blocks on a plain lock that nobody
-else acquires.
+the I/O thread would hang on that lock for ever. Here the waiter blocks on a plain lock that no
+other thread acquires.
 """
 
 import threading
