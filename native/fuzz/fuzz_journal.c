@@ -55,7 +55,7 @@ static struct store_config config(void)
     };
 }
 
-/* The store of one life, over memory that is zero again. */
+/* The store of one start, over zeroed memory. */
 static struct store *store_life(enum status *status)
 {
     struct store_config wanted = config();

@@ -9,7 +9,7 @@
  *              finds no room waits
  *
  * One principal gets at most three quarters of each; and a principal that holds none gets one
- * reply, however large, so that readers that stand still hold up others of their own principal
+ * reply, however large, so that readers that stand still delay others of their own principal
  * only. The other calls' replies are small, one a call, and bounded by the number of calls. */
 #ifndef GRPC_REPLY_BUDGET_H
 #define GRPC_REPLY_BUDGET_H

@@ -40,7 +40,7 @@ void shard_queues_post(struct service *service, struct shard_frame *frame, uint1
 void shard_queues_flush(struct service *service);
 
 /* Frames of a source that were there when it was asked for: no more are taken in a turn, a busy
- * neighbour must not hold the pump. */
+ * neighbour must not delay the pump. */
 uint32_t shard_queues_used(const struct service *service, uint16_t source, enum queue_kind queue);
 /* 1 = the next one is in *frame. */
 int shard_queues_next(struct service *service, uint16_t source, enum queue_kind queue,

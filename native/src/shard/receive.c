@@ -38,7 +38,7 @@ void shard_receive(struct shard *shard, enum queue_kind queue)
     struct shard_frame frame;
     for (uint16_t source = 0; source < shard->shards_count; source++) {
         if (source == shard->index) continue;
-        /* No more than were there at the start: a busy neighbour must not hold the pump. */
+        /* No more than were there at the start: a busy neighbour must not delay the pump. */
         uint32_t left = shard_queues_used(shard->service, source, queue);
         while (left-- > 0 && shard_queues_next(shard->service, source, queue, &frame))
             receive_frame(shard, &frame, queue);

@@ -1,9 +1,9 @@
 /* store/clock.h: which time the shard believes (C1, C2), and what metering windows close by.
  *
- * A lone node has no quorum to agree with. It holds all expiry when its wall clock leaves the
- * monotonic one, or at a start the last stamp, by more than a stepping time service moves it, until
- * an operator or the control plane confirms it. Windows are no expiry: they close on time whatever
- * the wall clock does.
+ * A lone node has no quorum to agree with. It suspends all expiry when its wall clock leaves
+ * the monotonic one, or at a start the last stamp, by more than a stepping time service moves it,
+ * until an operator or the control plane confirms it. Windows are no expiry: they close on time
+ * whatever the wall clock does.
  *
  * Owns that judgement. Refuses to read a clock: the turn brings the time. */
 #ifndef STORE_CLOCK_H

@@ -320,7 +320,7 @@ static void topic_put(struct store *store, const struct engine_row_topic *row)
 }
 
 /* The row is removed at once: no client is served any more. Its partitions follow as they can
- * (store/files/retire.h), those of an earlier life of the node too, which had the row
+ * (store/files/retire.h), those of an earlier start too, which had the row
  * when this one does not. */
 static void topic_gone(struct store *store, const struct engine_row_topic *row, uint64_t op)
 {

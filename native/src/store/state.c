@@ -95,7 +95,8 @@ static struct journal_config journal_config_of(const struct store_config *config
     journal.extents_count = (uint32_t)count;
     journal.round_blocks_max =
         journal.extent_blocks - 1 < ROUND_BLOCKS_MAX ? journal.extent_blocks - 1 : ROUND_BLOCKS_MAX;
-    /* A journal belongs to one shard of one node in one life: blocks of another are no blocks. */
+    /* A journal belongs to one shard of one node in one incarnation: blocks of another are no
+     * blocks. */
     uint8_t name[2 * ENGINE_ID_SIZE + 16];
     uint8_t digest[16];
     memcpy(name, config->cluster_id, ENGINE_ID_SIZE);

@@ -267,7 +267,7 @@ struct store_statistics {
     uint64_t partitions_trimming, trim_failures; /* files of what was trimmed */
     uint64_t stored_unattributed;                /* topics whose bytes found no account */
     uint64_t held_bytes;      /* that policies would have taken, as of their last looks */
-    uint64_t clock_uncertain; /* 1 = expiry is held until store_clock_confirm (C2) */
+    uint64_t clock_uncertain; /* 1 = no expiry until store_clock_confirm (C2) */
 };
 void store_statistics(const struct store *store, struct store_statistics *statistics);
 
