@@ -187,12 +187,19 @@ def carried_out(command: tuple[str, ...], log: Path, folder: Path) -> int:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "TMPDIR": str(folder)},
+                env=environment(folder),
                 check=False,
             ).returncode
         except FileNotFoundError as error:
             output.write(f"{error}\n".encode())
             return 127
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """That of a stage. Its processes keep their bytecode even where the caller's do not: a stage
+    starts hundreds, and each would compile every module that it imports."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "TMPDIR": str(folder)}
 
 
 def folder_for(note: Path) -> Path:
