@@ -114,8 +114,7 @@ class Handover:
                 )
                 if reply.result == EngineResult.OK:
                     return unpack_group_state(reply.body)
-                if reply.result == EngineResult.INVALID:
-                    # A fence has one cause for it: no row is left in the partition's group table.
+                if reply.result == EngineResult.TOO_MANY_GROUPS:
                     raise _too_many_groups(intent)
                 reason = reply.result.name
             except TimeoutError:

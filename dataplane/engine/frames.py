@@ -65,6 +65,11 @@ class EngineResult(IntEnum):
     STORAGE_FAILED = 10
     CLOSED = 11
     HELD = 12
+    TOO_MANY_GROUPS = 13
+    OFFSET_BEYOND_END = 14
+    PRODUCER_LOST = 15
+    NEEDS_RELEASE = 16
+    NOT_PRIMARY = 17
 
 
 class TrimCause(IntEnum):

@@ -40,9 +40,6 @@ PUBLISH_TIMEOUT_S: Final = 10.0
 RETRY_S_MIN: Final = 0.05
 RETRY_S_MAX: Final = 2.0
 
-# The partition does not know our producer (any more), or knows another sequence of it.
-_PRODUCER_LOST: Final = (EngineResult.INVALID, EngineResult.FENCED)
-
 log = logging.getLogger("dataplane.metering")
 
 
@@ -272,7 +269,7 @@ class EvidencePublisher:
         self._tried = entry.number if reply.result == EngineResult.OK else self._tried
         if reply.result in (EngineResult.OK, EngineResult.DUPLICATE):
             return await self._published(entry)
-        if reply.result in _PRODUCER_LOST:
+        if reply.result == EngineResult.PRODUCER_LOST:
             log.warning(
                 "%s: `%s` answered %s, publishing under a new producer id",
                 self._called(entry),

@@ -105,7 +105,7 @@ def _check_free(topic: Topic, part: wire.PurgePartition, held: DesiredHold | Non
 def _refused(topic: Topic, part: wire.PurgePartition, result: EngineResult) -> Refused:
     if result == EngineResult.HELD:
         return _held(topic, part)
-    if result == EngineResult.INVALID:
+    if result == EngineResult.OFFSET_BEYOND_END:
         return Refused(
             "OFFSET_BEYOND_END",
             f"partition {part.index} of {topic.spec.topic_id} ends before {part.before_offset}",

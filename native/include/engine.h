@@ -164,13 +164,18 @@ enum engine_result {
     ENGINE_RESULT_FENCED = 4,    /* lower than what is stored */
     ENGINE_RESULT_DAMAGED = 5,   /* the partition is stopped after damage */
     ENGINE_RESULT_STOPPING = 6,
-    ENGINE_RESULT_INVALID = 7,
+    ENGINE_RESULT_INVALID = 7,   /* the request is malformed */
     ENGINE_RESULT_DUPLICATE = 8, /* PUBLISH: already stored; body as for OK */
     ENGINE_RESULT_STORAGE_FULL = 9,
     ENGINE_RESULT_STORAGE_FAILED = 10,
     ENGINE_RESULT_CLOSED =
         11, /* sealed, or its topic is being deleted: nothing is appended any more */
-    ENGINE_RESULT_HELD = 12, /* PURGE: beyond where the partition is held */
+    ENGINE_RESULT_HELD = 12,              /* PURGE: beyond where the partition is held */
+    ENGINE_RESULT_TOO_MANY_GROUPS = 13,   /* GROUP_FENCE: the partition's group table is full */
+    ENGINE_RESULT_OFFSET_BEYOND_END = 14, /* PURGE: the partition ends before */
+    ENGINE_RESULT_PRODUCER_LOST = 15,     /* PUBLISH: a new producer id has to be taken */
+    ENGINE_RESULT_NEEDS_RELEASE = 16,     /* the log has operations of a newer release */
+    ENGINE_RESULT_NOT_PRIMARY = 17,       /* another node is the partition's primary */
 };
 
 enum engine_verb { ENGINE_VERB_PRODUCE = 1, ENGINE_VERB_CONSUME = 2, ENGINE_VERB_ADMIN = 4 };
