@@ -43,6 +43,13 @@ enum status admit_entry(struct store *store, struct prepare_ring *ring, uint64_t
     return STATUS_BUSY;
 }
 
+enum status admit_answer(struct store *store)
+{
+    if (outbox_fits(store->outbox)) return STATUS_OK;
+    store->statistics.refused_busy++;
+    return STATUS_BUSY;
+}
+
 enum status admit_op(struct store *store, uint64_t payload_bytes)
 {
     uint64_t entry = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES + payload_bytes;

@@ -15,6 +15,8 @@
 struct prepare_ring;
 struct store;
 
+/* Whether a call may be answered at once, without an operation: OK, BUSY. */
+enum status admit_answer(struct store *store);
 /* OK, BUSY, STOPPING. */
 enum status admit_entry(struct store *store, struct prepare_ring *ring, uint64_t entry_bytes);
 /* An op of a partition with so many bytes of payload, and the configuration that may have to go

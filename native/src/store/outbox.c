@@ -47,10 +47,10 @@ void outbox_accept(struct outbox *outbox)
     outbox->accepted++;
 }
 
-void outbox_answer_now(struct outbox *outbox, const struct replica *replica,
-                       struct store_outcome *outcome)
+static void outbox_push(struct outbox *outbox, const struct replica *replica,
+                        struct store_outcome *outcome)
 {
-    assert(outbox->head - outbox->tail < OUTCOMES_MAX);
+    assert(outbox->accepted + (outbox->head - outbox->tail) < OUTCOMES_MAX);
     const struct vsr_reached reached = vsr_reached(replica ? &replica->vsr : NULL);
     outcome->persisted = reached.persisted;
     outcome->replicas = reached.replicas;
@@ -63,7 +63,14 @@ void outbox_answer(struct outbox *outbox, const struct replica *replica,
 {
     assert(outbox->accepted > 0);
     outbox->accepted--;
-    outbox_answer_now(outbox, replica, outcome);
+    outbox_push(outbox, replica, outcome);
+}
+
+void outbox_answer_now(struct outbox *outbox, const struct replica *replica,
+                       struct store_outcome *outcome)
+{
+    assert(outbox_fits(outbox));
+    outbox_push(outbox, replica, outcome);
 }
 
 int store_outcome_next(struct store *store, struct store_outcome *outcome)
@@ -121,7 +128,7 @@ void outbox_invariants(const struct outbox *outbox)
 {
     assert(outbox->tail <= outbox->head);
     assert(outbox->accepted <= OUTCOMES_MAX);
-    assert(outbox->head - outbox->tail <= OUTCOMES_MAX);
+    assert(outbox->accepted + (outbox->head - outbox->tail) <= OUTCOMES_MAX);
     assert(outbox->results_waiting <= outbox->head - outbox->tail);
     assert(outbox->results_used <= outbox->results_size);
 }

@@ -31,6 +31,7 @@ void outbox_accept(struct outbox *outbox);
  * which nothing happened yet. */
 void outbox_answer(struct outbox *outbox, const struct replica *replica,
                    struct store_outcome *outcome);
+/* Only while outbox_fits: accepted calls keep their places. */
 void outbox_answer_now(struct outbox *outbox, const struct replica *replica,
                        struct store_outcome *outcome);
 

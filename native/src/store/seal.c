@@ -53,6 +53,8 @@ static enum status seal_empty(struct store *store, const struct engine_partition
 {
     const struct store_topic *topic = registry_topic(store, id->topic);
     if (!(topic->flags & ENGINE_TOPIC_CLOSING)) return STATUS_INVALID;
+    enum status status = admit_answer(store);
+    if (status != STATUS_OK) return status;
     struct store_outcome outcome = {.token = token, .status = STATUS_OK};
     outbox_answer_now(store->outbox, NULL, &outcome);
     return STATUS_OK;

@@ -268,6 +268,8 @@ enum status store_purge(struct store *store, const struct engine_partition_id *i
     if (status != STATUS_OK) return status;
     if (!replica) {
         if (purge->log_start != ENGINE_PURGE_ALL) return STATUS_OFFSET_BEYOND_END;
+        status = admit_answer(store);
+        if (status != STATUS_OK) return status;
         struct store_outcome outcome = {.token = token, .status = STATUS_OK};
         outbox_answer_now(store->outbox, NULL, &outcome);
         return STATUS_OK;

@@ -181,6 +181,8 @@ enum status store_meter_flush(struct store *store, const struct engine_partition
     if (replica && replica->usage.busy) return STATUS_BUSY;
     status = replica ? usage_windows_propose(store, replica, 1, token, 1) : STATUS_NOT_FOUND;
     if (status != STATUS_NOT_FOUND) return status;
+    status = admit_answer(store);
+    if (status != STATUS_OK) return status;
     struct store_outcome outcome = {.token = token, .status = STATUS_OK};
     if (replica) {
         outcome.base_offset = replica->state.meter.sequence;
