@@ -224,7 +224,7 @@ class ClusterMetadata:
                 del self._routes[other]
 
     async def close(self) -> None:
-        """Stop asking; waiting callers are cancelled."""
+        """Stop asking; waiting callers get Closed (io_thread)."""
         asking = list(self._asking.values())
         for task in asking:
             task.cancel()

@@ -76,11 +76,16 @@ class _Started(Generic[T]):
         return self._done.wait(timeout)
 
     def result(self) -> T:
-        """What it returned or raised."""
+        """What it returned or raised; Closed if the client ended it."""
         assert self._task is not None
         if self._task.cancelled():
-            raise concurrent.futures.CancelledError
+            raise _closed()
         return self._task.result()
+
+
+def _closed() -> Closed:
+    """The error of a call that a close() in another thread or task has ended."""
+    return Closed("The client was closed while this call waited", hint="Connect again.")
 
 
 class IoThread:
@@ -139,10 +144,15 @@ class IoThread:
 
     async def call(self, work: Coroutine[object, None, T], timeout: float | None = None) -> T:
         """Run `work` on the I/O loop and await it from the caller's loop; cancelling cancels
-        both."""
+        both. Closed if the client ended it."""
         future = asyncio.wrap_future(self.submit(work))
         try:
             return await asyncio.wait_for(future, timeout)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if future.cancelled() and task is not None and not task.cancelling():
+                raise _closed() from None
+            raise
         except TimeoutError:
             raise DeadlineExceeded(f"No answer within {timeout} s") from None
 
