@@ -277,6 +277,8 @@ class EvidencePublisher:
                 reply.result.name,
             )
             await self._rotate_producer()
+        elif reply.result not in (EngineResult.BUSY, EngineResult.STOPPING):
+            self._say(f"`{self._channel.topic}` answered {reply.result.name}")
         return False
 
     def _called(self, entry: Entry) -> str:

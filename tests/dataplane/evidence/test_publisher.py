@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.engine.frames import EngineResult, PartitionId
+from dataplane.engine.frames import EngineResult, Kind, PartitionId
 from dataplane.engine.partition_client import PartitionClient
 from dataplane.engine.ring import Ring
 from dataplane.evidence.publisher import EvidencePublisher
@@ -287,6 +287,24 @@ def test_an_entry_that_another_spool_published_is_noticed_and_published_anew(
 
     asyncio.run(story())
     assert "from another spool" in caplog.text
+
+
+def test_a_refusal_that_stays_is_logged_once_by_its_cause(
+    engine: ScriptedEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with running(engine, tmp_path) as host:
+            engine.refuse_publish = EngineResult.NEEDS_RELEASE
+            host.carry()
+            engine.close_windows(P, 1)
+            await engine.until(
+                lambda: [frame.kind for frame in engine.sent].count(Kind.PUBLISH) >= 3
+            )
+            engine.refuse_publish = None
+            await engine.until(lambda: engine.acknowledged.get(P) == 1)
+
+    asyncio.run(story())
+    assert caplog.text.count("answered NEEDS_RELEASE; trying again") == 1
 
 
 def _cut_last_frame(folder: Path) -> None:
