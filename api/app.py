@@ -75,8 +75,9 @@ health = APIRouter(tags=["health"])
 
 
 @health.get("/healthz", operation_id="getHealth")
-def get_health() -> dict[str, str]:
+async def get_health() -> dict[str, str]:
     """Returns 200 while the process is running."""
+    # On the loop: calls that wait for a node or the database may have all threads.
     return {"status": "ok"}
 
 
