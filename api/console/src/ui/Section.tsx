@@ -8,7 +8,9 @@ export function Section({ title, badge, children }: Props) {
   return (
     <Card component="section" aria-label={title}>
       <CardTitle component="h2">
-        {title} {badge}
+        <span className="hr-section-title">
+          {title} {badge}
+        </span>
       </CardTitle>
       <CardBody>{children}</CardBody>
     </Card>

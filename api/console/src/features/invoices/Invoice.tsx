@@ -131,7 +131,9 @@ function Sums({ invoice }: { invoice: InvoiceBody }) {
   const { currency, amount_per_month: perMonth } = invoice;
   return (
     <Figures>
-      <Figure term="Total">{money(invoice.total, currency)}</Figure>
+      <Figure term="Total" note="sum of the rounded amounts">
+        {money(invoice.total, currency)}
+      </Figure>
       <Figure term="Metered" note={exactly(invoice.metered_exact)}>
         {money(invoice.metered_exact, currency)}
       </Figure>

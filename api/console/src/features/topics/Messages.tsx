@@ -132,7 +132,7 @@ export function Messages({ topic }: { topic: Topic }) {
         </ToolbarContent>
       </Toolbar>
       <p className="hr-muted" aria-live="polite">
-        {live && <span className="hr-live" aria-hidden="true" />}
+        {live && !paused && <span className="hr-live" aria-hidden="true" />}
         {live
           ? `${paused ? "Paused" : tail.connected ? "Streaming" : "Connecting"} · ${counted(tail.seen, "message")} received${tail.problem && ` · ${tail.problem}`}`
           : page.data && counted(messages.length, "message")}
