@@ -2,7 +2,7 @@
 
     closed     calls pass; a call that times out opens it
     open       calls fail at once, until a delay is over
-    half open  one call is the probe, and the others still fail at once; an answer closes it
+    half open  one short call is the probe, and the others still fail at once; an answer closes it
 
 The delay is the deadline of the call that timed out, doubled with each probe that fails, never more
 than DELAY_SECONDS_MAX, and spread by JITTER so that the processes of a service do not probe a node
@@ -50,6 +50,10 @@ class CircuitBreaker:
         """Whether to make a call. Of those that come when the delay is over one is the probe: the
         others fail for as long as it may take.
 
+        A call that may take longer than the longest delay is never the probe, and fails until
+        another call has closed the circuit. It would close the node off for its whole deadline, and
+        say nothing at its end: a call that waits for work takes long at a healthy node too.
+
         :param seconds: the deadline of the call.
         """
         now = self.clock()
@@ -57,7 +61,7 @@ class CircuitBreaker:
             circuit = self._circuits.get(address)
             if circuit is None or circuit.open_until is None:
                 return True
-            if now < circuit.open_until:
+            if now < circuit.open_until or seconds > DELAY_SECONDS_MAX:
                 return False
             circuit.open_until = now + seconds
             circuit.opened_at = now

@@ -176,6 +176,9 @@ class NodeClient:
     def flush_usage(self, address: str, *, inventory: bool = False) -> int:
         """Closes the open metering windows of one node; how many are still not in `_usage`.
         inventory: also how every partition stands, into `_retention`."""
+        # A call this long is never the probe of the circuit breaker. A short one before it is: it
+        # closes the circuit of a node that answers again, and finds a silent node in its own time.
+        self.node_status(address)
         request = node_pb2.FlushUsageRequest(inventory=inventory)
         return self._call([address], _flush, request, FLUSH_SECONDS).outstanding
 

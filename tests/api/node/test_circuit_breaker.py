@@ -52,6 +52,16 @@ def test_a_probe_that_ends_without_a_result_is_followed_by_another() -> None:
     assert breaker.allows(ADDRESS, DEADLINE)
 
 
+def test_a_call_that_may_take_longer_than_any_delay_is_never_the_probe() -> None:
+    clock = Seconds()
+    breaker = opened(clock)
+    clock.advance(2 * DEADLINE)
+    assert not breaker.allows(ADDRESS, DELAY_SECONDS_MAX + 0.1)
+    assert breaker.allows(ADDRESS, DELAY_SECONDS_MAX), "the place of the probe is free"
+    breaker.answered(ADDRESS)
+    assert breaker.allows(ADDRESS, 10 * DELAY_SECONDS_MAX), "it passes while the circuit is closed"
+
+
 def test_the_delay_doubles_with_each_failed_probe_and_is_bounded() -> None:
     clock = Seconds()
     breaker = opened(clock)

@@ -3,8 +3,10 @@ that channels are neither made anew nor left over."""
 
 import gc
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -20,7 +22,7 @@ from api.db.identifiers import new_id
 from api.db.tables.nodes import Node
 from api.node.addresses import registrations
 from api.node.circuit_breaker import DELAY_SECONDS_MAX, JITTER, CircuitBreaker
-from api.node.client import NodeClient
+from api.node.client import FLUSH_SECONDS, NodeClient
 from api.node.failure import NodeFailure
 from api.node.pool import REFRESH_SECONDS, CircuitOpenError, NodePool
 from dataplane.wire import node_pb2, node_pb2_grpc
@@ -104,6 +106,46 @@ def test_a_node_that_comes_back_is_found_by_a_probe(pool: NodePool, seconds: Sec
         wait_until(answers, "the node is found again", 60)
         assert answers()
     assert len(pool) == 1
+
+
+def test_a_flush_that_takes_long_closes_no_healthy_node_off(
+    pool: NodePool, node: FakeNode, seconds: Seconds
+) -> None:
+    client = NodeClient(pool, deadline_seconds=DEADLINE)
+    began, released = threading.Event(), threading.Event()
+
+    def silence(_context: grpc.ServicerContext) -> None:
+        released.wait(60)
+
+    def work(_context: grpc.ServicerContext) -> None:
+        began.set()
+        released.wait(60)
+
+    node.describe.append(silence)
+    assert failure_of(client, node.address)[0] == "NODE_UNREACHABLE"
+    seconds.advance(DELAY_SECONDS_MAX * (1 + JITTER))
+    node.flush.append(work)
+    # The node answers again. The flush is the first call that comes, and one that takes long.
+    patient = NodeClient(pool)
+    with ThreadPoolExecutor(1) as threads:
+        flushing = threads.submit(patient.flush_usage, node.address)
+        try:
+            assert began.wait(60), "the flush is under way"
+            assert patient.node_status(node.address).node_id == node.node_id
+        finally:
+            released.set()
+        assert flushing.result(60) == 0
+
+
+def test_a_flush_waits_for_a_silent_node_no_longer_than_any_call(pool: NodePool) -> None:
+    client = NodeClient(pool, deadline_seconds=DEADLINE)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        began = time.monotonic()
+        with pytest.raises(NodeFailure) as failed:
+            client.flush_usage(address)
+    assert failed.value.code == "NODE_UNREACHABLE"
+    assert time.monotonic() - began < FLUSH_SECONDS / 2
 
 
 def test_a_node_that_is_found_at_another_address_gets_a_new_connection(

@@ -45,11 +45,13 @@ def vanish(context: grpc.ServicerContext) -> None:
 @dataclass
 class FakeNode(node_pb2_grpc.AdminServicer, stream_pb2_grpc.StreamServicer):
     """One node that is its own cluster. ``before`` and ``after`` are faults of coming Applies, each
-    used once: after means that the command was applied and the answer was lost."""
+    used once: after means that the command was applied and the answer was lost. ``describe`` and
+    ``flush`` are faults of coming calls of that name."""
 
     before: list[Fault] = field(default_factory=list)
     after: list[Fault] = field(default_factory=list)
     describe: list[Fault] = field(default_factory=list)
+    flush: list[Fault] = field(default_factory=list)
     on_apply: Callable[[], None] = lambda: None
     topics: dict[str, node_pb2.TopicStatus] = field(default_factory=dict)
     keys: dict[str, node_pb2.KeyStatus] = field(default_factory=dict)
@@ -179,6 +181,7 @@ class FakeNode(node_pb2_grpc.AdminServicer, stream_pb2_grpc.StreamServicer):
     ) -> node_pb2.FlushUsageReply:
         """Counts that it was asked."""
         self._see(request, context)
+        _play(self.flush, context)
         self.flushes += 1
         self.inventories += request.inventory
         return node_pb2.FlushUsageReply()
