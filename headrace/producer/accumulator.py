@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 import threading
 import time
@@ -34,6 +35,8 @@ from headrace.messages import (
 from headrace.producer.partitioner import partition_of
 from headrace.transport.connection import Route
 from headrace.transport.waiter import Waiter
+
+logger = logging.getLogger("headrace")
 
 CLIENT_HEADER_BYTES = 72
 
@@ -77,7 +80,11 @@ class Outcome:
             self._ack, self._error = ack, error
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception:
+                # It is the program's own. The I/O thread has other outcomes to settle.
+                logger.exception("a callback of a delivery raised")
 
     def add_callback(self, callback: Callable[[], None]) -> None:
         """Call `callback` when it is known, at once if it is already; on the I/O thread
@@ -154,7 +161,8 @@ class Delivery:
         return self._outcome.error
 
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
-        """Call `callback(self)` when the result is known; it must not block."""
+        """Call `callback(self)` when the result is known; it must not block. What it raises is
+        logged."""
         self._outcome.add_callback(lambda: void(callback(self)))
 
     def __await__(self) -> Generator[object, None, Ack]:
@@ -283,15 +291,19 @@ class _Lane:
 
 
 class Accumulator:
-    """Open and full batches of one producer."""
+    """Open and full batches of one producer, whose records have taken their bytes from `memory`."""
 
-    def __init__(self, *, batch_bytes: int, linger: float, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, memory: Memory, *, batch_bytes: int, linger: float, wake: Callable[[], None]
+    ) -> None:
+        self._memory = memory
         self._batch_bytes = batch_bytes
         self._linger = linger
         self._wake = wake
         self._lock = threading.Lock()
         self._lanes: dict[str, _Lane] = {}
         self._full: deque[Batch] = deque()
+        self._ended = False
         self._random = random.Random()
 
     def room(self, route: Route) -> int:
@@ -309,8 +321,11 @@ class Accumulator:
     def append(
         self, route: Route, record: Record, partition: int | None, size: int, *, urgent: bool
     ) -> Delivery:
-        """Put one record into the open batch it belongs to; `size` bytes were taken from Memory."""
+        """Put one record into the open batch it belongs to; `size` bytes were taken from Memory.
+        Raises Closed, and gives them back, after `end`."""
         with self._lock:
+            if self._ended:
+                raise self._refusal(size)
             lane = self._lane(route)
             if partition is None:
                 if record.key is None:
@@ -343,8 +358,10 @@ class Accumulator:
         self, route: Route, records: list[Record], partition: int | None, size: int
     ) -> Outcome:
         """Put a whole batch behind what is open for its partition; `size` bytes were taken from
-        Memory."""
+        Memory. Raises Closed, and gives them back, after `end`."""
         with self._lock:
+            if self._ended:
+                raise self._refusal(size)
             lane = self._lane(route)
             if partition is None:
                 partition = lane.sticky
@@ -357,6 +374,16 @@ class Accumulator:
             self._full.append(batch)
         self._wake()
         return batch.outcome
+
+    def end(self) -> None:
+        """Refuse all that comes from now on. What came before is `due`: so a record is either among
+        those that the closing producer settles, or its caller gets Closed."""
+        with self._lock:
+            self._ended = True
+
+    def _refusal(self, size: int) -> Closed:
+        self._memory.give_back(size)
+        return Closed("The producer is closed")
 
     def _lane(self, route: Route) -> _Lane:
         lane = self._lanes.get(route.name)

@@ -12,6 +12,7 @@ callers wait, or get BufferFull if asked.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterable, Iterable, Iterator
 from datetime import datetime
@@ -128,7 +129,8 @@ class ProducerState:
         """Called when the interpreter ends and the producer was not closed."""
         if not self._closed:
             self._closed = True
-            _report_lost(self._io.run(self._close(timeout)), timeout)
+            with self._settling():
+                _report_lost(self._io.run(self._close(timeout)), timeout)
 
     async def flush_sender(self) -> None:
         """On the I/O loop: `flush`, also of a producer that another thread is closing."""
@@ -142,13 +144,26 @@ class ProducerState:
             logger.debug("flush did not complete within %.1f s", timeout)
         except HeadraceError as error:
             failure = error
-        try:
-            lost = await self._sender.close()
-        finally:
-            self.closed = True
+        lost = await self._end()
         if failure is not None:
             raise failure
         return lost
+
+    async def _end(self) -> int:
+        try:
+            return await self._sender.close()
+        finally:
+            self.closed = True
+
+    @contextlib.contextmanager
+    def _settling(self) -> Iterator[None]:
+        """Around closing: if it is cancelled or interrupted, sends that wait are settled all the
+        same, since nothing else would do it."""
+        try:
+            yield
+        finally:
+            if not self.closed:
+                self._io.abandon(self._end())
 
 
 def check_partition(route: Route, partition: int | None) -> None:
@@ -260,7 +275,8 @@ class Producer(ProducerState):
             return
         self._closed = True
         limit = seconds(timeout)
-        _report_lost(self._io.run(self._close(limit)), limit)
+        with self._settling():
+            _report_lost(self._io.run(self._close(limit)), limit)
 
     def __enter__(self) -> Self:
         return self
@@ -391,7 +407,8 @@ class AsyncProducer(ProducerState):
             return
         self._closed = True
         limit = seconds(timeout)
-        _report_lost(await self._io.call(self._close(limit)), limit)
+        with self._settling():
+            _report_lost(await self._io.call(self._close(limit)), limit)
 
     async def __aenter__(self) -> Self:
         return self

@@ -77,10 +77,10 @@ class Sender:
     def __init__(
         self, connection: Connection, options: SendingOptions, wake: Callable[[], None]
     ) -> None:
-        self.accumulator = Accumulator(
-            batch_bytes=options.batch_bytes, linger=options.linger, wake=wake
-        )
         self.memory = Memory(options.buffer_bytes)
+        self.accumulator = Accumulator(
+            self.memory, batch_bytes=options.batch_bytes, linger=options.linger, wake=wake
+        )
         self._connection = connection
         self._options = options
         self._producer_id = self._fresh_id()
@@ -366,8 +366,10 @@ class Sender:
             raise error
 
     async def close(self) -> int:
-        """Stop at once. Returns how many records were given up; `flush` first to lose none."""
+        """Stop at once, and settle what is left. Returns how many records were given up; `flush`
+        first to lose none. Another call settles what a cancelled one has left."""
         self.memory.close()
+        self.accumulator.end()
         self._closed = True
         for timer in (self._linger_timer, self._sweep_timer):
             if timer is not None:

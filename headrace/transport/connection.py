@@ -19,6 +19,7 @@ import grpc
 import grpc.aio
 
 from headrace.errors import (
+    Closed,
     DeadlineExceeded,
     HeadraceError,
     NotFound,
@@ -116,12 +117,16 @@ class Connection:
         self.settings = settings
         self.metadata = ClusterMetadata(self)
         self._channels: dict[str, grpc.aio.Channel] = {}
+        self._closed = False
         self._authorization: tuple[tuple[str, str], ...] = (
             (("authorization", f"Bearer {settings.key}"),) if settings.key else ()
         )
 
     def channel(self, address: str) -> grpc.aio.Channel:
-        """The channel to one node, opened at first use."""
+        """The channel to one node, opened at first use. Raises Closed after `close`: a call that
+        came too late would wait for nodes, and nothing would close the channel."""
+        if self._closed:
+            raise Closed("The client is closed")
         found = self._channels.get(address)
         if found is None:
             note_transport_used()
@@ -183,6 +188,7 @@ class Connection:
 
     async def close(self) -> None:
         """Close every channel."""
+        self._closed = True
         await self.metadata.close()
         channels, self._channels = self._channels, {}
         for channel in channels.values():

@@ -18,7 +18,8 @@ ROUTE = Route("orders", 16, 1, 4096, "none", ("a:1",) * 4)
 
 def accumulator(wakes: list[int] | None = None, batch_bytes: int = 1024) -> Accumulator:
     seen = [] if wakes is None else wakes
-    return Accumulator(batch_bytes=batch_bytes, linger=0.005, wake=lambda: seen.append(1))
+    memory = Memory(1 << 20)
+    return Accumulator(memory, batch_bytes=batch_bytes, linger=0.005, wake=lambda: seen.append(1))
 
 
 def put(into: Accumulator, record: Record, *, urgent: bool = False) -> None:
