@@ -177,7 +177,9 @@ def _scope(session: Session, actor: Actor, command: ApiKeyCreate) -> tuple[str, 
     org_id = command.organization_id or caller.org_id
     organization = session.get(Organization, org_id)
     if organization is None or (org_id != caller.org_id and not caller.operator):
-        raise NotFoundError(f"There is no organization {org_id} that this key can see.")
+        raise NotFoundError(
+            f"The organization {org_id} does not exist, or this key has no access to it."
+        )
     if organization.system and org_id != caller.org_id:
         raise ForbiddenError("The system's organization has no keys.")
     project_id = command.project_id or caller.project_id
@@ -186,7 +188,9 @@ def _scope(session: Session, actor: Actor, command: ApiKeyCreate) -> tuple[str, 
         confined = caller.project_id not in (None, project_id)
         gone = project is None or project.purged_at is not None
         if project is None or gone or project.org_id != org_id or confined:
-            raise NotFoundError(f"There is no project {project_id} that this key can see.")
+            raise NotFoundError(
+                f"The project {project_id} does not exist, or this key has no access to it."
+            )
         refuse_deleting(locked(session, Project, project.id, shared=True), "project")
     return org_id, project_id
 

@@ -62,7 +62,7 @@ def _demand_csrf(request: Request, token: str) -> None:
     given = request.headers.get(CSRF_HEADER, "")
     if not secrets.compare_digest(given.encode("utf-8"), csrf_token(token).encode("utf-8")):
         raise ForbiddenError(
-            "A write with the console's cookie carries X-CSRF-Token; this one's does not fit.",
+            "Writes with the console's cookie require a valid X-CSRF-Token; this one has none.",
             code="CSRF_TOKEN_INVALID",
-            hint="Load the console again. Programs send `Authorization: Bearer hr_user_...`.",
+            hint="Reload the console. Programs send `Authorization: Bearer hr_user_...`.",
         )

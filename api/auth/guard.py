@@ -85,7 +85,9 @@ class Guard:
             if self.loader is not None:
                 owner = self.loader(session, object_id)
                 if owner is None or not visible(caller, owner):
-                    raise NotFoundError(f"There is no {object_id} that this key can see.")
+                    raise NotFoundError(
+                        f"{object_id} does not exist, or this key has no access to it."
+                    )
         demand(request, caller, self.permission, object_id)
         _refuse_unknown_parameters(request)
         return caller
@@ -104,10 +106,10 @@ def demand(request: Request, caller: Caller, permission: str, object_id: str) ->
     database: Database = request.app.state.database
     _audit_refusal(database, request, caller, permission, object_id)
     raise ForbiddenError(
-        f"This needs the permission {permission}.",
+        f"This requires the permission {permission}.",
         hint="Only the operator of the service has it. Contact the operator."
         if permission in OPERATOR - OWNER
-        else "Ask an owner of the organization for a key with a role that has it.",
+        else "Ask an owner of the organization for a key with a role that includes it.",
         permission=permission,
     )
 
@@ -129,8 +131,9 @@ def authenticate(session: Session, header: str | None, database: Database) -> Ca
     token = parse_token(text.strip()) if scheme.lower() == "bearer" else None
     if token is None:
         raise UnauthenticatedError(
-            "The request carries no well-formed key.",
-            hint="Send `Authorization: Bearer hr_user_...`; `headrace up` put one in the profile.",
+            "The request has no valid API key.",
+            hint="Send `Authorization: Bearer hr_user_...`. `headrace up` writes a key to the "
+            "profile.",
         )
     if token.kind == "run":
         run = session.scalars(

@@ -61,7 +61,7 @@ class Limits:
                 raise RateLimitedError(
                     f"This key has asked too often: {self.policy.per_second} requests a second "
                     f"are granted, {self.policy.burst} at once.",
-                    hint="Wait as long as Retry-After says; ask for larger pages less often.",
+                    hint="Wait as long as Retry-After specifies. Request larger pages, less often.",
                     retry_after_seconds=seconds,
                 )
             bucket.tokens -= cost

@@ -114,7 +114,8 @@ def project_for(
     row = session.scalars(query).first()
     if row is None:
         raise NotFoundError(
-            f"There is no project {wanted or 'default'} that this key can see.", hint=hint
+            f"The project {wanted or 'default'} does not exist, or this key has no access to it.",
+            hint=hint,
         )
     return row
 
@@ -134,8 +135,9 @@ def stream_for(
     row = session.scalars(query).first()
     if row is None:
         raise NotFoundError(
-            f"There is no stream {stream_id or name or 'default'} that this key can see.",
+            f"The stream {stream_id or name or 'default'} does not exist, or this key has no "
+            "access to it.",
             code="STREAM_NOT_FOUND",
-            hint="Create it with POST /v1/streams, or leave it out to use the stream default.",
+            hint="Create it with POST /v1/streams, or omit it to use the stream `default`.",
         )
     return row

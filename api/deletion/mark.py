@@ -101,7 +101,7 @@ def demand_if_match(row: DeletableColumns, if_match: str | None) -> None:
     """
     if if_match is None:
         raise PreconditionRequiredError(
-            f"{row.name} would go with all its data, so deleting it demands If-Match.",
+            f"Deleting {row.name} deletes all its data, so it requires If-Match.",
             hint=f'Read it, then send If-Match: "{etag(row.revision)}".',
         )
     revision_wanted(if_match, row.revision)
@@ -116,8 +116,8 @@ def refuse_deleting(row: DeletableColumns, kind: str) -> None:
         raise ConflictError(
             f"The {kind} {row.name} is being deleted.",
             code="BEING_DELETED",
-            hint=f"`headrace explain {row.id}` says how far it is; its name is free once it is "
-            "gone.",
+            hint=f"`headrace explain {row.id}` shows its progress. The name is free after the "
+            "deletion.",
             existing_id=row.id,
         )
 
@@ -130,9 +130,9 @@ def refuse_children(row: DeletableColumns, kind: str, children: Sequence[Json]) 
     if children:
         held = "1 object" if len(children) == 1 else f"{len(children)} objects"
         raise ConflictError(
-            f"The {kind} {row.name} holds {held}.",
+            f"The {kind} {row.name} contains {held}.",
             code="CHILDREN_EXIST",
-            hint="Delete them first, or send cascade=true and they go too, with all their data.",
+            hint="Delete them first, or send cascade=true to delete them too, with all their data.",
             children=list(children[:CHILDREN_SHOWN_MAX]),
             children_count=len(children),
         )
@@ -172,7 +172,7 @@ def mark(
     add_condition(
         session,
         row.id,
-        Condition("Deleting", "True", "Requested", "a worker will look at it"),
+        Condition("Deleting", "True", "Requested", "waiting for a worker"),
         row.generation,
         actor.now,
     )

@@ -65,9 +65,11 @@ class ParentReconciler(Generic[Row]):
         with self._database.write() as session:
             locked(session, self._parent.model, item.object_id)
             if not holds(session, item, self._database.now(session)):
-                raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker buries it.")
+                raise NodeFailure(
+                    FailureKind.CONFLICT, "LEASE_LOST", "Another worker completes the deletion."
+                )
             self._parent.bury(session, item.object_id, self._database.now(session))
-        condition = Condition("Deleting", "False", "Deleted", "nothing is left in it")
+        condition = Condition("Deleting", "False", "Deleted", "it contains no objects")
         return Converged(Observation(row.generation, (condition,), ready=True), final=True)
 
 

@@ -57,7 +57,7 @@ def get_explanation(
 def _asked(nodes: NodePool, node: Node, now: datetime) -> Step:
     """What a node says of itself, if it does."""
     client = NodeClient(nodes, deadline_seconds=DEADLINE_SECONDS)
-    what = f"asked {node.address} how it is"
+    what = f"queried {node.address}"
     try:
         reply = client.describe([node.address], topic_ids=[node.id])
     except NodeFailure as failure:

@@ -91,7 +91,7 @@ def outlook(session: Session, work: Work | None, now: datetime) -> list[Step]:
             Step(
                 at=now,
                 what=f"worker {work.lease_owner} is reconciling it",
-                why=work.last_error or "it was due",
+                why=work.last_error or "reconciliation was due",
                 next="the worker renews its lease; otherwise the lease expires at "
                 f"{format_instant(work.lease_until)}",
             )

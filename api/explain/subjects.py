@@ -100,14 +100,14 @@ def subject_of(session: Session, caller: Caller, text: str) -> Subject:
     seen = [row for row in found if visible(caller, owner_of(session, row))]
     if not seen:
         raise NotFoundError(
-            f"There is no {kind.word} {name or text} that this key can see.",
+            f"The {kind.word} {name or text} does not exist, or this key has no access to it.",
             hint="Name it by its id, or as kind/name, such as topic/orders or stream/billing.",
         )
     if len(seen) > 1:
         ids = ", ".join(row.id for row in seen[:5])
         raise InvalidRequestError(
             f"{text} means several objects: {ids}.",
-            hint="Say which by its id.",
+            hint="Use its id.",
             violations=[Violation("?object", "AMBIGUOUS", "several objects", actual=text)],
         )
     return Subject(kind, seen[0], _name_of(session, seen[0]))

@@ -163,7 +163,9 @@ class HoldReconciler:
         with self._database.write() as session:
             row = session.get_one(LegalHold, item.object_id, with_for_update=True)
             if not holds(session, item, self._database.now(session)):
-                raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker tells it.")
+                raise NodeFailure(
+                    FailureKind.CONFLICT, "LEASE_LOST", "Another worker sends the command."
+                )
             if row.revision != desired.generation:
                 return  # It changed meanwhile, and its next pass is due at once.
             now = self._database.now(session)

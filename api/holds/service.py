@@ -98,7 +98,7 @@ def release_hold(
         return HoldChange(before, running_delete(session, row.id, RELEASE) if releasing else None)
     if if_match is None:
         raise PreconditionRequiredError(
-            "A released hold never comes back, and what it held may go: releasing demands "
+            "A release cannot be undone, and the records may then be deleted, so it requires "
             "If-Match.",
             hint=f'Read the hold, then send If-Match: "{etag(row.revision)}".',
         )
@@ -152,7 +152,8 @@ def _topic(session: Session, actor: Actor, topic_id: str) -> Topic:
     row = session.scalars(query.execution_options(populate_existing=True)).first()
     if row is None:
         raise NotFoundError(
-            f"There is no topic {topic_id} that this key can see.", code="TOPIC_NOT_FOUND"
+            f"The topic {topic_id} does not exist, or this key has no access to it.",
+            code="TOPIC_NOT_FOUND",
         )
     refuse_deleting(row, "topic")
     return row
@@ -162,8 +163,8 @@ def _check_place(topic: Topic, command: LegalHoldCreate) -> None:
     partitions = effective(topic.spec).partitions
     if command.partition is not None and command.partition >= partitions:
         raise InvalidRequestError(
-            f"The topic {topic.name} has {partitions} partitions, no {command.partition}.",
-            hint="Leave partition out to hold all of them, also those to come.",
+            f"The topic {topic.name} has no partition {command.partition}: it has {partitions}.",
+            hint="Omit partition to hold all partitions, including those added later.",
             violations=[
                 Violation(
                     "#/partition",
@@ -176,8 +177,9 @@ def _check_place(topic: Topic, command: LegalHoldCreate) -> None:
         )
     if command.from_offset is not None and command.partition is None and partitions > 1:
         raise InvalidRequestError(
-            "from_offset is an offset of one partition, and the topic has several.",
-            hint="Send partition too, or a hold for each; without from_offset all is held.",
+            "from_offset applies to one partition, but the topic has several.",
+            hint="Send partition too, or create one hold per partition. Omit from_offset to hold "
+            "all records.",
             violations=[Violation("#/from_offset", "NEEDS_PARTITION", "which partition's")],
         )
 
@@ -193,15 +195,17 @@ def _check_room(session: Session, topic: Topic, command: LegalHoldCreate) -> Non
     existing = session.scalars(same.limit(1)).first()
     if existing is not None:
         raise ConflictError(
-            f"Case {command.case_id} holds this already.", code="HOLD_EXISTS", existing_id=existing
+            f"Case {command.case_id} already has a hold on these records.",
+            code="HOLD_EXISTS",
+            existing_id=existing,
         )
     counted = select(func.count()).select_from(LegalHold).where(LegalHold.topic_id == topic.id)
     if (session.scalar(counted) or 0) >= HOLDS_OF_TOPIC_MAX:
         raise ConflictError(
-            f"The topic {topic.name} has had {HOLDS_OF_TOPIC_MAX} holds, and a cluster remembers "
-            "no more of one.",
+            f"The topic {topic.name} has had {HOLDS_OF_TOPIC_MAX} holds, "
+            "the most that a cluster keeps for a topic.",
             code="TOO_MANY_HOLDS",
-            hint="Use a hold that is in force: one that is on all partitions holds for any case.",
+            hint="Rely on an active hold: one on all partitions keeps the records for every case.",
         )
 
 
@@ -214,7 +218,7 @@ def _loss(session: Session, row: LegalHold, before: LegalHoldBody) -> dict[str, 
     kept = session.scalars(others.order_by(LegalHold.id).limit(NAMED_MAX)).all()
     warnings: list[Json] = []
     if kept:
-        warnings.append(f"The topic is still held by {', '.join(kept)}.")
+        warnings.append(f"The topic is still under these legal holds: {', '.join(kept)}.")
     size = sum(each.held_bytes for each in before.status.partitions)
     return {"data_loss": {"bytes": str(size)}, "warnings": warnings}
 

@@ -65,7 +65,7 @@ class DomainError(Exception):
     """A refusal with a stable code. ``detail`` says what and why, ``hint`` what to do next."""
 
     code: ClassVar[str] = "INTERNAL"
-    title: ClassVar[str] = "Something went wrong on our side"
+    title: ClassVar[str] = "Internal error"
     retriable: ClassVar[bool] = False
 
     def __init__(
@@ -119,14 +119,14 @@ class NotFoundError(DomainError):
     """Absent, or in another organization: the two look the same on purpose."""
 
     code = "NOT_FOUND"
-    title = "There is no such object"
+    title = "The object does not exist"
 
 
 class MethodNotAllowedError(DomainError):
     """The path exists and does not take this method."""
 
     code = "METHOD_NOT_ALLOWED"
-    title = "This path does not take that method"
+    title = "The path does not support this method"
 
 
 class ConflictError(DomainError):
@@ -166,10 +166,10 @@ class PreconditionFailedError(DomainError):
 
 
 class PreconditionRequiredError(DomainError):
-    """A change that can lose data demands If-Match."""
+    """A change that can lose data requires If-Match."""
 
     code = "PRECONDITION_REQUIRED"
-    title = "This change demands If-Match"
+    title = "This change requires If-Match"
 
 
 class IdempotencyKeyReusedError(DomainError):

@@ -78,8 +78,8 @@ class Reception:
                 message = await self._receive()
         except TimeoutError:
             raise RequestTimeoutError(
-                f"The body did not come within {self._seconds:g} s.",
-                hint="Send the request again, all of it at once.",
+                f"The body was not received within {self._seconds:g} s.",
+                hint="Send the request again without pauses.",
             ) from None
         self._count(len(message.get("body", b"")))
         self._whole = not message.get("more_body", False)
@@ -138,7 +138,9 @@ def parse(body: bytes) -> Json:
     except ValueError:
         # Python stops at 4300 digits: more would take quadratic time.
         raise _refused(
-            "JSON_NUMBER", "The body holds a number of thousands of digits.", "No member is so big."
+            "JSON_NUMBER",
+            "The body contains a number with thousands of digits.",
+            "No member accepts such a number.",
         ) from None
     _check(value)
     return value
@@ -163,14 +165,14 @@ def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         twice = next(name for name in names if names.count(name) > 1)
         raise _refused(
             "JSON_DUPLICATE_MEMBER",
-            f"The body says {json.dumps(twice)} twice in one object.",
-            "Say it once: readers disagree about which of the two counts.",
+            f"The body has the member {json.dumps(twice)} twice in one object.",
+            "Send each member once: JSON parsers disagree on which value applies.",
         )
     return found
 
 
 def _constant(word: str) -> NoReturn:
-    raise _refused("JSON_NUMBER", f"{word} is no number in JSON.", "Leave the member out.")
+    raise _refused("JSON_NUMBER", f"{word} is not a JSON number.", "Omit the member.")
 
 
 def _check(value: Json) -> None:
@@ -199,8 +201,8 @@ def _check_text(text: str) -> None:
     if "\0" in text or not _has_meaning(text):
         raise _refused(
             "JSON_TEXT",
-            "The body holds text with a NUL or half of a surrogate pair.",
-            "Neither is a character that text may hold.",
+            "The body contains text with a NUL or an unpaired surrogate.",
+            "Remove these characters.",
         )
 
 
@@ -221,9 +223,9 @@ def _too_deep() -> NoReturn:
 def _too_wide() -> NoReturn:
     raise _refused(
         "JSON_TOO_WIDE",
-        f"The body holds more than {MEMBERS_MAX} members in one object, or more than "
+        f"The body contains more than {MEMBERS_MAX} members in one object, or more than "
         f"{VALUES_MAX} values in all.",
-        "No object has so many.",
+        "No request needs that many.",
     )
 
 

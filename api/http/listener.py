@@ -182,7 +182,7 @@ class Listener(HttpToolsProtocol):
         """Uvicorn's word for what its parser refuses."""
         self._end(
             InvalidRequestError(
-                "This is no HTTP/1.1 request that can be read in one way only.",
+                "The request is not valid or unambiguous HTTP/1.1.",
                 hint="Is this the port of the REST API, and does the client speak HTTP/1.1?",
             )
         )
@@ -234,8 +234,9 @@ class Listener(HttpToolsProtocol):
         elif self._phase == "head":
             self._end(
                 RequestTimeoutError(
-                    f"The head of the request did not come within {self.bounds.head_seconds:g} s.",
-                    hint="Send the request again, all of it at once.",
+                    "The head of the request was not received within "
+                    f"{self.bounds.head_seconds:g} s.",
+                    hint="Send the request again without pauses.",
                 )
             )
         elif self._phase == "ending":

@@ -43,7 +43,7 @@ from api.http.resource import LABEL_KEY_PATTERN, NAME_PATTERN, TOPIC_NAME_PATTER
 CHOICE_PATTERN: Final = re.compile(r"^(?:literal|function-[a-z]+)\[")
 MUST_PATTERN: Final = re.compile(r"^(?:Input|String|Value) should ")
 TYPE_WORDS: Final = {
-    "extra_forbidden": "there is no such member",
+    "extra_forbidden": "unknown member",
     "missing": "must be given",
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
@@ -258,7 +258,7 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     violations = violations_of(faults)
     refusal = InvalidRequestError(
         "; ".join(f"{_place(each.pointer)}: {each.detail}" for each in violations) + ".",
-        hint="Each member of errors says where and why; /openapi.json holds the schema.",
+        hint="Each entry of errors names a member and its fault; the schema is in /openapi.json.",
         violations=violations,
     )
     return _response(refusal, request.state.request_id)
@@ -269,12 +269,12 @@ async def _http_exception(request: Request, error: Exception) -> JSONResponse:
     method, path = request.method, request.scope["path"]
     kinds: dict[int, DomainError] = {
         404: NotFoundError(
-            f"There is no path {path}.",
+            f"The path {path} does not exist.",
             code="PATH_NOT_FOUND",
-            hint="/openapi.json holds every path; they begin with /v1.",
+            hint="/openapi.json lists all paths; they begin with /v1.",
         ),
         405: MethodNotAllowedError(
-            f"{path} does not take {method}.", hint="The header Allow says what it takes."
+            f"{path} does not support {method}.", hint="The header Allow lists the methods."
         ),
         413: PayloadTooLargeError(f"The body is above {BODY_BYTES_MAX} bytes."),
     }
@@ -303,9 +303,9 @@ async def _lost_race(request: Request, error: Exception) -> JSONResponse:
     # Without the statement's parameters, which hold what users wrote.
     log.warning("lost_race", error=str(error.orig), path=request.scope["path"])
     refusal = ConflictError(
-        "Another request changed the same thing at the same time; nothing was changed here.",
+        "Another request changed the same object at the same time; this one changed nothing.",
         code="CONCURRENT_CHANGE",
-        hint="Send the request again: it will see what the other one did.",
+        hint="Send the request again.",
     )
     return _response(refusal, request.state.request_id)
 
@@ -326,8 +326,8 @@ async def _database_error(request: Request, error: Exception) -> JSONResponse:
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
     log.error("unexpected_error", path=request.scope["path"], exc_info=error)
     refusal = DomainError(
-        "Nothing was changed unless a later read says so.",
-        hint="Report the request_id; the log holds the cause under it.",
+        "If the request was a change, read the object to find out whether it was made.",
+        hint="Report the request_id: the log of the API records the cause under it.",
     )
     response = _response(refusal, request.state.request_id)
     # Starlette answers from outside the middleware here, so the headers are put on by hand.

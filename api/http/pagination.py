@@ -160,11 +160,11 @@ def _open(cipher: AESGCM, request: PageRequest) -> str:
     try:
         sealed = base64.urlsafe_b64decode(request.token + "=" * (-len(request.token) % 4))
         if _text(sealed) != request.token:
-            raise _refused("it is not one of ours")
+            raise _refused("it was not issued by this API")
         text = cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None)
         version, last, query_hash, org_id, expires = json.loads(text)
     except (ValueError, InvalidTag) as error:
-        raise _refused("it is not one of ours") from error
+        raise _refused("it was not issued by this API") from error
     if version != TOKEN_VERSION or expires < request.now.timestamp():
         raise _refused("it has expired")
     if query_hash != request.query_hash() or org_id != request.org_id:
@@ -174,7 +174,7 @@ def _open(cipher: AESGCM, request: PageRequest) -> str:
 
 def _refused(why: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"The page token does not hold: {why}.",
+        f"The page token is not valid: {why}.",
         code="PAGE_TOKEN_INVALID",
         hint="List again from the first page, with the same filters for every page.",
         violations=[Violation("?page_token", "PAGE_TOKEN_INVALID", why)],

@@ -63,7 +63,7 @@ WRITE_PROBLEMS: Final[dict[int | str, dict[str, JsonValue]]] = {
     413: _described("The body is above 1 MiB."),
     415: _described("The body is not JSON."),
     422: _described("The Idempotency-Key was used for another request."),
-    428: _described("This change demands If-Match."),
+    428: _described("This change requires If-Match."),
 }
 
 

@@ -164,7 +164,7 @@ def _drawn(text: str, name: str) -> DrawnInvoice:
         drawn = DrawnInvoice.model_validate_json(text)
     except ValidationError as error:
         why = error.errors()[0]["msg"]
-        raise ResultRejectedError(f"{name}.json is no invoice: {why}.") from None
+        raise ResultRejectedError(f"{name}.json is not an invoice: {why}.") from None
     if len({line.line for line in drawn.lines}) != len(drawn.lines):
         raise ResultRejectedError(f"{name}.json has two lines of one number.")
     total = sum((Decimal(line.amount) for line in drawn.lines), Decimal(0))

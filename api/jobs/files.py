@@ -36,7 +36,7 @@ def checked_files(
     folder = (root / folder_of(path)).resolve()
     if not folder.is_relative_to(root.resolve()):
         raise ResultRejectedError(
-            "The path of the result leaves the folder of reports.",
+            "The path of the result is outside the folder of reports.",
             hint="Publish below reports.uri, which the worker passes as --uri.",
         )
     texts = {}

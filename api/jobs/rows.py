@@ -50,7 +50,7 @@ def csv_lines(text: str, columns: Sequence[str], name: str) -> Iterator[dict[str
                 )
             yield dict(zip(columns, map(unescaped, cells), strict=True))
     except csv.Error as error:
-        raise ResultRejectedError(f"{name} is no CSV: {error}.") from None
+        raise ResultRejectedError(f"{name} is not CSV: {error}.") from None
 
 
 def check_values(table: type[Base], row: Mapping[str, object]) -> None:

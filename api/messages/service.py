@@ -128,7 +128,7 @@ def wanted_partitions(partition: int | None, count: int) -> list[int]:
         raise _missing("partition", f"of {count}; at most {PARTITIONS_MAX} are read at once")
     if partition >= count:
         raise InvalidRequestError(
-            f"There is no partition {partition}: the topic has {count}.",
+            f"The partition {partition} does not exist: the topic has {count}.",
             violations=[
                 Violation("?partition", "NO_SUCH_PARTITION", "must exist", limit=str(count - 1))
             ],

@@ -55,7 +55,7 @@ def run_file(session: Session, caller: Caller, run_id: str, name: str, root: Pat
     inside = folder.is_relative_to(root.resolve())
     if name not in found or not mine or not inside or not path.is_file():
         raise NotFoundError(
-            f"The run {run_id} has no file {name} that this key can see.",
+            f"The run {run_id} has no file {name}, or this key has no access to it.",
             hint="An invoice lists its files; usage files of a run are the operator's.",
         )
     entry = found[name]

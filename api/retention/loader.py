@@ -48,7 +48,7 @@ def read_retention(root: Path, result: RetentionResult) -> tuple[list[Line], lis
         topics = _topics(texts[TOPICS_FILE])
     except (ValueError, OverflowError, RecursionError) as error:
         raise ResultRejectedError(
-            f"The report holds a value that is none: {_why(error)}."
+            f"The report contains an invalid value: {_why(error)}."
         ) from error
     found = (len(lines), *(sum(int(str(line[name])) for line in lines) for name in SUMMED))
     said = (result.totals.rows, *(getattr(result.totals, name) for name in SUMMED))
@@ -112,13 +112,13 @@ def _topics(text: str) -> list[dict[str, Json]]:
     topics = document.get("topics") if isinstance(document, dict) else None
     ids = [each.topic_id for each in REPORTED_TOPICS.validate_python(topics)]
     if len(set(ids)) != len(ids):
-        raise ValueError(f"{TOPICS_FILE} tells of a topic twice")
+        raise ValueError(f"{TOPICS_FILE} lists a topic twice")
     # They are kept as they came.
     return JSON_OBJECTS.validate_python(topics)
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number in JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _why(error: Exception) -> str:

@@ -74,10 +74,10 @@ def sign_in(database: Database, secret: str, request_id: str) -> str:
     # Outside of a transaction: to compare takes tens of milliseconds on purpose.
     if kept is None or not _fits(kept, secret):
         raise UnauthenticatedError(
-            "This is neither the administrator's password nor a valid key.",
+            "Neither the console password nor a valid API key.",
             code="SIGN_IN_FAILED",
-            hint="The first start showed the password (`headrace up`, `python -m api bootstrap`); "
-            "a key (hr_user_...) opens the console too.",
+            hint="The first `headrace up` or `python -m api bootstrap` printed the password. You "
+            "can also sign in with an API key (hr_user_...).",
         )
     with database.write() as session:
         now = database.now(session)

@@ -66,7 +66,7 @@ def check_topics(session: Session, org_id: str, rows: Sequence[Topic], deletion:
         raise ConflictError(
             f"Protected against deletion: {names}.",
             code="DELETION_PROTECTED",
-            hint="Set spec.deletion_protection to false first, if it really shall go.",
+            hint="To delete it, set spec.deletion_protection to false first.",
             protected=[row.id for row in protected[:100]],
         )
     going, objects = deletion_counts(session, org_id)
@@ -74,10 +74,10 @@ def check_topics(session: Session, org_id: str, rows: Sequence[Topic], deletion:
     limit = breaker_limit(objects)
     if going > limit and deletion.confirmed != going:
         raise ConflictError(
-            f"{going} of the {objects} topics of the organization would be on their way out; "
-            f"without a confirmation {limit} may be.",
+            f"{going} of the {objects} topics of the organization would be in deletion; "
+            f"at most {limit} are permitted without confirmation.",
             code="DELETION_BREAKER",
-            hint=f"If that is what you want, send confirm_deletions={going} too.",
+            hint=f"To confirm, send confirm_deletions={going} too.",
             deletions=going,
             limit=limit,
         )

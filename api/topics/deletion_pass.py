@@ -80,7 +80,7 @@ def remove_topic(database: Database, nodes: NodeClient, item: Claim, removal: Re
             raise
         # The cluster has not applied the release of its holds yet.
         return _requeue(removal, "TopicHeld", failure.message, observed, poll_after(removal.age))
-    why = f"by force: {removal.force_reason}" if removal.force_reason else "it shall go"
+    why = f"by force: {removal.force_reason}" if removal.force_reason else "deletion was requested"
     command = command_record("DeleteTopic", why, removal.fence, reply)
     poll = poll_after(removal.age)
     if not reply.deleted:

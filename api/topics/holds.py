@@ -31,10 +31,11 @@ def refuse_held(session: Session, topics: Sequence[Topic]) -> None:
         first = rows[0]
         more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
         raise ConflictError(
-            f"The topic {names[first.topic_id]} is held by {first.id} "
+            f"The topic {names[first.topic_id]} is under the legal hold {first.id} "
             f"(case {first.case_id}){more}.",
             code="TOPIC_HELD",
-            hint="Release the holds first, if the cases allow it: no force deletes over one.",
+            hint="Release the holds first, if their cases permit it. force=true does not override "
+            "a legal hold.",
             holds=[row.id for row in rows[:NAMED_MAX]],
         )
 

@@ -17,7 +17,7 @@ from api.http.errors import ConflictError
 from api.topics.spec import EffectiveSpec, effective
 
 STORED: Final = "The change is stored and will be applied once that is unset."
-NOT_LATER: Final = "Nothing is purged later: ask again once that is unset."
+NOT_LATER: Final = "The purge is not stored: send it again once that is unset."
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def forget_purge(database: Database, item: Claim, why: ManagementMode) -> None:
     with database.write() as session:
         locked(session, Topic, item.object_id)
         if not holds(session, item, database.now(session)):
-            raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker looks at it.")
+            raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker reconciles it.")
         stored = session.get(TopicPurge, item.object_id)
         if stored is not None:
             session.delete(stored)

@@ -30,8 +30,8 @@ from api.topics.service import topic_bodies
 from api.topics.spec import effective
 
 OLD: Final = (
-    "The node does not answer now: these figures are of an earlier look, and more may go. What it "
-    "does not have it refuses when it is asked."
+    "The node does not answer: these figures are from the last observation, so more records may be "
+    "deleted. The node refuses offsets that it does not have."
 )
 
 
@@ -74,7 +74,7 @@ def purge_topic(
     refuse_unreconciled([row], "purged")
     if if_match is None:
         raise PreconditionRequiredError(
-            "What is purged is lost, so purging demands If-Match.",
+            "A purge deletes records permanently, so it requires If-Match.",
             hint=f'Read the topic, then send If-Match: "{etag(row.revision)}".',
         )
     revision_wanted(if_match, row.revision)
@@ -150,8 +150,8 @@ def _check_places(
             )
     if violations:
         raise InvalidRequestError(
-            f"The purge of {row.name} names what is not there.",
-            hint="Read the topic with live=true: end_offset is the most that can be purged up to.",
+            f"The purge names partitions or offsets that {row.name} does not have.",
+            hint="Read the topic with live=true: before_offset can be at most end_offset.",
             violations=violations,
         )
 
@@ -168,9 +168,10 @@ def _check_free(session: Session, row: Topic, places: Sequence[PurgePlace]) -> N
     held = session.scalars(query.order_by(LegalHold.id).limit(1)).first()
     if held is not None:
         raise ConflictError(
-            f"{held.id} (case {held.case_id}) holds records of {row.name} that would go.",
+            f"The purge would delete records of {row.name} that are under the legal hold "
+            f"{held.id} (case {held.case_id}).",
             code="TOPIC_HELD",
-            hint="Purge up to where the hold begins, or release it first.",
+            hint="Purge only records before the start of the hold, or release the hold first.",
             holds=[held.id],
         )
 

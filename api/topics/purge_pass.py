@@ -64,7 +64,7 @@ def _drop(database: Database, item: Claim, purge: Purge, error: dict[str, Json] 
     with database.write() as session:
         locked(session, Topic, purge.topic_id)
         if not holds(session, item, database.now(session)):
-            raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker purges it.")
+            raise NodeFailure(FailureKind.CONFLICT, "LEASE_LOST", "Another worker sends the purge.")
         stored = session.get(TopicPurge, purge.topic_id)
         if stored is None or stored.generation != purge.pending.generation:
             return  # More was requested meanwhile: all of it is sent again, and completed then.
@@ -87,7 +87,7 @@ def _sent(purge: Purge, answers: Sequence[node_pb2.PurgedPartition]) -> CommandR
     fence = purge.fence
     return CommandRecord(
         what="Purge",
-        why=f"records of partition {asked} shall go",
+        why=f"purge of partition {asked} requested",
         generation=purge.pending.generation,
         fence=f"{fence.db_epoch}.{fence.generation}.{fence.lease_token}",
         outcome=said,

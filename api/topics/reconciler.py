@@ -240,8 +240,8 @@ def _retention(topic: node_pb2.PutTopic) -> Condition:
         "RetentionEnforced",
         "True",
         "Enforced",
-        "Whole segments go once their youngest record is older, or what is left is enough; records "
-        "that are held stay.",
+        "A segment is deleted once its newest record has expired or the rest of the partition "
+        "reaches the size limit; records under a legal hold are kept.",
     )
 
 

@@ -35,19 +35,21 @@ HOLDS_NAMED_MAX: Final = 20
 UNKNOWN: Final = "unknown"
 ANSWERING: Final = ("READY", "SEALED")
 WHOLE_SEGMENTS: Final = (
-    "Records go in whole segments: some stay until the youngest of their segment may go as well."
+    "Records are deleted in whole segments: some are kept until the newest record of their segment "
+    "has expired."
 )
 BY_SIZE: Final = (
-    "How many records go by size is an estimate, by the mean size of what a partition stores."
+    "The number of records deleted by size is an estimate from the mean record size of each "
+    "partition."
 )
 
 KEYS_MOVE: Final = (
-    "Keys move: a record of a key that is in one partition now may go to another from here on, so "
-    "the order of a key holds before and after the change and not across it."
+    "New records of a key may go to another partition than before, so the order of a key's records "
+    "is kept before and after the change but not across it."
 )
 GROUPS_GROW: Final = (
-    "Every consumer group of the topic is given the new partitions; one that starts at latest does "
-    "not see what is written to them before it has them."
+    "Every consumer group of the topic is assigned the new partitions; a group that starts at "
+    "latest skips records written to them before the assignment."
 )
 UNREAD: Final = (
     "A group that has not read them continues at the new start; its consumers get an error, unless "
@@ -267,12 +269,15 @@ def _warnings(
     known = [each for each in rows.values() if each is not None]
     said: list[Json] = []
     if change.after.paused:
-        said.append("How much goes is unknown: the topic is paused, so no node is asked about it.")
+        said.append(
+            "The number of records to delete is unknown: the topic is paused, so its node is not "
+            "queried."
+        )
     elif not rows:
-        said.append("How much goes is unknown: no node said in time how the topic stands.")
+        said.append("The number of records to delete is unknown: no node answered in time.")
     elif len(known) < len(rows):
         silent = f"{len(rows) - len(known)} of {len(rows)} partitions"
-        said.append(f"How much goes is unknown: {silent} did not say in time how they stand.")
+        said.append(f"The number of records to delete is unknown: {silent} did not answer in time.")
     if len(known) < len(rows) or not rows or any(each.records for each in known):
         said += [WHOLE_SEGMENTS, UNREAD]
     if any(each.is_estimate for each in known):
@@ -283,7 +288,7 @@ def _warnings(
         more = len(keeping) - HOLDS_NAMED_MAX
         names += f" and {more} more" if more > 0 else ""
         what = f"{held} records" if rows and len(known) == len(rows) else "records"
-        said.append(f"Holds keep {what} that would go otherwise: {names}.")
+        said.append(f"Legal holds keep {what} that would otherwise be deleted: {names}.")
     return said
 
 

@@ -148,7 +148,7 @@ def patch_topic(
         _check_spec(session, row.cluster_id, desired.spec)
         if if_match is None and loses_data(now, then):
             raise PreconditionRequiredError(
-                "A shorter retention lets data go, so it demands If-Match.",
+                "A shorter retention can delete records, so it requires If-Match.",
                 hint=f'Read the topic, then send If-Match: "{etag(row.revision)}".',
             )
     # A change of the mode alone asks for nothing that could be carried out.
@@ -316,7 +316,7 @@ def _check_fixed(current: TopicBody, patch: TopicPatch) -> None:
         ]
     if broken:
         raise FieldImmutableError(
-            "A member that is fixed at creation has another value.",
+            "A member that cannot be changed after creation has a different value.",
             hint="Create another topic with the value you want and move the producers there.",
             violations=broken,
         )
@@ -333,7 +333,7 @@ def _check_partitions(before: int, after: int) -> None:
                 Violation(
                     "#/spec/partitions",
                     "PARTITIONS_DECREASE",
-                    "at least as many as now",
+                    f"must be at least {before}",
                     limit=str(before),
                     actual=str(after),
                 )
@@ -373,7 +373,7 @@ def _check_spec(session: Session, cluster_id: str, spec: dict[str, Json]) -> Non
         )
     if desired.retention_ms is not None and desired.retention_ms < desired.min_retention_ms:
         raise InvalidRequestError(
-            "retention_ms is below min_retention_ms: the topic would break its own promise.",
+            "retention_ms is less than min_retention_ms.",
             violations=[
                 Violation(
                     "#/spec/retention_ms",

@@ -70,14 +70,12 @@ def _check_totals(text: str, result: ReportResult) -> None:
         for line in _lines(text):
             rows += 1
             if not all(DECIMAL_PATTERN.fullmatch(line[name]) for name in NUMBERS):
-                raise ResultRejectedError(
-                    f"Row {rows} of {USAGE_FILE} holds a number that is none."
-                )
+                raise ResultRejectedError(f"Row {rows} of {USAGE_FILE} contains an invalid number.")
             amount += Decimal(line["amount"])
             if line["meter"] in sums:
                 sums[line["meter"]] += int(line["quantity"])
     except (ValueError, InvalidOperation) as error:
-        raise ResultRejectedError(f"{USAGE_FILE} holds a number that is none.") from error
+        raise ResultRejectedError(f"{USAGE_FILE} contains an invalid number.") from error
     found = (rows, sums["ingress_bytes"], sums["records"], amount)
     totals = result.totals
     said = (totals.rows, totals.bytes_billed, totals.records, Decimal(totals.amount_exact))
@@ -118,5 +116,5 @@ def _instant(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ResultRejectedError(f"{USAGE_FILE} holds a time that is none: {text}.") from error
+        raise ResultRejectedError(f"{USAGE_FILE} contains an invalid time: {text}.") from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -137,7 +137,7 @@ def _check_meter(session: Session, meter: str, run_id: str | None) -> None:
     known.update(session.scalars(select(UsageRow.meter).filter_by(run_id=run_id).distinct()))
     if meter not in known:
         names = ", ".join(sorted(known))
-        fault = f'"{meter}" is none of {names}'
+        fault = f'"{meter}" is not one of {names}'
         raise InvalidRequestError(
             f"meter: {fault}.",
             violations=[Violation("?meter", "METER_UNKNOWN", fault, actual=meter)],

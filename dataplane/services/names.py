@@ -106,7 +106,7 @@ def no_topic(name: str) -> Refused:
     """There is none, or not for this caller: the answer is the same."""
     return Refused(
         "TOPIC_NOT_FOUND",
-        f"There is no topic {name} in this project that this key can see.",
+        f"The topic {name} does not exist in this project, or this key has no access to it.",
         hint="See `headrace topic list`; a topic just created needs a moment to be ready.",
     )
 
@@ -114,6 +114,6 @@ def no_topic(name: str) -> Refused:
 def _no_project(name: str) -> Refused:
     return Refused(
         "PROJECT_NOT_FOUND",
-        f"There is no project {name} here that this key can see.",
+        f"The project {name} does not exist on this cluster, or this key has no access to it.",
         hint="Name a project with a topic on this cluster, or use a key of that project.",
     )

@@ -314,8 +314,8 @@ class Accumulator:
         """Raises RecordTooLarge for a record that no batch of the topic can hold."""
         if size > route.message_bytes_max - CLIENT_HEADER_BYTES:
             raise RecordTooLarge(
-                f"A record of {size} bytes does not fit into {route.name}, "
-                f"whose batches hold {route.message_bytes_max} bytes"
+                f"A record of {size} bytes is too large for {route.name}: "
+                f"max_message_bytes is {route.message_bytes_max}"
             )
 
     def append(

@@ -56,9 +56,9 @@ def test_a_wire_error_keeps_all_that_it_says() -> None:
 
 
 def test_a_fault_that_follows_a_sentence_is_part_of_it() -> None:
-    fault = {"pointer": "#/spec/partitions", "detail": "at least as many as now"}
+    fault = {"pointer": "#/spec/partitions", "detail": "must be at least 4"}
     found = of_problem(400, {"detail": "It cannot have 2.", "errors": [fault]})
-    assert found.message == "It cannot have 2; #/spec/partitions: at least as many as now"
+    assert found.message == "It cannot have 2; #/spec/partitions: must be at least 4"
 
 
 def test_a_problem_document_becomes_a_typed_error_with_its_faults() -> None:

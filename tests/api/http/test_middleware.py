@@ -93,7 +93,7 @@ def test_authorization_comes_before_validation(service: Service) -> None:
                 f"{LONGEST} characters at most."
             ),
         ),
-        ({"name": "a", "spec": {"partition": 3}}, "spec.partition: there is no such member."),
+        ({"name": "a", "spec": {"partition": 3}}, "spec.partition: unknown member."),
         (
             {"name": "a", "spec": {"partitions": 0}},
             "spec.partitions: must be greater than or equal to 1.",

@@ -387,7 +387,7 @@ def test_a_meter_that_is_none_is_answered_with_those_there_are(service: Service)
     response = service.client.get("/v1/usage?meter=foo", headers=service.owner)
     assert (response.status_code, response.json()["code"]) == (400, "INVALID_REQUEST")
     assert response.json()["errors"][0]["pointer"] == "?meter"
-    assert response.json()["detail"].startswith('meter: "foo" is none of egress_bytes, ')
+    assert response.json()["detail"].startswith('meter: "foo" is not one of egress_bytes, ')
     assert service.get("/v1/usage?meter=ingress_bytes")["items"] == []
 
 

@@ -184,7 +184,7 @@ def test_a_browser_at_the_root_goes_to_the_console_and_a_program_does_not(
 def test_a_partition_that_is_not_there_and_too_many_at_once_are_refused() -> None:
     assert wanted_partitions(None, 3) == [0, 1, 2]
     assert wanted_partitions(2, 3) == [2]
-    with pytest.raises(InvalidRequestError, match="no partition 3"):
+    with pytest.raises(InvalidRequestError, match="partition 3 does not exist"):
         wanted_partitions(3, 3)
     with pytest.raises(InvalidRequestError, match="at most 64"):
         wanted_partitions(None, 65)

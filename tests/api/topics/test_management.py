@@ -162,7 +162,7 @@ def test_a_purge_that_was_not_carried_out_before_the_pause_never_is(service: Ser
     service.settle()
     operation = _operation(service, purged)
     assert (operation["state"], operation["error"]["code"]) == ("FAILED", "TOPIC_PAUSED")
-    assert "Nothing is purged later" in operation["error"]["detail"]
+    assert "The purge is not stored" in operation["error"]["detail"]
     _patch(service, topic, paused=False)
     service.settle()
     assert service.node.purged == []

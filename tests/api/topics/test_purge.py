@@ -187,7 +187,7 @@ def test_of_a_node_that_does_not_answer_no_old_figure_says_where_a_log_ends(
     service.node.describe.append(vanish)
     dry = _purge(service, topic, "?dry_run=true", p0=4)
     assert dry.status_code == 200, dry.text
-    assert "does not answer now" in dry.json()["plan"]["warnings"][0]
+    assert "does not answer: " in dry.json()["plan"]["warnings"][0]
     service.node.describe.append(vanish)
     purge = _purge(service, topic, p0=4)
     assert purge.status_code == 202, purge.text

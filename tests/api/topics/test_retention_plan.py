@@ -79,7 +79,7 @@ def test_a_hold_that_keeps_some_is_named_and_its_records_do_not_go(service: Serv
     assert (plan["data_loss"]["records"], plan["retention"]["holds"]) == ("8", [hold["id"]])
     assert [each["held_records"] for each in plan["retention"]["partitions"]] == ["4", "0"]
     assert (
-        f"Holds keep 4 records that would go otherwise: {hold['id']} (case C-1)."
+        f"Legal holds keep 4 records that would otherwise be deleted: {hold['id']} (case C-1)."
         in (plan["warnings"])
     )
 
@@ -92,7 +92,7 @@ def test_what_the_node_does_not_say_is_unknown_and_no_error(service: Service) ->
     assert plan["data_loss"] == UNKNOWN
     assert [each["records"] for each in plan["retention"]["partitions"]] == ["6", "unknown"]
     assert plan["retention"]["holds"] == [hold["id"]]
-    assert "1 of 2 partitions did not say" in plan["warnings"][0]
+    assert "1 of 2 partitions did not answer" in plan["warnings"][0]
     service.node.mute.clear()
     # One that recovers has figures of nothing yet.
     service.node.topics[topic["id"]].partitions[0].state = "RECOVERING"
@@ -100,7 +100,7 @@ def test_what_the_node_does_not_say_is_unknown_and_no_error(service: Service) ->
     service.node.describe.append(refuse(grpc.StatusCode.UNAVAILABLE, "GONE"))
     silent = _plan(service, topic, retention_ms="1")
     assert (silent["data_loss"], silent["retention"]["partitions"]) == (UNKNOWN, [])
-    assert "no node said in time" in silent["warnings"][0]
+    assert "no node answered in time" in silent["warnings"][0]
     service.settings.node.admin_key_file.unlink()
     assert _plan(service, topic, retention_ms="1")["data_loss"] == UNKNOWN
 

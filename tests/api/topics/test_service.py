@@ -87,7 +87,7 @@ def test_a_topic_says_whether_its_retention_is_enforced_and_is_ready_all_the_sam
     conditions = service.get(f"/v1/topics/{topic['id']}")["status"]["conditions"]
     enforced = _condition(conditions, "RetentionEnforced")
     assert (enforced["status"], enforced["reason"]) == found
-    assert ("segments go" in enforced["message"]) == (found[1] == "Enforced")
+    assert ("segment is deleted" in enforced["message"]) == (found[1] == "Enforced")
     assert _condition(conditions, "Ready")["status"] == "True"
 
 
@@ -220,7 +220,7 @@ def test_a_topic_gets_more_partitions(service: Service, before: int, after: int)
     preview = service.client.patch(f"{path}?dry_run=true", json=patch, headers=service.owner)
     assert (preview.json()["id"], preview.json()["dry_run"]) == (topic["id"], True)
     assert preview.json()["plan"]["partitions"] == {"before": before, "after": after}
-    assert "Keys move" in preview.json()["plan"]["warnings"][0]
+    assert "New records of a key" in preview.json()["plan"]["warnings"][0]
     response = service.client.patch(path, json=patch, headers=service.owner)
     assert (response.status_code, response.json()["generation"]) == (202, 2)
     assert "plan" not in response.json()
