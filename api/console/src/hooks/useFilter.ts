@@ -2,7 +2,7 @@ import { useState } from "react";
 
 export type Filter<Item> = { text: string; setText: (text: string) => void; found: Item[] };
 
-/** The items that a search finds: those whose text has its words, in whatever case. */
+/** The items that a search finds: those whose text has its words, ignoring case. */
 export function useFilter<Item>(items: Item[], textOf: (item: Item) => string): Filter<Item> {
   const [text, setText] = useState("");
   const words = text.toLowerCase();

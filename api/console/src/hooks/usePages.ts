@@ -1,4 +1,4 @@
-// A list that the server gives page by page: as many pages as somebody asked to see, never all.
+// A list that the server gives page by page: only the pages that the user requested, never all.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { call, type Page } from "../lib/client";

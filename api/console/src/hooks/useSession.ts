@@ -5,17 +5,17 @@ import { type Session, session } from "../lib/client";
 
 const KEY = ["session"];
 
-/** Forgets what was read for whoever was signed in until now, if that is somebody else. */
+/** Clears the cache if another user was signed in before. */
 function forget(queries: QueryClient, who: Session | null): void {
   const before = queries.getQueryData<Session | null>(KEY);
   if (before?.principal_id === who?.principal_id) return;
   const others = { predicate: (query: Query) => query.queryKey[0] !== KEY[0] };
-  // What stands on the page is asked for again, unless nobody is left who may ask.
+  // Refetch the data on the page, unless the session has ended.
   if (who) queries.resetQueries(others);
   else queries.removeQueries(others);
 }
 
-/** Somebody is signed in from now on, or (null) nobody. */
+/** Set the signed-in user; null after signing out. */
 export function enter(queries: QueryClient, who: Session | null): void {
   forget(queries, who);
   queries.setQueryData(KEY, who);

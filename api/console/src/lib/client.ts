@@ -35,7 +35,7 @@ export type Session = {
   csrf_token: string;
 };
 
-/** An answer that is no success: what, why, and what to do next. */
+/** A failed request: what, why, and what to do next. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -79,7 +79,7 @@ export async function call<T>(method: string, path: string, options: Options = {
   const body: unknown = await response.json().catch(() => undefined);
   if (!response.ok) throw new ApiError(response.status, (body ?? {}) as Partial<Problem>);
   if (body === undefined) {
-    // Of a write nobody knows then whether it was done: that is no success.
+    // It is unknown then whether a write was applied: that is not a success.
     throw new ApiError(0, {
       code: "ANSWER_CUT_OFF",
       detail: "The response was incomplete or did not come from the control plane.",
@@ -107,7 +107,7 @@ function kept(session: Session): Session {
   return session;
 }
 
-/** Who is signed in; null if nobody is. */
+/** The signed-in user, or null. */
 export async function session(): Promise<Session | null> {
   const found = await call<Session | null>("GET", "/console/session");
   return found && kept(found);

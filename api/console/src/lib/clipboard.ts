@@ -14,7 +14,7 @@ function copiedByEvent(text: string): boolean {
   const put = (event: ClipboardEvent) => {
     event.clipboardData?.setData("text/plain", text);
     event.preventDefault();
-    // Nobody else, such as a dialog that keeps the focus, may put something else in its place.
+    // Other listeners, such as a dialog that keeps the focus, must not replace the text.
     event.stopImmediatePropagation();
     isSet = true;
   };

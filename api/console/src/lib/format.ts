@@ -29,7 +29,7 @@ export function duration(ms: string): string {
   return ms === "unlimited" ? ms : unit ? `${value / unit[1]}${unit[0]}` : `${ms} ms`;
 }
 
-/** Milliseconds of "7d", "unlimited" as it is; null if it is neither. */
+/** Milliseconds of "7d"; "unlimited" is returned unchanged; null if it is neither. */
 export function milliseconds(text: string): string | null {
   const found = /^([0-9]{1,9})\s*(d|h|m|s)$/.exec(text.trim());
   const length = UNITS.find(([name]) => name === found?.[2])?.[1];
@@ -51,7 +51,7 @@ export function ago(iso: string, now = Date.now()): string {
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
-/** A figure that may be absent: then nobody knows it, which is not 0. */
+/** A figure that may be absent: then it is unknown, which is not 0. */
 export function known(text: string | number | null | undefined, unit = ""): string {
   return text === null || text === undefined ? "unknown" : `${count(BigInt(text))}${unit}`;
 }

@@ -1,4 +1,4 @@
-// The meters by name, and their quantities for people. Units are said; nothing is guessed.
+// The names of the meters, and their quantities with units.
 
 import { grouped, rounded, trimmed } from "./decimal";
 import { size } from "./format";
@@ -18,7 +18,7 @@ function divided(quantity: string, by: bigint): string {
 }
 
 function byteHours(quantity: string): string {
-  return `${size(BigInt(quantity) / 3600n)} h`;
+  return `${size(BigInt(quantity) / 3600n)}·h`;
 }
 
 export const METERS: Record<string, Meter> = {

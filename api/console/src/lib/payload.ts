@@ -29,7 +29,7 @@ export function decoded(base64: string | null | undefined): Decoded {
   return isJson(raw) ? { text: laidOut(raw), raw, kind: "json" } : { text: raw, raw, kind: "text" };
 }
 
-/** The bytes as somebody copies them: the text as it came, or all of it in hex. */
+/** The bytes for the clipboard: the text unchanged, or all bytes in hex. */
 export function textOf(base64: string | null | undefined): string {
   const { raw, kind } = decoded(base64);
   if (kind !== "binary") return raw;

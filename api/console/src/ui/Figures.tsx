@@ -1,8 +1,16 @@
 import type { ReactNode } from "react";
 
+type ListProps = {
+  isTiled?: boolean;
+  /** Each as wide as its number, which stays on one line; otherwise all have the same width. */
+  isFlowing?: boolean;
+  children: ReactNode;
+};
+
 /** Figures beside each other, with their names above them. */
-export function Figures({ isTiled, children }: { isTiled?: boolean; children: ReactNode }) {
-  return <dl className={isTiled ? "hr-figures hr-tiles" : "hr-figures"}>{children}</dl>;
+export function Figures({ isTiled, isFlowing, children }: ListProps) {
+  const names = ["hr-figures", isTiled && "hr-tiles", isFlowing && "hr-flow"];
+  return <dl className={names.filter(Boolean).join(" ")}>{children}</dl>;
 }
 
 type Props = {

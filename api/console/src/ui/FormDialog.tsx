@@ -9,7 +9,7 @@ import { Problem } from "./Problem";
 type Props = {
   title: string;
   about?: string;
-  /** The words of the button that sends the form, and whether it may be sent as it is. */
+  /** The label of the submit button, and whether the form is valid. */
   submit: string;
   isReady?: boolean;
   cancel?: string;

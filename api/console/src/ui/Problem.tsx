@@ -1,8 +1,8 @@
 import { Alert } from "@patternfly/react-core";
 import { ApiError } from "../lib/client";
 
-/** What went wrong, why, what to do next, and the id to look for in the log. `hint`: what to do
-next from here, where the API's own speaks to whoever sends requests. */
+/** The error, its cause, what to do next, and the request id for the log. `hint` replaces the hint
+of the API, which is written for developers of clients. */
 export function Problem({ error, hint }: { error: unknown; hint?: string }) {
   const problem = error instanceof ApiError ? error.problem : {};
   const text = error instanceof Error ? error.message : String(error);

@@ -36,7 +36,7 @@ function options(width: number, out: boolean): UPlot.Options {
   const { text, grid, into, soft, out: outwards } = colours();
   const lines = { stroke: grid, width: 1 };
   const axis = { stroke: text, grid: lines, ticks: lines };
-  // Where no pointer is, the legend tells the latest.
+  // Without a pointer, the legend shows the latest values.
   const rate = (plot: UPlot, value: number | null, index: number, at: number | null) => {
     const shown = at === null ? plot.data[index].at(-1) : value;
     return shown === null || shown === undefined ? "unknown" : `${size(shown)}/s`;
@@ -122,7 +122,7 @@ export function RateChart({ points, out }: Props) {
   );
 }
 
-/** Rates are known from when somebody began to look on: said until the picture is full. */
+/** Rates are recorded while the page is open: shown until the chart is full. */
 function Since({ points }: { points: Point[] }) {
   const first = Date.parse(points[0]?.at ?? "") / 1000;
   const last = Date.parse(points.at(-1)?.at ?? "") / 1000;

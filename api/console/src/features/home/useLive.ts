@@ -39,7 +39,7 @@ export function useLive(): Live {
         // service that is just starting, ends the source.
         if (source.readyState === EventSource.CLOSED) {
           reopening = window.setTimeout(open, REOPEN_MS);
-          // Or the session ended, which an event source says to nobody.
+          // Or the session ended, which an event source does not report.
           askAgain(queries);
         }
       };

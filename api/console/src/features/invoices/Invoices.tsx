@@ -1,4 +1,4 @@
-// The invoices: one a month and organization, each a draft that every usage report draws anew.
+// The invoices: one a month and organization, each a draft that every usage report replaces.
 
 import { Label } from "@patternfly/react-core";
 import { useQuery } from "@tanstack/react-query";

@@ -1,4 +1,4 @@
-// Retention: what is there and how old it is, what went and why, what goes next, and what is held.
+// Retention: stored data by age, past and upcoming deletions, and legal holds.
 
 import { PageSection, Tab, Tabs, TabTitleText } from "@patternfly/react-core";
 import { useNavigate, useSearch } from "@tanstack/react-router";

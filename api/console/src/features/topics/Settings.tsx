@@ -258,7 +258,7 @@ function Review({ warnings, changes }: { warnings: string[]; changes: Change[] }
   );
 }
 
-/** What goes of what is stored now; the warnings name what is unknown. */
+/** The stored records that would be deleted; the warnings name what is unknown. */
 function going(plan?: ShorterPlan): string[] {
   const loss = plan?.data_loss;
   if (!loss || loss.records === "unknown" || loss.partitions === "unknown") return [];

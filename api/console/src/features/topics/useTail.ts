@@ -34,8 +34,8 @@ export function useTail(path: string, on: boolean, paused: boolean): Tail {
     source.onerror = () => {
       setTail((now) => ({ ...now, connected: false }));
       if (source.readyState !== EventSource.CLOSED) return;
-      // A lost connection the browser opens again where it was; a refusal ends the source. To go on
-      // from now would leave a gap that nobody sees, so that is left to whoever reads.
+      // The browser resumes a lost connection where it was; a refusal ends the source. Continuing
+      // from now would leave a hidden gap, so the user decides.
       setTail((now) => ({
         ...now,
         problem: "The stream has ended. Turn Live off and on again to reconnect.",

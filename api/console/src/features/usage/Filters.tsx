@@ -1,4 +1,4 @@
-// The filters of the usage page. They live in its address, so that a view can be sent to somebody.
+// The filters of the usage page. They are in its address, so that a view can be shared.
 
 import {
   FormSelect,

@@ -155,7 +155,7 @@ function Shown({ usage, search, span, onChange }: ShownProps) {
   const what = meter ? (METERS[meter]?.title ?? meter) : "Cost";
   return (
     <div className="hr-stack">
-      <Figures>
+      <Figures isFlowing>
         {usage.cost.map((each) => (
           <Figure key={each.currency} term="Cost" note={exactly(each.amount)}>
             {money(each.amount, each.currency)}
@@ -195,7 +195,7 @@ function Shown({ usage, search, span, onChange }: ShownProps) {
   );
 }
 
-/** A step of the axis. It is a float already, and only a step: the figures stand in the table. */
+/** A step of the axis: an approximation; the table has the exact figures. */
 function axisText(amount: number, meter: string, unit: string, currency: string): string {
   if (!meter) return `${trimmed(amount.toFixed(9))} ${currency}`;
   return shown(meter, String(Math.round(amount)), unit);
@@ -206,9 +206,9 @@ function Source({ usage }: { usage: UsageBody }) {
   return (
     <p className="hr-note">
       Exact total {exact}, computed by <RunLink id={usage.run_id ?? ""} /> at{" "}
-      {moment(usage.computed_at ?? "").slice(0, 19)} UTC. Later usage appears in the next run. Rows
-      are rounded to nine decimal places; an invoice prices each meter as a whole, so its last
-      digits may differ.
+      {moment(usage.computed_at ?? "").slice(0, 19)} UTC. Later usage appears in the next run. The
+      cost of each row is rounded to nine decimal places. An invoice rounds the cost of each meter
+      once, to the smallest unit of the currency, so its total can differ slightly.
     </p>
   );
 }

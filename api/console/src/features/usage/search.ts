@@ -1,4 +1,4 @@
-// What of the usage page stands in its address: the time, the topic, the meter, how it is stacked.
+// The state of the usage page in its address: time range, topic, meter and stacking.
 
 export const RANGES = ["24h", "7d", "30d", "month", "last-month", "dates"] as const;
 export type Range = (typeof RANGES)[number];
