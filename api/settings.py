@@ -30,26 +30,28 @@ class _Section(BaseModel):
 class ApiSettings(_Section):
     """Where the REST API listens. Port 0 lets the system choose."""
 
-    host: str = "127.0.0.1"
+    host: str = Field(default="127.0.0.1", description="listen address")
     port: int = Field(default=8460, ge=0, le=65535)
-    workers: int = Field(default=4, ge=1, le=64, description="reconcilers in this process")
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    requests_per_second: int = Field(default=100, ge=1, description="of one key, in the long run")
-    request_burst: int = Field(default=1000, ge=20, description="of one key, at once")
-    head_seconds: float = Field(default=10, gt=0, description="for the head of a request")
-    body_seconds: float = Field(default=30, gt=0, description="for its body, and to take an answer")
-    connections_max: int = Field(default=4096, ge=16, description="of this process at once")
+    workers: int = Field(default=4, ge=1, le=64, description="reconcilers per process")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="debug, info, warning or error"
+    )
+    requests_per_second: int = Field(default=100, ge=1, description="sustained rate, per key")
+    request_burst: int = Field(default=1000, ge=20, description="requests in a burst, per key")
+    head_seconds: float = Field(default=10, gt=0, description="time to receive a request's head")
+    body_seconds: float = Field(default=30, gt=0, description="time to receive a body")
+    connections_max: int = Field(default=4096, ge=16, description="connections per process")
 
 
 class DatabaseSettings(_Section):
     """Where the desired state lives."""
 
-    url: str = "sqlite:///.headrace/control.db"
+    url: str = Field(default="sqlite:///.headrace/control.db", description="database URL")
     connections: int = Field(
-        default=16, ge=2, le=200, description="of one process to PostgreSQL, for changes; and reads"
+        default=16, ge=2, le=200, description="per process, to write and to read each"
     )
-    wait_seconds: int = Field(default=5, ge=2, description="for a connection, before 503")
-    statement_seconds: int = Field(default=30, ge=1, description="for one statement")
+    wait_seconds: int = Field(default=5, ge=2, description="wait for a connection before 503")
+    statement_seconds: int = Field(default=30, ge=1, description="time limit of a statement")
 
     def bounds(self) -> Bounds:
         """What :class:`Database` is opened with."""
@@ -76,11 +78,11 @@ class NodeSettings(_Section):
 class ReportsSettings(_Section):
     """How a report run is started and where its files go."""
 
-    uri: str = ".headrace/reports"
-    logs: str = ".headrace/logs"
-    spark_master: str = "local[*]"
-    api_url: str = Field(default="", description="for the job; [api] of this file unless given")
-    seconds_max: int = Field(default=1800, ge=1, description="a run that takes longer is ended")
+    uri: str = Field(default=".headrace/reports", description="folder of published reports")
+    logs: str = Field(default=".headrace/logs", description="folder of the logs of reports")
+    spark_master: str = Field(default="local[*]", description="Spark master of reports")
+    api_url: str = Field(default="", description="API address for reports, if not that of [api]")
+    seconds_max: int = Field(default=1800, ge=1, description="time limit of a report run")
 
 
 class Settings(BaseSettings):

@@ -17,6 +17,7 @@ from api.db.exclusive import Exclusive, InUseError
 from api.embedded.directory import LOGS, Directory
 from api.embedded.flights import check_flights
 from api.embedded.installation import Installation, check_records, install, owner_token
+from api.embedded.overrides import HELP, overrides_of
 from api.embedded.password import another_password
 from api.embedded.ports import choose_ports
 from api.embedded.processes import Running, running
@@ -43,7 +44,7 @@ class StartFailed(HeadraceError):
     code = "START_FAILED"
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, epilog=HELP)
 @click.option(
     "--dir",
     "folder",
@@ -70,7 +71,7 @@ class StartFailed(HeadraceError):
     "settings",
     multiple=True,
     metavar="SECTION.KEY=VALUE",
-    help="Override a setting of headrace.toml for this run. Repeatable.",
+    help="Override a setting from the list below for this run. Repeatable.",
 )
 @click.option(
     "--demo",
@@ -103,7 +104,7 @@ def up(
             _tell_password(another_password(present.api_url, owner_token(directory)))
         _announce(present.api_url, present.bootstrap, directory)
         return
-    overrides = _overrides(settings)
+    overrides = overrides_of(settings)
     if metering_window is not None:
         overrides["HEADRACE_METERING__WINDOW_SECONDS"] = metering_window
     if demo:
@@ -187,19 +188,6 @@ def _announce(api_url: str, bootstrap: str, directory: Directory) -> None:
     }
     printer().one(found, COLUMNS, name="directory")
     sys.stdout.flush()
-
-
-def _overrides(settings: Sequence[str]) -> dict[str, str]:
-    overrides = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        section, dot, key = name.partition(".")
-        if not (equals and dot and section and key):
-            raise ConfigurationInvalid(
-                f"--set {setting!r} is not SECTION.KEY=VALUE", hint="Example: node.shards=2"
-            )
-        overrides[f"HEADRACE_{section.upper()}__{key.upper()}"] = value
-    return overrides
 
 
 def _detached(installation: Installation, alone: Exclusive, *, demo: bool) -> None:

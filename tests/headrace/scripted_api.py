@@ -14,6 +14,19 @@ Body = dict[str, object]
 Answer = tuple[int, Body]
 NOW = "2026-11-27T12:00:00.000000Z"
 SEEN = {"state": "READY", "bytes": "96", "start_offset": "0", "end_offset": "3"}
+EFFECTIVE: dict[str, object] = {
+    "partitions": 1,
+    "replication_factor": 1,
+    "retention_ms": "604800000",
+    "retention_bytes": "unlimited",
+    "min_retention_ms": "0",
+    "segment_bytes": "134217728",
+    "codec": "none",
+    "max_message_bytes": 1048576,
+    "deletion_protection": False,
+    "paused": False,
+    "managed": True,
+}
 
 
 @dataclass
@@ -189,7 +202,7 @@ class ScriptedApi:
                     },
                 ],
                 "observed_generation": topic["generation"] if ready else 0,
-                "effective": {"partitions": spec.get("partitions", 1), "retention_ms": "604800000"},
+                "effective": EFFECTIVE | {key: value for key, value in spec.items() if value},
                 "partitions": [{**SEEN, "index": 0, "primary": "nd_1"}] if self.is_seen else [],
             },
         }
@@ -236,7 +249,8 @@ class ScriptedApi:
         assert isinstance(desired, dict)
         if seen.query.get("dry_run"):
             plan = {"plan": {"data_loss": self.loss, "warnings": ["Whole segments go."]}}
-            return 200, {**self._as_found(topic), **(plan if self.loss else {})}
+            planned = {**topic, "spec": {**spec, **desired}}
+            return 200, {**self._as_found(planned), **(plan if self.loss else {})}
         topic |= {"spec": {**spec, **desired}, "generation": 2, "etag": "r2"}
         return 202, self._as_found(topic)
 

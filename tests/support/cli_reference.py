@@ -83,7 +83,15 @@ def _section(words: str, command: click.Command, common: set[str | None]) -> str
     usage = " ".join(["headrace", words, *(["[OPTIONS]"] if own else []), *arguments])
     text = (command.help or "").replace("\b\n", "").strip()
     lines = [f"### {words}", "", f"    {usage}", "", *(each.strip() for each in text.split("\n"))]
-    return "\n".join(lines) + "\n" + (f"\n{_table(own)}" if own else "")
+    parts = ["\n".join(lines) + "\n", _table(own) if own else "", _block(command.epilog)]
+    return "\n".join(part for part in parts if part)
+
+
+def _block(epilog: str | None) -> str:
+    """What follows the options in the help, its columns kept."""
+    title, _, rows = (epilog or "").replace("\b\n", "").partition("\n")
+    lines = "\n".join(f"    {line.strip()}" for line in rows.split("\n"))
+    return f"{title}\n\n{lines}\n" if title else ""
 
 
 def _argument(parameter: click.Parameter) -> bool:

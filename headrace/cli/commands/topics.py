@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import click
 
+from headrace.cli import topic_spec
 from headrace.cli.commands.completion import topic_names
 from headrace.cli.confirm import confirm, deletion_options, held_by
 from headrace.cli.confirm import delete as delete_object
 from headrace.cli.describe import STATUS
 from headrace.cli.describe import describe as show
 from headrace.cli.main import Tree
-from headrace.cli.messages import count_of, duration_of, in_words_typed, offset_of
+from headrace.cli.messages import duration_of, in_words_typed, offset_of
 from headrace.cli.options import Verb, client, printer
 from headrace.cli.output import Column, Row, note, path
+from headrace.cli.preview import note_deleted, preview_change, preview_purge, purge_loss
 from headrace.cli.retention_plan import LIMITS, going
 from headrace.cli.watch import WatchedVerb
 from headrace.errors import Conflict, Invalid
@@ -48,6 +51,11 @@ COLUMNS = (
     Column("id", path("id"), wide=True),
     Column("codec", path("status", "effective", "codec"), wide=True),
     Column("generation", path("generation"), wide=True, right=True),
+)
+_SHOWN = {"partitions", "retention_ms", "codec"}
+DESCRIBED = (
+    *(replace(each, wide=False) for each in COLUMNS),
+    *(each for each in topic_spec.COLUMNS if each.title not in _SHOWN),
 )
 
 
@@ -85,7 +93,7 @@ def _taken(name: str) -> Iterator[None]:
         raise
 
 
-@topic.command(cls=Verb)
+@topic.command(cls=Verb, epilog=topic_spec.HELP)
 @click.argument("name")
 @click.option("--partitions", type=click.IntRange(1, 1024), help="Number of partitions.")
 @click.option(
@@ -103,7 +111,7 @@ def _taken(name: str) -> Iterator[None]:
     "members",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Set a member of the spec. Repeatable.",
+    help="Set a setting from the list below. Repeatable.",
 )
 @click.option("--if-not-exists", is_flag=True, help="Succeed without changes if the topic exists.")
 @click.option("--wait/--no-wait", default=True, help="Wait until the topic is ready (default).")
@@ -138,7 +146,7 @@ def create(
     printer().done(made, COLUMNS, name=_name)
 
 
-@topic.command(cls=Verb)
+@topic.command(cls=Verb, epilog=topic_spec.HELP)
 @click.argument("name", shell_complete=topic_names)
 @click.option(
     "--partitions",
@@ -164,9 +172,11 @@ def create(
     "members",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Set a member of the spec; KEY= removes it. Repeatable.",
+    help="Change a setting from the list below; KEY= restores its default. Repeatable.",
 )
-@click.option("--dry-run", is_flag=True, help="Preview the records that would be deleted.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would change, and the records that would be deleted."
+)
 @click.option("--yes", is_flag=True, help="Skip confirmation, even if records will be deleted.")
 @click.option("--wait/--no-wait", default=True, help="Wait until the change is applied (default).")
 @click.option(
@@ -203,25 +213,24 @@ def alter(
             "Pass at least one of --partitions, --retention, --codec, --paused, --managed or --set."
         )
     with client() as c, in_words_typed(_typed(members), name.rpartition("/")[0]):
+        if dry_run:
+            found = c.admin.topic(name)
+            preview_change(found, c.admin.alter_topic(name, spec, dry_run=True), COLUMNS, _name)
+            return
         lost: list[str] = []
-        if dry_run or LIMITS & spec.keys():
+        if LIMITS & spec.keys():
             altered = c.admin.alter_topic(name, spec, dry_run=True)
             lost = going(altered)
-        if lost and not dry_run and not yes:
+        if lost and not yes:
             confirm("topic", str(altered["name"]), lost, "change")
-        if not dry_run:
-            altered = c.admin.alter_topic(name, spec, wait=wait, timeout=timeout)
+        altered = c.admin.alter_topic(name, spec, wait=wait, timeout=timeout)
     printer().done(altered, COLUMNS, name=_name)
-    if lost and (dry_run or yes):
-        note(f"{'Would be deleted' if dry_run else 'Will be deleted'}: {lost[0]}")
-        for line in lost[1:]:
-            note(f"  {line}")
-    elif dry_run:
-        note("No records would be deleted now.")
+    if yes:
+        note_deleted("Will be deleted", lost)
 
 
 def _spec(retention: str | None, codec: str | None, members: tuple[str, ...]) -> dict[str, object]:
-    spec: dict[str, object] = dict(_member(text) for text in members)
+    spec: dict[str, object] = dict(map(topic_spec.member, members))
     if retention is not None:
         spec["retention_ms"] = _retention(retention)
     if codec is not None:
@@ -238,22 +247,6 @@ def _retention(text: str) -> str:
         raise Invalid(
             f"--retention {text} is not a duration", hint='Use "7d", "12h", "30m" or unlimited.'
         ) from error
-
-
-def _member(text: str) -> tuple[str, object]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise Invalid(f"{text!r} is not KEY=VALUE", hint="Example: --set segment_bytes=16777216")
-    if not value:
-        return key, None
-    if value in ("true", "false"):
-        return key, value == "true"
-    small = offset_of(value) is not None and key in (
-        "partitions",
-        "replication_factor",
-        "max_message_bytes",
-    )
-    return key, int(value) if small else value
 
 
 @topic.command("list", cls=WatchedVerb)
@@ -274,7 +267,7 @@ def describe(name: str) -> None:
     with client() as c:
         found = c.admin.topic(name, live=True)
     lists = (*STATUS, (("status", "partitions"), _PARTITIONS))
-    show(found, COLUMNS, name=_name, lists=lists)
+    show(found, DESCRIBED, name=_name, lists=lists)
 
 
 @topic.command(cls=Verb)
@@ -312,17 +305,15 @@ def purge(
         found = c.admin.topic(name, live=True)
         limits = _before(found, before, partition)
         planned = c.admin.purge_topic(found, limits, dry_run=True)
-        if not dry_run and not yes:
-            confirm("topic", str(found["name"]), [_planned(planned)], "purge")
-        purged = planned
-        if not dry_run:
-            purged = c.admin.purge_topic(found, limits, wait=wait, timeout=timeout)
+        if dry_run:
+            preview_purge(found, planned, limits, COLUMNS, _name)
+            return
+        if not yes:
+            confirm("topic", str(found["name"]), [purge_loss(planned)], "purge")
+        purged = c.admin.purge_topic(found, limits, wait=wait, timeout=timeout)
     printer().done(purged, COLUMNS, name=_name)
-    if dry_run:
-        note(f"Would be deleted: {_planned(planned)}.")
-    else:
-        later = f"Purge is in progress. Check it with: headrace explain {found['id']}"
-        note("Purged." if wait else later)
+    later = f"Purge is in progress. Check it with: headrace explain {found['id']}"
+    note("Purged." if wait else later)
 
 
 def _before(found: Row, text: str, partition: int | None) -> dict[int, int]:
@@ -350,12 +341,6 @@ def _before(found: Row, text: str, partition: int | None) -> dict[int, int]:
             "An offset applies to one partition: pass --partition too, or use --before end."
         )
     return {chosen[0]: offset}
-
-
-def _planned(planned: Row) -> str:
-    records = str(path("plan", "data_loss", "records")(planned))
-    size = path("plan", "data_loss", "bytes_estimate")(planned)
-    return f"{count_of(int(records), 'record')}, about {size} bytes"
 
 
 @topic.command(cls=Verb)

@@ -49,5 +49,9 @@ def usage(by: str, since: str, until: str, topic: str, meter: str) -> None:
     costs = found.get("cost")
     for cost in costs if isinstance(costs, list) else []:
         if isinstance(cost, dict):
-            sum_of = f"Total {cost.get('amount')} {cost.get('currency')}"
-            note(f"{sum_of}, computed {found.get('computed_at')}")
+            note(f"Total: {cost.get('amount')} {cost.get('currency')}")
+    note(f"Computed at {found.get('computed_at')}. Later usage appears in the next report.")
+    note(
+        "The cost of each row is rounded to 9 decimal places. An invoice rounds the cost of each "
+        "meter once, so its total can differ slightly."
+    )

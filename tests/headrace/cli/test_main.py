@@ -12,9 +12,10 @@ from headrace import errors
 from headrace.cli.main import exit_code_of
 from headrace.cli.messages import duration_of
 from headrace.cli.output import Printer
+from headrace.cli.topic_spec import SETTINGS
 from headrace.client import Client
 from tests.headrace.cli.conftest import Run
-from tests.headrace.scripted_api import ScriptedApi, problem
+from tests.headrace.scripted_api import NOW, ScriptedApi, problem
 from tests.headrace.scripted_node import ScriptedNode
 
 
@@ -168,11 +169,51 @@ def test_a_fault_is_named_by_what_was_typed(headrace: Run, api: ScriptedApi) -> 
         "--set segment_bytes: at least 1048576. (INVALID_REQUEST"
     )
     # What came by --set goes by it: the flag takes another unit.
-    status, body = problem(400, "INVALID_REQUEST", "spec.retention_ms: a whole number.")
-    errors = [{"pointer": "#/spec/retention_ms", "code": "X", "detail": "a whole number"}]
+    status, body = problem(400, "INVALID_REQUEST", "spec.retention_ms: at least 60000.")
+    errors = [{"pointer": "#/spec/retention_ms", "code": "X", "detail": "at least 60000"}]
     api.answers = [(status, {**body, "errors": errors})]
-    done = headrace("topic", "create", "a", "--set", "retention_ms=7d")
-    assert done.err.startswith("error: --set retention_ms: a whole number. (")
+    done = headrace("topic", "create", "a", "--set", "retention_ms=7")
+    assert done.err.startswith("error: --set retention_ms: at least 60000. (")
+
+
+@pytest.mark.parametrize(
+    ("setting", "fault"),
+    [
+        ("retention_ms=7d", "retention_ms=7d: the value must be milliseconds from 1, or unlimited"),
+        ("paused=yes", "paused=yes: the value must be true or false"),
+        ("codec=gzip", "codec=gzip: the value must be none, lz4 or zstd"),
+        ("partitions=-1", "partitions=-1: the value must be 1 to 1024; can only increase"),
+        ("segment_byte=1", "segment_byte: no such setting. Did you mean segment_bytes?"),
+        ("color=red", "color: no such setting. Use one of: partitions, replication_factor, "),
+    ],
+)
+def test_a_setting_is_checked_before_a_request_is_sent(
+    headrace: Run, api: ScriptedApi, setting: str, fault: str
+) -> None:
+    done = headrace("topic", "create", "a", "--set", setting)
+    assert (done.code, api.seen) == (8, [])
+    assert done.err.startswith(f"error: --set {fault}")
+
+
+@pytest.mark.parametrize("verb", ["create", "alter"])
+def test_help_lists_every_setting(headrace: Run, verb: str) -> None:
+    lines = headrace("topic", verb, "--help").out.splitlines()
+    listed = lines[lines.index("  Settings for --set:") + 1 :]
+    assert [line.split()[0] for line in listed] == [each.name for each in SETTINGS]
+
+
+def test_describe_shows_every_setting(headrace: Run, api: ScriptedApi) -> None:
+    api.reads_until_ready = 0
+    headrace("topic", "create", "orders", "--set", "max_message_bytes=4096")
+    shown = dict(
+        line.split(maxsplit=1)
+        for line in headrace("topic", "describe", "orders").out.splitlines()
+        if len(line.split()) == 2
+    )
+    names = {each.name for each in SETTINGS} - {"retention_ms"} | {"retention"}
+    assert names <= shown.keys()
+    assert (shown["max_message_bytes"], shown["deletion_protection"]) == ("4096", "no")
+    assert (shown["retention"], shown["min_retention_ms"]) == ("7d", "0")
 
 
 def test_a_partition_and_a_group_are_refused_in_flags(headrace: Run) -> None:
@@ -213,12 +254,12 @@ def test_a_duration_is_exact_in_its_largest_unit(milliseconds: str, text: str) -
 
 
 def test_a_meter_that_is_none_is_told_by_its_flag(headrace: Run, api: ScriptedApi) -> None:
-    status, body = problem(400, "INVALID_REQUEST", 'meter: "foo" is none of ingress_bytes.')
-    errors = [{"pointer": "?meter", "code": "X", "detail": '"foo" is none of ingress_bytes'}]
+    status, body = problem(400, "INVALID_REQUEST", 'meter: "foo" is not one of ingress_bytes.')
+    errors = [{"pointer": "?meter", "code": "X", "detail": '"foo" is not one of ingress_bytes'}]
     api.answers = [(status, {**body, "errors": errors})]
     done = headrace("usage", "--meter", "foo")
     assert done.code == 8
-    assert done.err.startswith('error: --meter: "foo" is none of ingress_bytes.')
+    assert done.err.startswith('error: --meter: "foo" is not one of ingress_bytes.')
 
 
 def test_a_report_that_is_waited_for_tells_its_states_and_where_its_page_is(headrace: Run) -> None:
@@ -237,6 +278,14 @@ def test_amounts_have_a_currency_and_quantities_a_unit(headrace: Run) -> None:
     for output in ("table", "csv"):
         text = headrace("usage", "-o", output).out.replace(",", " ")
         assert "1024 B 0.000000047 EUR" in " ".join(text.split())
+
+
+def test_usage_ends_with_its_total_and_how_costs_are_rounded(headrace: Run) -> None:
+    headrace("report", "run", "usage", "--wait")
+    total, source, rounding = headrace("usage").err.splitlines()
+    assert total == "Total: 0.000000047 EUR"
+    assert source == f"Computed at {NOW}. Later usage appears in the next report."
+    assert rounding.startswith("The cost of each row is rounded to 9 decimal places. An invoice")
 
 
 def test_describe_asks_for_the_figures_of_now(headrace: Run, api: ScriptedApi) -> None:

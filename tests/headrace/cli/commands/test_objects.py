@@ -57,15 +57,34 @@ def test_a_dry_run_of_alter_changes_nothing_and_what_is_unknown_is_not_nothing(
     headrace: Run, api: ScriptedApi
 ) -> None:
     desired = ["topic", "alter", "orders", "--set", "retention_bytes=1"]
-    assert headrace(*desired, "--dry-run").err == "No records would be deleted now.\n"
+    dry = "Dry run: the topic orders was not changed.\n"
+    assert headrace(*desired, "--dry-run").err == f"{dry}No records would be deleted now.\n"
     api.loss = dict.fromkeys(LOSS, "unknown")
     assert headrace(*desired, "--dry-run").err.startswith(
-        "Would be deleted: an unknown number of records"
+        f"{dry}Would be deleted: an unknown number of records"
     )
     assert (headrace(*desired).code, altered(api)) == (2, [])
     api.loss = LOSS | {"records": "0"}
     # Nothing goes, so nobody is asked.
     assert (headrace(*desired).code, len(altered(api))) == (0, 1)
+
+
+def test_a_dry_run_of_alter_shows_each_setting_before_and_after(
+    headrace: Run, api: ScriptedApi
+) -> None:
+    desired = ["topic", "alter", "orders", "--dry-run", "--retention", "1h"]
+    done = headrace(*desired, "--partitions", "4")
+    assert done.out.splitlines() == [
+        "SETTING       BEFORE  AFTER",
+        "partitions    1       4",
+        "retention_ms  7d      1h",
+    ]
+    # Programs get the body that REST answers with.
+    body = json.loads(headrace(*desired, "-o", "json").out)
+    assert body["status"]["effective"]["retention_ms"] == "3600000"
+    same = headrace("topic", "alter", "orders", "--dry-run", "--retention", "7d")
+    assert (same.out, "No settings would change." in same.err) == ("", True)
+    assert altered(api) == []
 
 
 def altered(api: ScriptedApi) -> list[Seen]:

@@ -46,7 +46,11 @@ def test_end_is_where_the_log_ends_now(headrace: Run, api: ScriptedApi) -> None:
 def test_a_dry_run_takes_nothing(headrace: Run, api: ScriptedApi) -> None:
     done = headrace("topic", "purge", "orders", "--before", "end", "--dry-run")
     assert (done.code, purges(api)) == (0, [])
-    assert done.err == f"Would be deleted: {TELLS}.\n"
+    dry = "Dry run: no records of the topic orders were deleted."
+    assert done.err == f"{dry}\nWould be deleted: {TELLS}.\n"
+    heads, row = done.out.splitlines()
+    assert heads.split("  ") == ["PARTITION", "START BEFORE", "START AFTER"]
+    assert row.split() == ["0", "0", "3"]
 
 
 def test_what_the_cluster_refuses_is_told_with_its_code(headrace: Run, api: ScriptedApi) -> None:
