@@ -1,6 +1,7 @@
 """Reports, usage and cost in a real browser: the runs of a real worker, their job scripted."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -128,6 +129,22 @@ def test_usage_is_drawn_by_topic_and_said_in_the_table(bench: Bench, theme: str)
         table = page.get_by_role("grid", name="Cost per day")
         expect(table.locator("tbody tr")).to_have_count(len(days) + 1)
         expect(table.locator("tbody tr").last).to_contain_text(total)
+        assert violations(page) == []
+
+
+def test_a_small_cost_is_on_one_line_beside_the_quantities_with_units(bench: Bench) -> None:
+    stored_row = row(bench, "orders", NOW, 1_000_000, "loader")
+    stored_row |= {"meter": "stored_byte_seconds", "unit": "B-second", "quantity": "10800"}
+    rows = [row(bench, "orders", NOW, 1_000_000, "loader"), stored_row]
+    with bench.console.page() as page:
+        bench.console.sign_in(page)
+        start(page, "usage")
+        bench.jobs.publish_usage(rows, PAGE)
+        expect(page.get_by_text("Succeeded", exact=True)).to_be_visible()
+        page.get_by_role("link", name="Usage and cost").click()
+        figures = page.locator(".hr-figure dd")
+        expect(figures).to_have_text([re.compile(r"0\.0\d{6,} EUR"), "976.6 KiB", "3 B·h"])
+        assert len({figure.bounding_box()["height"] for figure in figures.all()}) == 1  # type: ignore[index]
         assert violations(page) == []
 
 
