@@ -1,12 +1,14 @@
 """Builds the ASGI application: routes, the middleware around them, and workers inside when
 they belong there."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
 
 from api.api_keys.routes import router as access
@@ -21,12 +23,12 @@ from api.holds.routes import router as holds
 from api.http import contract, middleware
 from api.http.console_files import assets
 from api.http.console_files import pages as console
-from api.http.routing import DatabaseOf
 from api.invoices.routes import router as invoices
 from api.live.poller import Poller
 from api.live.routes import router as live
 from api.messages.routes import router as messages
 from api.messages.tail import Tails
+from api.node.metrics import MEDIA_TYPE, metrics_text
 from api.node.pool import NodePool
 from api.nodes.routes import router as nodes
 from api.operations.routes import router as operations
@@ -65,6 +67,8 @@ ROUTERS: Final = (
 )
 # Of one address: who types a password needs a few attempts, who guesses one needs many.
 SIGN_INS: Final = Policy(burst=10, per_second=1)
+# Every load balancer asks now and then; while the database is slow some wait at the same time.
+READINESS_THREADS: Final = 4
 DESCRIPTION: Final = """
 Manage organizations, projects, clusters, streams, topics and keys. The API stores
 the desired state, and workers apply it. A change is applied when
@@ -82,13 +86,22 @@ async def get_health() -> dict[str, str]:
 
 
 @health.get("/readyz", operation_id="getReadiness", response_model=dict[str, str])
-def get_readiness(database: DatabaseOf) -> JSONResponse:
+async def get_readiness(request: Request) -> JSONResponse:
     """Returns 200 if the database is available and has the schema of this release."""
+    # In threads of its own, for the same reason: it must not wait behind requests. A dependency
+    # that is no coroutine would wait for one of theirs.
+    database: Database = request.app.state.database
     try:
-        check_schema(database)
+        threads: ThreadPoolExecutor = request.app.state.readiness
+        await asyncio.get_running_loop().run_in_executor(threads, check_schema, database)
     except SchemaError as error:
         return JSONResponse({"status": "not ready", "reason": str(error)}, status_code=503)
     return JSONResponse({"status": "ready"})
+
+
+async def _metrics(request: Request) -> Response:
+    """The figures of this process; no part of the contract, and in the loop as /healthz."""
+    return PlainTextResponse(metrics_text(request.app.state.nodes), media_type=MEDIA_TYPE)
 
 
 def _root(request: Request) -> Response:
@@ -149,7 +162,13 @@ def create_app(
     app.state.sign_ins = Limits(SIGN_INS)
     app.state.tails = Tails()
     app.state.live = Poller()
-    pages = [APIRoute("/", _root, include_in_schema=False), *sessions(), *console()]
+    app.state.readiness = ThreadPoolExecutor(READINESS_THREADS, "readiness")
+    pages = [
+        APIRoute("/", _root, include_in_schema=False),
+        APIRoute("/metrics", _metrics, include_in_schema=False),
+        *sessions(),
+        *console(),
+    ]
     app.state.routes = [*routes(), *pages]
     for router in (*ROUTERS, health):
         app.include_router(router)

@@ -34,7 +34,7 @@ class Workers:
     def __init__(
         self, settings: Settings, database: Database, nodes: NodePool, api_url: str
     ) -> None:
-        client = NodeClient(nodes)
+        client = NodeClient(nodes, limited=False)
         self._reports = ReportReconciler(database, client, settings.reports, api_url)
         self.loop = Loop(
             database,

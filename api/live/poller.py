@@ -87,7 +87,8 @@ class Poller:
                 await asyncio.gather(ended, return_exceptions=True)
 
     async def _run(self, database: Database, nodes: NodePool) -> None:
-        client = NodeClient(nodes, deadline_seconds=NODE_SECONDS)
+        # One thread at a time, which is none of those that serve requests.
+        client = NodeClient(nodes, deadline_seconds=NODE_SECONDS, limited=False)
         before: Observation | None = None
         try:
             while True:

@@ -5,16 +5,18 @@ so it does not matter which. What a node refuses becomes a :class:`NodeFailure` 
 code.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final, Protocol, TypeVar, cast
 
 import grpc
 
+from api.node.call_limit import CALLS_MAX, RETRY_SECONDS, NodeBusyError
 from api.node.failure import FailureKind, NodeFailure
 from api.node.fan_out import Send, answers
 from api.node.fence import Fence
-from api.node.pool import CircuitOpenError, NodePool
+from api.node.pool import CircuitOpenError, Connection, NodePool
 from api.node.positions import Position, PositionQuery, ask
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace.wire import stream_pb2, stream_pb2_grpc
@@ -23,6 +25,8 @@ DEADLINE_SECONDS: Final = 5.0
 # The one call that waits for work: every partition closes its window and publishes it.
 FLUSH_SECONDS: Final = 30.0
 NO_KEY: Final = "key_none"
+# What a request gets, and never a worker: the node has as many calls under way as it may have.
+NODE_BUSY: Final = "NODE_BUSY"
 KINDS: Final[dict[grpc.StatusCode, FailureKind]] = {
     grpc.StatusCode.UNAVAILABLE: FailureKind.UNREACHABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED: FailureKind.UNREACHABLE,
@@ -77,11 +81,16 @@ class NodeClient:
     """Calls to nodes over the connections of a pool.
 
     :param deadline_seconds: how long an ordinary call may take.
+    :param limited: whether its calls count towards the limit of calls to a node: those of requests
+        do, and those of a worker do not, which has a thread of its own.
     """
 
-    def __init__(self, pool: NodePool, *, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+    def __init__(
+        self, pool: NodePool, *, deadline_seconds: float = DEADLINE_SECONDS, limited: bool = True
+    ) -> None:
         self._pool = pool
         self._deadline_seconds = deadline_seconds
+        self._limited = limited
 
     def describe(
         self,
@@ -108,7 +117,7 @@ class NodeClient:
     ) -> dict[PositionQuery, Position]:
         """How far groups have read, of any organization."""
         metadata = self._metadata()
-        with self._pool.lease(address) as connection:
+        with self._lease(address) as connection:
             return ask(connection.calls, metadata, queries)
 
     def offsets_at(
@@ -117,7 +126,7 @@ class NodeClient:
         """Where times lie in partitions, of any organization; None where no answer came in
         time."""
         metadata = self._metadata()
-        with self._pool.lease(address) as connection:
+        with self._lease(address) as connection:
             send = cast(
                 "Send[stream_pb2.ListOffsetsRequest, stream_pb2.ListOffsetsReply]",
                 stream_pb2_grpc.StreamStub(connection.calls).ListOffsets.future,
@@ -189,6 +198,14 @@ class NodeClient:
     def _metadata(self) -> tuple[tuple[str, str], ...]:
         return (("authorization", f"Bearer {self.node_key()}"),)
 
+    @contextmanager
+    def _lease(self, address: str) -> Iterator[Connection]:
+        try:
+            with self._pool.lease(address, limited=self._limited) as connection:
+                yield connection
+        except NodeBusyError as error:
+            raise _busy(address) from error
+
     def _apply(
         self, addresses: Sequence[str], request: node_pb2.ApplyRequest
     ) -> node_pb2.ApplyReply:
@@ -209,11 +226,15 @@ class NodeClient:
         for address in addresses:
             self._pool.refresh(address)
             try:
-                with self._pool.calling(address, timeout, counts=seconds is None) as connection:
+                with self._pool.calling(
+                    address, timeout, counts=seconds is None, limited=self._limited
+                ) as connection:
                     method = method_of(connection.calls)
                     return method(request, timeout=timeout, metadata=metadata)
             except CircuitOpenError:
                 failure = _unreachable(address)
+            except NodeBusyError:
+                failure = _busy(address)
             except grpc.RpcError as error:
                 failure = _failure(address, cast("grpc.Call", error))
                 if failure.kind is not FailureKind.UNREACHABLE:
@@ -239,6 +260,12 @@ def _unreachable(address: str) -> NodeFailure:
     """The text of grpc names sockets and changes from call to call; a status must not."""
     message = f"The node at {address} does not answer."
     return NodeFailure(FailureKind.UNREACHABLE, "NODE_UNREACHABLE", message)
+
+
+def _busy(address: str) -> NodeFailure:
+    message = f"{CALLS_MAX} calls to the node at {address} are in progress, the maximum."
+    after = timedelta(seconds=RETRY_SECONDS)
+    return NodeFailure(FailureKind.THROTTLED, NODE_BUSY, message, after=after)
 
 
 def error_detail(error: grpc.Call) -> stream_pb2.Error | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from api.http.errors import NotFoundError
-from api.node.messages import NodeCalls
+from api.node.messages import NodeCalls, refusals
 from api.node.pool import NodePool
 from api.node.positions import Position, PositionQuery, ask
 from headrace.wire import stream_pb2, stream_pb2_grpc
@@ -63,5 +63,5 @@ class GroupReader(NodeCalls):
 
     def positions(self, queries: Sequence[PositionQuery]) -> dict[PositionQuery, Position]:
         """How far groups have read."""
-        with self._pool.lease(self._address) as connection:
+        with refusals(), self._pool.lease(self._address) as connection:
             return ask(connection.calls, self._metadata, queries)

@@ -24,6 +24,7 @@ from api.http.errors import (
     RateLimitedError,
     UnavailableError,
 )
+from api.node.call_limit import CALLS_MAX, RETRY_SECONDS, NodeBusyError
 from api.node.client import error_detail
 from api.node.pool import CircuitOpenError, NodePool
 from headrace.wire import stream_pb2, stream_pb2_grpc
@@ -155,7 +156,9 @@ class NodeFollower:
             partition, offset, messages=messages, size_bytes=size_bytes, wait_ms=wait_ms
         )
         seconds = DEADLINE_SECONDS + wait_ms / 1000
-        with refusals(), self._pool.calling(self.place.address, seconds) as connection:
+        # It holds no thread, and tails have a limit of their own.
+        calling = self._pool.calling(self.place.address, seconds, limited=False)
+        with refusals(), calling as connection:
             call = stream_pb2_grpc.StreamStub(connection.waits).FetchMessages.future(
                 request, timeout=seconds, metadata=self.place.metadata
             )
@@ -187,6 +190,15 @@ def refusals() -> Iterator[None]:
         yield
     except grpc.RpcError as error:
         raise refusal(cast("grpc.Call", error)) from error
+    except NodeBusyError as error:
+        raise UnavailableError(
+            f"{CALLS_MAX} calls of this API to the node are in progress, the maximum: the node "
+            "answers slowly or not at all. This request was not sent to it.",
+            code="NODE_BUSY",
+            hint="Repeat the request after the seconds in Retry-After. If the error persists, see "
+            "`headrace explain` of the node.",
+            retry_after_seconds=RETRY_SECONDS,
+        ) from error
     except (CircuitOpenError, grpc.FutureCancelledError) as error:
         raise _unanswered(None) from error
 

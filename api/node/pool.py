@@ -2,6 +2,7 @@
 
 Every call to a node leases a connection here for as long as it lasts, so a request finds the
 channel that earlier ones have opened, and learns from the circuit breaker what they have found out.
+A call that holds a thread of the API counts towards the limit of its node (call_limit.py).
 A connection has two channels: calls that wait for messages have their own, so that many readers
 never take the streams of the connection from everyone else.
 
@@ -17,7 +18,7 @@ is being opened. Refuses to decide what a node is asked.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self, cast
@@ -26,6 +27,7 @@ import grpc
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.node.call_limit import CallLimit
 from api.node.circuit_breaker import CircuitBreaker
 from api.node.failure import FailureKind, NodeFailure
 
@@ -80,6 +82,8 @@ class NodePool:
         breaker: CircuitBreaker | None = None,
     ) -> None:
         self.breaker = breaker or CircuitBreaker()
+        self.limit = CallLimit()
+        self.circuit_refusals = 0
         self._key_file = key_file
         self._registered = registered
         self._lock = threading.Lock()
@@ -123,18 +127,31 @@ class NodePool:
             ) from error
 
     @contextmanager
-    def calling(self, address: str, seconds: float, *, counts: bool = True) -> Iterator[Connection]:
+    def calling(
+        self, address: str, seconds: float, *, counts: bool = True, limited: bool = True
+    ) -> Iterator[Connection]:
         """A connection for one call with a deadline. Whether the node answers is remembered for
         the calls that follow, unless ``counts`` says that the call waits for work.
 
+        :param limited: as for :meth:`lease`.
         :raises CircuitOpenError: the node did not answer lately.
+        :raises NodeBusyError: as many calls to it are under way as may be.
         """
-        if not self.breaker.allows(address, seconds):
-            raise CircuitOpenError(address)
+        # The place first: a call that is refused for want of one must not be the probe.
+        with self._place(address, limited=limited):
+            if not self.breaker.allows(address, seconds):
+                self.circuit_refusals += 1
+                raise CircuitOpenError(address)
+            remembering = self._remembering(address, seconds, counts=counts)
+            with remembering, self._leased(address) as connection:
+                yield connection
+
+    @contextmanager
+    def _remembering(self, address: str, seconds: float, *, counts: bool) -> Iterator[None]:
+        """Tells the circuit breaker how a call ends."""
         began = self.breaker.clock()
         try:
-            with self.lease(address) as connection:
-                yield connection
+            yield
         except grpc.RpcError as error:
             if cast("grpc.Call", error).code() is not grpc.StatusCode.DEADLINE_EXCEEDED:
                 self.breaker.answered(address)
@@ -143,9 +160,23 @@ class NodePool:
             raise
         self.breaker.answered(address)
 
+    def _place(self, address: str, *, limited: bool) -> AbstractContextManager[None]:
+        return self.limit.call(address) if limited else nullcontext()
+
     @contextmanager
-    def lease(self, address: str) -> Iterator[Connection]:
-        """A connection, which stays open until the end of the block."""
+    def lease(self, address: str, *, limited: bool = True) -> Iterator[Connection]:
+        """A connection, which stays open until the end of the block.
+
+        :param limited: whether it counts towards the limit of calls to its node. It does not if it
+            holds no thread of requests: a worker has its own, a reader that waits in the event loop
+            has none, and both are bounded in number already.
+        :raises NodeBusyError: as many calls to the node are under way as may be.
+        """
+        with self._place(address, limited=limited), self._leased(address) as connection:
+            yield connection
+
+    @contextmanager
+    def _leased(self, address: str) -> Iterator[Connection]:
         with self._lock:
             assert not self._is_closed, "the pool is closed when its process ends"
             connection = self._open.get(address) or self._opened(address)

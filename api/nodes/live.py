@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from api.http.resource import ConditionBody
-from api.node.client import NodeClient
+from api.node.client import NODE_BUSY, NodeClient
 from api.node.failure import NodeFailure
 from api.node.pool import NodePool
 from api.nodes.schemas import NodeBody, NodeSaid
@@ -33,7 +33,8 @@ def _ask(client: NodeClient, body: NodeBody) -> None:
     try:
         reply = client.node_status(body.spec.address)
     except NodeFailure as failure:
-        body.status.conditions = [_reachable(body, "False", failure.code, failure.message)]
+        reachable = "Unknown" if failure.code == NODE_BUSY else "False"
+        body.status.conditions = [_reachable(body, reachable, failure.code, failure.message)]
         return
     now = datetime.now(UTC)
     if reply.node_id != body.id:

@@ -1,4 +1,4 @@
-"""Every metric that a document or an alarm names is one that a node serves."""
+"""Every metric that a document or an alarm names is one that a node or the API serves."""
 
 import re
 from pathlib import Path
@@ -11,6 +11,7 @@ SOURCES = [
     *ROOT.glob("native/src/**/*.c"),
     *ROOT.glob("dataplane/**/*.py"),
     *ROOT.glob("api/*.py"),
+    *ROOT.glob("api/node/*.py"),
 ]
 # Cookies are called alike.
 COOKIES = {"headrace_session"}

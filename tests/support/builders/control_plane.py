@@ -320,7 +320,7 @@ def service(
     database = installation.database
     readdress(database, node_id=first.identity.node_id, node_address=node.address)
     nodes = NodePool(key_file, partial(registrations, database))
-    client = NodeClient(nodes)
+    client = NodeClient(nodes, limited=False)
     loop = Loop(
         database,
         {
