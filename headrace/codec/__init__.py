@@ -1,7 +1,8 @@
 """Batches of records: in C (native/src/batch/batch.c) or in Python.
 
     part = encode([Record(b"key", b"value", timestamp_us)], codec="lz4")  # for a produce request
-    for batch in batches(reply.batches):  # of a fetch reply
+    seed = partition_seed(cluster_id, topic, created_revision, partition)
+    for batch in batches(reply.batches, seed):  # of a fetch reply
         columns = decode(batch)
         columns.offsets, columns.keys, columns.values, columns.headers(0)
 
@@ -12,9 +13,10 @@ batches.
 
 from __future__ import annotations
 
+import struct
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Protocol, overload
+from typing import Final, Protocol, overload
 
 from headrace.codec import python_codec
 from headrace.codec.layout import (
@@ -42,6 +44,7 @@ __all__ = [
     "crc32c",
     "decode",
     "encode",
+    "partition_seed",
 ]
 
 
@@ -56,7 +59,7 @@ class _Engine(Protocol):
         producer_epoch: int,
         base_sequence: int,
     ) -> bytes: ...
-    def stored_batch(self, view: memoryview) -> Batch | None: ...
+    def stored_batch(self, view: memoryview, seed: int) -> Batch | None: ...
     def client_batch(self, view: memoryview) -> Batch: ...
     def decode(self, batch: Batch) -> Decoded: ...
     def crc32c(self, data: bytes | bytearray | memoryview) -> int: ...
@@ -71,6 +74,7 @@ def _found() -> tuple[_Engine, bool]:
 
 
 _engine, ACCELERATED = _found()
+_PLACE: Final = struct.Struct("<48sQQI")
 
 
 class Fields(Sequence[bytes | None]):
@@ -164,14 +168,25 @@ def encode(
         raise CodecError("BATCH_RECORD", "a header name is not text") from error
 
 
-def batches(buffer: bytes | bytearray | memoryview) -> Iterator[Batch]:
+def partition_seed(cluster_id: str, topic: int, created_revision: int, partition: int) -> int:
+    """What binds a stored batch to its partition: the CRC of its server header begins with it.
+
+    Take the handle that you asked the node for: bytes of another partition are then refused,
+    whole as they are.
+    """
+    place = _PLACE.pack(cluster_id.encode(), topic, created_revision, partition)
+    return _engine.crc32c(place)
+
+
+def batches(buffer: bytes | bytearray | memoryview, seed: int) -> Iterator[Batch]:
     """Walk stored batches end to end, each checked with both its CRCs.
 
-    The batches borrow ``buffer``. Raises CodecError at the first that is damaged or cut off.
+    ``seed``: ``partition_seed`` of the partition that they were asked of. The batches borrow
+    ``buffer``. Raises CodecError at the first that is damaged, cut off or of another partition.
     """
     view = memoryview(buffer).toreadonly()
     while view:
-        batch = _engine.stored_batch(view)
+        batch = _engine.stored_batch(view, seed)
         if batch is None:
             raise CodecError("BATCH_SHORT", "the bytes end in the middle of a batch")
         yield batch

@@ -156,10 +156,10 @@ def _batch(found: CData, stored: memoryview, client: memoryview) -> Batch:
     )
 
 
-def stored_batch(view: memoryview) -> Batch | None:
+def stored_batch(view: memoryview, seed: int) -> Batch | None:
     """The stored batch at the front of ``view``; None if it ends behind it. Raises CodecError."""
     found = ffi.new("struct codec_batch *")
-    size = _checked(lib.codec_next(ffi.from_buffer(view), len(view), found))
+    size = _checked(lib.codec_next(ffi.from_buffer(view), len(view), seed, found))
     if size == 0:
         return None
     return _batch(found, view[:size], view[size - found.client_bytes : size])

@@ -26,7 +26,7 @@ from headrace.codec.layout import (
     Record,
 )
 
-_SERVER = struct.Struct("<4sIIHHQqQQIIQ12s20s")
+_SERVER = struct.Struct("<4sIIHHQqQQIIQ12s16sI")
 _CLIENT = struct.Struct("<IIBBHI16sQIIqqII")
 _MAGIC = b"HRB1"
 _VERSION = 1
@@ -208,7 +208,7 @@ def client_batch(view: memoryview) -> Batch:
     return _client(view, None, view[:0])
 
 
-def stored_batch(view: memoryview) -> Batch | None:
+def stored_batch(view: memoryview, seed: int) -> Batch | None:
     """The stored batch at the front of ``view``; None if it ends behind it. Raises CodecError."""
     if len(view) < SERVER_HEADER_BYTES:
         return None
@@ -226,13 +226,14 @@ def stored_batch(view: memoryview) -> Batch | None:
         key_id,
         cumulative,
         nonce,
-        reserved,
+        _,
+        client_crc,
     ) = _SERVER.unpack_from(view)
     _refuse(magic != _MAGIC, "BATCH_MAGIC", "no batch begins here")
     covered = bytes(view[:8]) + bytes(view[12:SERVER_HEADER_BYTES])
-    _refuse(crc != crc32c(covered), "BATCH_CHECKSUM", "the server header fails its CRC32C")
+    _refuse(crc != crc32c(covered, seed), "BATCH_CHECKSUM", "the server header fails its CRC32C")
     _refuse(version != _VERSION, "BATCH_VERSION", f"version {version} is not known")
-    unknown = flags != 0 or key_id != 0 or any(nonce) or any(reserved)
+    unknown = flags != 0 or key_id != 0 or any(nonce)
     _refuse(unknown, "BATCH_RESERVED", "a reserved field is not zero")
     least = SERVER_HEADER_BYTES + CLIENT_HEADER_BYTES
     in_range = least < size <= SERVER_HEADER_BYTES + CLIENT_BYTES_MAX
@@ -240,7 +241,10 @@ def stored_batch(view: memoryview) -> Batch | None:
     if size > len(view):
         return None
     server = (base_offset, append_us, op, first_view, principal, cumulative)
-    return _client(view[SERVER_HEADER_BYTES:size], server, view[:size])
+    batch = _client(view[SERVER_HEADER_BYTES:size], server, view[:size])
+    (crc,) = struct.unpack_from("<I", batch.client, 4)
+    _refuse(crc != client_crc, "BATCH_CHECKSUM", "the client part is not the header's")
+    return batch
 
 
 # ---- decoding ----

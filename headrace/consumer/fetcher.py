@@ -60,6 +60,7 @@ class Slot:
         "name",
         "revoking",
         "room",
+        "seed",
         "to_commit",
         "topic",
     )
@@ -67,6 +68,7 @@ class Slot:
     def __init__(self, name: TopicPartition, route: Route, *, group: int, generation: int) -> None:
         self.name = name
         self.topic = (route.number, route.created_revision)
+        self.seed = codec.partition_seed(route.cluster_id, *self.topic, name.partition)
         self.group = group
         self.generation = generation
         self.active = True
@@ -261,7 +263,7 @@ class PartitionReader:
         slot = self._slot
         if reply.status == wire.OK:
             slot.high_watermark = reply.high_watermark
-            for batch in _checked(reply.batches, slot.name):
+            for batch in _checked(reply.batches, slot):
                 chunk = Chunk(slot, batch, self._offset)
                 if chunk.end <= self._offset:
                     continue
@@ -291,13 +293,14 @@ class PartitionReader:
             self._slot.begin_at(max(self._slot.done, log_start))
 
 
-def _checked(stored: bytes, name: TopicPartition) -> Iterator[codec.Batch]:
+def _checked(stored: bytes, slot: Slot) -> Iterator[codec.Batch]:
     """The batches of a reply. Their checksums were made by the producer and the node: this is the
-    last look."""
+    last look, also that they are batches of the partition that was asked for."""
     try:
-        yield from codec.batches(stored)
+        yield from codec.batches(stored, slot.seed)
     except codec.CodecError as error:
-        raise CorruptPartition(f"{name}: received a damaged batch: {error.message}") from error
+        message = f"{slot.name}: received a damaged batch: {error.message}"
+        raise CorruptPartition(message) from error
 
 
 def _of_status(status: int, name: TopicPartition) -> HeadraceError:

@@ -90,6 +90,7 @@ class Route:
     codec: str
     primaries: tuple[str, ...]
     """Address of the node that leads partition i."""
+    cluster_id: str
 
     @property
     def partitions_count(self) -> int:
@@ -259,7 +260,7 @@ class ClusterMetadata:
         for topic in reply.topics:
             if topic.HasField("error"):
                 raise _with_name(error_of(topic.error), name)
-            route = _route(topic, {node.id: node.address for node in reply.nodes})
+            route = _route(topic, reply)
             self._routes[name] = self._routes[route.name] = route
             return route
         raise _with_name(TopicNotFound(f'Topic "{name}" does not exist'), name)
@@ -267,9 +268,8 @@ class ClusterMetadata:
     async def every_route(self, timeout: float = CALL_TIMEOUT) -> list[Route]:
         """The routes of every topic that the key may see and that is ready."""
         reply = await self.describe([], timeout)
-        nodes = {node.id: node.address for node in reply.nodes}
         ready = [topic for topic in reply.topics if topic.partitions]
-        routes = [_route(topic, nodes) for topic in ready]
+        routes = [_route(topic, reply) for topic in ready]
         self._routes |= {route.name: route for route in routes}
         return routes
 
@@ -318,7 +318,8 @@ def _with_name(error: HeadraceError, name: str) -> HeadraceError:
     return error
 
 
-def _route(topic: wire.Topic, nodes: dict[str, str]) -> Route:
+def _route(topic: wire.Topic, reply: wire.DescribeReply) -> Route:
+    nodes = {node.id: node.address for node in reply.nodes}
     primaries = {p.index: nodes.get(p.primary, "") for p in topic.partitions}
     if not primaries or sorted(primaries) != list(range(len(primaries))):
         raise Unreachable(
@@ -336,4 +337,5 @@ def _route(topic: wire.Topic, nodes: dict[str, str]) -> Route:
         message_bytes_max=topic.message_bytes_max or 1 << 20,
         codec=topic.codec or "none",
         primaries=tuple(primaries[i] for i in range(len(primaries))),
+        cluster_id=reply.cluster_id,
     )

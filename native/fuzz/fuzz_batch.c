@@ -16,6 +16,8 @@
 /* Larger announcements are checked as headers only: filling them would take all the time. */
 enum { RECORDS_BYTES_MAX = FUZZ_COPY_SIZE_MAX, RECORDS_COUNT_MAX = 65536, RECORDS_ROOM = 1 };
 
+static const uint32_t SEED = 0; /* any one is as good */
+
 static void column_inside(uint32_t position, int32_t size, uint32_t records_bytes)
 {
     assert(size >= -1);
@@ -69,9 +71,9 @@ static void stored_walk(const uint8_t *bytes, size_t size)
     while (at < size) {
         struct batch_server server;
         struct batch_client client;
-        enum status status = batch_check_stored(bytes + at, size - at, &server, &client);
+        enum status status = batch_check_stored(bytes + at, size - at, SEED, &server, &client);
         struct codec_batch batch;
-        int64_t next = codec_next(bytes + at, size - at, &batch);
+        int64_t next = codec_next(bytes + at, size - at, SEED, &batch);
         if (status != STATUS_OK) {
             assert(next <= 0);
             return;
@@ -98,10 +100,11 @@ static void stored_reseal(uint8_t *bytes, size_t size)
     size_t at = 0;
     while (size - at > BATCH_HEADERS_BYTES) {
         uint8_t *stored = bytes + at;
-        uint32_t crc = crc32c(stored, 8);
+        part_reseal(stored + BATCH_SERVER_HEADER_BYTES, size - at - BATCH_SERVER_HEADER_BYTES);
+        memcpy(stored + 92, stored + BATCH_SERVER_HEADER_BYTES + 4, 4); /* the part's CRC */
+        uint32_t crc = crc32c_extend(SEED, stored, 8);
         crc = crc32c_extend(crc, stored + 12, BATCH_SERVER_HEADER_BYTES - 12);
         bytes_put_u32(stored + 8, crc);
-        part_reseal(stored + BATCH_SERVER_HEADER_BYTES, size - at - BATCH_SERVER_HEADER_BYTES);
         uint32_t stored_bytes = bytes_get_u32(stored + 4);
         if (stored_bytes == 0 || stored_bytes > size - at) return;
         at += stored_bytes;

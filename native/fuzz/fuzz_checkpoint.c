@@ -119,7 +119,7 @@ static void bodies(const uint8_t *bytes, size_t size)
 static void files(const uint8_t *bytes, size_t size)
 {
     struct segment_footer footer;
-    (void)segment_footer_decode(bytes, size, &footer);
+    (void)segment_footer_decode(bytes, size, 0, &footer);
     struct entry_prepare prepare;
     if (size >= ENTRY_PREPARE_BYTES) (void)vsr_prepare_decode(bytes, &prepare);
     bodies(bytes, size);

@@ -71,9 +71,10 @@ size_t codec_bound(uint32_t records_bytes, uint32_t codec);
 int64_t codec_encode(const struct codec_source *source, uint32_t records_bytes, uint8_t *scratch,
                      uint8_t *target, size_t target_size);
 
-/* The stored batch at the front of `bytes`. Returns its size; 0 = it does not end within `size`; or
- * a status. */
-int64_t codec_next(const uint8_t *bytes, size_t size, struct codec_batch *batch);
+/* The stored batch at the front of `bytes`. `seed`: CRC32C of its partition's identity
+ * (docs/internals/log-format.md); a batch of another partition is BATCH_CHECKSUM. Returns its size;
+ * 0 = it does not end within `size`; or a status. */
+int64_t codec_next(const uint8_t *bytes, size_t size, uint32_t seed, struct codec_batch *batch);
 
 /* A bare client part of exactly `size` bytes; the server's fields are zero. Returns its size, or a
  * status. */

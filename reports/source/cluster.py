@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar, cast
 import grpc
 import grpc.aio
 
-from headrace.codec import Batch, CodecError, batches
+from headrace.codec import Batch, CodecError, batches, partition_seed
 from headrace.errors import HeadraceError, NotHere, Retryable
 from headrace.transport.grpc_errors import error_of, error_of_call
 from headrace.transport.retry import Backoff, Deadline, changes_route, repeatable
@@ -71,6 +71,12 @@ class Handle:
     number: int
     created_revision: int
     partitions: int
+    cluster_id: str = ""
+    """Of the cluster that answered; "" is a handle that nothing is read with."""
+
+    def seed(self, partition: int) -> int:
+        """What its stored batches are bound to (codec.partition_seed)."""
+        return partition_seed(self.cluster_id, self.number, self.created_revision, partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,8 @@ class ClusterReader:
         self._channels: dict[str, grpc.Channel] = {}
         self._routes: dict[tuple[int, int], str] = {}
         self._metadata = (("authorization", f"Bearer {access.key}"),)
+        self.cluster_id = ""
+        """As the last `topics` was answered."""
 
     def __enter__(self) -> "ClusterReader":
         return self
@@ -107,6 +115,7 @@ class ClusterReader:
         TOPIC_NOT_FOUND names the first missing one.
         """
         reply = self._describe(names)
+        self.cluster_id = reply.cluster_id
         for topic in reply.topics:
             if topic.error.code:
                 missing = error_of(topic.error)
@@ -119,6 +128,7 @@ class ClusterReader:
                     topic.number,
                     topic.created_revision,
                     len(topic.partitions),
+                    reply.cluster_id,
                 )
                 for topic in reply.topics
             ),
@@ -295,8 +305,9 @@ def _checked(reply: stream_pb2.FetchReply, wanted: Range) -> stream_pb2.FetchRep
 
 def _walked(reply: stream_pb2.FetchReply, wanted: Range) -> list[Batch]:
     """The batches of a reply that begin below the end of the range, each checked by its CRCs."""
+    stored = batches(reply.batches, wanted.handle.seed(wanted.partition))
     try:
-        return [batch for batch in batches(reply.batches) if batch.base_offset < wanted.end]
+        return [batch for batch in stored if batch.base_offset < wanted.end]
     except CodecError as damage:
         raise SourceError(
             "LOG_CORRUPT",

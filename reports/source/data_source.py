@@ -28,7 +28,7 @@ option that plans show.
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -164,13 +164,16 @@ class HeadraceReader(DataSourceReader):
     def _handles(self, cluster: ClusterReader) -> list[Handle]:
         """Handles with their present names.
 
-        A handle that is not described any more keeps its number only.
+        A handle that is not described any more has its number and the cluster only.
         """
         if self._selection.topic:
             return cluster.topics(self._selection.topic)
         known = {(topic.number, topic.created_revision): topic for topic in cluster.topics()}
         return [
-            known.get((handle.number, handle.created_revision), handle)
+            known.get(
+                (handle.number, handle.created_revision),
+                replace(handle, cluster_id=cluster.cluster_id),
+            )
             for handle in self._selection.handles
         ]
 

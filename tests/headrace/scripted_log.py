@@ -3,7 +3,7 @@
 import struct
 from dataclasses import dataclass, field
 
-from headrace import codec
+from headrace.codec import python_codec
 from headrace.wire import stream_pb2 as wire
 
 
@@ -17,8 +17,9 @@ class Producer:
 
 @dataclass
 class Log:
-    """One partition."""
+    """One partition; ``seed`` as codec.partition_seed gives it."""
 
+    seed: int
     stored: list[tuple[int, int, bytes]] = field(default_factory=list)
     end: int = 0
     start: int = 0
@@ -43,11 +44,11 @@ class Faults:
     deaf: bool = False
 
 
-def stored_batch(client_part: bytes, base_offset: int, append_time_us: int) -> bytes:
+def stored_batch(client_part: bytes, base_offset: int, append_time_us: int, seed: int) -> bytes:
     """A client part behind the server's header, as docs/internals/log-format.md draws it."""
     size = 96 + len(client_part)
     tail = struct.pack(
-        "<HHQqQQIIQ12s20s", 1, 0, base_offset, append_time_us, 0, 0, 7, 0, 0, b"", b""
+        "<HHQqQQIIQ28s4s", 1, 0, base_offset, append_time_us, 0, 0, 7, 0, 0, b"", client_part[4:8]
     )
     head = b"HRB1" + struct.pack("<I", size)
-    return head + struct.pack("<I", codec.crc32c(head + tail)) + tail + client_part
+    return head + struct.pack("<I", python_codec.crc32c(head + tail, seed)) + tail + client_part

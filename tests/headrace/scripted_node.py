@@ -41,13 +41,31 @@ class ScriptedNode:
         self.partitions = topics
         self.numbers = {name: 16 + i for i, name in enumerate(topics)}
         self.revisions = dict.fromkeys(topics, 1)
-        self.logs = {(n, p): Log() for n, count in topics.items() for p in range(count)}
+        self.logs = {
+            (n, p): Log(self.seed(n, p)) for n, count in topics.items() for p in range(count)
+        }
         self.produce_requests = 0
         self.groups: dict[str, Group] = {}
         self.token: str | None = None
         self.port = 0
         self._server: grpc.Server | None = None
         self._stopping = threading.Event()
+
+    def seed(self, topic: str, partition: int) -> int:
+        """What the partition's stored batches are bound to."""
+        number, revision = self.numbers[topic], self.revisions[topic]
+        return codec.partition_seed("cl_test", number, revision, partition)
+
+    def recreate(self, topic: str, partitions: int | None = None) -> None:
+        """Delete a topic and make another one of its name, empty."""
+        with self.changed:
+            self.revisions[topic] += 1
+            self.partitions[topic] = partitions or self.partitions[topic]
+            for key in [key for key in self.logs if key[0] == topic]:
+                del self.logs[key]
+            for partition in range(self.partitions[topic]):
+                self.logs[topic, partition] = Log(self.seed(topic, partition))
+            self.changed.notify_all()
 
     @property
     def address(self) -> str:
@@ -114,7 +132,7 @@ class ScriptedNode:
                 value
                 for log in logs
                 for _, _, stored in log.stored
-                for batch in codec.batches(stored)
+                for batch in codec.batches(stored, log.seed)
                 for value in codec.decode(batch).values
             ]
 
@@ -216,7 +234,7 @@ class ScriptedNode:
 
     def _append(self, log: Log, part: bytes, count: int) -> int:
         base = log.end
-        log.stored.append((base, count, stored_batch(part, base, time.time_ns() // 1000)))
+        log.stored.append((base, count, stored_batch(part, base, time.time_ns() // 1000, log.seed)))
         log.end += count
         self.changed.notify_all()
         return base

@@ -20,7 +20,7 @@ def add_partitions(node: ScriptedNode, topic: str, count: int) -> None:
     """The topic has `count` partitions from now on."""
     with node.changed:
         for partition in range(node.partitions[topic], count):
-            node.logs[topic, partition] = Log()
+            node.logs[topic, partition] = Log(node.seed(topic, partition))
         node.partitions[topic] = count
 
 

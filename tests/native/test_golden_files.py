@@ -17,9 +17,11 @@ from headrace import codec
 from headrace.codec import python_codec
 from headrace.codec.layout import Batch, Record
 from native._engine_sim import ffi, lib
-from tests.support.builders.storage import Partition, client_part, name
+from tests.support.builders.storage import FOOTER_SEED, Partition, client_part, name
 
 DATA = Path(__file__).resolve().parent.parent / "data"
+SEED = codec.partition_seed("cl_06f0000000000000000000000a", 16, 3, 2)
+"""Of the golden batches."""
 
 ROWS = [
     Record(
@@ -46,9 +48,9 @@ def golden(file: str) -> bytes:
     return (DATA / file).read_bytes()
 
 
-def reseal(data: bytes, at: int, begin: int) -> bytes:
+def reseal(data: bytes, at: int, begin: int, seed: int = 0) -> bytes:
     """The bytes with the CRC32C at ``at`` computed anew over everything from ``begin`` on."""
-    return data[:at] + struct.pack("<I", python_codec.crc32c(data[begin:])) + data[at + 4 :]
+    return data[:at] + struct.pack("<I", python_codec.crc32c(data[begin:], seed)) + data[at + 4 :]
 
 
 # ---- batches ----
@@ -74,8 +76,8 @@ def decode_python(batch: Batch) -> codec.Columns:
 def test_a_golden_batch_holds_its_records(
     form: str, rows: list[Record], decode: Callable[[Batch], codec.Columns]
 ) -> None:
-    (batch,) = codec.batches(golden(f"batch_v1_{form}.bin"))
-    again = python_codec.stored_batch(memoryview(golden(f"batch_v1_{form}.bin")))
+    (batch,) = codec.batches(golden(f"batch_v1_{form}.bin"), SEED)
+    again = python_codec.stored_batch(memoryview(golden(f"batch_v1_{form}.bin")), SEED)
     assert batch == again
     assert (batch.op, batch.first_view, batch.principal, batch.cumulative_bytes) == (
         77,
@@ -90,6 +92,13 @@ def test_a_golden_batch_holds_its_records(
     assert rows_of(batch, decode) == expected
 
 
+def digest_of(data: bytes | memoryview) -> bytes:
+    """XXH3-128, the low half first."""
+    digest = ffi.new("uint8_t[16]")
+    lib.vsr_digest(bytes(data), len(data), digest)
+    return bytes(ffi.buffer(digest))
+
+
 def server_header_c(batch: Batch) -> bytes:
     server = ffi.new(
         "struct batch_server *",
@@ -101,17 +110,19 @@ def server_header_c(batch: Batch) -> bytes:
             "first_view": batch.first_view,
             "principal": batch.principal,
             "cumulative_bytes": batch.cumulative_bytes,
+            "client_crc": int.from_bytes(batch.client[4:8], "little"),
+            "digest": digest_of(batch.client),
         },
     )
     target = ffi.new("uint8_t[96]")
-    lib.batch_encode_server(server, target)
+    lib.batch_encode_server(server, SEED, target)
     return bytes(ffi.buffer(target))
 
 
 def server_header_python(batch: Batch) -> bytes:
     front = struct.pack("<4sI", b"HRB1", batch.size_bytes)
     rest = struct.pack(
-        "<HHQqQQIIQ32x",
+        "<HHQqQQIIQ12x16sI",
         1,
         0,
         batch.base_offset,
@@ -121,8 +132,10 @@ def server_header_python(batch: Batch) -> bytes:
         batch.principal,
         0,
         batch.cumulative_bytes,
+        digest_of(batch.client),
+        int.from_bytes(batch.client[4:8], "little"),
     )
-    return front + struct.pack("<I", python_codec.crc32c(front + rest)) + rest
+    return front + struct.pack("<I", python_codec.crc32c(front + rest, SEED)) + rest
 
 
 def encode_python(rows: list[Record], batch: Batch) -> bytes:
@@ -144,7 +157,7 @@ def test_a_golden_batch_is_written_again(
     server_header: Callable[[Batch], bytes], encode: Callable[[list[Record], Batch], bytes]
 ) -> None:
     stored = golden("batch_v1_none.bin")
-    (batch,) = codec.batches(stored)
+    (batch,) = codec.batches(stored, SEED)
     assert server_header(batch) + encode(ROWS, batch) == stored
 
 
@@ -152,7 +165,7 @@ def test_a_golden_batch_is_written_again(
 def test_headers_of_compressed_golden_batches_are_written_again(form: str) -> None:
     # What a compressor writes may change with its release; the format is what it can read.
     stored = golden(f"batch_v1_{form}.bin")
-    (batch,) = codec.batches(stored)
+    (batch,) = codec.batches(stored, SEED)
     assert server_header_c(batch) == server_header_python(batch) == stored[:96]
 
 
@@ -176,11 +189,11 @@ def test_the_golden_segment_is_its_batches_and_its_footer() -> None:
     assert fields[3:8] == [0, 4, len(data) - 96, 1, 2]
     assert fields[8:10] == [1_700_000_001_000_000, 1_700_000_001_000_001]
     assert fields[12] == 4
-    assert reseal(struct.pack("<4sIH6xQQQQQqqQQQ", *fields), 4, 8) == footer
+    assert reseal(struct.pack("<4sIH6xQQQQQqqQQQ", *fields), 4, 8, FOOTER_SEED) == footer
     found = ffi.new("struct segment_footer *")
-    assert lib.segment_footer_decode(footer, 96, found) == 0
+    assert lib.segment_footer_decode(footer, 96, FOOTER_SEED, found) == 0
     again = ffi.new("uint8_t[96]")
-    lib.segment_footer_encode(found, again)
+    lib.segment_footer_encode(found, FOOTER_SEED, again)
     assert bytes(ffi.buffer(again)) == footer
 
 

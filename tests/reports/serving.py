@@ -13,16 +13,18 @@ from typing import NoReturn
 
 import grpc
 
-from headrace.codec import Record, encode
+from headrace.codec import Record, encode, partition_seed
 from headrace.wire import stream_pb2, stream_pb2_grpc
 
 KEY = "hr_node_abcdefghij_secretsecretsecret_check0"
 FETCH_DEFAULT = 1 << 20
+CLUSTER_ID = "cl_local"
+REVISION = 3
 
 
-def crc32c(data: bytes) -> int:
+def crc32c(data: bytes, crc: int = 0) -> int:
     """Castagnoli, bit by bit: slow and plainly right."""
-    value = 0xFFFFFFFF
+    value = crc ^ 0xFFFFFFFF
     for byte in data:
         value ^= byte
         for _ in range(8):
@@ -30,9 +32,14 @@ def crc32c(data: bytes) -> int:
     return value ^ 0xFFFFFFFF
 
 
+def bound(stored: bytes, seed: int) -> bytes:
+    """A batch of a log as the partition with that seed stores it."""
+    return stored[:8] + struct.pack("<I", crc32c(stored[:8] + stored[12:96], seed)) + stored[12:]
+
+
 @dataclass
 class Log:
-    """One partition: stored batches end to end, as apply would have left them."""
+    """One partition: stored batches end to end, bound to no place before they are read."""
 
     stored: list[bytes] = field(default_factory=list)
     bases: list[int] = field(default_factory=list)
@@ -57,7 +64,7 @@ class Log:
         self.cumulative += size
         self.op += 1
         fields = struct.pack(
-            "<HHQqQQIIQ12s20s",
+            "<HHQqQQIIQ12s16s4s",
             1,
             0,
             self.end,
@@ -68,11 +75,10 @@ class Log:
             0,
             self.cumulative,
             bytes(12),
-            bytes(20),
+            bytes(16),
+            client[4:8],
         )
-        head = struct.pack("<4sI", b"HRB1", size)
-        checksum = struct.pack("<I", crc32c(head + fields))
-        self.stored.append(head + checksum + fields + client)
+        self.stored.append(struct.pack("<4sII", b"HRB1", size, 0) + fields + client)
         self.bases.append(self.end)
         self.end += len(records)
         return size
@@ -82,7 +88,7 @@ class Log:
         """The first offset that is not committed."""
         return self.end if self.committed is None else self.committed
 
-    def read(self, offset: int, bytes_max: int) -> stream_pb2.FetchReply:
+    def read(self, offset: int, bytes_max: int, seed: int) -> stream_pb2.FetchReply:
         """What Fetch answers."""
         reply = stream_pb2.FetchReply(
             status=stream_pb2.OK,
@@ -99,7 +105,7 @@ class Log:
             full = bool(found) and sum(map(len, found)) + len(stored) > bytes_max
             if end <= offset or full or base >= self.high_watermark:
                 continue
-            found.append(stored)
+            found.append(bound(stored, seed))
         reply.batches = b"".join(found)
         reply.status = stream_pb2.OK if found else stream_pb2.EMPTY
         return reply
@@ -127,12 +133,15 @@ class Node(stream_pb2_grpc.StreamServicer, stream_pb2_grpc.ClusterServicer):
     ) -> stream_pb2.DescribeReply:
         """Every topic, or those asked for."""
         self._authorize(context)
-        reply = stream_pb2.DescribeReply(cluster_id="cl_local", metadata_op=9)
+        reply = stream_pb2.DescribeReply(cluster_id=CLUSTER_ID, metadata_op=9)
         reply.nodes.add(id="nd_1", address=self.address)
         for number, name in self.numbers().items():
             if not request.topics or name in request.topics:
                 topic = reply.topics.add(
-                    name=name, number=number, created_revision=3, id=f"tp_{name.split('/')[1]}"
+                    name=name,
+                    number=number,
+                    created_revision=REVISION,
+                    id=f"tp_{name.split('/')[1]}",
                 )
                 for index in range(len(self.topics[name])):
                     topic.partitions.add(index=index, primary="nd_1")
@@ -160,7 +169,8 @@ class Node(stream_pb2_grpc.StreamServicer, stream_pb2_grpc.ClusterServicer):
         if request.topic not in self.numbers():
             refuse(context, grpc.StatusCode.NOT_FOUND, "TOPIC_NOT_FOUND", stream_pb2.TERMINAL)
         log = self.topics[self.numbers()[request.topic]][request.partition]
-        return log.read(request.offset, request.bytes_max or FETCH_DEFAULT)
+        seed = partition_seed(CLUSTER_ID, request.topic, REVISION, request.partition)
+        return log.read(request.offset, request.bytes_max or FETCH_DEFAULT, seed)
 
     def _authorize(self, context: grpc.ServicerContext) -> None:
         metadata = dict(context.invocation_metadata())

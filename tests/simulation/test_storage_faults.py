@@ -297,11 +297,6 @@ def test_rot_that_a_read_found_is_remembered_by_the_next_start() -> None:
     assert state(Store(disk, segment_bytes=2 * BLOCK), 0) == found
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="A batch does not say whose it is: one of another topic passes every check of a read.",
-)
 @pytest.mark.parametrize("segment", [0, 2], ids=["sealed", "active"])
 def test_a_block_of_another_topic_is_never_served(segment: int) -> None:
     def part(owner: bytes, number: int, size: int) -> bytes:

@@ -14,6 +14,13 @@
 #include "foundation/assert.h"
 #include "foundation/bytes.h"
 
+static uint32_t sim_seed(const struct sim_node *node, uint32_t partition)
+{
+    static const char cluster_id[ENGINE_ID_SIZE] = SIM_CLUSTER_ID;
+    const struct engine_partition_id *id = &node->clients->partitions[partition].id;
+    return batch_seed(cluster_id, id->topic, id->created_revision, id->partition);
+}
+
 struct sim_walk {
     uint64_t offset; /* expected next */
     uint64_t cumulative;
@@ -180,8 +187,8 @@ void sim_check_log(struct sim_node *node, uint32_t partition)
         for (size_t at = 0; at < size && !node->cluster->result->failed;) {
             struct batch_server server;
             struct batch_client client;
-            enum status status =
-                batch_check_stored(node->clients->read_bytes + at, size - at, &server, &client);
+            enum status status = batch_check_stored(node->clients->read_bytes + at, size - at,
+                                                    sim_seed(node, partition), &server, &client);
             if (status != STATUS_OK) {
                 sim_fail(node, "partition %u after %llu: %s", partition,
                          (unsigned long long)walk.offset, status_name(status));
@@ -279,8 +286,8 @@ void sim_check_fetch(struct sim_node *node, uint32_t partition, uint64_t offset)
     for (size_t at = 0; at < size;) {
         struct batch_server server;
         struct batch_client client;
-        enum status status =
-            batch_check_stored(node->clients->read_bytes + at, size - at, &server, &client);
+        enum status status = batch_check_stored(node->clients->read_bytes + at, size - at,
+                                                sim_seed(node, partition), &server, &client);
         if (status != STATUS_OK
             || !sim_match(node, partition,
                           node->clients->read_bytes + at + BATCH_SERVER_HEADER_BYTES,

@@ -31,7 +31,7 @@ static void sim_node_configure(struct sim_node *node)
         .metering_window_s = 1,
         .snapshot_ops = (uint32_t)random_between(random, 5, 40),
         .checkpoint_inline_bytes = random_chance(random, 1, 3) ? 600 : 0,
-        .cluster_id = "cl_sim",
+        .cluster_id = SIM_CLUSTER_ID,
         .node_id = "nd_sim",
         .node_incarnation = 1,
     };

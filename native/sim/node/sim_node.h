@@ -16,6 +16,9 @@
 struct sim_clients;
 struct sim_cluster;
 
+/* As the node's configuration says it. */
+#define SIM_CLUSTER_ID "cl_sim"
+
 enum sim_node_limit {
     SIM_COMMANDS_MAX = 8192,
     SIM_ROUNDS_MAX = 1024,

@@ -3,7 +3,7 @@
  *
  *     server header:  magic 4 | size 4 | crc 4 | version 2 | flags 2 | base_offset 8 |
  *                     append_time 8 | op 8 | first_view 8 |
- *                     principal 4 | key_id 4 | cumulative 8 | nonce 12 | zero 20
+ *                     principal 4 | key_id 4 | cumulative 8 | nonce 12 | digest 16 | client crc 4
  *     client header:  size 4 | crc 4 | version 1 | codec 1 | flags 2 | count 4 | producer 16 |
  *                     sequence 8 | epoch 4 | last_offset_delta 4 | base_timestamp 8 |
  *                     max_timestamp 8 | records_bytes 4 | zero 4
@@ -96,49 +96,73 @@ enum status batch_check_client(const uint8_t *bytes, size_t size, uint32_t clien
     return batch_decode_client(bytes, size, client);
 }
 
-static uint32_t batch_server_crc(const uint8_t *bytes)
+uint32_t batch_seed(const char *cluster_id, uint64_t topic, uint64_t created_revision,
+                    uint32_t partition)
 {
-    return crc32c_extend(crc32c(bytes, 8), bytes + 12, BATCH_SERVER_HEADER_BYTES - 12);
+    uint8_t identity[BATCH_CLUSTER_ID_BYTES + 20];
+    memcpy(identity, cluster_id, BATCH_CLUSTER_ID_BYTES);
+    bytes_put_u64(identity + BATCH_CLUSTER_ID_BYTES, topic);
+    bytes_put_u64(identity + BATCH_CLUSTER_ID_BYTES + 8, created_revision);
+    bytes_put_u32(identity + BATCH_CLUSTER_ID_BYTES + 16, partition);
+    return crc32c(identity, sizeof identity);
 }
 
-enum status batch_decode_server(const uint8_t *bytes, size_t size, struct batch_server *server)
+static uint32_t batch_server_crc(const uint8_t *bytes, uint32_t seed)
+{
+    return crc32c_extend(crc32c_extend(seed, bytes, 8), bytes + 12, BATCH_SERVER_HEADER_BYTES - 12);
+}
+
+void batch_read_server(const uint8_t *bytes, struct batch_server *server)
+{
+    assert(bytes_get_u32(bytes) == BATCH_MAGIC);
+    *server = (struct batch_server){
+        .size_bytes = bytes_get_u32(bytes + 4),
+        .client_crc = bytes_get_u32(bytes + 92),
+        .base_offset = bytes_get_u64(bytes + 16),
+        .append_time_us = bytes_get_i64(bytes + 24),
+        .op = bytes_get_u64(bytes + 32),
+        .first_view = bytes_get_u64(bytes + 40),
+        .principal = bytes_get_u32(bytes + 48),
+        .key_id = bytes_get_u32(bytes + 52),
+        .cumulative_bytes = bytes_get_u64(bytes + 56),
+    };
+    memcpy(server->digest, bytes + 76, sizeof server->digest);
+}
+
+enum status batch_decode_server(const uint8_t *bytes, size_t size, uint32_t seed,
+                                struct batch_server *server)
 {
     memset(server, 0, sizeof *server);
     if (size < BATCH_SERVER_HEADER_BYTES) return STATUS_BATCH_SHORT;
     if (bytes_get_u32(bytes) != BATCH_MAGIC) return STATUS_BATCH_MAGIC;
-    if (bytes_get_u32(bytes + 8) != batch_server_crc(bytes)) return STATUS_BATCH_CHECKSUM;
+    if (bytes_get_u32(bytes + 8) != batch_server_crc(bytes, seed)) return STATUS_BATCH_CHECKSUM;
     if (bytes_get_u16(bytes + 12) != BATCH_VERSION) return STATUS_BATCH_VERSION;
     /* Flags, encryption and the rest are not known to this version: believing them zero would
      * misread the batch. */
     if (bytes_get_u16(bytes + 14) != 0 || bytes_get_u32(bytes + 52) != 0)
         return STATUS_BATCH_RESERVED;
-    if (!bytes_all_zero(bytes + 64, BATCH_SERVER_HEADER_BYTES - 64)) return STATUS_BATCH_RESERVED;
-    server->size_bytes = bytes_get_u32(bytes + 4);
-    server->base_offset = bytes_get_u64(bytes + 16);
-    server->append_time_us = bytes_get_i64(bytes + 24);
-    server->op = bytes_get_u64(bytes + 32);
-    server->first_view = bytes_get_u64(bytes + 40);
-    server->principal = bytes_get_u32(bytes + 48);
-    server->key_id = bytes_get_u32(bytes + 52);
-    server->cumulative_bytes = bytes_get_u64(bytes + 56);
+    if (!bytes_all_zero(bytes + 64, 12)) return STATUS_BATCH_RESERVED;
+    batch_read_server(bytes, server);
     if (server->size_bytes <= BATCH_HEADERS_BYTES || server->size_bytes > BATCH_STORED_BYTES_MAX)
         return STATUS_BATCH_SIZE;
     return STATUS_OK;
 }
 
-enum status batch_check_stored(const uint8_t *bytes, size_t size, struct batch_server *server,
-                               struct batch_client *client)
+enum status batch_check_stored(const uint8_t *bytes, size_t size, uint32_t seed,
+                               struct batch_server *server, struct batch_client *client)
 {
     memset(client, 0, sizeof *client);
-    enum status status = batch_decode_server(bytes, size, server);
+    enum status status = batch_decode_server(bytes, size, seed, server);
     if (status != STATUS_OK) return status;
     if (server->size_bytes > size) return STATUS_BATCH_SHORT;
     uint32_t client_bytes = server->size_bytes - BATCH_SERVER_HEADER_BYTES;
-    return batch_check_client(bytes + BATCH_SERVER_HEADER_BYTES, client_bytes,
-                              BATCH_CLIENT_BYTES_MAX, client);
+    status = batch_check_client(bytes + BATCH_SERVER_HEADER_BYTES, client_bytes,
+                                BATCH_CLIENT_BYTES_MAX, client);
+    if (status != STATUS_OK) return status;
+    return client->crc32c == server->client_crc ? STATUS_OK : STATUS_BATCH_CHECKSUM;
 }
 
-void batch_encode_server(const struct batch_server *server,
+void batch_encode_server(const struct batch_server *server, uint32_t seed,
                          uint8_t bytes[BATCH_SERVER_HEADER_BYTES])
 {
     assert(server->size_bytes > BATCH_HEADERS_BYTES);
@@ -154,13 +178,15 @@ void batch_encode_server(const struct batch_server *server,
     bytes_put_u64(bytes + 40, server->first_view);
     bytes_put_u32(bytes + 48, server->principal);
     bytes_put_u64(bytes + 56, server->cumulative_bytes);
-    bytes_put_u32(bytes + 8, batch_server_crc(bytes));
+    memcpy(bytes + 76, server->digest, sizeof server->digest);
+    bytes_put_u32(bytes + 92, server->client_crc);
+    bytes_put_u32(bytes + 8, batch_server_crc(bytes, seed));
 }
 
-void batch_assign(uint8_t *stored, uint64_t base_offset, uint64_t cumulative_bytes)
+void batch_assign(uint8_t *stored, uint32_t seed, uint64_t base_offset, uint64_t cumulative_bytes)
 {
     assert(bytes_get_u32(stored) == BATCH_MAGIC);
     bytes_put_u64(stored + 16, base_offset);
     bytes_put_u64(stored + 56, cumulative_bytes);
-    bytes_put_u32(stored + 8, batch_server_crc(stored));
+    bytes_put_u32(stored + 8, batch_server_crc(stored, seed));
 }

@@ -25,6 +25,7 @@ enum batch_codec {
 
 struct batch_server {
     uint32_t size_bytes; /* of the stored batch: what is billed */
+    uint32_t client_crc; /* of the client part that follows, as its header says */
     uint64_t base_offset;
     int64_t append_time_us;
     uint64_t op;
@@ -32,6 +33,7 @@ struct batch_server {
     uint32_t principal;
     uint32_t key_id;
     uint64_t cumulative_bytes;
+    uint8_t digest[16]; /* XXH3-128 of the client part: the one in the prepare's identity */
 };
 
 struct batch_client {
@@ -58,20 +60,31 @@ enum status batch_check_client(const uint8_t *bytes, size_t size, uint32_t clien
  * than 72 bytes. */
 enum status batch_decode_client(const uint8_t *bytes, size_t size, struct batch_client *client);
 
-/* Decode a server header, its CRC checked. BATCH_SHORT: fewer than 96 bytes. */
-enum status batch_decode_server(const uint8_t *bytes, size_t size, struct batch_server *server);
+/* What the CRC of every server header of one partition begins with (J10): a batch of another
+ * partition, another incarnation of the topic or another cluster fails it, whole as it is. The
+ * same on every replica. `cluster_id`: BATCH_CLUSTER_ID_BYTES, zero-padded. */
+uint32_t batch_seed(const char *cluster_id, uint64_t topic, uint64_t created_revision,
+                    uint32_t partition);
 
-/* Both headers and both CRCs of the stored batch at the front of `bytes`. BATCH_SHORT: it does not
- * end within `size`. */
-enum status batch_check_stored(const uint8_t *bytes, size_t size, struct batch_server *server,
-                               struct batch_client *client);
+/* Decode a server header, its CRC checked. BATCH_SHORT: fewer than 96 bytes. BATCH_CHECKSUM:
+ * damaged, or of another partition. */
+enum status batch_decode_server(const uint8_t *bytes, size_t size, uint32_t seed,
+                                struct batch_server *server);
+
+/* Of a header that was checked before, or was made here: no CRC. */
+void batch_read_server(const uint8_t *bytes, struct batch_server *server);
+
+/* Both headers, both CRCs and that they belong together, of the stored batch at the front of
+ * `bytes`. BATCH_SHORT: it does not end within `size`. */
+enum status batch_check_stored(const uint8_t *bytes, size_t size, uint32_t seed,
+                               struct batch_server *server, struct batch_client *client);
 
 /* Write the server header in front of a client part: for a prepare, with base_offset and
  * cumulative_bytes zero. */
-void batch_encode_server(const struct batch_server *server,
+void batch_encode_server(const struct batch_server *server, uint32_t seed,
                          uint8_t bytes[BATCH_SERVER_HEADER_BYTES]);
 
 /* At apply: fill base offset and cumulative bytes and renew the header's CRC. */
-void batch_assign(uint8_t *stored, uint64_t base_offset, uint64_t cumulative_bytes);
+void batch_assign(uint8_t *stored, uint32_t seed, uint64_t base_offset, uint64_t cumulative_bytes);
 
 #endif

@@ -91,11 +91,11 @@ static void codec_batch_fill(struct codec_batch *batch, const struct batch_serve
     memcpy(batch->producer_id, client->producer_id, sizeof batch->producer_id);
 }
 
-int64_t codec_next(const uint8_t *bytes, size_t size, struct codec_batch *batch)
+int64_t codec_next(const uint8_t *bytes, size_t size, uint32_t seed, struct codec_batch *batch)
 {
     struct batch_server server;
     struct batch_client client;
-    enum status status = batch_check_stored(bytes, size, &server, &client);
+    enum status status = batch_check_stored(bytes, size, seed, &server, &client);
     if (status == STATUS_BATCH_SHORT) return 0;
     if (status != STATUS_OK) return status;
     codec_batch_fill(batch, &server, &client);

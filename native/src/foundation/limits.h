@@ -12,6 +12,7 @@ enum limit_batch {
     BATCH_CLIENT_HEADER_BYTES = 72, /* [bytes] */
     BATCH_HEADERS_BYTES = 168,      /* both: where a stored batch's records begin */
     BATCH_PRODUCER_ID_BYTES = 16,   /* [bytes] chosen by clients at random */
+    BATCH_CLUSTER_ID_BYTES = 48,    /* [bytes] of a partition's identity; ENGINE_ID_SIZE */
 
     /* A client part. Bounds what one request may pin in the journal: a round never holds more than
      * a few. */

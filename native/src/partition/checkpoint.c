@@ -123,6 +123,6 @@ enum status partition_checkpoint_decode(struct partition *partition, const uint8
     group_table_init(&partition->groups);
     meter_init(&partition->meter);
     retention_init(&partition->retention);
-    segment_list_init(&partition->segments, segments, index);
+    segment_list_init(&partition->segments, &config.seeds, segments, index);
     return status;
 }

@@ -37,7 +37,7 @@ void partition_init(struct partition *partition, struct partition_pools *pools,
     group_table_init(&partition->groups);
     meter_init(&partition->meter);
     retention_init(&partition->retention);
-    segment_list_init(&partition->segments, &pools->segments, &pools->index);
+    segment_list_init(&partition->segments, &config->seeds, &pools->segments, &pools->index);
 }
 
 void partition_deinit(struct partition *partition)
@@ -137,7 +137,7 @@ static void partition_append(struct partition *partition, const struct batch_ser
                              struct partition_result *result)
 {
     uint64_t cumulative_bytes = partition->cumulative_bytes + server->size_bytes;
-    batch_assign(body, partition->next_offset, cumulative_bytes);
+    batch_assign(body, partition->config.seeds.batch, partition->next_offset, cumulative_bytes);
     struct segment_batch batch = {
         .bytes = body,
         .size_bytes = server->size_bytes,
@@ -179,7 +179,8 @@ static enum status partition_apply_batch(struct partition *partition, uint64_t o
 {
     struct batch_server server;
     struct batch_client client;
-    if (batch_decode_server(body, size, &server) != STATUS_OK || server.size_bytes != size)
+    if (batch_decode_server(body, size, partition->config.seeds.batch, &server) != STATUS_OK
+        || server.size_bytes != size)
         return STATUS_OP_MALFORMED;
     if (batch_decode_client(body + BATCH_SERVER_HEADER_BYTES, size - BATCH_SERVER_HEADER_BYTES,
                             &client)

@@ -152,6 +152,7 @@ enum status partition_pools_init(struct partition_pools *pools, struct arena *ar
                                  const struct partition_limits *limits);
 
 struct partition_config {
+    struct segment_seeds seeds;
     uint64_t segment_bytes;
     int64_t segment_us; /* 0 = no segment ends for its age */
     uint8_t metered;    /* 0 = a system topic */

@@ -49,10 +49,12 @@ enum status segment_pool_init(struct segment_pool *pool, struct arena *arena, ui
     return STATUS_OK;
 }
 
-void segment_list_init(struct segment_list *list, struct segment_pool *pool,
-                       struct offset_index_pool *index_pool)
+void segment_list_init(struct segment_list *list, const struct segment_seeds *seeds,
+                       struct segment_pool *pool, struct offset_index_pool *index_pool)
 {
+    const struct segment_seeds kept = *seeds; /* which may be the list's own */
     memset(list, 0, sizeof *list);
+    list->seeds = kept;
     list->pool = pool;
     list->index_pool = index_pool;
     list->digest_valid = 1;
@@ -73,7 +75,7 @@ void segment_list_deinit(struct segment_list *list)
         list->pool->free = chunk;
         list->pool->free_count++;
     }
-    segment_list_init(list, list->pool, list->index_pool);
+    segment_list_init(list, &list->seeds, list->pool, list->index_pool);
 }
 
 struct segment *segment_active(struct segment_list *list)
@@ -184,7 +186,7 @@ static void segment_seal(struct segment_list *list, struct segment *segment,
     place->sealed = 1;
     place->sealed_base_offset = segment->base_offset;
     place->sealed_data_bytes = segment->data_bytes;
-    segment_footer_encode(&footer, place->footer);
+    segment_footer_encode(&footer, list->seeds.footer, place->footer);
 }
 
 static void segment_extend(struct segment_list *list, struct segment *segment,
@@ -244,13 +246,23 @@ void segment_walk_begin(struct segment_list *list, struct segment *segment)
     }
 }
 
-/* A batch read back: its own sums, then that it is where it should be. */
-static enum status segment_walk_batch(const struct segment *segment, const uint8_t *bytes,
-                                      size_t size, struct batch_server *server,
-                                      struct batch_client *client)
+/* What the header says of the client part, beyond its CRC. */
+static int segment_digest_holds(const uint8_t *bytes, const struct batch_server *server)
 {
-    enum status status = batch_check_stored(bytes, size, server, client);
+    XXH128_hash_t digest = XXH3_128bits(bytes + BATCH_SERVER_HEADER_BYTES,
+                                        server->size_bytes - BATCH_SERVER_HEADER_BYTES);
+    return bytes_get_u64(server->digest) == digest.low64
+           && bytes_get_u64(server->digest + 8) == digest.high64;
+}
+
+/* A batch read back: its own sums, then that it is where it should be. */
+static enum status segment_walk_batch(const struct segment *segment, uint32_t seed,
+                                      const uint8_t *bytes, size_t size,
+                                      struct batch_server *server, struct batch_client *client)
+{
+    enum status status = batch_check_stored(bytes, size, seed, server, client);
     if (status != STATUS_OK) return status;
+    if (!segment_digest_holds(bytes, server)) return STATUS_SEGMENT_DAMAGED;
     int first = segment->index.walked_bytes == 0;
     if (first && server->base_offset != segment->base_offset) return STATUS_SEGMENT_DAMAGED;
     if (server->base_offset < segment->walked_offset) return STATUS_SEGMENT_DAMAGED;
@@ -273,7 +285,8 @@ enum status segment_walk(struct segment_list *list, struct segment *segment, con
         struct batch_server server;
         struct batch_client client;
         const uint8_t *at = bytes + *consumed;
-        enum status status = segment_walk_batch(segment, at, size - *consumed, &server, &client);
+        enum status status =
+            segment_walk_batch(segment, list->seeds.batch, at, size - *consumed, &server, &client);
         if (status == STATUS_BATCH_SHORT) break;
         if (status != STATUS_OK) return status;
         const struct offset_index_entry begin = {.offset = server.base_offset,
@@ -296,7 +309,8 @@ void segment_name(uint64_t base_offset, char name[SEGMENT_NAME_SIZE])
     assert(written == SEGMENT_NAME_DIGITS + 4);
 }
 
-void segment_footer_encode(const struct segment_footer *footer, uint8_t bytes[SEGMENT_FOOTER_BYTES])
+void segment_footer_encode(const struct segment_footer *footer, uint32_t seed,
+                           uint8_t bytes[SEGMENT_FOOTER_BYTES])
 {
     memset(bytes, 0, SEGMENT_FOOTER_BYTES);
     bytes_put_u32(bytes, SEGMENT_FOOTER_MAGIC);
@@ -311,15 +325,16 @@ void segment_footer_encode(const struct segment_footer *footer, uint8_t bytes[SE
     bytes_put_u64(bytes + 72, footer->digest_low);
     bytes_put_u64(bytes + 80, footer->digest_high);
     bytes_put_u64(bytes + 88, footer->record_count);
-    bytes_put_u32(bytes + 4, crc32c(bytes + 8, SEGMENT_FOOTER_BYTES - 8));
+    bytes_put_u32(bytes + 4, crc32c_extend(seed, bytes + 8, SEGMENT_FOOTER_BYTES - 8));
 }
 
-enum status segment_footer_decode(const uint8_t *bytes, size_t size, struct segment_footer *footer)
+enum status segment_footer_decode(const uint8_t *bytes, size_t size, uint32_t seed,
+                                  struct segment_footer *footer)
 {
     memset(footer, 0, sizeof *footer);
     if (size < SEGMENT_FOOTER_BYTES) return STATUS_FOOTER_DAMAGED;
     if (bytes_get_u32(bytes) != SEGMENT_FOOTER_MAGIC) return STATUS_FOOTER_DAMAGED;
-    if (bytes_get_u32(bytes + 4) != crc32c(bytes + 8, SEGMENT_FOOTER_BYTES - 8))
+    if (bytes_get_u32(bytes + 4) != crc32c_extend(seed, bytes + 8, SEGMENT_FOOTER_BYTES - 8))
         return STATUS_FOOTER_DAMAGED;
     if (bytes_get_u16(bytes + 8) != SEGMENT_FOOTER_VERSION) return STATUS_FOOTER_DAMAGED;
     if (!bytes_all_zero(bytes + 10, 6)) return STATUS_FOOTER_DAMAGED;

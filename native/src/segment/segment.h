@@ -89,7 +89,15 @@ struct segment_chunks {
     uint32_t reserved;  /* of the pool's reserved ones: the more of replay and admission */
 };
 
+/* What checksums begin with (J10): a batch's with its partition, on every replica alike; a
+ * footer's, which is of this node alone, with the node too. */
+struct segment_seeds {
+    uint32_t batch;
+    uint32_t footer;
+};
+
 struct segment_list {
+    struct segment_seeds seeds;
     struct segment_pool *pool;
     struct offset_index_pool *index_pool;
     struct segment_chunk *first;
@@ -138,8 +146,8 @@ size_t segment_pool_bytes(uint32_t chunks_count);
 enum status segment_pool_init(struct segment_pool *pool, struct arena *arena,
                               uint32_t chunks_count);
 
-void segment_list_init(struct segment_list *list, struct segment_pool *pool,
-                       struct offset_index_pool *index_pool);
+void segment_list_init(struct segment_list *list, const struct segment_seeds *seeds,
+                       struct segment_pool *pool, struct offset_index_pool *index_pool);
 void segment_list_deinit(struct segment_list *list);
 
 /* May a batch be appended after all that have room reserved? SEGMENT_POOL_FULL: the shard's chunks
@@ -204,9 +212,10 @@ enum status segment_walk(struct segment_list *list, struct segment *segment, con
 /* File name of a segment: 20 digits, ".log". */
 void segment_name(uint64_t base_offset, char name[SEGMENT_NAME_SIZE]);
 
-void segment_footer_encode(const struct segment_footer *footer,
+void segment_footer_encode(const struct segment_footer *footer, uint32_t seed,
                            uint8_t bytes[SEGMENT_FOOTER_BYTES]);
-enum status segment_footer_decode(const uint8_t *bytes, size_t size, struct segment_footer *footer);
+enum status segment_footer_decode(const uint8_t *bytes, size_t size, uint32_t seed,
+                                  struct segment_footer *footer);
 /* FOOTER_DAMAGED: it is not this segment's. The digest is not looked at: only a scrub reads all
  * bytes. */
 enum status segment_footer_check(const struct segment_footer *footer,

@@ -149,14 +149,16 @@ void propose_batch(struct store *store, struct replica *replica,
     vsr_digest(request->batch, request->batch_size, event.prepare.digest);
     struct ring_slot *slot = propose_prepare(store, replica, &event);
     uint8_t *stored = ring_slot_payload(slot);
-    const struct batch_server server = {
+    struct batch_server server = {
         .size_bytes = batch_bytes,
         .append_time_us = event.prepare.append_time_us,
         .op = event.prepare.op,
         .first_view = event.prepare.first_view,
         .principal = request->principal,
+        .client_crc = client->crc32c,
     };
-    batch_encode_server(&server, stored);
+    memcpy(server.digest, event.prepare.digest, sizeof server.digest);
+    batch_encode_server(&server, replica->state.config.seeds.batch, stored);
     memcpy(stored + BATCH_SERVER_HEADER_BYTES, request->batch, request->batch_size);
     slot->batch_bytes = batch_bytes;
     slot->record_count = client->record_count;

@@ -2,11 +2,13 @@
 
 #include <string.h>
 
+#include "batch/batch.h"
 #include "catalog/gone_topics.h"
 #include "catalog/owner.h"
 #include "foundation/arena.h"
 #include "foundation/assert.h"
 #include "foundation/bytes.h"
+#include "foundation/crc32c.h"
 #include "store/accounting/retention.h"
 #include "store/accounting/shard_records.h"
 #include "store/accounting/storage_meter.h"
@@ -173,6 +175,18 @@ static int64_t segment_age_us(int64_t time_us)
 
 const struct segment_limit registry_limit_unknown = {.bytes = 1};
 
+/* J10: of the partition, and of the node for what no other node has. */
+static struct segment_seeds segment_seeds(const struct store *store, uint64_t topic,
+                                          uint64_t created_revision, uint32_t partition)
+{
+    struct segment_seeds seeds = {
+        .batch = batch_seed(store->config.cluster_id, topic, created_revision, partition)};
+    uint8_t node[8];
+    bytes_put_u64(node, store->config.node_incarnation);
+    seeds.footer = crc32c_extend(seeds.batch, node, sizeof node);
+    return seeds;
+}
+
 struct replica *registry_make_replica(struct store *store, uint64_t topic,
                                       uint64_t created_revision, uint32_t partition,
                                       const struct segment_limit *limit, int metered)
@@ -192,7 +206,11 @@ struct replica *registry_make_replica(struct store *store, uint64_t topic,
     replica->metered = metered != 0;
     vsr_init(&replica->vsr, 0, 0);
     const struct partition_config config = {
-        .segment_bytes = limit->bytes, .segment_us = limit->time_us, .metered = metered != 0};
+        .seeds = segment_seeds(store, topic, created_revision, partition),
+        .segment_bytes = limit->bytes,
+        .segment_us = limit->time_us,
+        .metered = metered != 0,
+    };
     partition_init(&replica->state, &store->pools, &config);
     uint32_t *bucket = replica_bucket(registry, topic, partition);
     replica->next = *bucket;

@@ -16,6 +16,8 @@ from headrace.codec import CodecError, Record, native_codec, python_codec
 from headrace.codec.layout import CODECS
 
 ENGINES = [native_codec, python_codec]
+PLACE = ("cl_a", 16, 3, 0)
+SEED = codec.partition_seed(*PLACE)
 PRODUCER = bytes(range(16))
 
 names = st.text(alphabet=st.characters(codec="utf-8"), max_size=6)
@@ -84,14 +86,15 @@ def test_noise_is_refused_alike(noise: bytes) -> None:
 def stored(part: bytes, base_offset: int) -> bytes:
     size = len(part) + 96
     front = struct.pack("<4sI", b"HRB1", size)
-    rest = struct.pack("<HHQqQQIIQ32x", 1, 0, base_offset, 77, 3, 0, 16, 0, size)
-    return front + struct.pack("<I", codec.crc32c(front + rest)) + rest + part
+    rest = struct.pack("<HHQqQQIIQ28x", 1, 0, base_offset, 77, 3, 0, 16, 0, size) + part[4:8]
+    crc = python_codec.crc32c(front + rest, SEED)
+    return front + struct.pack("<I", crc) + rest + part
 
 
 def test_a_walk_gives_every_batch_with_its_offsets() -> None:
     parts = [codec.encode([Record(None, b"x", 1)] * count) for count in (1, 2, 3)]
     buffer = stored(parts[0], 0) + stored(parts[1], 1) + stored(parts[2], 3)
-    found = list(codec.batches(buffer))
+    found = list(codec.batches(buffer, SEED))
     assert [batch.base_offset for batch in found] == [0, 1, 3]
     assert [bytes(batch.client) for batch in found] == parts
     assert b"".join(bytes(batch.stored) for batch in found) == buffer
@@ -103,8 +106,30 @@ def test_a_walk_gives_every_batch_with_its_offsets() -> None:
 def test_a_walk_over_a_cut_off_batch_says_so(size: int) -> None:
     buffer = stored(codec.encode([Record(None, b"x" * 100, 1)]), 0)[:size]
     with pytest.raises(CodecError) as error:
-        list(codec.batches(buffer))
+        list(codec.batches(buffer, SEED))
     assert error.value.code == "BATCH_SHORT"
+
+
+@pytest.mark.parametrize(
+    "place", [("cl_b", 16, 3, 0), ("cl_a", 17, 3, 0), ("cl_a", 16, 4, 0), ("cl_a", 16, 3, 1)]
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_batch_of_another_place_is_refused_whole_as_it_is(
+    engine: ModuleType, place: tuple[str, int, int, int]
+) -> None:
+    good = stored(codec.encode([Record(b"k", b"v", 1)]), 7)
+    assert engine.stored_batch(memoryview(good), SEED)
+    with pytest.raises(CodecError) as error:
+        engine.stored_batch(memoryview(good), codec.partition_seed(*place))
+    assert error.value.code == "BATCH_CHECKSUM"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_header_before_another_client_part_is_refused(engine: ModuleType) -> None:
+    first, second = (stored(codec.encode([Record(None, value, 1)]), 7) for value in (b"a", b"b"))
+    with pytest.raises(CodecError) as error:
+        engine.stored_batch(memoryview(first[:96] + second[96:]), SEED)
+    assert error.value.code == "BATCH_CHECKSUM"
 
 
 def test_every_byte_of_a_stored_batch_counts_for_both_engines() -> None:
@@ -115,7 +140,7 @@ def test_every_byte_of_a_stored_batch_counts_for_both_engines() -> None:
         codes = set()
         for engine in ENGINES:
             try:
-                codes.add("OK" if engine.stored_batch(memoryview(changed)) else "SHORT")
+                codes.add("OK" if engine.stored_batch(memoryview(changed), SEED) else "SHORT")
             except CodecError as error:
                 codes.add(error.code)
         assert len(codes) == 1

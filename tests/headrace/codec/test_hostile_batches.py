@@ -99,7 +99,7 @@ def put(node: ScriptedNode, part: bytes) -> None:
     log = node.logs["single", 0]
     count = codec.client_batch(part).record_count
     with node.changed:
-        log.stored.append((log.end, count, stored_batch(part, log.end, 1)))
+        log.stored.append((log.end, count, stored_batch(part, log.end, 1, log.seed)))
         log.end += count
         node.changed.notify_all()
 

@@ -13,7 +13,7 @@ from headrace.messages import BatchAck, Value, record_of, size_of
 from headrace.producer.accumulator import Accumulator, Memory, Outcome, chunked
 from headrace.transport.connection import Route
 
-ROUTE = Route("orders", 16, 1, 4096, "none", ("a:1",) * 4)
+ROUTE = Route("orders", 16, 1, 4096, "none", ("a:1",) * 4, "cl_test")
 
 
 def accumulator(wakes: list[int] | None = None, batch_bytes: int = 1024) -> Accumulator:

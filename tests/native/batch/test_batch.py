@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace import codec
 from headrace.codec import Record
 from native._engine_sim import ffi, lib
-from tests.support.builders.storage import client_part, name, stored_batch
+from tests.support.builders.storage import SEED, client_part, name, stored_batch
 
 PRODUCER = bytes(range(16))
 MEBIBYTE = 1 << 20
@@ -21,9 +21,9 @@ def check_client(part: bytes, limit: int = 8 * MEBIBYTE) -> str:
     return name(lib.batch_check_client(part, len(part), limit, ffi.new("struct batch_client *")))
 
 
-def check_stored(stored: bytes) -> str:
+def check_stored(stored: bytes, seed: int = SEED) -> str:
     server, client = ffi.new("struct batch_server *"), ffi.new("struct batch_client *")
-    return name(lib.batch_check_stored(stored, len(stored), server, client))
+    return name(lib.batch_check_stored(stored, len(stored), seed, server, client))
 
 
 def sealed(part: bytearray) -> bytes:
@@ -48,6 +48,7 @@ def test_a_good_batch_is_taken() -> None:
     assert bytes(client.producer_id) == PRODUCER
     assert client.idempotent == 1
     assert check_stored(stored_batch(part, op=9, append_us=1)) == "OK"
+    assert check_stored(stored_batch(part, op=9, append_us=1), SEED + 1) == "BATCH_CHECKSUM"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_noise_is_never_a_batch(noise: bytes) -> None:
 def test_assigning_offsets_renews_the_headers_sum() -> None:
     stored = stored_batch(client_part(2), op=7, append_us=11)
     buffer = ffi.new("uint8_t[]", stored)
-    lib.batch_assign(buffer, 1000, 5000)
+    lib.batch_assign(buffer, SEED, 1000, 5000)
     assigned = bytes(ffi.buffer(buffer, len(stored)))
     assert check_stored(assigned) == "OK"
     assert assigned == stored_batch(

@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from native.engine import FRAME_SIZE_MAX, Engine, EngineError, EngineLimits, Frame
+from tests.support.builders.seeds import CLUSTER_ID
 from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     ROWS,
@@ -61,7 +62,7 @@ def test_a_directory_of_another_cluster_is_refused_by_name(tmp_path: Path) -> No
     with pytest.raises(EngineError) as failure:
         Engine(engine_host.config(tmp_path / "node", cluster_id="cl_other"))
     assert failure.value.name == "IDENTITY_OTHER_CLUSTER"
-    assert failure.value.detail == engine_host.CLUSTER_ID
+    assert failure.value.detail == CLUSTER_ID
 
 
 def test_a_directory_of_another_node_or_shard_count_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
-from tests.support.builders.storage import Partition, Pools, client_part, name, walk
+from tests.support.builders.storage import FOOTER_SEED, Partition, Pools, client_part, name, walk
 
 if TYPE_CHECKING:
     from native._engine_sim import CData
@@ -52,11 +52,11 @@ def test_the_footer_is_the_segments() -> None:
     segment = segments_of(partition)[0]
     file = bytes(partition.log.files[0])
     footer = ffi.new("struct segment_footer *")
-    assert lib.segment_footer_decode(file[-96:], 96, footer) == 0
+    assert lib.segment_footer_decode(file[-96:], 96, FOOTER_SEED, footer) == 0
     assert lib.segment_footer_check(footer, segment) == 0
     assert footer.record_count == 2
     again = ffi.new("uint8_t[96]")
-    lib.segment_footer_encode(footer, again)
+    lib.segment_footer_encode(footer, FOOTER_SEED, again)
     assert bytes(ffi.buffer(again)) == file[-96:]
     assert lib.segment_footer_check(footer, segments_of(partition)[1]) != 0
 
@@ -70,7 +70,7 @@ def test_every_byte_of_a_footer_counts() -> None:
     for at in range(96):
         changed = bytearray(footer)
         changed[at] ^= 0x40
-        status = lib.segment_footer_decode(bytes(changed), 96, target)
+        status = lib.segment_footer_decode(bytes(changed), 96, FOOTER_SEED, target)
         assert name(status) == "FOOTER_DAMAGED", at
 
 

@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from headrace.wire import stream_pb2 as wire
-from tests.support.clients.consume_reader import CONSUME, PLENTY, Reader, values_of
+from tests.support.clients.consume_reader import CONSUME, PLENTY, Reader
 from tests.support.clients.grpc_client import (
     EDITOR,
     GRPC_OPTIONS,
@@ -45,7 +45,7 @@ def test_batches_are_pushed_as_they_are_committed(host: Host, channel: grpc.Chan
         produce(channel, request((b"early", b"bird"), partition=partition))
         with Reader(channel, partition=partition, offset=base) as reader:
             found = reader.next()
-            assert values_of(found) == [b"early", b"bird"]
+            assert reader.values_of(found) == [b"early", b"bird"]
             assert found.high_watermark == base + 2
             assert reader.next().status == wire.EMPTY
             for index in range(3):

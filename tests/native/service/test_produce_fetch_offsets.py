@@ -43,7 +43,7 @@ def test_what_is_produced_is_fetched_from_every_partition(
         found = fetch(channel, partition=partition, offset=base)
         assert found.status == wire.OK
         assert found.high_watermark == base + 3
-        assert values_of(found) == [b"a", b"b", b"c"]
+        assert values_of(found, partition) == [b"a", b"b", b"c"]
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -55,7 +55,7 @@ def test_a_large_batch_goes_in_and_comes_out_whole(tmp_path: Path, shards: int) 
         for partition in range(PARTITIONS):
             produce(opened, request((value,), partition=partition))
             found = fetch(opened, partition=partition, offset=0, bytes_max=8 << 20)
-            assert values_of(found) == [value]
+            assert values_of(found, partition) == [value]
 
 
 def test_one_fetch_brings_the_batches_that_are_there(host: Host, channel: grpc.Channel) -> None:
@@ -63,8 +63,9 @@ def test_one_fetch_brings_the_batches_that_are_there(host: Host, channel: grpc.C
     for index in range(6):
         produce(channel, request((b"%d" % index, b"x"), partition=2))
     found = fetch(channel, partition=2, offset=base)
-    assert values_of(found) == [value for index in range(6) for value in (b"%d" % index, b"x")]
-    assert values_of(fetch(channel, partition=2, offset=base + 2, bytes_max=1)) == [b"1", b"x"]
+    assert values_of(found, 2) == [value for index in range(6) for value in (b"%d" % index, b"x")]
+    one = fetch(channel, partition=2, offset=base + 2, bytes_max=1)
+    assert values_of(one, 2) == [b"1", b"x"]
 
 
 def test_small_reads_of_large_batches_from_disk_lose_nothing(tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_more_segments_than_open_files_never_serve_each_others_batches(tmp_path:
         for number in [*range(partitions), *range(partitions), *reversed(range(partitions))]:
             reply = fetch(opened, partition=number, bytes_max=4096)
             assert reply.status == wire.OK, number
-            assert values_of(reply) == [b"%04d" % number]
+            assert values_of(reply, number) == [b"%04d" % number]
 
 
 def test_fetch_waits_until_a_record_is_committed(host: Host, channel: grpc.Channel) -> None:
@@ -124,7 +125,7 @@ def test_fetch_waits_until_a_record_is_committed(host: Host, channel: grpc.Chann
         waiting.start()
         produce(channel, request((b"late",), partition=partition))
         waiting.join(WAIT_S)
-        assert values_of(results[0]) == [b"late"]
+        assert values_of(results[0], partition) == [b"late"]
 
 
 def test_fetch_answers_empty_when_its_wait_is_over(host: Host, channel: grpc.Channel) -> None:

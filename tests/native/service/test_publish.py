@@ -13,6 +13,7 @@ from headrace import codec
 from headrace.producer.partitioner import partition_of
 from headrace.wire import stream_pb2 as wire
 from headrace.wire import stream_pb2_grpc as stubs
+from tests.support.builders.seeds import place_seed
 from tests.support.clients.grpc_client import (
     GRPC_OPTIONS,
     ROWS,
@@ -61,7 +62,7 @@ def stored(
     found: list[codec.Record] = []
     while True:
         reply = fetch(channel, topic=topic, created_revision=3, partition=partition, offset=offset)
-        for batch in codec.batches(reply.batches):
+        for batch in codec.batches(reply.batches, place_seed(topic, 3, partition)):
             columns = codec.decode(batch)
             found += [
                 codec.Record(key, value, timestamp_us, tuple(columns.headers(index)))

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headrace.codec import Record, batches
+from headrace.codec import Batch, Record, batches
 from headrace.wire import stream_pb2
 from reports.billing import usage
 from reports.errors import ArgumentError, ReportError, SourceError, found_in
@@ -19,7 +19,7 @@ from reports.source.cluster import Access, ClusterReader, Handle, Range
 from reports.source.columns import CHUNK_BYTES, record_rows
 from reports.source.data_source import HeadraceReader, HeadraceSource, access_of, selection_of
 from tests.reports.building import Close, Sum, closes_frame
-from tests.reports.serving import KEY, Log, Node, refuse, serving
+from tests.reports.serving import CLUSTER_ID, KEY, Log, Node, bound, refuse, serving
 
 FLIGHTS = "default/flights"
 
@@ -79,7 +79,8 @@ def offsets(cluster: ClusterReader, wanted: Range, *, skip: bool = False) -> lis
 
 def flights(partition: int = 0, start: int = 0, end: int = 100) -> Range:
     """A range of the fixture's topic."""
-    return Range(Handle(FLIGHTS, "tp_flights", 16, 3, 2), partition, start, end)
+    handle = Handle(FLIGHTS, "tp_flights", 16, 3, 2, CLUSTER_ID)
+    return Range(handle, partition, start, end)
 
 
 def test_every_record_is_read_once_with_all_its_fields(spark: SparkSession, node: Node) -> None:
@@ -251,17 +252,23 @@ def test_long_logs_are_read_in_bounded_fetches(node: Node) -> None:
     assert len(node.fetches) == 4
 
 
+def stored(log: Log) -> list[Batch]:
+    """The batches of a log, as those of the fixture's topic."""
+    seed = flights().handle.seed(0)
+    return list(batches(b"".join(bound(each, seed) for each in log.stored), seed))
+
+
 def test_small_batches_travel_together_and_large_ones_do_not() -> None:
     small = Log()
     for index in range(100):
         small.append([record(index)])
-    (rows,) = record_rows(flights(), list(batches(b"".join(small.stored))), payload=True)
+    (rows,) = record_rows(flights(), stored(small), payload=True)
     assert rows.column("offset").to_pylist() == list(range(100))
     assert rows.column("headers")[3].as_py() == [{"name": "trace", "value": b"3"}]
     large = Log()
     for index in range(3):
         large.append([record(index, value=bytes(CHUNK_BYTES - 4096))], codec="zstd")
-    parts = record_rows(flights(), list(batches(b"".join(large.stored))), payload=True)
+    parts = record_rows(flights(), stored(large), payload=True)
     assert [part.num_rows for part in parts] == [2, 1]
 
 
@@ -310,7 +317,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_absent_and_stops_no_run(
         if request.topic != doomed_topic.number or request.bytes_max == 1:
             return None
         if request.offset == 0:
-            return node.topics[doomed][0].read(0, 1)
+            return node.topics[doomed][0].read(0, 1, doomed_topic.seed(0))
         node.topics.pop(doomed, None)
         return None
 

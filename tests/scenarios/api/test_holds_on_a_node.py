@@ -11,6 +11,7 @@ from api.node.messages import instant
 from headrace import codec
 from headrace.wire import stream_pb2
 from tests.support.builders.control_plane import Body, Service
+from tests.support.builders.seeds import seed_of
 from tests.support.processes.node_process import Client, NodeProcess
 from tests.support.processes.platform import wait_until
 
@@ -72,7 +73,7 @@ def _tells_what_a_shorter_retention_lets_go(
     service: Service, topic: Body, client: Client, place: stream_pb2.Topic
 ) -> None:
     """The logs are asked: where a time lies, and how large they are."""
-    seventh = next(codec.batches(client.fetch(place, 0, 7).batches))
+    seventh = next(codec.batches(client.fetch(place, 0, 7).batches, seed_of(place, 0)))
     appended = seventh.append_time_us
     service.clock.moment = instant(appended) + timedelta(hours=1)
     path = f"/v1/topics/{topic['id']}?dry_run=true"

@@ -12,6 +12,7 @@ from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc, usage_pb2
 from tests.support.builders import commands
 from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, topic_spec
+from tests.support.builders.seeds import seed_of
 from tests.support.clients.usage_log import closes, counters, totals
 from tests.support.processes.node_process import NodeProcess, refusal
 from tests.support.processes.platform import wait_until
@@ -36,7 +37,7 @@ def _fetch_all(node: NodeProcess, bearer: str, topic: stream_pb2.Topic) -> tuple
         while status == stream_pb2.OK:
             reply = client.fetch(topic, partition, offset)
             calls, size, status = calls + 1, size + len(reply.batches), reply.status
-            for batch in codec.batches(reply.batches):
+            for batch in codec.batches(reply.batches, seed_of(topic, partition)):
                 offset = batch.base_offset + batch.record_count
     return calls, size
 

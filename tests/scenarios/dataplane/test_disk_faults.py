@@ -20,6 +20,7 @@ from headrace import codec
 from headrace.wire import stream_pb2
 from tests.support.builders import commands
 from tests.support.builders.node_objects import EDITOR, furnish, topic_spec
+from tests.support.builders.seeds import seed_of
 from tests.support.processes.disk import Disk
 from tests.support.processes.faults import Faults
 from tests.support.processes.node_process import Client, NodeProcess, refusal
@@ -384,7 +385,9 @@ def count_of(client: Client, name: str) -> int | None:
             return None
         if reply.status != stream_pb2.OK:
             return count
-        count += sum(batch.record_count for batch in codec.batches(reply.batches))
+        count += sum(
+            batch.record_count for batch in codec.batches(reply.batches, seed_of(topic, 0))
+        )
 
 
 # ---- O1, O2, U3: somebody else's directory ----

@@ -14,7 +14,7 @@ import grpc.aio
 import pytest
 
 import headrace
-from headrace.codec import Record, batches, decode, encode
+from headrace.codec import Record, batches, decode, encode, partition_seed
 from headrace.wire import stream_pb2, stream_pb2_grpc
 from tests.support.processes.platform import Platform, wait_until
 from tests.support.stories.stage import Stage, account
@@ -49,8 +49,9 @@ def test_a_topic_created_by_the_cli_takes_and_gives_records_byte_for_byte(stage:
     assert b"cli-path" in again.stderr
 
 
-def handle(stage: Stage, name: str) -> tuple[str, int, int, list[tuple[str, str]]]:
-    """(bootstrap, topic number, created_revision, metadata) of a topic, asked with plain grpcio."""
+def handle(stage: Stage, name: str) -> tuple[str, int, int, list[tuple[str, str]], int]:
+    """(bootstrap, topic number, created_revision, metadata, seed of partition 0) of a topic, asked
+    with plain grpcio."""
     profile = stage.platform.profile()
     metadata = [("authorization", f"Bearer {profile.key}")]
     with grpc.insecure_channel(profile.bootstrap) as channel:
@@ -59,7 +60,8 @@ def handle(stage: Stage, name: str) -> tuple[str, int, int, list[tuple[str, str]
         )
     topic = described.topics[0]
     assert not topic.HasField("error"), topic.error
-    return profile.bootstrap, topic.number, topic.created_revision, metadata
+    seed = partition_seed(described.cluster_id, topic.number, topic.created_revision, 0)
+    return profile.bootstrap, topic.number, topic.created_revision, metadata, seed
 
 
 def batch_of(*values: bytes) -> bytes:
@@ -67,15 +69,15 @@ def batch_of(*values: bytes) -> bytes:
     return encode([Record(key=None, value=value, timestamp_us=1) for value in values])
 
 
-def values_of(reply: stream_pb2.FetchReply) -> list[bytes | None]:
+def values_of(reply: stream_pb2.FetchReply, seed: int) -> list[bytes | None]:
     """Every value of a fetch reply, in order."""
-    return [value for batch in batches(reply.batches) for value in decode(batch).values]
+    return [value for batch in batches(reply.batches, seed) for value in decode(batch).values]
 
 
 def test_plain_grpcio_sync_produces_fetches_and_is_refused_without_a_key(stage: Stage) -> None:
     with stage.connect() as client:
         client.admin.create_topic("grpc-sync", partitions=1)
-    bootstrap, number, revision, metadata = handle(stage, "grpc-sync")
+    bootstrap, number, revision, metadata, seed = handle(stage, "grpc-sync")
     request = stream_pb2.ProduceRequest(
         topic=number, created_revision=revision, partition=0, batch=batch_of(b"a", b"b")
     )
@@ -91,7 +93,7 @@ def test_plain_grpcio_sync_produces_fetches_and_is_refused_without_a_key(stage: 
         )
         assert [one.base_offset for one in streamed] == [2, 4]
         fetched = stub.Fetch(fetch, metadata=metadata, timeout=120)
-        assert values_of(fetched) == [b"a", b"b"] * 3
+        assert values_of(fetched, seed) == [b"a", b"b"] * 3
         assert fetched.high_watermark == 6
         with pytest.raises(grpc.RpcError) as refused:
             stub.Produce(request, timeout=120)
@@ -105,7 +107,7 @@ def test_plain_grpcio_sync_produces_fetches_and_is_refused_without_a_key(stage: 
 def test_plain_grpcio_aio_waits_in_a_long_poll_until_a_record_is_committed(stage: Stage) -> None:
     with stage.connect() as client:
         client.admin.create_topic("grpc-aio", partitions=1)
-    bootstrap, number, revision, metadata = handle(stage, "grpc-aio")
+    bootstrap, number, revision, metadata, seed = handle(stage, "grpc-aio")
 
     async def played() -> tuple[list[bytes | None], int]:
         async with grpc.aio.insecure_channel(bootstrap) as channel:
@@ -125,7 +127,7 @@ def test_plain_grpcio_aio_waits_in_a_long_poll_until_a_record_is_committed(stage
                 timeout=120,
             )
             fetched = await waiting
-            return values_of(fetched), int(reply.base_offset)
+            return values_of(fetched, seed), int(reply.base_offset)
 
     assert asyncio.run(played()) == ([b"late"], 0)
 

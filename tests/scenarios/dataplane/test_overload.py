@@ -22,6 +22,7 @@ from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc
 from tests.support.builders.node_objects import EDITOR, VIEWER, furnish, topic_spec
+from tests.support.builders.seeds import seed_of
 from tests.support.clients.http2_peer import (
     DATA,
     END_HEADERS,
@@ -119,7 +120,7 @@ def test_a_million_tiny_records_go_in_and_come_out(node: NodeProcess) -> None:
     batch = codec.encode([record] * TINY, codec="zstd")
     assert len(batch) < LIMIT
     assert stub.Produce(request(topic, batch, 1), metadata=METADATA).record_count == TINY
-    found = next(codec.batches(client.fetch(topic, 1).batches))
+    found = next(codec.batches(client.fetch(topic, 1).batches, seed_of(topic, 1)))
     assert (found.base_offset, found.record_count) == (0, TINY)
     with pytest.raises(grpc.RpcError) as refused:
         stub.Produce(request(topic, lying(batch)), metadata=METADATA, timeout=120)

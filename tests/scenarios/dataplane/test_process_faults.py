@@ -20,6 +20,7 @@ import pytest
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace import codec
 from tests.support.builders.node_objects import EDITOR, furnish
+from tests.support.builders.seeds import seed_of
 from tests.support.processes.faults import Faults
 from tests.support.processes.node_process import PROGRAM, NodeProcess
 from tests.support.processes.platform import Platform
@@ -218,8 +219,9 @@ def test_sigterm_again_and_again_changes_nothing_about_how_a_node_ends(tmp_path:
 def times(node: NodeProcess, topic: str) -> list[int]:
     """Append times of a partition's batches, us."""
     client = node.client(EDITOR)
-    reply = client.fetch(client.topic(topic), 0)
-    return [batch.append_time_us for batch in codec.batches(reply.batches)]
+    place = client.topic(topic)
+    stored = codec.batches(client.fetch(place, 0).batches, seed_of(place, 0))
+    return [batch.append_time_us for batch in stored]
 
 
 def is_uncertain(node: NodeProcess, wanted: bool) -> bool:

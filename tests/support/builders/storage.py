@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 BATCH, COMMIT, IN_FLIGHT, FREEZE, CLOSE, METER_CLOSE, SEAL, EXPIRE, TRIM, SET_HOLD = range(1, 11)
 TIME, SIZE, PURGE = range(1, 4)
 
+SEED = 0x5EED
+"""Of every partition made here (J10)."""
+FOOTER_SEED = 0xF007
+
 
 def name(status: int) -> str:
     """The name of a status."""
@@ -100,7 +104,12 @@ class Partition:
         self.pools = pools or Pools()
         self.config = ffi.new(
             "struct partition_config *",
-            {"segment_bytes": segment_bytes, "segment_us": segment_us, "metered": metered},
+            {
+                "seeds": {"batch": SEED, "footer": FOOTER_SEED},
+                "segment_bytes": segment_bytes,
+                "segment_us": segment_us,
+                "metered": metered,
+            },
         )
         self.struct = ffi.new("struct partition *")
         lib.partition_init(self.struct, self.pools.pools, self.config)
@@ -259,8 +268,11 @@ def stored_batch(
     view: int = 0,
     base_offset: int = 0,
     cumulative_bytes: int = 0,
+    seed: int = SEED,
 ) -> bytes:
     """A client part behind its server header, as a primary prepares it."""
+    digest = ffi.new("uint8_t[16]")
+    lib.vsr_digest(part, len(part), digest)
     server = ffi.new(
         "struct batch_server *",
         {
@@ -271,8 +283,10 @@ def stored_batch(
             "principal": principal,
             "base_offset": base_offset,
             "cumulative_bytes": cumulative_bytes,
+            "client_crc": int.from_bytes(part[4:8], "little"),
+            "digest": digest,
         },
     )
     header = ffi.new("uint8_t[96]")
-    lib.batch_encode_server(server, header)
+    lib.batch_encode_server(server, seed, header)
     return bytes(ffi.buffer(header)) + part

@@ -9,6 +9,7 @@ import grpc
 
 from headrace import codec
 from headrace.wire import stream_pb2 as wire
+from tests.support.builders.seeds import place_seed
 from tests.support.clients.grpc_client import TOPIC, VIEWER, WAIT_S, bearer
 
 CONSUME = "/headrace.stream.v1.Stream/Consume"
@@ -21,7 +22,8 @@ class Reader:
     def __init__(self, channel: grpc.Channel, key: str = VIEWER, /, **fields: int) -> None:
         """`key`: a public id of grpc_client.py, or a whole token."""
         self._requests: queue.SimpleQueue[wire.ConsumeRequest | None] = queue.SimpleQueue()
-        begin = {"topic": TOPIC, "created_revision": 7, "credit": PLENTY, **fields}
+        begin = {"topic": TOPIC, "created_revision": 7, "credit": PLENTY, "partition": 0, **fields}
+        self.seed = place_seed(begin["topic"], begin["created_revision"], begin["partition"])
         self.send(wire.ConsumeRequest(begin=wire.ConsumeBegin(**begin)))
         call = channel.stream_stream(
             CONSUME, wire.ConsumeRequest.SerializeToString, wire.ConsumeReply.FromString
@@ -54,13 +56,17 @@ class Reader:
         """Of the next reply, which has some."""
         found = self.next()
         assert found.status == wire.OK
-        return values_of(found)
+        return self.values_of(found)
+
+    def values_of(self, reply: wire.FetchReply) -> list[bytes | None]:
+        found = codec.batches(reply.batches, self.seed)
+        return [value for stored in found for value in codec.decode(stored).values]
 
     def read(self, count: int) -> list[bytes | None]:
         """So many values from here on; what says that the reader has caught up is passed over."""
         found: list[bytes | None] = []
         while len(found) < count:
-            found += values_of(self.next())
+            found += self.values_of(self.next())
         return found
 
     def error(self) -> str:
@@ -70,9 +76,3 @@ class Reader:
         assert [reply.HasField("error") for reply in replies][-1:] == [True]
         assert replies[-1].error.hint
         return replies[-1].error.code
-
-
-def values_of(reply: wire.FetchReply) -> list[bytes | None]:
-    return [
-        value for stored in codec.batches(reply.batches) for value in codec.decode(stored).values
-    ]

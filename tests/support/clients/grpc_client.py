@@ -11,6 +11,7 @@ import pytest
 
 from headrace import codec
 from headrace.wire import stream_pb2 as wire
+from tests.support.builders.seeds import place_seed
 from tests.support.processes import engine_host
 from tests.support.processes.engine_host import Host, grant_row, token, topic_row
 
@@ -96,10 +97,10 @@ def fetch(channel: grpc.Channel, **fields: int) -> wire.FetchReply:
     return call(message, metadata=bearer(VIEWER), timeout=WAIT_S)
 
 
-def values_of(reply: wire.FetchReply) -> list[bytes | None]:
-    return [
-        value for stored in codec.batches(reply.batches) for value in codec.decode(stored).values
-    ]
+def values_of(reply: wire.FetchReply, partition: int = 0) -> list[bytes | None]:
+    """What a fetch of TOPIC found."""
+    found = codec.batches(reply.batches, place_seed(TOPIC, 7, partition))
+    return [value for stored in found for value in codec.decode(stored).values]
 
 
 def raw(channel: grpc.Channel, path: str) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":

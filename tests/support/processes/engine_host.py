@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from native.engine import Engine, EngineConfig, Frame
+from tests.support.builders.seeds import CLUSTER_ID
 
-CLUSTER_ID: Final = "cl_01test"
 NODE_ID: Final = "nd_01test"
 WAIT_S: Final = 120.0
 SEND_WINDOW_BYTES: Final = 256 * 1024

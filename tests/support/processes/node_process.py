@@ -26,6 +26,7 @@ import grpc
 from dataplane.wire import node_pb2, node_pb2_grpc
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc
+from tests.support.builders.seeds import seed_of
 from tests.support.processes.platform import wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -434,7 +435,7 @@ class Client:
     def _values(self, topic: stream_pb2.Topic, partition: int) -> Iterator[bytes | None]:
         offset = 0
         while (reply := self.fetch(topic, partition, offset)).status == stream_pb2.OK:
-            for batch in codec.batches(reply.batches):
+            for batch in codec.batches(reply.batches, seed_of(topic, partition)):
                 yield from codec.decode(batch).values
                 offset = batch.base_offset + batch.record_count
 

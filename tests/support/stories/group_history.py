@@ -14,6 +14,7 @@ import grpc
 
 from headrace import codec
 from headrace.wire import stream_pb2, stream_pb2_grpc
+from tests.support.builders.seeds import seed_of
 from tests.support.processes.node_process import CALL_SECONDS, Client, Session
 
 FETCH_WAIT_MS = 20
@@ -251,7 +252,7 @@ class Member(Worker):
             generation=row.generation,
             wait_ms=FETCH_WAIT_MS,
         )
-        for batch in codec.batches(reply.batches):
+        for batch in codec.batches(reply.batches, seed_of(self._topic, row.partition)):
             values = codec.decode(batch).values
             self.history.handled[row.partition].update(value for value in values if value)
             self._positions[key] = batch.base_offset + batch.record_count

@@ -197,10 +197,12 @@ static enum status messages_batches(struct messages *messages, const struct io_v
         struct batch_server server;
         struct batch_client client;
         const uint8_t *stored = batches->data + at;
-        enum status status = batch_decode_server(stored, batches->size - at, &server);
-        if (status != STATUS_OK || server.size_bytes > batches->size - at) return STATUS_CORRUPT;
-        status = batch_decode_client(stored + BATCH_SERVER_HEADER_BYTES,
-                                     server.size_bytes - BATCH_SERVER_HEADER_BYTES, &client);
+        assert(batches->size - at >= BATCH_SERVER_HEADER_BYTES);
+        batch_read_server(stored, &server); /* the store has checked it */
+        assert(server.size_bytes <= batches->size - at);
+        enum status status =
+            batch_decode_client(stored + BATCH_SERVER_HEADER_BYTES,
+                                server.size_bytes - BATCH_SERVER_HEADER_BYTES, &client);
         if (status != STATUS_OK) return STATUS_CORRUPT;
         uint64_t end = server.base_offset + client.record_count;
         at += server.size_bytes;

@@ -188,7 +188,7 @@ static enum status walk_verify(struct replica *replica, uint64_t first_offset, c
     while (at < consumed) {
         struct batch_server server;
         struct batch_client client;
-        (void)batch_decode_server(bytes + at, consumed - at, &server);
+        batch_read_server(bytes + at, &server);
         (void)batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES, consumed - at, &client);
         walk->offset = server.base_offset + client.record_count;
         at += server.size_bytes;
@@ -227,15 +227,16 @@ struct fetch_cut {
     uint64_t bytes;        /* that batch's, if it is longer than the read */
 };
 
-static enum status cut_batches(uint64_t offset, uint32_t bytes_max, const uint8_t *bytes,
-                               size_t size, struct fetch_cut *cut)
+static enum status cut_batches(const struct replica *replica, uint64_t offset, uint32_t bytes_max,
+                               const uint8_t *bytes, size_t size, struct fetch_cut *cut)
 {
+    uint32_t seed = replica->state.config.seeds.batch;
     while (cut->at < size) {
         const uint8_t *at = bytes + cut->at;
         size_t left = size - cut->at;
         struct batch_server server;
         struct batch_client client;
-        enum status status = batch_decode_server(at, left, &server);
+        enum status status = batch_decode_server(at, left, seed, &server);
         if (status == STATUS_BATCH_SHORT) return STATUS_OK;
         if (status != STATUS_OK) return status;
         if (server.size_bytes > left) {
@@ -250,7 +251,7 @@ static enum status cut_batches(uint64_t offset, uint32_t bytes_max, const uint8_
             /* Bytes from behind the offset: never hand on a gap. The caller asks again. */
             if (!found && server.base_offset > offset) return STATUS_OK;
             if (found && cut->at + server.size_bytes - cut->begin > bytes_max) return STATUS_OK;
-            status = batch_check_stored(at, left, &server, &client);
+            status = batch_check_stored(at, left, seed, &server, &client);
             if (status != STATUS_OK) return status;
             if (!found) cut->begin = cut->at;
             cut->end = cut->at + server.size_bytes;
@@ -274,13 +275,13 @@ enum status store_fetch_trim(struct store *store, const struct engine_partition_
     struct read_cursor cursor;
     struct fetch_cut cut = {0};
     int known = 0;
-    status = size == 0 ? STATUS_BATCH_SHORT : batch_decode_server(bytes, size, &first);
+    status = batch_decode_server(bytes, size, replica->state.config.seeds.batch, &first);
     if (status == STATUS_OK) {
         cut.batch_offset = first.base_offset;
         known = fetch_position(store, replica, offset, first.base_offset, &cursor);
         status = walk_verify(replica, first.base_offset, bytes, size);
     }
-    if (status == STATUS_OK) status = cut_batches(offset, bytes_max, bytes, size, &cut);
+    if (status == STATUS_OK) status = cut_batches(replica, offset, bytes_max, bytes, size, &cut);
     if (status == STATUS_OK) {
         *begin = cut.begin;
         *end = cut.end;
@@ -305,11 +306,11 @@ uint64_t store_fetch_next(const uint8_t *bytes, size_t size)
     for (size_t at = 0; at < size;) {
         struct batch_server server;
         struct batch_client client;
-        enum status status = batch_decode_server(bytes + at, size - at, &server);
-        assert(status == STATUS_OK);
+        assert(size - at >= BATCH_SERVER_HEADER_BYTES);
+        batch_read_server(bytes + at, &server);
         assert(server.size_bytes <= size - at);
-        status = batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES,
-                                     size - at - BATCH_SERVER_HEADER_BYTES, &client);
+        enum status status = batch_decode_client(bytes + at + BATCH_SERVER_HEADER_BYTES,
+                                                 size - at - BATCH_SERVER_HEADER_BYTES, &client);
         assert(status == STATUS_OK);
         next = server.base_offset + client.record_count;
         at += server.size_bytes;

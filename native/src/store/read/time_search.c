@@ -59,8 +59,8 @@ int store_time_scan(const uint8_t *bytes, size_t size, int64_t time_us, struct s
 {
     for (size_t at = 0; at < size;) {
         struct batch_server server;
-        enum status status = batch_decode_server(bytes + at, size - at, &server);
-        assert(status == STATUS_OK);
+        assert(size - at >= BATCH_SERVER_HEADER_BYTES);
+        batch_read_server(bytes + at, &server);
         assert(server.size_bytes <= size - at);
         if (server.append_time_us >= time_us) {
             found->answer = STORE_TIME_FOUND;

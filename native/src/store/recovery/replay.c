@@ -220,7 +220,8 @@ enum status recovery_states(struct store_recovery *recovery)
     return STATUS_OK;
 }
 
-static enum status recover_segment_sealed(struct store *store, const struct segment *segment)
+static enum status recover_segment_sealed(struct store *store, const struct replica *replica,
+                                          const struct segment *segment)
 {
     uint8_t bytes[SEGMENT_FOOTER_BYTES];
     struct io_request read = {.operation = IO_READ,
@@ -232,7 +233,8 @@ static enum status recover_segment_sealed(struct store *store, const struct segm
     if (status != STATUS_OK) return status;
     struct segment_footer footer;
     if (read.result_bytes != read.size) return STATUS_FOOTER_DAMAGED;
-    status = segment_footer_decode(bytes, sizeof bytes, &footer);
+    status =
+        segment_footer_decode(bytes, sizeof bytes, replica->state.config.seeds.footer, &footer);
     return status == STATUS_OK ? segment_footer_check(&footer, segment) : status;
 }
 
@@ -288,7 +290,7 @@ static enum status recover_group_segments(struct store *store, struct replica *r
         }
         if (status == STATUS_FILE_NOT_FOUND) return STATUS_SEGMENT_DAMAGED;
         if (status != STATUS_OK) return status;
-        status = segment->sealed ? recover_segment_sealed(store, segment)
+        status = segment->sealed ? recover_segment_sealed(store, replica, segment)
                                  : recover_segment_active(store, replica, segment);
         struct io_request close = {.operation = IO_CLOSE, .file = STORE_SLOT_CHECKPOINT};
         enum status closed = requests_perform(store, &close);

@@ -9,6 +9,7 @@ import pytest
 
 from headrace import codec
 from native._engine_sim import ffi, lib
+from tests.support.builders.seeds import place_seed
 from tests.support.builders.storage import client_part
 from tests.support.builders.store import REVISION, TOPIC, Disk, Store
 
@@ -60,7 +61,7 @@ def offsets(store: Store) -> list[int]:
     while at < end:
         data = store.read(at)
         assert isinstance(data, bytes), data
-        for batch in codec.batches(data):
+        for batch in codec.batches(data, place_seed(TOPIC, REVISION, 0)):
             found += range(batch.base_offset, batch.base_offset + batch.record_count)
         at = found[-1] + 1
     return found
