@@ -194,14 +194,22 @@ static void poke(uint8_t *target, size_t room, struct fuzz_input *input)
     memcpy(target + at, bytes, size);
 }
 
+static void block_reseal(uint8_t *block, uint64_t place)
+{
+    uint8_t seed[8];
+    bytes_put_u64(seed, place);
+    bytes_put_u32(block + 4,
+                  crc32c_extend(crc32c(seed, sizeof seed), block + 8, JOURNAL_BLOCK_BYTES - 8));
+}
+
 /* Change the payload of a valid block, or its header, and make its checksum right again. */
-static void block_change(uint8_t *block, struct fuzz_input *input, int header)
+static void block_change(uint8_t *block, uint64_t place, struct fuzz_input *input, int header)
 {
     struct journal_block fields;
-    if (!journal_block_get(block, bytes_get_u64(block + 8), &fields)) return;
+    if (!journal_block_get(block, bytes_get_u64(block + 8), place, &fields)) return;
     if (header) {
         poke(block + BLOCK_FIELDS_AT, BLOCK_FIELDS_BYTES, input);
-        bytes_put_u32(block + 4, crc32c(block + 8, JOURNAL_BLOCK_BYTES - 8));
+        block_reseal(block, place);
         return;
     }
     journal_block_restore(block);
@@ -225,10 +233,10 @@ static void round_reseal(uint8_t *payload)
     }
 }
 
-static void round_change(uint8_t *block, struct fuzz_input *input)
+static void round_change(uint8_t *block, uint64_t place, struct fuzz_input *input)
 {
     struct journal_block fields;
-    if (!journal_block_get(block, bytes_get_u64(block + 8), &fields)) return;
+    if (!journal_block_get(block, bytes_get_u64(block + 8), place, &fields)) return;
     if (fields.kind != JOURNAL_BLOCK_ROUND || fields.number != 0) return;
     journal_block_restore(block);
     uint8_t *payload = block + JOURNAL_BLOCK_HEADER_BYTES;
@@ -239,22 +247,27 @@ static void round_change(uint8_t *block, struct fuzz_input *input)
 
 static void damage(uint8_t *bytes, struct fuzz_input *input)
 {
-    uint8_t kind = fuzz_byte(input) % 8;
+    uint8_t kind = fuzz_byte(input) % 9;
     uint8_t *block = bytes + fuzz_byte(input) % BLOCKS_COUNT * JOURNAL_BLOCK_BYTES;
     uint8_t *other = bytes + fuzz_byte(input) % BLOCKS_COUNT * JOURNAL_BLOCK_BYTES;
     uint8_t kept[JOURNAL_BLOCK_BYTES];
+    uint64_t place = (uint64_t)(block - bytes);
     switch (kind) {
     case 0: poke(block, JOURNAL_BLOCK_BYTES, input); return;
-    case 1: block_change(block, input, 0); return;
-    case 2: block_change(block, input, 1); return;
+    case 1: block_change(block, place, input, 0); return;
+    case 2: block_change(block, place, input, 1); return;
     case 3: memset(block, 0, JOURNAL_BLOCK_BYTES); return;
     case 4: memmove(block, other, JOURNAL_BLOCK_BYTES); return;
+    case 6: /* as if it belonged there */
+        memmove(block, other, JOURNAL_BLOCK_BYTES);
+        block_reseal(block, place);
+        return;
     case 5:
         memcpy(kept, block, sizeof kept);
         memmove(block, other, sizeof kept);
         memcpy(other, kept, sizeof kept);
         return;
-    default: round_change(block, input); return;
+    default: round_change(block, place, input); return;
     }
 }
 

@@ -38,6 +38,7 @@ enum engine_limit {
     /* 9 MiB: a snapshot chunk or a message of a host call with its header */
     ENGINE_FRAME_SIZE_MAX = 9437184,
     ENGINE_SHARDS_MAX = 64,
+    ENGINE_RELEASE = 0x000100, /* 0.1.0: major, minor, patch */
 };
 
 struct engine;

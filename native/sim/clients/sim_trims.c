@@ -4,6 +4,7 @@
  * beginning. */
 #include "clients/sim_clients.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,8 +185,10 @@ static uint32_t trims_files(const struct sim_node *node, uint32_t index, uint64_
         const char *file = strrchr(name->path, '/');
         if (name->file == 0 || strncmp(name->path, "topics/", 7) != 0 || file == name->path + 6)
             continue;
-        if (strtoull(name->path + 7, NULL, 16) != partition->id.topic) continue;
-        if (strtoul(file - 1, NULL, 10) != partition->id.partition) continue;
+        unsigned long long topic;
+        unsigned number;
+        if (sscanf(name->path, "topics/%llx-%*u-%u-", &topic, &number) != 2) continue;
+        if (topic != partition->id.topic || number != partition->id.partition) continue;
         count += strtoull(file + 1, NULL, 10) <= log_start;
     }
     return count;

@@ -20,7 +20,7 @@ static void sim_segments_digest(struct sim_node *node, uint64_t digests[SIM_PART
         if (partition->deleted) continue;
         char prefix[IO_PATH_SIZE];
         int size =
-            snprintf(prefix, sizeof prefix, "topics/%016llx-%llu-%u/",
+            snprintf(prefix, sizeof prefix, "topics/%016llx-%llu-%u-",
                      (unsigned long long)partition->id.topic,
                      (unsigned long long)partition->id.created_revision, partition->id.partition);
         assert(size > 0);

@@ -56,7 +56,7 @@ static int sim_path_partition(const struct sim_node *node, const char *path, uin
     unsigned long long topic;
     unsigned long long revision;
     unsigned index;
-    if (sscanf(path, "topics/%llx-%llu-%u/", &topic, &revision, &index) != 3) return 0;
+    if (sscanf(path, "topics/%llx-%llu-%u-", &topic, &revision, &index) != 3) return 0;
     for (*partition = 0; *partition < node->clients->partitions_count; (*partition)++) {
         const struct engine_partition_id *id = &node->clients->partitions[*partition].id;
         if (id->topic == topic && id->created_revision == revision && id->partition == index)
@@ -100,19 +100,23 @@ static uint32_t sim_item_partition(const struct sim_node *node,
     return 0;
 }
 
-/* The round that begins at `block`, all of its blocks valid. The image is spent. */
-static int sim_round_read(struct sim_node *node, uint8_t *block, uint64_t blocks_left,
+/* The round that begins at block `at` of the image, all of its blocks valid. The image is
+ * spent. */
+static int sim_round_read(struct sim_node *node, uint64_t at, uint64_t blocks_left,
                           struct sim_round *round)
 {
+    uint8_t *block = node->image + at * JOURNAL_BLOCK_BYTES;
+    uint64_t place = at * JOURNAL_BLOCK_BYTES;
     struct journal_block first;
     uint64_t id = bytes_get_u64(block + 8);
-    if (!journal_block_get(block, id, &first) || first.kind != JOURNAL_BLOCK_ROUND) return 0;
+    if (!journal_block_get(block, id, place, &first) || first.kind != JOURNAL_BLOCK_ROUND) return 0;
     if (first.number != 0 || first.blocks_count > blocks_left) return 0;
     uint64_t size = 0;
     for (uint32_t number = 0; number < first.blocks_count; number++) {
         uint8_t *each = block + (size_t)number * JOURNAL_BLOCK_BYTES;
         struct journal_block fields;
-        if (!journal_block_get(each, id, &fields) || fields.lsn != first.lsn) return 0;
+        uint64_t each_place = place + (uint64_t)number * JOURNAL_BLOCK_BYTES;
+        if (!journal_block_get(each, id, each_place, &fields) || fields.lsn != first.lsn) return 0;
         if (fields.extent_cycle != first.extent_cycle || fields.number != number) return 0;
     }
     for (uint32_t number = 0; number < first.blocks_count; number++) {
@@ -151,8 +155,7 @@ static struct sim_round *sim_rounds(struct sim_node *node, uint32_t *count)
     for (uint64_t at = 2; at < blocks;) {
         struct sim_round *round = &node->rounds[*count];
         uint64_t left = extent_blocks - (at - 2) % extent_blocks;
-        uint8_t *block = node->image + at * JOURNAL_BLOCK_BYTES;
-        if (!sim_round_read(node, block, left, round)) {
+        if (!sim_round_read(node, at, left, round)) {
             at++;
             continue;
         }

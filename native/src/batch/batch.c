@@ -18,6 +18,7 @@
 #include "foundation/assert.h"
 #include "foundation/bytes.h"
 #include "foundation/crc32c.h"
+#include "foundation/identity.h"
 
 enum {
     BATCH_MAGIC = 0x31425248, /* "HRB1" */
@@ -99,11 +100,8 @@ enum status batch_check_client(const uint8_t *bytes, size_t size, uint32_t clien
 uint32_t batch_seed(const char *cluster_id, uint64_t topic, uint64_t created_revision,
                     uint32_t partition)
 {
-    uint8_t identity[BATCH_CLUSTER_ID_BYTES + 20];
-    memcpy(identity, cluster_id, BATCH_CLUSTER_ID_BYTES);
-    bytes_put_u64(identity + BATCH_CLUSTER_ID_BYTES, topic);
-    bytes_put_u64(identity + BATCH_CLUSTER_ID_BYTES + 8, created_revision);
-    bytes_put_u32(identity + BATCH_CLUSTER_ID_BYTES + 16, partition);
+    uint8_t identity[IDENTITY_BYTES];
+    identity_put(identity, cluster_id, topic, created_revision, partition);
     return crc32c(identity, sizeof identity);
 }
 
@@ -146,6 +144,13 @@ enum status batch_decode_server(const uint8_t *bytes, size_t size, uint32_t seed
     if (server->size_bytes <= BATCH_HEADERS_BYTES || server->size_bytes > BATCH_STORED_BYTES_MAX)
         return STATUS_BATCH_SIZE;
     return STATUS_OK;
+}
+
+int batch_versions_known(const uint8_t *bytes, size_t size)
+{
+    if (size < BATCH_HEADERS_BYTES) return 1;
+    return bytes_get_u16(bytes + 12) <= BATCH_VERSION
+           && bytes[BATCH_SERVER_HEADER_BYTES + 8] <= BATCH_VERSION;
 }
 
 enum status batch_check_stored(const uint8_t *bytes, size_t size, uint32_t seed,

@@ -62,7 +62,7 @@ enum status batch_decode_client(const uint8_t *bytes, size_t size, struct batch_
 
 /* What the CRC of every server header of one partition begins with (J10): a batch of another
  * partition, another incarnation of the topic or another cluster fails it, whole as it is. The
- * same on every replica. `cluster_id`: BATCH_CLUSTER_ID_BYTES, zero-padded. */
+ * same on every replica. `cluster_id`: IDENTITY_CLUSTER_BYTES, zero-padded. */
 uint32_t batch_seed(const char *cluster_id, uint64_t topic, uint64_t created_revision,
                     uint32_t partition);
 
@@ -73,6 +73,9 @@ enum status batch_decode_server(const uint8_t *bytes, size_t size, uint32_t seed
 
 /* Of a header that was checked before, or was made here: no CRC. */
 void batch_read_server(const uint8_t *bytes, struct batch_server *server);
+
+/* 1 = no header of this stored batch says a version above ours; nothing else is looked at. */
+int batch_versions_known(const uint8_t *bytes, size_t size);
 
 /* Both headers, both CRCs and that they belong together, of the stored batch at the front of
  * `bytes`. BATCH_SHORT: it does not end within `size`. */

@@ -12,7 +12,6 @@ enum limit_batch {
     BATCH_CLIENT_HEADER_BYTES = 72, /* [bytes] */
     BATCH_HEADERS_BYTES = 168,      /* both: where a stored batch's records begin */
     BATCH_PRODUCER_ID_BYTES = 16,   /* [bytes] chosen by clients at random */
-    BATCH_CLUSTER_ID_BYTES = 48,    /* [bytes] of a partition's identity; ENGINE_ID_SIZE */
 
     /* A client part. Bounds what one request may pin in the journal: a round never holds more than
      * a few. */
@@ -56,7 +55,7 @@ enum limit_partition {
     PARTITION_PRODUCERS_MAX = 256,
 
     PARTITION_GROUPS_MAX = 64,        /* consumer groups that ever committed in this partition */
-    PARTITION_CHECKPOINT_VERSION = 3, /* [bytes] 1 and 2 are still read */
+    PARTITION_CHECKPOINT_VERSION = 1, /* [bytes] */
 
     /* An unheard producer is forgotten seven days (of append time) after its last batch. */
     PRODUCER_EXPIRY_HOURS = 168,

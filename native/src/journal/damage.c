@@ -33,18 +33,30 @@ void journal_damage_drop_unnamed(struct journal_report *report, uint32_t from)
     report->damages_count = kept;
 }
 
+/* J11: closed ranges excuse what lies inside them. Damage that has grown beyond counts, all of it:
+ * what it concerns now may be more than what was dealt with. */
+static int range_closed(const struct journal_report *report, uint64_t from, uint64_t to)
+{
+    while (from <= to) {
+        uint64_t reached = from;
+        for (uint32_t range = 0; range < report->closed_count; range++) {
+            if (report->closed_from[range] <= from && report->closed_to[range] >= reached)
+                reached = report->closed_to[range] + 1;
+        }
+        if (reached == from) return 0;
+        from = reached;
+    }
+    return 1;
+}
+
 void journal_damage_prune(struct journal_report *report)
 {
     uint32_t kept = 0;
     for (uint32_t index = 0; index < report->damages_count; index++) {
         struct journal_damage *damage = &report->damages[index];
-        int drop =
-            damage->kind == JOURNAL_ABSENT || damage->extent_cycle < report->extent_cycle_oldest;
-        for (uint32_t range = 0; range < report->closed_count; range++) {
-            if (damage->lsn_from >= report->closed_from[range]
-                && damage->lsn_from <= report->closed_to[range])
-                drop = 1;
-        }
+        int drop = damage->kind == JOURNAL_ABSENT
+                   || damage->extent_cycle < report->extent_cycle_oldest
+                   || range_closed(report, damage->lsn_from, damage->lsn_to);
         if (!drop) report->damages[kept++] = *damage;
     }
     report->damages_count = kept;

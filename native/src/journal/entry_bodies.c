@@ -5,9 +5,12 @@
 #include "foundation/assert.h"
 #include "foundation/bytes.h"
 
-enum { VIEW_STATE_METERED = 1 };
-
 enum { CHECKPOINT_INLINE = 1, CHECKPOINT_FILE = 2 };
+
+enum { VIEW_STATE_MEMBERS_AT = 32, MEMBER_BYTES = 24 };
+
+static_assert(VIEW_STATE_MEMBERS_AT + ENTRY_MEMBERS_MAX * MEMBER_BYTES == ENTRY_VIEW_STATE_BYTES,
+              "the members end the view state");
 
 void entry_prepare_put(uint8_t *body, const struct entry_prepare *prepare)
 {
@@ -22,7 +25,8 @@ void entry_prepare_put(uint8_t *body, const struct entry_prepare *prepare)
     bytes_put_u32(body + 80, prepare->epoch);
     bytes_put_u16(body + 84, prepare->operation);
     bytes_put_u16(body + 86, ENTRY_PREPARE_VERSION);
-    memset(body + 88, 0, ENTRY_PREPARE_BYTES - 88);
+    bytes_put_u32(body + 88, prepare->release);
+    memset(body + 92, 0, ENTRY_PREPARE_BYTES - 92);
 }
 
 enum status entry_prepare_get(const uint8_t *body, uint64_t size, struct entry_prepare *prepare)
@@ -39,6 +43,7 @@ enum status entry_prepare_get(const uint8_t *body, uint64_t size, struct entry_p
     prepare->epoch = bytes_get_u32(body + 80);
     prepare->operation = bytes_get_u16(body + 84);
     prepare->version = bytes_get_u16(body + 86);
+    prepare->release = bytes_get_u32(body + 88);
     return STATUS_OK;
 }
 
@@ -61,56 +66,67 @@ void entry_prepare_set_checksum(uint8_t *body, const uint8_t checksum[16])
 void entry_view_state_put(uint8_t *body, const struct entry_view_state *state)
 {
     assert(state->log_view <= state->view);
-    assert(state->segment_us >= 0);
+    assert(state->members_count > 0 && state->members_count <= ENTRY_MEMBERS_MAX);
     memset(body, 0, ENTRY_VIEW_STATE_BYTES);
     bytes_put_u16(body, ENTRY_VIEW_STATE_VERSION);
-    bytes_put_u16(body + 2, state->metered ? VIEW_STATE_METERED : 0);
-    bytes_put_u32(body + 4, state->members_count);
+    bytes_put_u16(body + 2, (uint16_t)state->members_count);
+    bytes_put_u32(body + 4, state->epoch);
     bytes_put_u64(body + 8, state->view);
     bytes_put_u64(body + 16, state->log_view);
-    bytes_put_u32(body + 24, state->epoch);
-    bytes_put_u32(body + 28, state->tenure);
-    bytes_put_u64(body + 32, state->segment_bytes);
-    bytes_put_i64(body + 40, state->segment_us);
+    for (uint32_t index = 0; index < state->members_count; index++) {
+        const struct entry_member *member = &state->members[index];
+        uint8_t *at = body + VIEW_STATE_MEMBERS_AT + (uint64_t)index * MEMBER_BYTES;
+        bytes_put_u64(at, member->node);
+        bytes_put_u64(at + 8, member->incarnation);
+        bytes_put_u32(at + 16, member->tenure);
+        bytes_put_u32(at + 20, member->learner);
+    }
 }
 
 enum status entry_view_state_get(const uint8_t *body, uint64_t size, struct entry_view_state *state)
 {
     if (size < ENTRY_VIEW_STATE_BYTES) return STATUS_JOURNAL_DAMAGED;
+    if (bytes_get_u16(body) > ENTRY_VIEW_STATE_VERSION) return STATUS_OP_UNKNOWN;
     if (bytes_get_u16(body) != ENTRY_VIEW_STATE_VERSION) return STATUS_JOURNAL_DAMAGED;
     *state = (struct entry_view_state){
-        .metered = bytes_get_u16(body + 2) & VIEW_STATE_METERED,
-        .members_count = bytes_get_u32(body + 4),
+        .members_count = bytes_get_u16(body + 2),
+        .epoch = bytes_get_u32(body + 4),
         .view = bytes_get_u64(body + 8),
         .log_view = bytes_get_u64(body + 16),
-        .epoch = bytes_get_u32(body + 24),
-        .tenure = bytes_get_u32(body + 28),
-        .segment_bytes = bytes_get_u64(body + 32),
-        .segment_us = bytes_get_i64(body + 40),
     };
-    if (state->log_view > state->view || state->segment_us < 0) return STATUS_JOURNAL_DAMAGED;
-    return STATUS_OK;
+    if (state->members_count == 0 || state->members_count > ENTRY_MEMBERS_MAX)
+        return STATUS_JOURNAL_DAMAGED;
+    for (uint32_t index = 0; index < state->members_count; index++) {
+        const uint8_t *at = body + VIEW_STATE_MEMBERS_AT + (uint64_t)index * MEMBER_BYTES;
+        state->members[index] = (struct entry_member){.node = bytes_get_u64(at),
+                                                      .incarnation = bytes_get_u64(at + 8),
+                                                      .tenure = bytes_get_u32(at + 16),
+                                                      .learner = bytes_get_u32(at + 20)};
+    }
+    return state->log_view <= state->view ? STATUS_OK : STATUS_JOURNAL_DAMAGED;
 }
 
 void entry_checkpoint_put(uint8_t *body, const struct entry_checkpoint *checkpoint)
 {
     entry_view_state_put(body, &checkpoint->view_state);
-    memcpy(body + 64, checkpoint->checksum, 16);
-    bytes_put_i64(body + 80, checkpoint->append_time_us);
-    bytes_put_u32(body + 88, checkpoint->is_file ? CHECKPOINT_FILE : CHECKPOINT_INLINE);
-    bytes_put_u32(body + 92, checkpoint->size);
-    memcpy(body + 96, checkpoint->digest, 16);
+    uint8_t *at = body + ENTRY_VIEW_STATE_BYTES;
+    memcpy(at, checkpoint->checksum, 16);
+    bytes_put_i64(at + 16, checkpoint->append_time_us);
+    bytes_put_u32(at + 24, checkpoint->is_file ? CHECKPOINT_FILE : CHECKPOINT_INLINE);
+    bytes_put_u32(at + 28, checkpoint->size);
+    memcpy(at + 32, checkpoint->digest, 16);
 }
 
 enum status entry_checkpoint_get(const uint8_t *body, uint64_t size,
                                  struct entry_checkpoint *checkpoint)
 {
     if (size < ENTRY_CHECKPOINT_BYTES) return STATUS_CHECKPOINT_DAMAGED;
-    memcpy(checkpoint->checksum, body + 64, 16);
-    checkpoint->append_time_us = bytes_get_i64(body + 80);
-    checkpoint->is_file = bytes_get_u32(body + 88) == CHECKPOINT_FILE;
-    checkpoint->size = bytes_get_u32(body + 92);
-    memcpy(checkpoint->digest, body + 96, 16);
+    const uint8_t *at = body + ENTRY_VIEW_STATE_BYTES;
+    memcpy(checkpoint->checksum, at, 16);
+    checkpoint->append_time_us = bytes_get_i64(at + 16);
+    checkpoint->is_file = bytes_get_u32(at + 24) == CHECKPOINT_FILE;
+    checkpoint->size = bytes_get_u32(at + 28);
+    memcpy(checkpoint->digest, at + 32, 16);
     return entry_view_state_get(body, size, &checkpoint->view_state);
 }
 

@@ -2,10 +2,10 @@
  *
  *     PREPARE           checksum (16) | parent (16) | digest (16) | op | append time | first view |
  *                       principal u32 | payload size u32 | epoch u32 | operation u16 |
- *                       version u16 | 0 (24), then the payload
- *     VIEW_STATE        version u16 | flags u16 (1 = metered) | members u32 | view | log_view |
- *                       epoch u32 | tenure u32 | segment_bytes | segment_us | 0 (16)
- *     CHECKPOINT        view state (64) | checksum of the op (16) | append time | place u32: 1
+ *                       version u16 | release u32 | 0 (20), then the payload
+ *     VIEW_STATE        version u16 | members u16 | epoch u32 | view | log_view | 0 (8), then of
+ *                       seven members: node u64 | incarnation u64 | tenure u32 | learner u32
+ *     CHECKPOINT        view state (200) | checksum of the op (16) | append time | place u32: 1
  *                       inline, 2 file | size u32 | digest (16), then the checkpoint if it is
  * inline
  *     TAIL_CLOSED       first lsn | last lsn
@@ -26,8 +26,8 @@
 
 enum entry_body_bytes {
     ENTRY_PREPARE_BYTES = 112, /* before the payload */
-    ENTRY_VIEW_STATE_BYTES = 64,
-    ENTRY_CHECKPOINT_BYTES = 112, /* before the checkpoint */
+    ENTRY_VIEW_STATE_BYTES = 200,
+    ENTRY_CHECKPOINT_BYTES = 248, /* before the checkpoint */
     ENTRY_TAIL_CLOSED_BYTES = 16,
     ENTRY_ABSTAIN_BYTES = 24,
     ENTRY_METADATA_FLOOR_BYTES = 8,
@@ -50,17 +50,27 @@ struct entry_prepare {
     uint32_t epoch;
     uint16_t operation;
     uint16_t version;
+    uint32_t release; /* of the first proposer */
 };
 
+/* Five voters, and two that learn before a reconfiguration. */
+enum { ENTRY_MEMBERS_MAX = 7 };
+
+struct entry_member {
+    uint64_t node; /* low half of XXH3-128 of its id, zero-padded to 48 bytes */
+    uint64_t incarnation;
+    uint32_t tenure; /* the epoch in which this replica joined (A4) */
+    uint32_t learner;
+};
+
+/* What a replica must not forget of its replica set, and no more (V11): what apply depends on is in
+ * the log itself. */
 struct entry_view_state {
     uint64_t view;
     uint64_t log_view;
-    uint64_t segment_bytes;
-    int64_t segment_us;
-    uint32_t members_count;
     uint32_t epoch;
-    uint32_t tenure;
-    uint8_t metered;
+    uint32_t members_count;
+    struct entry_member members[ENTRY_MEMBERS_MAX];
 };
 
 struct entry_checkpoint {
@@ -91,7 +101,7 @@ void entry_metadata_floor_put(uint8_t *body, uint64_t op);
 
 /* `size` is of the whole body. JOURNAL_DAMAGED, of a checkpoint CHECKPOINT_DAMAGED: too short for
  * its kind. A view state, also a checkpoint's, with a right checksum that no release writes is
- * JOURNAL_DAMAGED: it is not gone by. */
+ * JOURNAL_DAMAGED: it is not gone by. OP_UNKNOWN: of a newer release (J13). */
 enum status entry_prepare_get(const uint8_t *body, uint64_t size, struct entry_prepare *prepare);
 enum status entry_view_state_get(const uint8_t *body, uint64_t size,
                                  struct entry_view_state *state);

@@ -29,7 +29,8 @@ enum status journal_read_extent(struct journal *journal, struct io *io, uint32_t
 int journal_extent_header(const struct journal *journal, uint32_t extent, const uint8_t *block,
                           struct journal_block *fields)
 {
-    return journal_block_get(block, journal->config.id, fields)
+    return journal_block_get(block, journal->config.id,
+                             journal_extent_offset(&journal->config, extent), fields)
            && fields->kind == JOURNAL_BLOCK_EXTENT
            && bytes_get_u32(block + JOURNAL_BLOCK_HEADER_BYTES) == extent;
 }
@@ -72,10 +73,12 @@ enum status journal_find_extent_cycles(struct journal *journal, struct io *io, u
         if (journal->headers_known[extent]) continue;
         enum status status = journal_read_extent(journal, io, file, extent, buffer);
         if (status != STATUS_OK) return status;
+        uint64_t offset = journal_extent_offset(&journal->config, extent);
         uint64_t highest = 0;
         for (uint32_t block = 1; block < journal->config.extent_blocks; block++) {
             const uint8_t *at = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
-            if (!journal_block_get(at, journal->config.id, &fields)) continue;
+            uint64_t place = offset + (uint64_t)block * JOURNAL_BLOCK_BYTES;
+            if (!journal_block_get(at, journal->config.id, place, &fields)) continue;
             if (fields.kind != JOURNAL_BLOCK_ROUND) continue;
             /* A round of an extent whose header is whole strayed here. */
             if (extent_claimed(journal, fields.extent_cycle)) continue;
@@ -93,7 +96,8 @@ static int rewrite_checked(const struct journal *journal, const struct journal_r
     for (uint32_t number = 0; number < report->last_blocks; number++) {
         struct journal_block fields;
         const uint8_t *block = blocks + (uint64_t)number * JOURNAL_BLOCK_BYTES;
-        if (!journal_block_get(block, journal->config.id, &fields)) return 0;
+        uint64_t place = report->last_offset + (uint64_t)number * JOURNAL_BLOCK_BYTES;
+        if (!journal_block_get(block, journal->config.id, place, &fields)) return 0;
         if (fields.kind != JOURNAL_BLOCK_ROUND || fields.lsn != report->lsn_last) return 0;
         if (fields.number != number || fields.blocks_count != report->last_blocks) return 0;
     }

@@ -38,6 +38,14 @@ static uint8_t *block_stamp(uint8_t *block, uint32_t sector)
     return block + (sector + 1) * JOURNAL_SECTOR_BYTES - STAMP_BYTES;
 }
 
+/* A block that a write or read astray brought to another place fails it, whole as it is. */
+static uint32_t block_crc(const uint8_t *block, uint64_t place)
+{
+    uint8_t seed[8];
+    bytes_put_u64(seed, place);
+    return crc32c_extend(crc32c(seed, sizeof seed), block + 8, JOURNAL_BLOCK_BYTES - 8);
+}
+
 void journal_block_seal(uint8_t *block, const struct journal_block *fields)
 {
     assert(fields->extent_cycle > 0);
@@ -59,7 +67,7 @@ void journal_block_seal(uint8_t *block, const struct journal_block *fields)
         bytes_put_u32(stamp, (uint32_t)fields->extent_cycle);
         bytes_put_u32(stamp + 4, (uint32_t)fields->lsn);
     }
-    bytes_put_u32(block + 4, crc32c(block + 8, JOURNAL_BLOCK_BYTES - 8));
+    bytes_put_u32(block + 4, block_crc(block, fields->place));
 }
 
 uint32_t journal_block_payload_bytes(const uint8_t *block)
@@ -67,14 +75,16 @@ uint32_t journal_block_payload_bytes(const uint8_t *block)
     return bytes_get_u32(block + 44);
 }
 
-int journal_block_get(const uint8_t *block, uint64_t journal_id, struct journal_block *fields)
+int journal_block_get(const uint8_t *block, uint64_t journal_id, uint64_t place,
+                      struct journal_block *fields)
 {
     if (memcmp(block, block_magic, 4) != 0) return 0;
     if (bytes_get_u64(block + 8) != journal_id) return 0;
-    if (bytes_get_u32(block + 4) != crc32c(block + 8, JOURNAL_BLOCK_BYTES - 8)) return 0;
+    if (bytes_get_u32(block + 4) != block_crc(block, place)) return 0;
     if (bytes_get_u16(block + 40) != JOURNAL_VERSION) return 0;
     *fields = (struct journal_block){
         .journal_id = journal_id,
+        .place = place,
         .extent_cycle = bytes_get_u64(block + 16),
         .lsn = bytes_get_u64(block + 24),
         .number = bytes_get_u32(block + 32),
@@ -165,6 +175,7 @@ void journal_entry_read(const uint8_t *at, struct journal_entry *entry)
     *entry = (struct journal_entry){
         .size = bytes_get_u32(at),
         .kind = bytes_get_u16(at + 52),
+        .version = bytes_get_u16(at + 54),
         .partition = bytes_get_u32(at + 48),
         .topic = bytes_get_u64(at + 16),
         .created_revision = bytes_get_u64(at + 24),
@@ -181,7 +192,7 @@ int journal_entry_get(const uint8_t *at, uint64_t available, struct journal_entr
     if (available < JOURNAL_ENTRY_HEADER_BYTES) return 0;
     uint32_t size = bytes_get_u32(at);
     if (size < JOURNAL_ENTRY_HEADER_BYTES || size > available) return 0;
-    if (bytes_get_u16(at + 54) != JOURNAL_VERSION) return 0;
+    if (bytes_get_u16(at + 54) < JOURNAL_VERSION) return 0;
     if (bytes_get_u32(at + 4) != crc32c(at + 16, size - 16)) return 0;
     journal_entry_read(at, entry);
     return 1;
@@ -246,19 +257,23 @@ int journal_round_get(const uint8_t *at, uint64_t available, struct journal_roun
 void journal_directory_put(uint8_t *at, const struct journal_directory_item *item)
 {
     bytes_put_u64(at, item->topic);
-    bytes_put_u32(at + 8, item->partition);
-    bytes_put_u32(at + 12, item->kinds);
-    bytes_put_u64(at + 16, item->op_first);
-    bytes_put_u64(at + 24, item->op_last);
-    memcpy(at + 32, item->checksum, 16);
+    bytes_put_u64(at + 8, item->created_revision);
+    bytes_put_u32(at + 16, item->partition);
+    bytes_put_u32(at + 20, item->kinds);
+    bytes_put_u64(at + 24, item->op_first);
+    bytes_put_u64(at + 32, item->op_last);
+    bytes_put_u64(at + 40, item->commit);
+    memcpy(at + 48, item->checksum, 16);
 }
 
 void journal_directory_get(const uint8_t *at, struct journal_directory_item *item)
 {
     item->topic = bytes_get_u64(at);
-    item->partition = bytes_get_u32(at + 8);
-    item->kinds = bytes_get_u32(at + 12);
-    item->op_first = bytes_get_u64(at + 16);
-    item->op_last = bytes_get_u64(at + 24);
-    memcpy(item->checksum, at + 32, 16);
+    item->created_revision = bytes_get_u64(at + 8);
+    item->partition = bytes_get_u32(at + 16);
+    item->kinds = bytes_get_u32(at + 20);
+    item->op_first = bytes_get_u64(at + 24);
+    item->op_last = bytes_get_u64(at + 32);
+    item->commit = bytes_get_u64(at + 40);
+    memcpy(item->checksum, at + 48, 16);
 }

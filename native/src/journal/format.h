@@ -18,7 +18,7 @@ enum journal_format {
     JOURNAL_BLOCK_PAYLOAD_BYTES = 3984, /* the rest of a block */
     JOURNAL_FILE_HEADER_BYTES = 8192,   /* two blocks with the same contents */
     JOURNAL_ROUND_HEADER_BYTES = 80,
-    JOURNAL_DIRECTORY_ITEM_BYTES = 48,
+    JOURNAL_DIRECTORY_ITEM_BYTES = 64,
     JOURNAL_ENTRY_HEADER_BYTES = 64,
     JOURNAL_ENTRY_ALIGNMENT = 8,
 };
@@ -38,10 +38,12 @@ enum journal_entry_kind {
     JOURNAL_SUFFIX_INSTALLED = 6,
     JOURNAL_METADATA_FLOOR = 7,
     JOURNAL_FORGET = 8, /* the replica left this node: nothing of it is live */
+    JOURNAL_ENTRY_KIND_LAST = JOURNAL_FORGET, /* what comes behind is of a newer release */
 };
 
 struct journal_block {
     uint64_t journal_id;
+    uint64_t place; /* where in the file it belongs; in its checksum alone (J10) */
     uint64_t extent_cycle;
     uint64_t lsn;
     uint32_t number;
@@ -53,6 +55,7 @@ struct journal_block {
 struct journal_entry {
     uint32_t size; /* header and body, without padding */
     uint16_t kind;
+    uint16_t version; /* as it was read; what is put has ours */
     uint32_t partition;
     uint64_t topic;
     uint64_t created_revision;
@@ -65,10 +68,12 @@ struct journal_entry {
 
 struct journal_directory_item {
     uint64_t topic;
+    uint64_t created_revision;
     uint32_t partition;
     uint32_t kinds; /* bit n = an entry of kind n */
     uint64_t op_first;
     uint64_t op_last;
+    uint64_t commit;      /* known committed when the round was begun (V3) */
     uint8_t checksum[16]; /* of the last prepare */
 };
 
@@ -89,8 +94,10 @@ struct journal_round {
  * and the checksum. */
 void journal_block_seal(uint8_t *block, const struct journal_block *fields);
 
-/* Verify a block as read. 0 = not a valid block of this journal. */
-int journal_block_get(const uint8_t *block, uint64_t journal_id, struct journal_block *fields);
+/* Verify a block as read at `place` of the file. 0 = not a valid block of this journal, or one that
+ * belongs elsewhere. */
+int journal_block_get(const uint8_t *block, uint64_t journal_id, uint64_t place,
+                      struct journal_block *fields);
 
 /* Of a valid block. */
 uint32_t journal_block_payload_bytes(const uint8_t *block);
@@ -110,8 +117,8 @@ int journal_block_is_newer(const uint8_t *block, uint64_t extent_cycle, uint64_t
 void journal_entry_put(uint8_t *at, const struct journal_entry *entry); /* all but the checksum */
 void journal_entry_seal(uint8_t *at); /* the checksum; origin_lsn is outside it */
 void journal_entry_set_origin(uint8_t *at, uint64_t lsn);
-int journal_entry_get(const uint8_t *at, uint64_t available,
-                      struct journal_entry *entry); /* 1 = intact */
+/* 1 = intact; a version above ours may mean something else (J13). */
+int journal_entry_get(const uint8_t *at, uint64_t available, struct journal_entry *entry);
 /* Of an entry that was put here, or found intact before. */
 void journal_entry_read(const uint8_t *at, struct journal_entry *entry);
 

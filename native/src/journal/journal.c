@@ -93,6 +93,7 @@ void journal_file_header_put(uint8_t *at, const struct journal_config *config)
         bytes_put_u32(payload, config->extents_count);
         bytes_put_u32(payload + 4, config->extent_blocks);
         const struct journal_block fields = {.journal_id = config->id,
+                                             .place = copy * JOURNAL_BLOCK_BYTES,
                                              .extent_cycle = 1,
                                              .number = copy,
                                              .blocks_count = 2,
@@ -107,7 +108,9 @@ int journal_file_header_get(uint8_t *at, uint64_t id, struct journal_config *con
     for (uint32_t copy = 0; copy < 2; copy++) {
         struct journal_block fields;
         uint8_t *block = at + copy * JOURNAL_BLOCK_BYTES;
-        if (!journal_block_get(block, id, &fields) || fields.kind != JOURNAL_BLOCK_FILE) continue;
+        if (!journal_block_get(block, id, copy * JOURNAL_BLOCK_BYTES, &fields)
+            || fields.kind != JOURNAL_BLOCK_FILE)
+            continue;
         journal_block_restore(block);
         config->id = id;
         config->extents_count = bytes_get_u32(block + JOURNAL_BLOCK_HEADER_BYTES);
@@ -225,9 +228,11 @@ int journal_round_add(struct journal *journal, uint8_t *entry, struct journal_ma
         mark->index = journal->own_count++;
         journal->own[mark->index] = (struct journal_directory_item){
             .topic = header.topic,
+            .created_revision = header.created_revision,
             .partition = header.partition,
             .op_first = op,
             .op_last = op,
+            .commit = mark->commit,
         };
     }
     struct journal_directory_item *item = &journal->own[mark->index];
@@ -330,11 +335,14 @@ void journal_round_seal(struct journal *journal, struct journal_write *write)
                                    .lsn = journal->lsn_next,
                                    .blocks_count = count,
                                    .kind = JOURNAL_BLOCK_ROUND};
+    uint64_t offset = journal_extent_offset(&journal->config, journal->place_extent)
+                      + (uint64_t)journal->place_block * JOURNAL_BLOCK_BYTES;
     uint64_t chain = 0;
     for (uint32_t number = 0; number < count; number++) {
         uint64_t left = payload - (uint64_t)number * JOURNAL_BLOCK_PAYLOAD_BYTES;
         uint8_t *block = blocks + (uint64_t)number * JOURNAL_BLOCK_BYTES;
         fields.number = number;
+        fields.place = offset + (uint64_t)number * JOURNAL_BLOCK_BYTES;
         fields.payload_bytes =
             left < JOURNAL_BLOCK_PAYLOAD_BYTES ? (uint32_t)left : JOURNAL_BLOCK_PAYLOAD_BYTES;
         journal_block_seal(block, &fields);
@@ -346,14 +354,14 @@ void journal_round_seal(struct journal *journal, struct journal_write *write)
 
     write->lsn = journal->lsn_next;
     write->buffer = blocks;
-    write->offset = journal_extent_offset(&journal->config, journal->place_extent)
-                    + (uint64_t)journal->place_block * JOURNAL_BLOCK_BYTES;
+    write->offset = offset;
     write->size = (uint64_t)count * JOURNAL_BLOCK_BYTES;
     if (journal->opens_extent) {
         memset(journal->buffer, 0, JOURNAL_BLOCK_BYTES);
         uint8_t *body = journal->buffer + JOURNAL_BLOCK_HEADER_BYTES;
         bytes_put_u32(body, journal->place_extent);
         const struct journal_block header = {.journal_id = journal->config.id,
+                                             .place = offset - JOURNAL_BLOCK_BYTES,
                                              .extent_cycle = journal->place_extent_cycle,
                                              .lsn = journal->lsn_next,
                                              .blocks_count = 1,

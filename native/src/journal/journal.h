@@ -30,7 +30,7 @@ enum journal_limit {
     JOURNAL_DIRECTORY_MAX = 4096,     /* replicas in one round */
     JOURNAL_DAMAGES_MAX =
         1024, /* named ranges of replicas that one recovery reports; more = the whole shard */
-    JOURNAL_CLOSED_MAX = 64, /* TailClosed ranges remembered */
+    JOURNAL_CLOSED_MAX = JOURNAL_DAMAGES_MAX, /* TailClosed ranges; more are found again */
 };
 
 struct journal_config {
@@ -43,6 +43,7 @@ struct journal_config {
 /* Where a replica stands in the directory of the round being made; the caller keeps one each. */
 struct journal_mark {
     uint64_t lsn;
+    uint64_t commit; /* as its directory item says it */
     uint32_t index;
 };
 

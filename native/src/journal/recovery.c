@@ -192,13 +192,18 @@ static enum status walk_round(struct journal_walk *walk, uint32_t block,
     return STATUS_OK;
 }
 
-static int walk_block(const struct journal_walk *walk, const uint8_t *block,
+/* The block `index` of the extent, whose bytes are in `buffer`. */
+static int walk_block(const struct journal_walk *walk, const uint8_t *buffer, uint32_t index,
                       struct journal_block *fields)
 {
-    if (!journal_block_get(block, walk->journal->config.id, fields)) return 0;
+    const struct journal_config *config = &walk->journal->config;
+    const uint8_t *block = buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES;
+    uint64_t place =
+        journal_extent_offset(config, walk->extent) + (uint64_t)index * JOURNAL_BLOCK_BYTES;
+    if (!journal_block_get(block, config->id, place, fields)) return 0;
     if (fields->kind != JOURNAL_BLOCK_ROUND || fields->extent_cycle != walk->extent_cycle) return 0;
     if (fields->lsn < walk->first_lsn) return 0; /* of a write that another one came over */
-    if (fields->blocks_count >= walk->journal->config.extent_blocks) return 0; /* no end of it */
+    if (fields->blocks_count >= config->extent_blocks) return 0; /* no end of it */
     if (walk->report && fields->lsn > walk->report->lsn_seen) walk->report->lsn_seen = fields->lsn;
     return fields->lsn > walk->last_lsn;
 }
@@ -215,7 +220,7 @@ static uint32_t walk_damaged(struct journal_walk *walk, uint8_t *buffer, uint32_
     for (uint32_t index = first; index < end; index++) {
         uint8_t *block = buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES;
         struct journal_block fields;
-        if (walk_block(walk, block, &fields) && fields.lsn == known->lsn
+        if (walk_block(walk, buffer, index, &fields) && fields.lsn == known->lsn
             && fields.number == index - first) {
             if (prefix == index - first) prefix++;
         } else if (!journal_block_is_older(block, walk->extent_cycle, known->lsn)) {
@@ -247,7 +252,7 @@ static uint32_t walk_ahead(struct journal_walk *walk, uint8_t *buffer, uint32_t 
     uint32_t blocks_count = walk->journal->config.extent_blocks;
     for (uint32_t index = block; index < blocks_count; index++) {
         struct journal_block fields;
-        if (!walk_block(walk, buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES, &fields)) continue;
+        if (!walk_block(walk, buffer, index, &fields)) continue;
         uint32_t first = index >= fields.number ? index - fields.number : 0;
         if (first <= block) return walk_damaged(walk, buffer, block, &fields);
         /* Whole rounds between are gone: the next one's directory says whose, if it is intact. If
@@ -277,7 +282,7 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
     while (block < blocks_count) {
         uint8_t *blocks = buffer + (uint64_t)block * JOURNAL_BLOCK_BYTES;
         struct journal_block first;
-        if (!walk_block(walk, blocks, &first) || first.number != 0
+        if (!walk_block(walk, buffer, block, &first) || first.number != 0
             || first.blocks_count > blocks_count - block) {
             block = walk_ahead(walk, buffer, block);
             continue;
@@ -285,7 +290,7 @@ static enum status walk_extent(struct journal_walk *walk, uint8_t *buffer)
         uint32_t number = 1;
         for (; number < first.blocks_count; number++) {
             struct journal_block fields;
-            if (!walk_block(walk, blocks + (uint64_t)number * JOURNAL_BLOCK_BYTES, &fields)) break;
+            if (!walk_block(walk, buffer, block + number, &fields)) break;
             if (fields.lsn != first.lsn || fields.number != number) break;
         }
         if (number < first.blocks_count) {

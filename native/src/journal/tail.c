@@ -23,7 +23,9 @@ void journal_tail_orphans(struct journal_walk *walk, const uint8_t *buffer)
     for (uint32_t index = 1; index < journal->config.extent_blocks; index++) {
         const uint8_t *block = buffer + (uint64_t)index * JOURNAL_BLOCK_BYTES;
         struct journal_block fields;
-        if (!journal_block_get(block, journal->config.id, &fields)) continue;
+        uint64_t place = journal_extent_offset(&journal->config, walk->extent)
+                         + (uint64_t)index * JOURNAL_BLOCK_BYTES;
+        if (!journal_block_get(block, journal->config.id, place, &fields)) continue;
         if (fields.kind != JOURNAL_BLOCK_ROUND || fields.extent_cycle < walk->extent_cycle)
             continue;
         if (fields.extent_cycle == walk->extent_cycle && fields.lsn >= walk->first_lsn) continue;

@@ -7,6 +7,13 @@
 #include "foundation/assert.h"
 #include "foundation/bytes.h"
 
+int partition_op_known(uint16_t operation, const uint8_t *body, size_t size)
+{
+    if (operation == 0 || operation > PARTITION_OP_LAST) return 0;
+    if (operation == PARTITION_BATCH) return batch_versions_known(body, size);
+    return size < 8 || body[0] <= PARTITION_BODY_VERSION;
+}
+
 static uint8_t *partition_body_begin(uint8_t *body)
 {
     bytes_put_u64(body, PARTITION_BODY_VERSION);
@@ -85,6 +92,17 @@ void partition_encode_hold(const struct partition_hold *hold, uint8_t body[PARTI
     bytes_put_u64(at, hold->intent_op);
     bytes_put_u64(at + 8, hold->held);
     bytes_put_u64(at + 16, hold->from_offset);
+}
+
+void partition_encode_configure(const struct partition_configure *configure,
+                                uint8_t body[PARTITION_CONFIGURE_BYTES])
+{
+    uint8_t *at = partition_body_begin(body);
+    bytes_put_u64(at, configure->segment_bytes);
+    bytes_put_i64(at + 8, configure->segment_us);
+    bytes_put_u64(at + 16, configure->producers_max);
+    bytes_put_u64(at + 24, configure->groups_max);
+    bytes_put_u64(at + 32, configure->metered);
 }
 
 enum status partition_decode_commit(const uint8_t *body, size_t size,
@@ -167,4 +185,25 @@ enum status partition_decode_hold(const uint8_t *body, size_t size, struct parti
     hold->from_offset = bytes_get_u64(at + 16);
     int known = hold->held == 1 || (hold->held == 0 && hold->from_offset == 0);
     return known && hold->intent_op != 0 ? STATUS_OK : STATUS_OP_MALFORMED;
+}
+
+enum status partition_decode_configure(const uint8_t *body, size_t size,
+                                       struct partition_configure *configure)
+{
+    const uint8_t *at = partition_body_fields(body, size, PARTITION_CONFIGURE_BYTES);
+    if (!at) return STATUS_OP_MALFORMED;
+    uint64_t producers_max = bytes_get_u64(at + 16);
+    uint64_t groups_max = bytes_get_u64(at + 24);
+    uint64_t metered = bytes_get_u64(at + 32);
+    *configure = (struct partition_configure){
+        .segment_bytes = bytes_get_u64(at),
+        .segment_us = bytes_get_i64(at + 8),
+        .producers_max = (uint32_t)producers_max,
+        .groups_max = (uint32_t)groups_max,
+        .metered = (uint8_t)metered,
+    };
+    int known = configure->segment_bytes > 0 && configure->segment_us >= 0 && producers_max > 0
+                && producers_max <= PARTITION_PRODUCERS_MAX && groups_max > 0
+                && groups_max <= PARTITION_GROUPS_MAX && metered <= 1;
+    return known ? STATUS_OK : STATUS_OP_MALFORMED;
 }

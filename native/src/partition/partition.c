@@ -30,7 +30,7 @@ enum status partition_pools_init(struct partition_pools *pools, struct arena *ar
 void partition_init(struct partition *partition, struct partition_pools *pools,
                     const struct partition_config *config)
 {
-    assert(config->segment_bytes > 0);
+    assert(config->limits.segment_bytes > 0);
     memset(partition, 0, sizeof *partition);
     partition->config = *config;
     producer_table_init(&partition->producers, &pools->producers);
@@ -61,8 +61,8 @@ static struct producer_batch partition_producer_batch(const struct batch_client 
 
 static struct segment_limit partition_limit(const struct partition *partition)
 {
-    return (struct segment_limit){.bytes = partition->config.segment_bytes,
-                                  .time_us = partition->config.segment_us};
+    return (struct segment_limit){.bytes = partition->config.limits.segment_bytes,
+                                  .time_us = partition->config.limits.segment_us};
 }
 
 /* A smaller one of the topic's row comes into the log with the next operation. */
@@ -102,7 +102,7 @@ struct partition_admission partition_admit_batch(struct partition *partition,
     const struct segment_limit limit = partition_limit_least(partition);
     uint32_t size_bytes = BATCH_SERVER_HEADER_BYTES + client->size_bytes;
     enum status full = segment_admit(&partition->segments, &limit, size_bytes, partition->now_us);
-    if (full == STATUS_OK && partition->config.metered)
+    if (full == STATUS_OK && partition->config.limits.metered)
         full = meter_admit(&partition->meter, principal);
     struct producer_batch batch = partition_producer_batch(client);
     int closed = partition->closing || partition_sealed(partition);
@@ -148,7 +148,7 @@ static void partition_append(struct partition *partition, const struct batch_ser
     };
     const struct segment_limit limit = partition_limit(partition);
     segment_append(&partition->segments, &batch, &limit, &result->place);
-    if (partition->config.metered) {
+    if (partition->config.limits.metered) {
         enum status status = meter_add(&partition->meter, server->principal, server->size_bytes,
                                        client->record_count, server->append_time_us);
         assert(status == STATUS_OK);
@@ -168,7 +168,7 @@ static enum status partition_room(const struct partition *partition,
     if (partition_sealed(partition)) return STATUS_CLOSED;
     const struct segment_limit limit = partition_limit(partition);
     enum status status = segment_room(&partition->segments, &limit, server->append_time_us);
-    if (status == STATUS_OK && partition->config.metered)
+    if (status == STATUS_OK && partition->config.limits.metered)
         status = meter_admit(&partition->meter, server->principal);
     return status;
 }
@@ -305,6 +305,15 @@ static enum status partition_apply_seal(struct partition *partition, const uint8
     return STATUS_OK;
 }
 
+static enum status partition_apply_configure(struct partition *partition, const uint8_t *body,
+                                             size_t size)
+{
+    struct partition_configure configure;
+    enum status status = partition_decode_configure(body, size, &configure);
+    if (status == STATUS_OK) partition->config.limits = configure;
+    return status;
+}
+
 enum status partition_apply(struct partition *partition, uint64_t op, enum partition_op kind,
                             int64_t append_time_us, uint8_t *body, size_t size,
                             struct partition_result *result)
@@ -337,6 +346,7 @@ enum status partition_apply(struct partition *partition, uint64_t op, enum parti
         status = partition_apply_trim(partition, op, append_time_us, body, size, result);
         break;
     case PARTITION_SET_HOLD: status = partition_apply_hold(partition, body, size, result); break;
+    case PARTITION_CONFIGURE: status = partition_apply_configure(partition, body, size); break;
     }
     if (status == STATUS_OK) partition->applied_op = op;
     return status;

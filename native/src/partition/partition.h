@@ -43,7 +43,8 @@ enum partition_op {
     PARTITION_EXPIRE_PRODUCERS = 8, /* struct partition_expire */
     PARTITION_TRIM = 9,             /* struct partition_trim */
     PARTITION_SET_HOLD = 10,        /* struct partition_hold */
-    PARTITION_OP_LAST = PARTITION_SET_HOLD, /* what comes behind is of a newer release */
+    PARTITION_CONFIGURE = 11,       /* struct partition_configure */
+    PARTITION_OP_LAST = PARTITION_CONFIGURE, /* what comes behind is of a newer release */
 };
 
 /* Sizes of the bodies [bytes]. */
@@ -56,6 +57,7 @@ enum partition_body {
     PARTITION_EXPIRE_BYTES = 16,
     PARTITION_TRIM_BYTES = 40,
     PARTITION_HOLD_BYTES = 32,
+    PARTITION_CONFIGURE_BYTES = 48,
     PARTITION_BODY_VERSION = 1,
 };
 
@@ -105,6 +107,16 @@ struct partition_hold {
     uint64_t from_offset;
 };
 
+/* What apply depends on beyond the operations themselves (V11): the first operation of every log,
+ * and again whenever the topic changes. */
+struct partition_configure {
+    uint64_t segment_bytes;
+    int64_t segment_us; /* 0 = no segment ends for its age */
+    uint32_t producers_max;
+    uint32_t groups_max;
+    uint8_t metered; /* 0 = a system topic */
+};
+
 void partition_encode_commit(const struct partition_commit *commit,
                              uint8_t body[PARTITION_COMMIT_BYTES]);
 void partition_encode_in_flight(const struct partition_in_flight *in_flight,
@@ -118,6 +130,8 @@ void partition_encode_expire(const struct partition_expire *expire,
                              uint8_t body[PARTITION_EXPIRE_BYTES]);
 void partition_encode_trim(const struct partition_trim *trim, uint8_t body[PARTITION_TRIM_BYTES]);
 void partition_encode_hold(const struct partition_hold *hold, uint8_t body[PARTITION_HOLD_BYTES]);
+void partition_encode_configure(const struct partition_configure *configure,
+                                uint8_t body[PARTITION_CONFIGURE_BYTES]);
 /* OP_MALFORMED: another size, version, or reserved bytes that are not zero. */
 enum status partition_decode_commit(const uint8_t *body, size_t size,
                                     struct partition_commit *commit);
@@ -131,6 +145,8 @@ enum status partition_decode_expire(const uint8_t *body, size_t size,
                                     struct partition_expire *expire);
 enum status partition_decode_trim(const uint8_t *body, size_t size, struct partition_trim *trim);
 enum status partition_decode_hold(const uint8_t *body, size_t size, struct partition_hold *hold);
+enum status partition_decode_configure(const uint8_t *body, size_t size,
+                                       struct partition_configure *configure);
 
 /* ---- memory ---- */
 
@@ -152,10 +168,8 @@ enum status partition_pools_init(struct partition_pools *pools, struct arena *ar
                                  const struct partition_limits *limits);
 
 struct partition_config {
-    struct segment_seeds seeds;
-    uint64_t segment_bytes;
-    int64_t segment_us; /* 0 = no segment ends for its age */
-    uint8_t metered;    /* 0 = a system topic */
+    struct segment_seeds seeds;        /* of the place; not in the log */
+    struct partition_configure limits; /* as the log says it; before that: as the topic does */
 };
 
 struct partition {
@@ -223,6 +237,10 @@ struct partition_result {
     struct segment_place place;
     struct group_state group; /* COMMIT_OFFSET, IN_FLIGHT, FREEZE, CLOSE: what holds afterwards */
 };
+
+/* 1 = this release can apply it: it knows the operation and the version of its body. Looks at
+ * versions alone: what else may be wrong with a body is no newer release's doing. */
+int partition_op_known(uint16_t operation, const uint8_t *body, size_t size);
 
 /* Apply the operation `op` (above the last one). A batch's body is changed in place: base_offset,
  * cumulative_bytes and the header's CRC are filled if it is to be appended.

@@ -53,10 +53,11 @@ enum status admit_answer(struct store *store)
 enum status admit_op(struct store *store, uint64_t payload_bytes)
 {
     uint64_t entry = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES + payload_bytes;
-    uint64_t configuration =
-        2 * (RING_SLOT_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES + ENTRY_VIEW_STATE_BYTES);
+    uint64_t founding = 2 * RING_SLOT_HEADER_BYTES + 2 * JOURNAL_ENTRY_HEADER_BYTES
+                        + ENTRY_VIEW_STATE_BYTES + ENTRY_PREPARE_BYTES + PARTITION_CONFIGURE_BYTES
+                        + 2 * RING_SLOT_ALIGNMENT;
     if (entry > journal_entry_bytes_max(&store->journal.config)) return STATUS_MESSAGE_TOO_LARGE;
-    return admit_entry(store, &store->data_ring, entry + configuration);
+    return admit_entry(store, &store->data_ring, entry + founding);
 }
 
 /* ---- records ---- */

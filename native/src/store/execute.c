@@ -76,6 +76,7 @@ static void execute_result(struct store *store, struct replica *replica, struct 
         outcome.expected = replica->state.meter.acked_here;
         break;
     case PARTITION_EXPIRE_PRODUCERS: producer_quota_expired(replica); break;
+    case PARTITION_CONFIGURE: break;
     case PARTITION_TRIM:
     case PARTITION_SET_HOLD:
         store_retention_executed(store, replica, result, (enum partition_op)slot->operation,
@@ -150,11 +151,5 @@ void execute_committed(struct store *store, struct prepare_ring *ring,
         }
         assert(slot->kind == JOURNAL_VIEW_STATE);
         slot->state = RING_SLOT_DONE;
-        struct entry_view_state state;
-        enum status status =
-            entry_view_state_get(ring_slot_body(slot), ENTRY_VIEW_STATE_BYTES, &state);
-        assert(status == STATUS_OK);
-        replica->state.config.segment_bytes = state.segment_bytes;
-        replica->state.config.segment_us = state.segment_us;
     }
 }

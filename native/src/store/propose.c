@@ -20,7 +20,7 @@ struct journal_entry propose_entry(const struct replica *replica, uint16_t kind,
         .created_revision = replica->created_revision,
         .op = op,
         .log_view = replica->vsr.log_view,
-        .tenure = replica->vsr.tenure,
+        .tenure = vsr_tenure(&replica->vsr),
         .epoch = replica->vsr.epoch,
     };
 }
@@ -46,21 +46,6 @@ void propose_ready(struct ring_slot *slot)
     slot->state = RING_SLOT_READY;
 }
 
-struct entry_view_state propose_view_state(const struct replica *replica,
-                                           const struct segment_limit *limit)
-{
-    return (struct entry_view_state){
-        .view = replica->vsr.view,
-        .log_view = replica->vsr.log_view,
-        .segment_bytes = limit->bytes,
-        .segment_us = limit->time_us,
-        .members_count = replica->vsr.members_count,
-        .epoch = replica->vsr.epoch,
-        .tenure = replica->vsr.tenure,
-        .metered = replica->metered,
-    };
-}
-
 void propose_abstention(struct store *store, const struct replica *replica)
 {
     const struct journal_entry entry =
@@ -79,34 +64,27 @@ static struct prepare_ring *propose_ring(struct store *store, const struct repli
     return replica->is_metadata ? &store->metadata_ring : &store->data_ring;
 }
 
-/* The topic's row may have changed since: the next op is the first under the new configuration,
- * which is durable before or with it, since it stands before it in the same ring. */
-static void propose_configuration(struct store *store, struct replica *replica)
+/* Before the first op: it must be durable before anything that depends on it, and stands before it
+ * in the same ring. */
+static void propose_founding(struct store *store, struct replica *replica)
 {
-    const struct store_topic *topic = registry_topic(store, replica->topic);
-    const struct segment_limit *limit = topic ? &topic->segment_limit : &replica->segment_limit;
-    if (limit->bytes != replica->segment_limit.bytes
-        || limit->time_us != replica->segment_limit.time_us) {
-        replica->segment_limit = *limit;
-        replica->configured = 0;
-    }
-    if (replica->configured) return;
+    if (replica->founded) return;
     const struct journal_entry entry =
         propose_entry(replica, JOURNAL_VIEW_STATE, replica->vsr.op, ENTRY_VIEW_STATE_BYTES);
-    const struct entry_view_state state = propose_view_state(replica, &replica->segment_limit);
+    const struct entry_view_state state = vsr_view_state(&replica->vsr);
     uint64_t position;
     struct ring_slot *slot =
         propose_begin(store, propose_ring(store, replica), replica, &entry, &position);
     entry_view_state_put(ring_slot_body(slot), &state);
     propose_ready(slot);
-    replica->configured = 1;
+    replica->founded = 1;
 }
 
 /* The step, and the slot with all its headers; the caller puts the payload behind them. */
 static struct ring_slot *propose_prepare(struct store *store, struct replica *replica,
                                          struct vsr_event *event)
 {
-    propose_configuration(store, replica);
+    propose_founding(store, replica);
     event->kind = VSR_REQUEST;
     event->time_us = store_clock_us(store);
     struct vsr_update update;
@@ -126,13 +104,43 @@ static struct ring_slot *propose_prepare(struct store *store, struct replica *re
     return slot;
 }
 
-void propose_op(struct store *store, struct replica *replica, uint16_t operation,
-                const uint8_t *body, size_t size, uint64_t token, int waits)
+static struct ring_slot *propose_body(struct store *store, struct replica *replica,
+                                      uint16_t operation, const uint8_t *body, size_t size)
 {
     struct vsr_event event = {.prepare = {.operation = operation, .payload_bytes = (uint32_t)size}};
     vsr_digest(body, size, event.prepare.digest);
     struct ring_slot *slot = propose_prepare(store, replica, &event);
     memcpy(ring_slot_payload(slot), body, size);
+    return slot;
+}
+
+static int configuration_equal(const struct partition_configure *left,
+                               const struct partition_configure *right)
+{
+    return left->segment_bytes == right->segment_bytes && left->segment_us == right->segment_us
+           && left->producers_max == right->producers_max && left->groups_max == right->groups_max
+           && left->metered == right->metered;
+}
+
+/* The topic's row may have changed since: the next op is the first under the new configuration
+ * (V11). */
+static void propose_configuration(struct store *store, struct replica *replica)
+{
+    const struct store_topic *topic = registry_topic(store, replica->topic);
+    if (!topic || replica->is_metadata) return;
+    const struct partition_configure wanted = registry_configuration(topic);
+    if (configuration_equal(&wanted, &replica->configured)) return;
+    uint8_t body[PARTITION_CONFIGURE_BYTES];
+    partition_encode_configure(&wanted, body);
+    propose_ready(propose_body(store, replica, PARTITION_CONFIGURE, body, sizeof body));
+    replica->configured = wanted;
+}
+
+void propose_op(struct store *store, struct replica *replica, uint16_t operation,
+                const uint8_t *body, size_t size, uint64_t token, int waits)
+{
+    propose_configuration(store, replica);
+    struct ring_slot *slot = propose_body(store, replica, operation, body, size);
     slot->token = token;
     slot->outcome = waits != 0;
     if (waits) outbox_accept(store->outbox);
@@ -142,6 +150,7 @@ void propose_op(struct store *store, struct replica *replica, uint16_t operation
 void propose_batch(struct store *store, struct replica *replica,
                    const struct store_produce *request, const struct batch_client *client)
 {
+    propose_configuration(store, replica);
     uint32_t batch_bytes = (uint32_t)(BATCH_SERVER_HEADER_BYTES + request->batch_size);
     struct vsr_event event = {.prepare = {.operation = PARTITION_BATCH,
                                           .principal = request->principal,

@@ -1,9 +1,9 @@
 /* store/propose.h: entries are made here, in the memory of a ring, from where rounds, segments and
  * fetches take them.
  *
- * Owns the bytes of what the shard writes into its journal until the round takes them, and the
- * configuration that a replica's log last recorded. Refuses to decide whether there is room: the
- * caller has asked store/admit.h. */
+ * Owns the bytes of what the shard writes into its journal until the round takes them, and that
+ * what a log depends on stands in it: its view state, its configuration. Refuses to decide whether
+ * there is room: the caller has asked store/admit.h. */
 #ifndef STORE_PROPOSE_H
 #define STORE_PROPOSE_H
 
@@ -37,9 +37,6 @@ void propose_op(struct store *store, struct replica *replica, uint16_t operation
 void propose_batch(struct store *store, struct replica *replica,
                    const struct store_produce *request, const struct batch_client *client);
 
-/* What the journal says of the replica's place in its log, and of its configuration. */
-struct entry_view_state propose_view_state(const struct replica *replica,
-                                           const struct segment_limit *limit);
 /* The replica is stopped: every start after this one remembers it (J4). */
 void propose_abstention(struct store *store, const struct replica *replica);
 

@@ -173,7 +173,22 @@ static int64_t segment_age_us(int64_t time_us)
     return share_us > SEGMENT_US_MIN ? share_us : SEGMENT_US_MIN;
 }
 
-const struct segment_limit registry_limit_unknown = {.bytes = 1};
+const struct partition_configure registry_configuration_unknown = {
+    .segment_bytes = 1,
+    .producers_max = PARTITION_PRODUCERS_MAX,
+    .groups_max = PARTITION_GROUPS_MAX,
+};
+
+struct partition_configure registry_configuration(const struct store_topic *topic)
+{
+    return (struct partition_configure){
+        .segment_bytes = topic->segment_limit.bytes,
+        .segment_us = topic->segment_limit.time_us,
+        .producers_max = PARTITION_PRODUCERS_MAX,
+        .groups_max = PARTITION_GROUPS_MAX,
+        .metered = (topic->flags & ENGINE_TOPIC_SYSTEM) == 0,
+    };
+}
 
 /* J10: of the partition, and of the node for what no other node has. */
 static struct segment_seeds segment_seeds(const struct store *store, uint64_t topic,
@@ -189,7 +204,7 @@ static struct segment_seeds segment_seeds(const struct store *store, uint64_t to
 
 struct replica *registry_make_replica(struct store *store, uint64_t topic,
                                       uint64_t created_revision, uint32_t partition,
-                                      const struct segment_limit *limit, int metered)
+                                      const struct partition_configure *configuration)
 {
     struct registry *registry = store->registry;
     assert(registry_find(store, topic, partition) == NULL);
@@ -201,15 +216,13 @@ struct replica *registry_make_replica(struct store *store, uint64_t topic,
     replica->topic = topic;
     replica->created_revision = created_revision;
     replica->partition = partition;
-    replica->segment_limit = *limit;
     replica->is_metadata = topic == OWNER_METADATA_TOPIC;
-    replica->metered = metered != 0;
-    vsr_init(&replica->vsr, 0, 0);
+    struct vsr_founding founding = {.member = store->member, .release = ENGINE_RELEASE};
+    vsr_identity(store->config.cluster_id, topic, created_revision, partition, founding.identity);
+    vsr_init(&replica->vsr, &founding);
     const struct partition_config config = {
         .seeds = segment_seeds(store, topic, created_revision, partition),
-        .segment_bytes = limit->bytes,
-        .segment_us = limit->time_us,
-        .metered = metered != 0,
+        .limits = *configuration,
     };
     partition_init(&replica->state, &store->pools, &config);
     uint32_t *bucket = replica_bucket(registry, topic, partition);
@@ -262,10 +275,8 @@ enum status registry_lookup(struct store *store, const struct engine_partition_i
     *replica = registry_find(store, id->topic, id->partition);
     /* Nothing is known of the partition, and of what was known something is lost. */
     if (!*replica && shard_records_unseen(store, topic->created_revision)) return STATUS_DAMAGED;
-    /* Revision 0: damage named the replica and took all else that was known of it. */
-    uint64_t revision = *replica ? (*replica)->created_revision : 0;
     if (*replica
-        && (retire_leaves(*replica) || (revision != 0 && revision != id->created_revision))) {
+        && (retire_leaves(*replica) || (*replica)->created_revision != id->created_revision)) {
         *replica = NULL;
         return STATUS_REBUILDING;
     }
@@ -278,11 +289,11 @@ enum status registry_open(struct store *store, const struct engine_partition_id 
     enum status status = registry_lookup(store, id, replica);
     if (status != STATUS_OK) return status;
     const struct store_topic *topic = topic_find(store->registry, id->topic);
-    int metered = !(topic->flags & ENGINE_TOPIC_SYSTEM);
     if (!*replica) {
         if (topic->flags & ENGINE_TOPIC_CLOSING) return STATUS_CLOSED;
+        const struct partition_configure configuration = registry_configuration(topic);
         *replica = registry_make_replica(store, id->topic, id->created_revision, id->partition,
-                                         &topic->segment_limit, metered);
+                                         &configuration);
         /* Not BUSY: a wait does not help, a partition has to go or partitions_max to grow. */
         if (!*replica) return STATUS_PARTITIONS_FULL;
         const struct vsr_event event = {.kind = VSR_RECOVERED};
@@ -393,7 +404,6 @@ void registry_invariants(const struct store *store)
         count++;
         assert(registry_find(store, replica->topic, replica->partition) == replica);
         assert(replica->is_metadata == (replica->topic == OWNER_METADATA_TOPIC));
-        ergo(replica->unknown_op != 0, !replica->is_metadata);
     }
     assert(count == registry->replicas_count);
 }

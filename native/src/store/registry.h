@@ -48,12 +48,14 @@ struct replica *registry_next(const struct store *store, uint32_t *cursor);
 uint32_t registry_replicas_max(const struct store *store);
 uint32_t registry_replicas_count(const struct store *store);
 
-/* Before its log says where its segments end. */
-extern const struct segment_limit registry_limit_unknown;
+/* What the topic's row asks of a partition's log. */
+struct partition_configure registry_configuration(const struct store_topic *topic);
+/* Before its log says so. */
+extern const struct partition_configure registry_configuration_unknown;
 /* NULL = there is no room. */
 struct replica *registry_make_replica(struct store *store, uint64_t topic,
                                       uint64_t created_revision, uint32_t partition,
-                                      const struct segment_limit *limit, int metered);
+                                      const struct partition_configure *configuration);
 void registry_drop(struct store *store, struct replica *replica);
 
 /* The topic's row and the replica, NULL while nothing happened in the partition. */

@@ -35,10 +35,9 @@ struct replica {
     /* Why it is not served any more; set where the cause is found. */
     uint8_t corrupt;     /* a read or a start found damage */
     uint64_t unknown_op; /* of a newer release: nothing from it on can be executed; 0 = none */
-    /* The configuration as of the last view state entry: store/propose.c, and a start. */
-    uint8_t metered;
-    uint8_t configured; /* it is in the journal or on its way */
-    struct segment_limit segment_limit;
+    /* In the journal or on its way: store/propose.c, and a start. */
+    uint8_t founded;                       /* the view state */
+    struct partition_configure configured; /* of the last CONFIGURE; all zero = there is none */
     /* store/round.c */
     struct journal_mark mark;
     /* store/outbox.c */

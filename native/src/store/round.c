@@ -43,7 +43,10 @@ int round_pending(const struct store *store)
 static struct journal_mark *round_mark(struct store *store, const struct ring_slot *slot,
                                        struct journal_mark *unowned)
 {
-    return slot->replica == UINT32_MAX ? unowned : &registry_at(store, slot->replica)->mark;
+    if (slot->replica == UINT32_MAX) return unowned;
+    struct replica *replica = registry_at(store, slot->replica);
+    replica->mark.commit = replica->vsr.commit_max;
+    return &replica->mark;
 }
 
 /* Take what fits of one ring. 0 = the round is full. */

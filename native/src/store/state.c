@@ -108,6 +108,18 @@ static struct journal_config journal_config_of(const struct store_config *config
     return journal;
 }
 
+/* Of a replica that this node founds. */
+static struct entry_member member_of(const struct store_config *config)
+{
+    uint8_t node[ENGINE_ID_SIZE];
+    uint8_t digest[16];
+    memcpy(node, config->node_id, sizeof node);
+    vsr_digest(node, sizeof node, digest);
+    return (struct entry_member){.node = bytes_get_u64(digest),
+                                 .incarnation = config->node_incarnation,
+                                 .tenure = VSR_EPOCH_FOUNDING};
+}
+
 static struct partition_limits partition_limits_of(const struct store_config *config)
 {
     return (struct partition_limits){
@@ -222,6 +234,7 @@ struct store *store_allocate(const struct store_config *given, struct arena *are
     struct store *store = arena_take(arena, sizeof *store);
     if (!store || !make_parts(store, &sizes, arena)) return NULL;
     store->config = sizes.config;
+    store->member = member_of(&sizes.config);
     journal_init(&store->journal, &sizes.journal, arena);
     if (partition_pools_init(&store->pools, arena, &sizes.partitions) != STATUS_OK) return NULL;
     return make_memory(store, &sizes, arena) ? store : NULL;

@@ -22,6 +22,7 @@ struct store {
     struct store_now now; /* of this turn */
     enum status failed;   /* store_fail */
     uint8_t recovering;
+    struct entry_member member; /* this node, in the view states of its replicas */
     struct journal journal;
     struct partition_pools pools;
     struct prepare_ring control_ring;

@@ -1,9 +1,10 @@
 /* vsr/prepare.c: a request becomes the next op of the log.
  *
  * The checksum is the op's identity (V3): it covers the client part, op, parent, append time, first
- * view and principal, never what apply fills in (base offset, cumulative bytes), so that replicas
- * that re-prepare an op in a later view keep it. Its parent is the checksum of the op before: one
- * checksum fixes the whole log below it. */
+ * view and epoch, principal, operation, and the release that proposed it first, never what apply
+ * fills in (base offset, cumulative bytes), so that replicas that re-prepare an op in a later view
+ * keep it. Its parent is the checksum of the op before: one checksum fixes the whole log below
+ * it. */
 #include "vsr/vsr.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "foundation/assert.h"
 #include "foundation/bytes.h"
+#include "foundation/identity.h"
 
 static_assert(ENTRY_CHECKSUM_BYTES == sizeof(XXH128_hash_t), "a checksum is XXH3-128");
 
@@ -20,6 +22,14 @@ static void vsr_hash(const uint8_t *bytes, uint64_t size, uint8_t target[16])
     XXH128_hash_t hash = XXH3_128bits(bytes, size);
     bytes_put_u64(target, hash.low64);
     bytes_put_u64(target + 8, hash.high64);
+}
+
+void vsr_identity(const char *cluster_id, uint64_t topic, uint64_t created_revision,
+                  uint32_t partition, uint8_t checksum[16])
+{
+    uint8_t identity[IDENTITY_BYTES];
+    identity_put(identity, cluster_id, topic, created_revision, partition);
+    vsr_hash(identity, sizeof identity, checksum);
 }
 
 void vsr_digest(const uint8_t *payload, uint64_t size, uint8_t digest[16])
@@ -41,19 +51,19 @@ void vsr_prepare_encode(struct entry_prepare *prepare, uint8_t bytes[ENTRY_PREPA
     entry_prepare_set_checksum(bytes, prepare->checksum);
 }
 
-int vsr_prepare_decode(const uint8_t *bytes, struct entry_prepare *prepare)
+enum status vsr_prepare_decode(const uint8_t *bytes, struct entry_prepare *prepare)
 {
     uint8_t checksum[16];
     enum status status = entry_prepare_get(bytes, ENTRY_PREPARE_BYTES, prepare);
     assert(status == STATUS_OK);
     prepare_checksum(bytes, checksum);
-    return memcmp(checksum, prepare->checksum, 16) == 0
-           && prepare->version == ENTRY_PREPARE_VERSION;
+    if (memcmp(checksum, prepare->checksum, 16) != 0) return STATUS_JOURNAL_DAMAGED;
+    return prepare->version == ENTRY_PREPARE_VERSION ? STATUS_OK : STATUS_OP_UNKNOWN;
 }
 
 void vsr_prepare_read(const uint8_t *bytes, struct entry_prepare *prepare)
 {
-    checked(vsr_prepare_decode(bytes, prepare));
+    checked(vsr_prepare_decode(bytes, prepare) == STATUS_OK);
     enum status status = entry_prepare_get(bytes, ENTRY_PREPARE_BYTES, prepare);
     assert(status == STATUS_OK);
 }
@@ -69,6 +79,7 @@ void vsr_prepare_request(struct vsr *vsr, const struct vsr_event *event, struct 
     prepare->op = vsr->op + 1;
     prepare->first_view = vsr->view;
     prepare->epoch = vsr->epoch;
+    prepare->release = vsr->release;
     prepare->append_time_us =
         event->time_us > vsr->append_time_us ? event->time_us : vsr->append_time_us + 1;
     memcpy(prepare->parent, vsr->checksum, 16);

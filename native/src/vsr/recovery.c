@@ -28,10 +28,27 @@ static void vsr_recovery_prepare(struct vsr *vsr, const struct vsr_event *event,
     update->committed = (struct vsr_committed){.first = prepare->op, .count = 1};
 }
 
+/* The latest counts, by epoch, then view; copies lie in any order. */
+static void vsr_recovery_view(struct vsr *vsr, const struct entry_view_state *found)
+{
+    int newer = found->epoch != vsr->epoch ? found->epoch > vsr->epoch : found->view >= vsr->view;
+    if (!newer) return;
+    uint64_t node = vsr->members[vsr->self].node;
+    vsr->epoch = found->epoch;
+    vsr->view = found->view;
+    vsr->log_view = found->log_view;
+    vsr->members_count = (uint8_t)found->members_count;
+    vsr->quorum = (uint8_t)(found->members_count / 2 + 1);
+    memcpy(vsr->members, found->members, sizeof vsr->members);
+    for (vsr->self = 0; vsr->members[vsr->self].node != node; vsr->self++)
+        assert(vsr->self + 1 < vsr->members_count);
+}
+
 void vsr_recovery_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update)
 {
     assert(vsr->status == VSR_RECOVERING);
     switch (event->kind) {
+    case VSR_VIEW_FOUND: vsr_recovery_view(vsr, event->view_state); break;
     case VSR_CHECKPOINT_FOUND:
         assert(vsr->op == vsr->commit_min);
         if (event->op < vsr->op) break;

@@ -27,15 +27,15 @@ enum vsr_status { VSR_RECOVERING = 0, VSR_NORMAL = 1, VSR_DAMAGED = 2, VSR_STATU
  * partition_op) [bytes]. */
 enum vsr_operation { VSR_OPERATION_METADATA = 32 };
 
-enum { VSR_MEMBERS_FOUNDING = 1 };
+enum { VSR_MEMBERS_FOUNDING = 1, VSR_EPOCH_FOUNDING = 1 };
 
 struct vsr {
     uint8_t status; /* enum vsr_status */
     uint8_t members_count;
     uint8_t quorum;
-    uint8_t reserved;
+    uint8_t self; /* this replica among the members */
     uint32_t epoch;
-    uint32_t tenure;
+    uint32_t release; /* of this node: in what it proposes first (V3) */
     uint64_t view;
     uint64_t log_view;
     uint64_t op;
@@ -48,12 +48,14 @@ struct vsr {
     uint8_t checksum[16];          /* of the head: the next prepare's parent */
     int64_t executed_time_us;      /* of commit_min */
     uint8_t executed_checksum[16]; /* of commit_min: what a checkpoint carries */
+    struct entry_member members[ENTRY_MEMBERS_MAX];
 };
 
 enum vsr_event_kind {
     VSR_REQUEST = 1,      /* prepare.operation, .principal, .payload_bytes, .digest; time_us */
     VSR_PERSISTED,        /* op: durable here up to it: our own PrepareOk */
     VSR_EXECUTED,         /* op, checksum, time_us */
+    VSR_VIEW_FOUND,       /* recovery: view_state, in any order */
     VSR_CHECKPOINT_FOUND, /* recovery: op, checksum, time_us */
     VSR_PREPARE_FOUND,    /* recovery: prepare, intact */
     VSR_DAMAGE_FOUND,     /* recovery: ops up to `op` existed; their bytes may be lost */
@@ -69,6 +71,7 @@ struct vsr_event {
     int64_t time_us; /* REQUEST: agreed time; 0 = unknown, stamp last + 1 */
     uint8_t checksum[16];
     struct entry_prepare prepare;
+    const struct entry_view_state *view_state;
 };
 
 /* Ops `first` .. `first + count - 1` of the log: committed by this step, to be executed in order,
@@ -97,7 +100,22 @@ struct vsr_reached {
 /* Of whatever is committed. NULL: a log that did not begin has the member that would begin it. */
 struct vsr_reached vsr_reached(const struct vsr *vsr);
 
-void vsr_init(struct vsr *vsr, uint32_t epoch, uint32_t tenure);
+/* What a replica knows before its log. */
+struct vsr_founding {
+    uint8_t identity[16];       /* vsr_identity: the parent of the first prepare (J10) */
+    struct entry_member member; /* the only one */
+    uint32_t release;
+};
+
+/* Of the replica set: so the chain of parents binds every prepare to it. */
+void vsr_identity(const char *cluster_id, uint64_t topic, uint64_t created_revision,
+                  uint32_t partition, uint8_t checksum[16]);
+
+void vsr_init(struct vsr *vsr, const struct vsr_founding *founding);
+/* What is to be durable of it. */
+struct entry_view_state vsr_view_state(const struct vsr *vsr);
+/* The epoch in which this replica joined. */
+uint32_t vsr_tenure(const struct vsr *vsr);
 void vsr_step(struct vsr *vsr, const struct vsr_event *event, struct vsr_update *update);
 const char *vsr_status_name(const struct vsr *vsr);
 
@@ -110,8 +128,9 @@ void vsr_recovery_step(struct vsr *vsr, const struct vsr_event *event, struct vs
 
 /* A prepare as it is journaled; its checksum is computed here, once, and set in both. */
 void vsr_prepare_encode(struct entry_prepare *prepare, uint8_t bytes[ENTRY_PREPARE_BYTES]);
-/* What was read from a disk: 1 = the checksum holds and the version is ours. */
-int vsr_prepare_decode(const uint8_t *bytes, struct entry_prepare *prepare);
+/* What was read from a disk. JOURNAL_DAMAGED: its checksum fails. OP_UNKNOWN: a newer release made
+ * it (J13). */
+enum status vsr_prepare_decode(const uint8_t *bytes, struct entry_prepare *prepare);
 /* Of a header that is known to be whole: one that was encoded here, or decoded before. */
 void vsr_prepare_read(const uint8_t *bytes, struct entry_prepare *prepare);
 void vsr_digest(const uint8_t *payload, uint64_t size, uint8_t digest[16]);

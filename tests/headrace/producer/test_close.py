@@ -23,7 +23,7 @@ from tests.headrace.scripted_node import ScriptedNode
 WAIT_S = 60.0
 THREADS = 4
 ROUNDS = 20
-ROUTE = Route("orders", 16, 1, 4096, "none", ("127.0.0.1:1",) * 4)
+ROUTE = Route("orders", 16, 1, 4096, "none", ("127.0.0.1:1",) * 4, "cl_test")
 OPTIONS = SendingOptions(
     linger=0.005, batch_bytes=1024, buffer_bytes=8192, delivery_timeout=120, idempotent=True
 )

@@ -16,17 +16,22 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 CHECKSUM, DIGEST = list(range(16)), list(range(16, 32))
+MEMBERS = [(11, 12, 2, 0), (21, 22, 5, 0), (31, 32, 5, 1)]
 VIEW_STATE: dict[str, object] = {
-    "metered": 1,
     "members_count": 3,
     "view": 9,
     "log_view": 8,
-    "epoch": 2,
-    "tenure": 5,
-    "segment_bytes": 1 << 28,
-    "segment_us": 3_600_000_000,
+    "epoch": 5,
+    "members": [
+        {"node": node, "incarnation": incarnation, "tenure": tenure, "learner": learner}
+        for node, incarnation, tenure, learner in MEMBERS
+    ],
 }
-VIEW_STATE_BYTES = struct.pack("<HHIQQIIQq16x", 1, 1, 3, 9, 8, 2, 5, 1 << 28, 3_600_000_000)
+VIEW_STATE_BYTES = (
+    struct.pack("<HHIQQ8x", 1, 3, 5, 9, 8)
+    + b"".join(struct.pack("<QQII", *member) for member in MEMBERS)
+    + bytes(4 * 24)
+)
 # Fields as C's struct has them, and the bytes that they are, written down here once more.
 BODIES: dict[str, tuple[dict[str, object], bytes]] = {
     "view_state": (VIEW_STATE, VIEW_STATE_BYTES),
@@ -107,12 +112,18 @@ def test_a_body_too_short_for_its_kind_is_damage(kind: str, refusal: str) -> Non
     assert decoded(kind, data[:-1])[0] == refusal
 
 
+@pytest.mark.parametrize("kind", ["view_state", "checkpoint"])
+def test_a_view_state_of_a_newer_release_is_told_from_damage(kind: str) -> None:
+    assert decoded(kind, struct.pack("<H", 2) + BODIES[kind][1][2:])[0] == "OP_UNKNOWN"
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        struct.pack("<H", 2),  # a version of a later release
+        struct.pack("<H", 0),  # a version that never was
         VIEW_STATE_BYTES[:8] + struct.pack("<QQ", 8, 9),  # a log view beyond the view
-        VIEW_STATE_BYTES[:40] + struct.pack("<q", -1),
+        struct.pack("<HH", 1, 0),  # no member
+        struct.pack("<HH", 1, 8),  # more than there can be
     ],
 )
 @pytest.mark.parametrize("kind", ["view_state", "checkpoint"])

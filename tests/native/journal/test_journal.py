@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,19 @@ from hypothesis import strategies as st
 
 from native._engine_sim import ffi, lib
 from tests.support.builders.storage import client_part
-from tests.support.builders.store import EXTENT_BYTES, FILE_HEADER_BYTES, TOPIC, Disk, Store
+from tests.support.builders.store import (
+    EXTENT_BYTES,
+    FILE_HEADER_BYTES,
+    REVISION,
+    TOPIC,
+    Disk,
+    Store,
+)
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 BLOCK, HEADER, SECTOR = 4096, 112, 512
+PLACE = 5 * BLOCK
+ITEM = 64
 DAMAGED = 3
 
 
@@ -23,6 +33,7 @@ def block(payload: bytes, *, extent_cycle: int = 3, lsn: int = 9, number: int = 
         "struct journal_block *",
         {
             "journal_id": 77,
+            "place": PLACE,
             "extent_cycle": extent_cycle,
             "lsn": lsn,
             "number": number,
@@ -39,7 +50,7 @@ def block(payload: bytes, *, extent_cycle: int = 3, lsn: int = 9, number: int = 
 def test_a_sealed_block_gives_its_payload_back(payload: bytes) -> None:
     data = ffi.new("uint8_t[]", block(payload))
     fields = ffi.new("struct journal_block *")
-    assert lib.journal_block_get(data, 77, fields) == 1
+    assert lib.journal_block_get(data, 77, PLACE, fields) == 1
     assert (fields.extent_cycle, fields.lsn, fields.payload_bytes) == (3, 9, len(payload))
     lib.journal_block_restore(data)
     assert bytes(ffi.buffer(data))[HEADER : HEADER + len(payload)] == payload
@@ -50,11 +61,16 @@ def test_any_changed_byte_is_noticed(at: int, change: int) -> None:
     data = bytearray(block(b"payload" * 300))
     data[at] ^= change
     fields = ffi.new("struct journal_block *")
-    assert lib.journal_block_get(bytes(data), 77, fields) == 0
+    assert lib.journal_block_get(bytes(data), 77, PLACE, fields) == 0
 
 
 def test_a_block_of_another_journal_is_no_block() -> None:
-    assert lib.journal_block_get(block(b"x"), 78, ffi.new("struct journal_block *")) == 0
+    assert lib.journal_block_get(block(b"x"), 78, PLACE, ffi.new("struct journal_block *")) == 0
+
+
+def test_a_block_that_belongs_elsewhere_is_no_block() -> None:
+    fields = ffi.new("struct journal_block *")
+    assert lib.journal_block_get(block(b"x"), 77, PLACE + BLOCK, fields) == 0
 
 
 @given(st.integers(0, 7), st.sampled_from(["zeros", "older cycle", "older lsn"]))
@@ -100,23 +116,13 @@ def extent_of(disk: Disk) -> bytes:
 
 
 def test_the_journal_is_written_as_its_golden_file_says() -> None:
-    assert extent_of(golden_disk()) == (DATA / "journal_v1_checkpoint_v3.bin").read_bytes()
+    assert extent_of(golden_disk()) == (DATA / "journal_v1.bin").read_bytes()
 
 
-@pytest.mark.parametrize("file", ["journal_v1.bin", "journal_v1_checkpoint_v2.bin"])
-def test_a_journal_of_an_earlier_release_opens_to_the_same_log(file: str) -> None:
-    disk = golden_disk()
-    disk.poke("journal", 0, (DATA / file).read_bytes())
-    older = Store(disk)
-    assert older.status == "OK"
-    assert older.log() == Store(golden_disk()).log()
-
-
-def test_rounds_without_checkpoints_are_written_as_before_their_version_2() -> None:
-    older = (DATA / "journal_v1.bin").read_bytes()
-    checkpoints = older.index(b"HRPC") // BLOCK * BLOCK
-    assert checkpoints > FILE_HEADER_BYTES + 2 * BLOCK
-    assert extent_of(golden_disk())[:checkpoints] == older[:checkpoints]
+def digest_of(data: bytes) -> bytes:
+    digest = ffi.new("uint8_t[16]")
+    lib.vsr_digest(data, len(data), digest)
+    return bytes(ffi.buffer(digest))
 
 
 def payload_of(blocks: bytes) -> bytes:
@@ -134,7 +140,7 @@ def payload_of(blocks: bytes) -> bytes:
 def entries_of(payload: bytes) -> list[tuple[int, int, int, int, bytes]]:
     """(kind, topic, partition, op, body) of a round's entries."""
     own, previous, count = (int.from_bytes(payload[a : a + 4], "little") for a in (12, 16, 20))
-    at = 80 + 48 * (own + previous)
+    at = 80 + ITEM * (own + previous)
     found = []
     for _ in range(count):
         size = int.from_bytes(payload[at : at + 4], "little")
@@ -148,12 +154,8 @@ def entries_of(payload: bytes) -> list[tuple[int, int, int, int, bytes]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "file",
-    ["journal_v1.bin", "journal_v1_checkpoint_v2.bin", "journal_v1_checkpoint_v3.bin"],
-)
-def test_the_golden_file_reads_as_the_page_draws_it(file: str) -> None:
-    data = (DATA / file).read_bytes()
+def test_the_golden_file_reads_as_the_page_draws_it() -> None:
+    data = (DATA / "journal_v1.bin").read_bytes()
     rounds = []
     at = FILE_HEADER_BYTES + BLOCK
     while at < len(data):
@@ -163,13 +165,19 @@ def test_the_golden_file_reads_as_the_page_draws_it(file: str) -> None:
         rounds.append(entries_of(payload))
         at += count * BLOCK
     kinds = [[entry[0] for entry in entries] for entries in rounds]
-    assert kinds[0] == [3, 1]  # view state, then the first prepare
-    assert kinds[1] == [3, 1]
+    assert kinds[0] == [3, 1, 1]  # view state, CONFIGURE, the first batch
+    assert kinds[1] == [3, 1, 1]
     assert kinds[2] == [1]
     assert [2, 2] in kinds  # both checkpoints in one round
     assert kinds[-1] == []  # the witness
     _, topic, partition, op, body = rounds[0][1]
-    assert (topic, partition, op) == (TOPIC, 0, 1)
+    assert (topic, partition, op, int.from_bytes(body[84:86], "little")) == (TOPIC, 0, 1, 11)
+    assert body[112:] == struct.pack("<B7xQqQQQ", 1, 1 << 20, 0, 256, 64, 1)
+    assert int.from_bytes(body[88:92], "little") == lib.ENGINE_RELEASE
+    identity = struct.pack("<48sQQI", b"cl_test", TOPIC, REVISION, 0)
+    assert body[16:32] == digest_of(identity)  # the parent of the first prepare
+    _, topic, partition, op, body = rounds[0][2]
+    assert (topic, partition, op) == (TOPIC, 0, 2)
     assert body[112 : 112 + 4] == b"HRB1"
     assert body[112 + 16 : 112 + 24] == bytes(8)  # base offset is zero in the journal
     assert body[112 + 96 :] == client_part(2, size=40)
@@ -200,7 +208,10 @@ def forge(disk: Disk, offset: int, at: int, data: bytes) -> None:
     """Change a block and make its checksum right again."""
     block = bytearray(disk.read("journal")[offset : offset + BLOCK])
     block[at : at + len(data)] = data
-    block[4:8] = int(lib.crc32c(bytes(block[8:]), BLOCK - 8)).to_bytes(4, "little")
+    place = offset.to_bytes(8, "little")
+    seed = lib.crc32c(place, len(place))
+    crc = lib.crc32c_extend(seed, bytes(block[8:]), BLOCK - 8)
+    block[4:8] = int(crc).to_bytes(4, "little")
     disk.poke("journal", offset, bytes(block))
 
 
@@ -321,9 +332,9 @@ def test_a_view_state_of_a_log_view_beyond_its_view_is_refused() -> None:
     data = ffi.new("uint8_t[]", disk.read("journal")[at : at + BLOCK])
     fields = ffi.new("struct journal_block *")
     identity = int.from_bytes(bytes(ffi.buffer(data))[8:16], "little")
-    assert lib.journal_block_get(data, identity, fields) == 1
+    assert lib.journal_block_get(data, identity, at, fields) == 1
     lib.journal_block_restore(data)
-    entry = data + HEADER + 80 + 48  # behind the round's header and its one directory item
+    entry = data + HEADER + 80 + ITEM  # behind the round's header and its one directory item
     assert entry[52] == 3  # a view state
     entry[64 + 16] = 1  # log_view
     lib.journal_entry_seal(entry)

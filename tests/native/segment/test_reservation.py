@@ -65,7 +65,7 @@ def admitted(partition: Partition, size_bytes: int, now_us: int) -> bool:
     """Promise room to a batch, if there is any."""
     segments = ffi.addressof(partition.struct, "segments")
     config = partition.config
-    limit = {"bytes": config.segment_bytes, "time_us": config.segment_us}
+    limit = {"bytes": config.limits.segment_bytes, "time_us": config.limits.segment_us}
     kept = ffi.new("struct segment_limit *", limit)
     if name(lib.segment_admit(segments, kept, size_bytes, now_us)) != "OK":
         return False

@@ -8,7 +8,7 @@ import pytest
 
 from native._engine_sim import ffi, lib
 from tests.support.builders.storage import client_part, name
-from tests.support.builders.store import REVISION, TOPIC, Disk, Store
+from tests.support.builders.store import REVISION, TOPIC, Disk, Store, folder_of
 
 
 def opened(disk: Disk | None = None, *, extents: int = 8, segment_bytes: int = 1 << 20) -> Store:
@@ -98,7 +98,7 @@ def test_a_partition_without_records_has_no_file_and_reads_empty() -> None:
     assert store.statistics().replicas_live == 1  # the metadata group
     store.append(client_part(1))
     store.run()
-    assert disk.exists(f"topics/{TOPIC:016x}-{REVISION}-0/{0:020d}.log")
+    assert disk.exists(f"{folder_of()}/{0:020d}.log")
 
 
 def test_append_times_grow_when_the_clock_stands() -> None:
@@ -466,7 +466,7 @@ def test_a_topic_that_goes_takes_its_files_with_it() -> None:
     store = opened(disk)
     store.append(client_part(1))
     store.run()
-    path = f"topics/{TOPIC:016x}-{REVISION}-0/{0:020d}.log"
+    path = f"{folder_of()}/{0:020d}.log"
     assert disk.exists(path)
     assert store.tables(op=7, gone=True) == "OK"
     store.run()

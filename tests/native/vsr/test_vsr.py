@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 RECOVERING, NORMAL, DAMAGED = range(3)
-REQUEST, PERSISTED, EXECUTED, CHECKPOINT, FOUND, DAMAGE, ABSTAINED, RECOVERED = range(1, 9)
+REQUEST, PERSISTED, EXECUTED, VIEW, CHECKPOINT, FOUND, DAMAGE, ABSTAINED, RECOVERED = range(1, 10)
+
+
+def founding(*, node: int = 7, release: int = 3) -> CData:
+    """What a replica of partition 2 of topic 16 knows before its log."""
+    made = ffi.new("struct vsr_founding *")
+    made.member = {"node": node, "incarnation": 9, "tenure": 1}
+    made.release = release
+    lib.vsr_identity(b"cl_a".ljust(48, b"\0"), 16, 3, 2, made.identity)
+    return made
 
 
 class Replica:
@@ -26,7 +35,7 @@ class Replica:
 
     def __init__(self) -> None:
         self.vsr = ffi.new("struct vsr *")
-        lib.vsr_init(self.vsr, 0, 0)
+        lib.vsr_init(self.vsr, founding())
         self.prepares: list[CData] = []
 
     def step(self, kind: int, **fields: object) -> CData:
@@ -68,10 +77,11 @@ def test_ops_are_numbered_chained_and_stamped_in_order(requests: list[tuple[byte
     replica = normal()
     for payload, time_us in requests:
         assert replica.request(payload, time_us=time_us).status == 0
-    parent, time = bytes(16), 0
+    parent, time = bytes(founding().identity), 0
     for op, prepare in enumerate(replica.prepares, start=1):
         assert prepare.op == op
         assert bytes(prepare.parent) == parent
+        assert (prepare.epoch, prepare.release) == (1, 3)
         assert prepare.append_time_us > time
         parent, time = bytes(prepare.checksum), prepare.append_time_us
 
@@ -122,6 +132,41 @@ def test_a_prepare_of_another_parent_is_not_taken() -> None:
     after = Replica()
     assert found(after, one.prepares[0])
     assert not found(after, other.prepares[1])
+
+
+def test_a_log_of_another_partition_is_not_taken() -> None:
+    """The parent of the first prepare names the replica set (J10)."""
+    other = Replica()
+    identity = ffi.new("uint8_t[16]")
+    lib.vsr_identity(b"cl_a".ljust(48, b"\0"), 16, 3, 1, identity)
+    ffi.memmove(other.vsr.checksum, identity, 16)
+    other.step(RECOVERED)
+    other.request(b"a")
+    after = Replica()
+    assert not found(after, other.prepares[0])
+
+
+def view_state(**fields: object) -> CData:
+    members = [{"node": 4}, {"node": 7, "incarnation": 9, "tenure": 5}, {"node": 8}]
+    return ffi.new("struct entry_view_state *", {"members": members, "members_count": 3, **fields})
+
+
+def test_the_latest_view_counts_in_whatever_order_it_is_found() -> None:
+    states = [
+        view_state(epoch=1, view=9, log_view=9),
+        view_state(epoch=5, view=2, log_view=1),
+        view_state(epoch=5, view=3, log_view=1),
+    ]
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        replica = Replica()
+        for index in order:
+            replica.step(VIEW, view_state=states[index])
+        vsr = replica.vsr
+        assert (vsr.epoch, vsr.view, vsr.log_view) == (5, 3, 1)
+        assert (vsr.members_count, vsr.quorum, vsr.self) == (3, 2, 1)
+        assert lib.vsr_tenure(vsr) == 5
+        kept = lib.vsr_view_state(vsr)
+        assert (kept.epoch, kept.view, kept.members[1].incarnation) == (5, 3, 9)
 
 
 def test_a_checkpoint_stands_for_what_is_below_it() -> None:
@@ -186,7 +231,7 @@ def test_a_prepare_header_is_written_as_its_golden_file_says() -> None:
         1,
     )
     back = ffi.new("struct entry_prepare *")
-    assert lib.vsr_prepare_decode(data, back) == 1
+    assert lib.vsr_prepare_decode(data, back) == 0
     assert (back.op, back.principal, back.operation) == (5, 17, 1)
 
 
@@ -202,7 +247,8 @@ def test_the_identity_covers_everything_that_must_not_change(change: dict[str, o
 def test_any_changed_byte_of_a_prepare_header_is_noticed(at: int, change: int) -> None:
     data = bytearray(encoded(**GOLDEN))
     data[at] ^= change
-    assert lib.vsr_prepare_decode(bytes(data), ffi.new("struct entry_prepare *")) == 0
+    status = lib.vsr_prepare_decode(bytes(data), ffi.new("struct entry_prepare *"))
+    assert name(status) == "JOURNAL_DAMAGED"
 
 
 def test_an_answer_names_the_members_that_hold_it_and_all_there_are() -> None:

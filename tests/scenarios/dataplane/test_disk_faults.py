@@ -346,7 +346,7 @@ def test_damage_in_a_segment_concerns_its_partition_alone(
     with NodeProcess(tmp_path) as node:
         number = node.client(EDITOR).topic("hurt").number
         node.kill()
-        folder = next((tmp_path / "node-1" / LAYOUT / "topics").glob(f"{number:016x}-*-0"))
+        folder = next((tmp_path / "node-1" / LAYOUT / "topics").glob(f"{number:016x}-*-0-*"))
         hurt(min(folder.glob("*.log")))
         node.start()
         client = node.client(EDITOR)

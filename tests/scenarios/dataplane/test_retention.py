@@ -75,7 +75,7 @@ def test_a_policy_trims_and_every_trim_is_in_retention_once_after_a_kill_too(
     after = _partition(node)
     assert (after.log_start, after.log_end, after.bytes) == (status.log_start, 20, status.bytes)
     assert [found.sequence for found in _trims(node)] == [1]
-    files = node.folder.glob(f"**/topics/{topic.number:016x}-*-0/*.log")
+    files = node.folder.glob(f"**/topics/{topic.number:016x}-*-0-*/*.log")
     assert min(int(path.stem) for path in files) == status.log_start
 
 

@@ -106,9 +106,13 @@ class Partition:
             "struct partition_config *",
             {
                 "seeds": {"batch": SEED, "footer": FOOTER_SEED},
-                "segment_bytes": segment_bytes,
-                "segment_us": segment_us,
-                "metered": metered,
+                "limits": {
+                    "segment_bytes": segment_bytes,
+                    "segment_us": segment_us,
+                    "producers_max": lib.PARTITION_PRODUCERS_MAX,
+                    "groups_max": lib.PARTITION_GROUPS_MAX,
+                    "metered": metered,
+                },
             },
         )
         self.struct = ffi.new("struct partition *")
@@ -211,9 +215,9 @@ class Partition:
         """Another partition with this one's checkpoint, its active segment walked."""
         other = Partition(
             self.pools,
-            segment_bytes=self.config.segment_bytes,
-            segment_us=self.config.segment_us,
-            metered=bool(self.config.metered),
+            segment_bytes=self.config.limits.segment_bytes,
+            segment_us=self.config.limits.segment_us,
+            metered=bool(self.config.limits.metered),
         )
         blob = self.checkpoint() if blob is None else blob
         assert lib.partition_checkpoint_decode(other.struct, blob, len(blob)) == 0

@@ -25,6 +25,13 @@ FIXED = {
 }
 
 
+def folder_of(
+    partition: int = 0, *, topic: int = TOPIC, revision: int = REVISION, tenure: int = 1
+) -> str:
+    """Where a replica's segments lie below the shard's folder."""
+    return f"topics/{topic:016x}-{revision}-{partition}-{tenure}"
+
+
 class Disk:
     """The simulated storage; outlives the stores opened on it."""
 

@@ -52,8 +52,8 @@ int shard_records_pinned(const struct store *store, uint64_t extent_cycle)
 
 int shard_records_are_live(const struct store *store, const struct journal_entry *entry)
 {
-    return entry->kind == JOURNAL_TAIL_CLOSED || entry->kind == JOURNAL_ABSTAIN
-           || entry->op == store->shard_records->floor_op;
+    /* What a newer release wrote is kept for it (J13). */
+    return entry->kind != JOURNAL_METADATA_FLOOR || entry->op == store->shard_records->floor_op;
 }
 
 static void floor_entry(struct store *store, uint64_t op)

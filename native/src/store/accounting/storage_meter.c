@@ -157,7 +157,7 @@ static void account_change(struct store *store, struct storage_account *account,
 
 void storage_meter_add(struct store *store, struct replica *replica, uint64_t bytes)
 {
-    if (store->recovering || !replica->metered || bytes == 0) return;
+    if (store->recovering || !replica->state.config.limits.metered || bytes == 0) return;
     account_change(store, account_of(store, replica), bytes, 0);
     replica->storage.bytes += bytes;
 }
@@ -173,7 +173,7 @@ void storage_meter_take(struct store *store, struct replica *replica, uint64_t b
 void storage_meter_recovered(struct store *store, struct replica *replica)
 {
     uint64_t bytes = partition_bytes(&replica->state);
-    if (!replica->metered || bytes == 0) return;
+    if (!replica->state.config.limits.metered || bytes == 0) return;
     account_change(store, account_of(store, replica), bytes, 0);
     replica->storage.bytes = bytes;
 }

@@ -50,7 +50,7 @@ enum status usage_windows_propose(struct store *store, struct replica *replica, 
 
 void usage_windows_appended(struct store *store, struct replica *replica)
 {
-    if (!replica->metered || replica->usage.window_link.queue != NULL) return;
+    if (!replica->state.config.limits.metered || replica->usage.window_link.queue != NULL) return;
     queue_push(&store->usage_windows->open, &replica->usage.window_link);
 }
 
@@ -223,7 +223,7 @@ void usage_windows_invariants(const struct store *store)
     queue_each(&windows->open, link)
     {
         const struct replica *replica = queue_element(link, struct replica, usage.window_link);
-        assert(replica->used && replica->metered);
+        assert(replica->used && replica->state.config.limits.metered);
         ergo(!replica->usage.busy, replica->state.meter.open_count > 0);
     }
 }

@@ -82,10 +82,8 @@ static int checkpoint_due(const struct store *store)
 struct entry_checkpoint checkpoint_entry(const struct replica *replica, int is_file,
                                          uint64_t encoded_bytes, const uint8_t digest[16])
 {
-    const struct segment_limit limit = {.bytes = replica->state.config.segment_bytes,
-                                        .time_us = replica->state.config.segment_us};
     struct entry_checkpoint entry = {
-        .view_state = propose_view_state(replica, &limit),
+        .view_state = vsr_view_state(&replica->vsr),
         .append_time_us = replica->vsr.executed_time_us,
         .is_file = is_file != 0,
         .size = (uint32_t)encoded_bytes,

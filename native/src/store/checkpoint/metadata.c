@@ -81,6 +81,7 @@ enum status store_metadata_submit(struct store *store, const uint8_t *command, s
     struct replica *replica = store->metadata->replica;
     if (!replica) return STATUS_NOT_FOUND;
     if (replica->vsr.status == VSR_DAMAGED) return STATUS_DAMAGED;
+    if (replica->unknown_op != 0) return STATUS_OP_UNKNOWN;
     uint64_t entry_size = HEADERS_BYTES + size;
     if (entry_size > journal_entry_bytes_max(&store->journal.config))
         return STATUS_MESSAGE_TOO_LARGE;

@@ -63,7 +63,7 @@ static int entry_is_live(struct store *store, const struct journal_entry *entry,
     int forgotten = retire_has_tombstone(*replica);
     if (forgotten || entry->kind == JOURNAL_FORGET)
         return forgotten && entry->kind == JOURNAL_FORGET;
-    if ((*replica)->vsr.status == VSR_DAMAGED) return 1;
+    if ((*replica)->vsr.status == VSR_DAMAGED || (*replica)->unknown_op != 0) return 1;
     uint64_t op = replica_checkpoint_op(*replica);
     switch ((enum journal_entry_kind)entry->kind) {
     case JOURNAL_PREPARE: return entry->op > op;

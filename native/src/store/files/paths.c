@@ -8,9 +8,10 @@
 
 void path_of_replica(const struct replica *replica, char path[IO_PATH_SIZE])
 {
-    int size = snprintf(path, IO_PATH_SIZE, PATHS_TOPICS "/%016llx-%llu-%u",
-                        (unsigned long long)replica->topic,
-                        (unsigned long long)replica->created_revision, replica->partition);
+    int size =
+        snprintf(path, IO_PATH_SIZE, PATHS_TOPICS "/%016llx-%llu-%u-%u",
+                 (unsigned long long)replica->topic, (unsigned long long)replica->created_revision,
+                 replica->partition, vsr_tenure(&replica->vsr));
     assert(size > 0 && size < IO_PATH_SIZE);
 }
 

@@ -72,12 +72,7 @@ static int remove_forget(struct store *store, struct replica *replica)
 {
     if (!prepare_ring_fits(&store->control_ring, 1024)) return 0;
     shard_records_floor(store, store->retiring->floor_op);
-    const struct journal_entry entry = {.size = JOURNAL_ENTRY_HEADER_BYTES,
-                                        .kind = JOURNAL_FORGET,
-                                        .topic = replica->topic,
-                                        .partition = replica->partition,
-                                        .created_revision = replica->created_revision,
-                                        .op = replica->vsr.op};
+    const struct journal_entry entry = propose_entry(replica, JOURNAL_FORGET, replica->vsr.op, 0);
     uint64_t position;
     propose_ready(propose_begin(store, &store->control_ring, replica, &entry, &position));
     return 1;
@@ -292,13 +287,15 @@ enum status retire_found(struct store *store, const struct journal_entry *entry,
     struct replica *replica = registry_find(store, entry->topic, entry->partition);
     if (replica && replica->created_revision == entry->created_revision)
         registry_drop(store, replica);
-    const struct replica name = {.topic = entry->topic,
-                                 .created_revision = entry->created_revision,
-                                 .partition = entry->partition};
+    const struct replica name = {
+        .topic = entry->topic,
+        .created_revision = entry->created_revision,
+        .partition = entry->partition,
+        .vsr = {.members_count = 1, .members = {{.tenure = entry->tenure}}}};
     if (remove_now(store, &name) == STATUS_OK) return STATUS_OK;
     store->statistics.removal_failures++;
     replica = registry_make_replica(store, entry->topic, entry->created_revision, entry->partition,
-                                    &registry_limit_unknown, 0);
+                                    &registry_configuration_unknown);
     if (!replica) return STATUS_NO_MEMORY;
     live_entries_found(replica, extent_cycle);
     replica_removal_found(&replica->retire.removal, store->now.monotonic_ns);

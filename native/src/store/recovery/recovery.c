@@ -80,7 +80,7 @@ static enum status heal_journal(struct store *store)
     int whole = 1;
     for (uint32_t copy = 0; copy < 2; copy++) {
         const uint8_t *block = store->extent_buffer + copy * JOURNAL_BLOCK_BYTES;
-        whole &= journal_block_get(block, config->id, &fields);
+        whole &= journal_block_get(block, config->id, copy * JOURNAL_BLOCK_BYTES, &fields);
     }
     if (whole) return STATUS_OK;
     journal_file_header_put(store->extent_buffer, config);
@@ -182,8 +182,9 @@ static void apply_damage(struct store *store)
         }
         struct replica *replica = registry_find(store, damage->item.topic, damage->item.partition);
         if (!replica)
-            replica = registry_make_replica(store, damage->item.topic, 0, damage->item.partition,
-                                            &registry_limit_unknown, 0);
+            replica =
+                registry_make_replica(store, damage->item.topic, damage->item.created_revision,
+                                      damage->item.partition, &registry_configuration_unknown);
         if (!replica || retire_leaves(replica)) continue;
         /* What stopped it may be known from nowhere else. */
         const struct vsr_event event = {.kind = VSR_DAMAGE_FOUND,
@@ -203,25 +204,32 @@ static void apply_damage(struct store *store)
     }
 }
 
-static void close_tail(struct store *store)
+static void close_range(struct store *store, const struct entry_tail_closed *closed)
 {
-    const struct journal_report *report = store->report;
-    if (report->damages_count == 0) return;
-    struct entry_tail_closed closed = {.lsn_from = report->damages[0].lsn_from,
-                                       .lsn_to = report->damages[0].lsn_to};
-    for (uint32_t index = 1; index < report->damages_count; index++) {
-        const struct journal_damage *damage = &report->damages[index];
-        if (damage->lsn_from < closed.lsn_from) closed.lsn_from = damage->lsn_from;
-        if (damage->lsn_to > closed.lsn_to) closed.lsn_to = damage->lsn_to;
-    }
     const struct journal_entry entry = {.size =
                                             JOURNAL_ENTRY_HEADER_BYTES + ENTRY_TAIL_CLOSED_BYTES,
                                         .kind = JOURNAL_TAIL_CLOSED,
                                         .topic = SHARD_RECORDS_TOPIC};
     uint64_t position;
     struct ring_slot *slot = propose_begin(store, &store->control_ring, NULL, &entry, &position);
-    entry_tail_closed_put(ring_slot_body(slot), &closed);
+    entry_tail_closed_put(ring_slot_body(slot), closed);
     propose_ready(slot);
+}
+
+/* One entry for each range of damage, never for what lies between two (J11). */
+static void close_tail(struct store *store)
+{
+    const struct journal_report *report = store->report;
+    struct entry_tail_closed last = {0};
+    for (uint32_t index = 0; index < report->damages_count; index++) {
+        const struct journal_damage *damage = &report->damages[index];
+        const struct entry_tail_closed closed = {.lsn_from = damage->lsn_from,
+                                                 .lsn_to = damage->lsn_to};
+        /* Every replica of one round has an item of its own. */
+        if (closed.lsn_from == last.lsn_from && closed.lsn_to == last.lsn_to) continue;
+        close_range(store, &closed);
+        last = closed;
+    }
 }
 
 /* Every replica has been shown all there is: who goes on, who is stopped; what is live where; what
@@ -234,6 +242,8 @@ static void recover_replicas(struct store *store)
         const struct vsr_event event = {.kind = VSR_RECOVERED};
         struct vsr_update update;
         vsr_step(&replica->vsr, &event, &update);
+        if (replica->vsr.op > 0 && !replica->is_metadata)
+            replica->configured = replica->state.config.limits;
         uint64_t stopped = replica->recovery.stop_extent_cycle;
         int stop_dies = stopped != 0 && stopped < store->journal.extent_cycle_oldest;
         if (update.damaged || stop_dies) propose_abstention(store, replica);
@@ -311,8 +321,8 @@ enum status store_open(struct store *store, struct io *io, struct store_now now,
     store->recovering = 1;
     if (store->config.shard == 0) {
         /* A node has its metadata replica from the first start on, whatever its journal shows. */
-        struct replica *replica =
-            registry_make_replica(store, OWNER_METADATA_TOPIC, 0, 0, &registry_limit_unknown, 0);
+        struct replica *replica = registry_make_replica(store, OWNER_METADATA_TOPIC, 0, 0,
+                                                        &registry_configuration_unknown);
         assert(replica != NULL);
         metadata_begin(store, replica);
     }

@@ -31,6 +31,13 @@ static void recover_damage(struct replica *replica)
     vsr_step(&replica->vsr, &event, &update);
 }
 
+/* J13: its replica waits for a release that knows it; its entries stay, all others go on. */
+static void recover_unknown(struct store *store, struct replica *replica, uint64_t op)
+{
+    if (replica->unknown_op == 0) store->statistics.replicas_op_unknown++;
+    replica->unknown_op = op;
+}
+
 static struct replica *recover_group(struct store *store, const struct journal_entry *entry)
 {
     if (entry->topic == OWNER_METADATA_TOPIC && !metadata_replica(store)) return NULL;
@@ -41,25 +48,17 @@ static struct replica *recover_group(struct store *store, const struct journal_e
     }
     if (!replica)
         replica = registry_make_replica(store, entry->topic, entry->created_revision,
-                                        entry->partition, &registry_limit_unknown, 0);
+                                        entry->partition, &registry_configuration_unknown);
     return replica;
 }
 
-static enum status recover_configure(struct replica *replica, const struct entry_view_state *state)
+/* As of which view, with which members. */
+static void recover_view(struct replica *replica, const struct entry_view_state *state)
 {
-    if (state->segment_bytes == 0 && !replica->is_metadata) return STATUS_JOURNAL_DAMAGED;
-    replica->metered = state->metered;
-    replica->segment_limit =
-        (struct segment_limit){.bytes = state->segment_bytes, .time_us = state->segment_us};
-    replica->state.config.metered = replica->metered;
-    replica->state.config.segment_bytes = state->segment_bytes;
-    replica->state.config.segment_us = state->segment_us;
-    replica->vsr.view = state->view;
-    replica->vsr.log_view = state->log_view;
-    replica->vsr.epoch = state->epoch;
-    replica->vsr.tenure = state->tenure;
-    replica->configured = 1;
-    return STATUS_OK;
+    const struct vsr_event event = {.kind = VSR_VIEW_FOUND, .view_state = state};
+    struct vsr_update update;
+    vsr_step(&replica->vsr, &event, &update);
+    replica->founded = 1;
 }
 
 static enum status recover_view_state(struct replica *replica, const uint8_t *body,
@@ -67,7 +66,8 @@ static enum status recover_view_state(struct replica *replica, const uint8_t *bo
 {
     struct entry_view_state state;
     enum status status = entry_view_state_get(body, body_size, &state);
-    return status == STATUS_OK ? recover_configure(replica, &state) : status;
+    if (status == STATUS_OK) recover_view(replica, &state);
+    return status;
 }
 
 static enum status recover_checkpoint_bytes(struct store *store, struct replica *replica,
@@ -92,8 +92,8 @@ static enum status recover_checkpoint(struct store *store, struct replica *repli
     if (entry->op < replica_checkpoint_op(replica)) return STATUS_OK;
     struct entry_checkpoint found;
     enum status status = entry_checkpoint_get(body, body_size, &found);
-    if (status == STATUS_OK) status = recover_configure(replica, &found.view_state);
     if (status != STATUS_OK) return status;
+    recover_view(replica, &found.view_state);
     struct vsr_event event = {
         .kind = VSR_CHECKPOINT_FOUND, .op = entry->op, .time_us = found.append_time_us};
     memcpy(event.checksum, found.checksum, 16);
@@ -126,6 +126,26 @@ static enum status recover_abstention(struct replica *replica, const uint8_t *bo
     return STATUS_OK;
 }
 
+/* Written by no release up to this one. */
+static int entry_unknown(const struct journal_entry *entry)
+{
+    return entry->version > JOURNAL_VERSION || entry->kind == JOURNAL_SUFFIX_INSTALLED
+           || entry->kind == 0 || entry->kind > JOURNAL_ENTRY_KIND_LAST;
+}
+
+/* J13: what it says of its replica set cannot be guessed: nothing of it is executed. Of the whole
+ * shard it is only kept. */
+static enum status recover_unknown_entry(struct store *store, const struct journal_entry *entry,
+                                         uint64_t extent_cycle)
+{
+    if (entry->topic == SHARD_RECORDS_TOPIC) return STATUS_OK;
+    struct replica *replica = recover_group(store, entry);
+    if (!replica) return STATUS_NO_MEMORY;
+    recover_unknown(store, replica, entry->op + 1);
+    live_entries_found_first(replica, extent_cycle);
+    return STATUS_OK;
+}
+
 static enum status recover_visit_states(void *context, uint8_t *bytes,
                                         const struct journal_entry *entry, uint64_t extent_cycle,
                                         uint64_t lsn)
@@ -137,21 +157,24 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     enum status status;
     duplicate_entries_note(store->duplicates, bytes, entry->origin_lsn, lsn);
     if (entry->topic == SHARD_RECORDS_TOPIC) shard_records_found(store, entry, extent_cycle);
+    if (entry->kind == JOURNAL_PREPARE) return STATUS_OK;
+    if (entry_unknown(entry)) return recover_unknown_entry(store, entry, extent_cycle);
     switch ((enum journal_entry_kind)entry->kind) {
-    case JOURNAL_PREPARE: return STATUS_OK;
     case JOURNAL_CHECKPOINT:
         replica = recover_group(store, entry);
         if (!replica) return STATUS_NO_MEMORY;
         status = recover_checkpoint(store, replica, body, body_size, entry, extent_cycle);
         /* Pools smaller than before are no damage: the operator can give them back. */
         if (status == STATUS_NO_MEMORY || status == STATUS_JOURNAL_DAMAGED) return status;
+        if (status == STATUS_OP_UNKNOWN || status == STATUS_CHECKPOINT_VERSION)
+            return recover_unknown_entry(store, entry, extent_cycle);
         if (status != STATUS_OK) recover_damage(replica);
         return STATUS_OK;
     case JOURNAL_VIEW_STATE:
-        if (body_size < ENTRY_VIEW_STATE_BYTES) return STATUS_JOURNAL_DAMAGED;
         replica = recover_group(store, entry);
         if (!replica) return STATUS_NO_MEMORY;
-        status = replica->configured ? STATUS_OK : recover_view_state(replica, body, body_size);
+        status = recover_view_state(replica, body, body_size);
+        if (status == STATUS_OP_UNKNOWN) return recover_unknown_entry(store, entry, extent_cycle);
         live_entries_found_first(replica, extent_cycle);
         return status;
     case JOURNAL_ABSTAIN:
@@ -162,9 +185,10 @@ static enum status recover_visit_states(void *context, uint8_t *bytes,
     case JOURNAL_FORGET: return retire_found(store, entry, extent_cycle);
     case JOURNAL_METADATA_FLOOR:
     case JOURNAL_TAIL_CLOSED: return STATUS_OK;
-    case JOURNAL_SUFFIX_INSTALLED: return STATUS_OP_UNKNOWN;
+    case JOURNAL_PREPARE:
+    case JOURNAL_SUFFIX_INSTALLED: break;
     }
-    return STATUS_OP_UNKNOWN;
+    unreachable();
 }
 
 static enum status recover_checkpoint_file(struct store *store, struct replica *replica)
@@ -360,6 +384,14 @@ static enum status recover_execute(struct store *store, struct replica *replica,
     return store->failed;
 }
 
+/* Metadata's are the host's to know. */
+static int op_known(const struct replica *replica, const struct entry_prepare *prepare,
+                    const uint8_t *body)
+{
+    if (replica->is_metadata) return prepare->operation == VSR_OPERATION_METADATA;
+    return partition_op_known(prepare->operation, body, prepare->payload_bytes);
+}
+
 static enum status recover_visit_ops(void *context, uint8_t *bytes,
                                      const struct journal_entry *entry, uint64_t extent_cycle,
                                      uint64_t lsn)
@@ -367,30 +399,25 @@ static enum status recover_visit_ops(void *context, uint8_t *bytes,
     struct store_recovery *recovery = context;
     struct store *store = recovery->store;
     maybe(lsn > 0);
-    if (entry->kind != JOURNAL_PREPARE && entry->kind != JOURNAL_VIEW_STATE) return STATUS_OK;
+    if (entry->kind != JOURNAL_PREPARE) return STATUS_OK;
     struct replica *replica = registry_find(store, entry->topic, entry->partition);
     if (!replica || replica->created_revision != entry->created_revision) return STATUS_OK;
     if (retire_leaves(replica)) return STATUS_OK;
-    if (entry->kind == JOURNAL_VIEW_STATE) {
-        if (entry->op != replica->vsr.op) return STATUS_OK;
-        return recover_view_state(replica, bytes + JOURNAL_ENTRY_HEADER_BYTES,
-                                  entry->size - JOURNAL_ENTRY_HEADER_BYTES);
-    }
     if (replica->corrupt) return STATUS_OK;
     struct vsr_event event = {.kind = VSR_PREPARE_FOUND};
     if (entry->size < JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES)
         return STATUS_JOURNAL_DAMAGED;
-    if (!vsr_prepare_decode(bytes + JOURNAL_ENTRY_HEADER_BYTES, &event.prepare))
-        return STATUS_JOURNAL_DAMAGED;
+    enum status status = vsr_prepare_decode(bytes + JOURNAL_ENTRY_HEADER_BYTES, &event.prepare);
+    if (status == STATUS_JOURNAL_DAMAGED) return status;
+    int known = status == STATUS_OK && entry->version == JOURNAL_VERSION;
     uint64_t bodies = JOURNAL_ENTRY_HEADER_BYTES + ENTRY_PREPARE_BYTES;
-    if (event.prepare.op != entry->op || event.prepare.payload_bytes != entry->size - bodies)
+    if (known
+        && (event.prepare.op != entry->op || event.prepare.payload_bytes != entry->size - bodies))
         return STATUS_JOURNAL_DAMAGED;
     if (replica->unknown_op != 0) return STATUS_OK;
-    int next = entry->op == replica->vsr.op + 1 && !replica->is_metadata;
-    if (next && event.prepare.operation > PARTITION_OP_LAST) {
-        /* Its replica waits for a release that knows it; its entries stay, all others go on. */
-        replica->unknown_op = entry->op;
-        store->statistics.replicas_op_unknown++;
+    int next = entry->op == replica->vsr.op + 1;
+    if (next && !(known && op_known(replica, &event.prepare, bytes + bodies))) {
+        recover_unknown(store, replica, entry->op);
         return STATUS_OK;
     }
     struct vsr_update update;

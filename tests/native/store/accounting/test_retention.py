@@ -11,10 +11,10 @@ from headrace import codec
 from native._engine_sim import ffi, lib
 from tests.support.builders.seeds import place_seed
 from tests.support.builders.storage import client_part
-from tests.support.builders.store import REVISION, TOPIC, Disk, Store
+from tests.support.builders.store import REVISION, TOPIC, Disk, Store, folder_of
 
 SEGMENT = 1500  # two batches of 700 bytes and a little
-FOLDER = f"topics/{TOPIC:016x}-{REVISION}-0"
+FOLDER = folder_of()
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
 

@@ -8,11 +8,11 @@ import pytest
 
 from native._engine_sim import lib
 from tests.support.builders.storage import client_part
-from tests.support.builders.store import REVISION, TOPIC, Disk, Store
+from tests.support.builders.store import TOPIC, Disk, Store, folder_of
 
 
 def folder(partition: int = 0, topic: int = TOPIC) -> str:
-    return f"topics/{topic:016x}-{REVISION}-{partition}"
+    return folder_of(partition, topic=topic)
 
 
 def opened(disk: Disk | None = None, *, topic: bool = True, **changes: int) -> Store:
