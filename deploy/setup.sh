@@ -14,7 +14,7 @@ SETUP_PACKAGES="python3-venv python3-dev gcc libc6-dev libnghttp2-dev libssl-dev
     libzstd-dev libxxhash-dev libisal-dev openjdk-17-jre-headless curl jq strace
     postgresql-15 chromium"
 # And for `make check`: a second compiler, and systemd to verify the units.
-CHECK_PACKAGES="clang-14 libclang-rt-14-dev systemd"
+CHECK_PACKAGES="clang-14 libclang-rt-14-dev llvm-14 systemd"
 
 VENV=".venv"
 STAMPS="$VENV/stamps"
