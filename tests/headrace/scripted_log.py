@@ -1,8 +1,10 @@
 """What the scripted node remembers of its partitions, and what is to go wrong next."""
 
 import struct
+import time
 from dataclasses import dataclass, field
 
+from headrace import codec
 from headrace.codec import python_codec
 from headrace.wire import stream_pb2 as wire
 
@@ -26,6 +28,23 @@ class Log:
     producers: dict[bytes, Producer] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
     generation: int = 0
+
+    def append(self, part: bytes, count: int) -> int:
+        """Store a client part; the offset of its first record."""
+        base = self.end
+        now_us = time.time_ns() // 1000
+        self.stored.append((base, count, stored_batch(part, base, now_us, self.seed)))
+        self.end += count
+        return base
+
+    def values(self) -> list[bytes | None]:
+        """Of every record."""
+        return [
+            value
+            for _, _, stored in self.stored
+            for batch in codec.batches(stored, self.seed)
+            for value in codec.decode(batch).values
+        ]
 
 
 @dataclass

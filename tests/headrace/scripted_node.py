@@ -21,7 +21,8 @@ from google.protobuf.message import Message
 
 from headrace import codec
 from headrace.wire import stream_pb2 as wire
-from tests.headrace.scripted_log import Faults, Log, Producer, stored_batch
+from tests.headrace.scripted_errors import abort, refusal
+from tests.headrace.scripted_log import Faults, Log, Producer
 
 if TYPE_CHECKING:
     Handler = grpc.RpcMethodHandler[Message, Message]
@@ -128,13 +129,7 @@ class ScriptedNode:
         """Every value stored in the topic."""
         with self.changed:
             logs = [log for (name, _), log in self.logs.items() if name == topic]
-            return [
-                value
-                for log in logs
-                for _, _, stored in log.stored
-                for batch in codec.batches(stored, log.seed)
-                for value in codec.decode(batch).values
-            ]
+            return [value for log in logs for value in log.values()]
 
     # ---- cluster ----
 
@@ -233,9 +228,7 @@ class ScriptedNode:
         return self._reply(request, base, batch.record_count, duplicate=False)
 
     def _append(self, log: Log, part: bytes, count: int) -> int:
-        base = log.end
-        log.stored.append((base, count, stored_batch(part, base, time.time_ns() // 1000, log.seed)))
-        log.end += count
+        base = log.append(part, count)
         self.changed.notify_all()
         return base
 
@@ -494,17 +487,3 @@ class Group:
             committed=committed or 0,
             name=key[0],
         )
-
-
-def refusal(code: str, kind: wire.ErrorKind, message: str) -> wire.Error:
-    """A wire error."""
-    return wire.Error(code=code, kind=kind, message=message)
-
-
-def abort(context: grpc.ServicerContext, number: int, error: wire.Error) -> None:
-    """End a call with a typed error, as the node does."""
-    status = wire.Status(code=number, message=error.message)
-    status.details.add().Pack(error)
-    context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
-    code = next(c for c in grpc.StatusCode if c.value[0] == number)
-    context.abort(code, error.message)

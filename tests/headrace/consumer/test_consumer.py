@@ -20,7 +20,8 @@ from headrace.errors import (
 from headrace.messages import TopicPartition, record_of
 from headrace.settings import Settings
 from headrace.wire import stream_pb2 as wire
-from tests.headrace.scripted_node import ScriptedNode, refusal
+from tests.headrace.scripted_errors import refusal
+from tests.headrace.scripted_node import ScriptedNode
 
 
 def fill(client: Client, topic: str, count: int, **options: int) -> list[bytes]:

@@ -27,7 +27,8 @@ from headrace.producer.accumulator import Delivery
 from headrace.producer.producer import Producer
 from headrace.settings import Settings
 from headrace.wire import stream_pb2 as wire
-from tests.headrace.scripted_node import ScriptedNode, refusal
+from tests.headrace.scripted_errors import refusal
+from tests.headrace.scripted_node import ScriptedNode
 
 HEADERS_MAX = 256  # native/src/limits.h
 

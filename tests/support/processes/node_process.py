@@ -490,9 +490,7 @@ class Client:
 
 def refusal(error: grpc.RpcError) -> tuple[grpc.StatusCode, stream_pb2.Error]:
     """The code and the typed Error of a failed call."""
-    trailers: dict[str, str | bytes] = {
-        found.key: found.value for found in error.trailing_metadata()
-    }
+    trailers = {each.key: each.value for each in error.trailing_metadata()}
     details = trailers["grpc-status-details-bin"]
     assert isinstance(details, bytes)
     status = stream_pb2.Status.FromString(details)

@@ -15,7 +15,8 @@ from headrace.errors import Invalid
 from headrace.messages import Message, record_of
 from headrace.wire import stream_pb2 as wire
 from tests.headrace.cli.conftest import Run
-from tests.headrace.scripted_node import ScriptedNode, refusal
+from tests.headrace.scripted_errors import refusal
+from tests.headrace.scripted_node import ScriptedNode
 
 data = st.none() | st.binary(max_size=40) | st.text(max_size=20).map(str.encode)
 
