@@ -19,6 +19,7 @@ from tests.support.processes.platform import wait_until
 HEAD_SECONDS = 1.0
 BODY_SECONDS = 1.5
 SLOW_CLIENTS = 1000
+SAMPLES_MIN = 5
 CONNECTIONS_MAX = 1100
 FEW_CONNECTIONS = 50
 OTHERS_SECONDS_MAX = 0.5
@@ -65,7 +66,8 @@ def test_a_thousand_slow_heads_are_cut_off_and_others_are_answered(api: ApiProce
     began = time.monotonic()
     waited: list[float] = []
     try:
-        while time.monotonic() < began + HEAD_SECONDS:
+        # A connection that meets a full backlog is repeated by the kernel after 1 and 3 s.
+        while time.monotonic() < began + HEAD_SECONDS or len(waited) < SAMPLES_MIN:
             asked = time.monotonic()
             assert api.ask(b"GET", b"/healthz").status == 200
             waited.append(time.monotonic() - asked)
