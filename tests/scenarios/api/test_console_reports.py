@@ -307,5 +307,5 @@ def test_whoever_only_reads_bills_sees_them_and_starts_nothing(bench: Bench) -> 
             page.get_by_role("link", name="Download JSON").click()
         assert saved.value.suggested_filename.startswith(f"invoice-{bench.organization}-")
         page.goto(f"{bench.console.url}/console/retention")
-        expect(page.get_by_text("This needs the permission retention:read")).to_be_visible()
+        expect(page.get_by_text("This requires the permission retention:read")).to_be_visible()
         assert violations(page) == []
