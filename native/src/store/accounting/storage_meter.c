@@ -157,7 +157,8 @@ static void account_change(struct store *store, struct storage_account *account,
 
 void storage_meter_add(struct store *store, struct replica *replica, uint64_t bytes)
 {
-    if (store->recovering || !replica->state.config.limits.metered || bytes == 0) return;
+    if (store->recovering || replica->storage.ended || bytes == 0) return;
+    if (!replica->state.config.limits.metered) return;
     account_change(store, account_of(store, replica), bytes, 0);
     replica->storage.bytes += bytes;
 }
@@ -180,6 +181,8 @@ void storage_meter_recovered(struct store *store, struct replica *replica)
 
 void storage_meter_forget(struct store *store, struct replica *replica)
 {
+    /* What was prepared before is still executed: it is paid for by none. */
+    replica->storage.ended = 1;
     if (replica->storage.account == 0) return;
     struct storage_account *account = account_of(store, replica);
     account_change(store, account, 0, replica->storage.bytes);

@@ -24,6 +24,7 @@ struct store;
 struct replica_storage {
     uint32_t account; /* it adds its bytes to, index + 1; 0 = none */
     uint64_t bytes;   /* in it */
+    uint8_t ended;    /* forgotten: it never has one again */
 };
 
 size_t storage_meter_memory_bytes(uint32_t replicas_max);

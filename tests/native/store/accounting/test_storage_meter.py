@@ -166,3 +166,14 @@ def test_a_topic_of_the_system_stores_for_nothing() -> None:
     fill(store, 3)
     store.pass_time(10 * SECOND_US)
     assert told(store) == []
+
+
+def test_what_was_prepared_before_its_topic_went_is_paid_for_by_none() -> None:
+    store = Store(Disk())
+    fill(store, 3)
+    token = store.produce(client_part(1, size=600), 0)
+    assert isinstance(token, int)
+    assert store.tables(op=9, gone=True) == "OK"
+    assert held(store) == 0
+    store.run()
+    assert held(store) == 0
