@@ -175,5 +175,5 @@ def test_what_was_prepared_before_its_topic_went_is_paid_for_by_none() -> None:
     assert isinstance(token, int)
     assert store.tables(op=9, gone=True) == "OK"
     assert held(store) == 0
-    store.run()
+    store.run(until=lambda: store.statistics().produce_batches == 4)
     assert held(store) == 0
